@@ -34,7 +34,7 @@ impl Side {
     }
 
     /// Returns the amounts of a container, or of a Pod with pod-level resources.
-    pub(crate) fn of(self, asks: &Value) -> Amounts {
+    pub(crate) fn amounts(self, asks: &Value) -> Amounts {
         read(&asks["resources"][self.name()])
     }
 }
@@ -50,12 +50,12 @@ pub(crate) fn read(map: &Value) -> Amounts {
 pub(crate) fn of_pod(spec: &Value, side: Side) -> Amounts {
     let mut sum = Amounts::new();
     for container in list(spec, "containers") {
-        add(&mut sum, &side.of(container));
+        add(&mut sum, &side.amounts(container));
     }
     // A sidecar (restartable init container) keeps running: everything after it needs its resources as well.
     let (mut staying, mut greatest) = (Amounts::new(), Amounts::new());
     for container in list(spec, "initContainers") {
-        let mut own = side.of(container);
+        let mut own = side.amounts(container);
         if container["restartPolicy"] == "Always" {
             add(&mut sum, &own);
             add(&mut staying, &own);
@@ -72,7 +72,7 @@ pub(crate) fn of_pod(spec: &Value, side: Side) -> Amounts {
 /// Returns the amounts of a Pod. Pod-level resources replace the sums of the containers.
 pub(crate) fn of_whole_pod(spec: &Value, side: Side) -> Amounts {
     let mut sum = of_pod(spec, side);
-    let whole = side.of(spec).into_iter();
+    let whole = side.amounts(spec).into_iter();
     sum.extend(whole.filter(|(name, _)| is_of_pods(name)));
     sum
 }

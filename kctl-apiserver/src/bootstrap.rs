@@ -35,12 +35,12 @@ struct BootstrapObject {
 }
 
 /// All roles and bindings, from `data/access.json`, with aggregated rules.
-static KNOWN: LazyLock<Vec<BootstrapObject>> = LazyLock::new(|| {
+static OBJECTS: LazyLock<Vec<BootstrapObject>> = LazyLock::new(|| {
     let entries: Vec<Value> =
         serde_json::from_str(include_str!("../data/access.json")).expect("the file is generated and tested");
-    let mut known: Vec<BootstrapObject> = entries.into_iter().map(whole).collect();
-    aggregate(&mut known);
-    known
+    let mut objects: Vec<BootstrapObject> = entries.into_iter().map(whole).collect();
+    aggregate(&mut objects);
+    objects
 });
 
 /// Completes an entry of the file.
@@ -112,7 +112,7 @@ pub(crate) fn objects(store: &mut Store) {
 fn roles(store: &mut Store) {
     let now = store.clock.seconds();
     let mut rng = Rng::new(SEED);
-    for built_in in KNOWN.iter() {
+    for built_in in OBJECTS.iter() {
         let uid = rng.uid();
         if store.get(&built_in.group_resource, &built_in.key).is_some() {
             continue;

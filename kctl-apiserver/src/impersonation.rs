@@ -58,7 +58,7 @@ pub(crate) fn impersonated(
     parts: &Parts,
 ) -> Result<Caller, StatusError> {
     let Some(requested) = requested(&parts.headers)? else { return Ok(caller.clone()) };
-    let last = last_modes.of(caller);
+    let last = last_modes.get(caller);
     let (mut first, mut modes): (_, Vec<&Mode>) = (None, MODES.iter().collect());
     modes.sort_by_key(|mode| Some(mode.name) != last);
     for mode in modes.into_iter().filter(|mode| (mode.fits)(&requested, caller)) {
@@ -79,7 +79,7 @@ pub(crate) struct LastModes(HashMap<String, &'static str>);
 
 impl LastModes {
     /// Returns the last mode of a caller.
-    fn of(&self, caller: &Caller) -> Option<&'static str> {
+    fn get(&self, caller: &Caller) -> Option<&'static str> {
         self.0.get(&caller.user.name).copied()
     }
 

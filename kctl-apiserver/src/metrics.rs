@@ -63,7 +63,7 @@ impl Labels {
     /// Returns the labels of a request.
     ///
     /// A create has the scope `resource` although its path has no name.
-    fn of(Answered { info, code, dry_run }: Answered<'_>) -> Self {
+    fn for_request(Answered { info, code, dry_run }: Answered<'_>) -> Self {
         let is_apply = info.applies();
         let verb = match info.verb {
             Verb::Get => "GET",
@@ -146,7 +146,7 @@ impl Counts {
 
     /// Counts an answered request.
     pub(crate) fn add(&mut self, answered: Answered<'_>) {
-        let mut labels = Labels::of(answered);
+        let mut labels = Labels::for_request(answered);
         if self.requests.len() >= LABEL_SETS_MAX && !self.requests.contains_key(&labels) {
             labels = Labels { resource: "other".into(), ..Labels::default() };
         }

@@ -107,7 +107,7 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         ];
         ResolveResult::Ok(map(fields.into()))
     });
-    let snapshot = Snapshot::of(state);
+    let snapshot = Snapshot::take(state);
     context.add_function("check", move |This(check): This<Cel>, verb: Arc<String>| decided(&snapshot, &check, &verb));
     context.add_function("allowed", |This(decision): This<Cel>| {
         ResolveResult::Ok(Cel::Bool(matches!(field(&decision, ALLOWED), Some(Cel::Bool(true)))))

@@ -29,7 +29,7 @@ impl Versioned {
     /// Returns the `GroupVersionResource` of a resource.
     ///
     /// For the resource of a request, this is the requested version.
-    pub(crate) fn of(resource: &Resource) -> Self {
+    pub(crate) fn for_resource(resource: &Resource) -> Self {
         Self {
             group: resource.id.group.clone(),
             version: resource.version.clone(),
@@ -77,7 +77,7 @@ pub(crate) fn matching_resource(
     match_policy: &str,
     attributes: &Attributes<'_>,
 ) -> Option<Versioned> {
-    let requested = Versioned::of(&attributes.info.resource);
+    let requested = Versioned::for_resource(&attributes.info.resource);
     let rules = rules.as_array().map_or(&[][..], Vec::as_slice);
     if rules.iter().any(|rule| rule_matches(rule, &requested, attributes)) {
         return Some(requested);
@@ -106,7 +106,7 @@ fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
     }
     let group_resource = GroupResource::new(&requested.group, &requested.resource);
     let versions = state.registry.versions_of(&group_resource);
-    versions.filter(|other| other.version != requested.version).map(|other| Versioned::of(&other)).collect()
+    versions.filter(|other| other.version != requested.version).map(|other| Versioned::for_resource(&other)).collect()
 }
 
 /// Returns `true` if a rule matches a resource and the operation.

@@ -149,7 +149,7 @@ impl<'a> Attributes<'a> {
     ///
     /// The variables are `object`, `oldObject`, `request`, and `authorizer` if the expressions use it.
     fn scope(&self, state: &State, subject: &Value) -> Scope {
-        let requested = || (Versioned::of(&self.info.resource), self.kind());
+        let requested = || (Versioned::for_resource(&self.info.resource), self.kind());
         let (resource, kind) = self.shown_as.clone().unwrap_or_else(requested);
         let mut request = review::request(self, &resource, &kind);
         // Expressions see fields that a review omits (`CreateAdmissionRequest` of `plugin/cel`).

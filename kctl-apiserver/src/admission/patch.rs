@@ -53,7 +53,7 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
     }
     let inapplicable = |why: String| Err(PatchError::Inapplicable(why));
     let mut patched = object.clone();
-    let mut bounds = PatchBounds::of(&patched);
+    let mut bounds = PatchBounds::for_object(&patched);
     for operation in operations {
         let kind = operation["op"].as_str().unwrap_or("unknown").to_owned();
         if !OPERATIONS.contains(&kind.as_str()) {

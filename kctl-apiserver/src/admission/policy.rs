@@ -156,7 +156,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         };
         // Expressions see the version that the policy matches.
         let converted = match bound.asks_about(state, attributes) {
-            Some(version) if version != Versioned::of(&attributes.info.resource) => {
+            Some(version) if version != Versioned::for_resource(&attributes.info.resource) => {
                 attributes.in_version(state, &version)?
             }
             _ => None,

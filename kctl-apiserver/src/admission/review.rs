@@ -32,7 +32,7 @@ pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &
         "kind": kind,
         "resource": resource.to_json(),
         "requestKind": attributes.kind(),
-        "requestResource": Versioned::of(&info.resource).to_json(),
+        "requestResource": Versioned::for_resource(&info.resource).to_json(),
         "operation": attributes.operation.name(),
         "userInfo": info.caller.user_info(),
         "object": attributes.object,

@@ -80,7 +80,7 @@ enum WebhookFailure {
 /// Returns all webhooks of a kind of configuration, in the order of the names of the configurations.
 ///
 /// Webhooks of one configuration are in the order of its list.
-fn all(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
+fn webhooks(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
     if !matching::takes_webhooks(info) {
         return Vec::new();
     }
@@ -134,7 +134,7 @@ fn call_for(
     resource: &Versioned,
 ) -> Result<WebhookCall, WebhookFailure> {
     let seconds = webhook.value()["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_DEFAULT_SECONDS);
-    let requested = Versioned::of(&attributes.info.resource);
+    let requested = Versioned::for_resource(&attributes.info.resource);
     let request = if *resource == requested {
         review::request(attributes, resource, &attributes.kind())
     } else {
@@ -224,7 +224,7 @@ impl Mutating {
     ///
     /// A request that waits for a webhook starts over after the response, with a new value.
     pub(super) fn new(state: &State, info: &RequestInfo) -> Self {
-        let webhooks = all(state, info, &mutating_webhook_configuration::KIND);
+        let webhooks = webhooks(state, info, &mutating_webhook_configuration::KIND);
         Self { webhooks, called: Vec::new(), due: HashSet::new() }
     }
 
@@ -305,7 +305,7 @@ fn ask_mutating(
         }
         Err(PatchError::Inapplicable(why) | PatchError::TestFailed(why)) => return Err(StatusError::internal(&why)),
     }
-    if *resource != Versioned::of(&attributes.info.resource) {
+    if *resource != Versioned::for_resource(&attributes.info.resource) {
         patched = conversion::convert(state, attributes.info, &attributes.info.resource, &patched)?;
     }
     redecode(attributes, &mut patched)?;
@@ -322,7 +322,7 @@ fn ask_mutating(
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut calls = Vec::new();
     let mut errors = Vec::new();
-    for webhook in all(state, attributes.info, &validating_webhook_configuration::KIND) {
+    for webhook in webhooks(state, attributes.info, &validating_webhook_configuration::KIND) {
         let resource = match wanted(state, &webhook, attributes) {
             Ok(Some(resource)) => resource,
             Ok(None) => continue,

@@ -24,7 +24,7 @@ pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> 
     let versions: BTreeSet<String> = managed.iter().map(|(_, owned)| owned.api_version.clone()).collect();
     for version in &versions {
         let live = request.read(live, version)?;
-        let position = request.place_in(version, &live);
+        let position = request.position_in(version, &live);
         managed.replace(version, |set| fitted(position, set));
     }
     Ok(managed)

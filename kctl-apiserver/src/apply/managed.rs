@@ -123,7 +123,7 @@ impl Managed {
     }
 
     /// Parses the `metadata.managedFields` of an object; malformed entries count as absent.
-    pub(crate) fn of(object: &Value) -> Self {
+    pub(crate) fn from_object(object: &Value) -> Self {
         value_at(object, ["metadata", "managedFields"]).and_then(Self::decode).unwrap_or_default()
     }
 

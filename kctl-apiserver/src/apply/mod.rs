@@ -93,7 +93,7 @@ pub(crate) struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// Returns the root position of the object.
-    fn place(&self) -> Position<'a> {
+    fn position(&self) -> Position<'a> {
         Position::root(self.schema)
     }
 
@@ -185,7 +185,7 @@ pub(crate) fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value
     if value_at(applied, ["metadata", "managedFields"]).is_some_and(validate::is_list_of_objects) {
         return Err(ApplyError::ManagedFieldsApplied);
     }
-    let mut managed = live.map(Managed::of).unwrap_or_default();
+    let mut managed = live.map(Managed::from_object).unwrap_or_default();
     let nothing = Value::Object(Map::new());
     let live = live.unwrap_or(&nothing);
     if managed.is_empty() && live.as_object().is_some_and(|live| !live.is_empty()) {
@@ -239,7 +239,7 @@ fn typed(
     checked: Option<&Value>,
     duplicates: Duplicates,
 ) -> Result<(), ApplyError> {
-    validate(request.place(), object, checked, duplicates).map_err(|reason| {
+    validate(request.position(), object, checked, duplicates).map_err(|reason| {
         let (key, kind) = named(object);
         ApplyError::Untyped { role, object: format!("{key}; {kind}"), reason }
     })
@@ -291,7 +291,7 @@ fn apply_typed(
     applied: &Value,
     mut managed: Managed,
 ) -> Result<(Value, Managed), Unapplied> {
-    let position = request.place();
+    let position = request.position();
     let manager = Manager::applier(request.manager, request.subresource);
     let mut merged = without_managed_fields(live);
     merge_into(position, &mut merged, applied);
@@ -363,7 +363,7 @@ fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Con
 /// can't be converted to the version of a manager, or if an object does not fit its schema (`UpdateNoErrors`).
 pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     let sent = value_at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
-    let of_live = || live.map(Managed::of).unwrap_or_default();
+    let of_live = || live.map(Managed::from_object).unwrap_or_default();
     let managed = match sent {
         Some(_) if !request.subresource.is_empty() => of_live(),
         Some(Value::Array(entries)) if is_reset(entries) => Managed::default(),
@@ -402,7 +402,7 @@ fn is_reset(entries: &[Value]) -> bool {
 /// # Errors
 /// Fails if an object cannot be converted to the version of a manager, or does not fit its schema.
 fn own_changes(request: &Request<'_>, old: &Value, new: &Value, managed: Managed) -> Result<Managed, String> {
-    let position = request.place();
+    let position = request.position();
     validate(position, new, None, Duplicates::Allowed)?;
     validate(position, old, Some(new), Duplicates::Allowed)?;
     let mut managed = fit(request, old, managed)?;

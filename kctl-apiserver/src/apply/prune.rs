@@ -25,9 +25,9 @@ struct Read<'o, 'a> {
 
 impl<'o, 'a> Read<'o, 'a> {
     /// Converts an object to a version.
-    fn of(request: &Request<'a>, object: &'o Value, api_version: &str) -> Result<Self, String> {
+    fn convert(request: &Request<'a>, object: &'o Value, api_version: &str) -> Result<Self, String> {
         let object = request.read(object, api_version)?;
-        let position = request.place_in(api_version, &object);
+        let position = request.position_in(api_version, &object);
         Ok(Self { object, position })
     }
 
@@ -59,12 +59,12 @@ impl<'o, 'a> Read<'o, 'a> {
 /// Fails if the object cannot be converted to one of the versions.
 pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, last: &Owned) -> Result<Value, String> {
     let version = last.api_version.as_str();
-    let there = Read::of(request, merged, version)
+    let there = Read::convert(request, merged, version)
         .map_err(|why| format!("failed to convert merged object to last applied version: {why}"))?;
     let last = there.named(&last.set);
     let pruned = add_back_owned(request, &there.object, there.without(&last), managed, version)?;
     // Children of a removed field stay if they were not applied.
-    let pruned = Read::of(request, &pruned, version).map_err(|why| {
+    let pruned = Read::convert(request, &pruned, version).map_err(|why| {
         format!("failed add back dangling items: failed to convert pruned object to last applied version: {why}")
     })?;
     let gone = there.fields().difference(&pruned.fields()).intersection(&last);
@@ -97,8 +97,8 @@ fn add_back_owned(
         let failed = |name: &str, why: String| {
             format!("failed add back owned items: failed to convert {name} object at version {version}: {why}")
         };
-        let merged = Read::of(request, merged, version).map_err(|why| failed("merged", why))?;
-        let left = Read::of(request, &pruned, version).map_err(|why| failed("pruned", why))?;
+        let merged = Read::convert(request, merged, version).map_err(|why| failed("merged", why))?;
+        let left = Read::convert(request, &pruned, version).map_err(|why| failed("pruned", why))?;
         let remaining = left.fields().union(&merged.named(&owned));
         pruned = merged.without(&merged.fields().difference(&remaining));
     }

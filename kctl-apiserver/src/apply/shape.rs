@@ -94,11 +94,11 @@ impl<'a> Position<'a> {
 
     /// Returns the root of an object. Without a schema, shapes are deduced from the values.
     pub(crate) fn root(schema: Option<Schema<'a>>) -> Self {
-        Self { is_object_root: true, ..schema.map_or(Self::UNKNOWN, Self::at) }
+        Self { is_object_root: true, ..schema.map_or(Self::UNKNOWN, Self::for_schema) }
     }
 
     /// Returns the position of a value with this schema.
-    fn at(schema: Schema<'a>) -> Self {
+    fn for_schema(schema: Schema<'a>) -> Self {
         // No built-in type has embedded objects, or keeps unknown fields.
         if DECLARED.get(&schema).is_some() {
             return Self { schema: Some(schema), ..Self::UNKNOWN };
@@ -114,7 +114,7 @@ impl<'a> Position<'a> {
     ///
     /// Inherits only `keeps_unknown`.
     fn below(&self, schema: Schema<'a>) -> Self {
-        let position = Self::at(schema);
+        let position = Self::for_schema(schema);
         Self { keeps_unknown: self.keeps_unknown || position.keeps_unknown, ..position }
     }
 
@@ -180,13 +180,13 @@ impl<'a> Position<'a> {
             // The schema of a custom resource has little or nothing about `metadata`.
             let metadata = property.filter(|metadata| metadata.text("$ref").is_some());
             let metadata = metadata.or_else(|| Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
-            return FieldPosition::Named(metadata.map_or(Self::UNKNOWN, Self::at));
+            return FieldPosition::Named(metadata.map_or(Self::UNKNOWN, Self::for_schema));
         }
         if let Some(property) = property {
             return FieldPosition::Named(self.below(property));
         }
         if self.is_object_root && (name == "apiVersion" || name == "kind") {
-            return FieldPosition::Named(Self::at(Schema::structural(&TEXT)));
+            return FieldPosition::Named(Self::for_schema(Schema::structural(&TEXT)));
         }
         if let Some(entry) = schema.additional_properties() {
             return FieldPosition::Entry(self.below(entry));

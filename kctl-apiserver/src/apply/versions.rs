@@ -70,7 +70,7 @@ impl<'a> Request<'a> {
         match object.get("apiVersion").and_then(Value::as_str) {
             Some(own) if own != api_version && (self.differs(api_version) || self.differs(own)) => {
                 let converted = self.versions.converted(object, api_version)?;
-                let position = self.place_in(api_version, &converted);
+                let position = self.position_in(api_version, &converted);
                 validate(position, &converted, None, Duplicates::Refused)?;
                 Ok(Cow::Owned(converted))
             }
@@ -81,9 +81,9 @@ impl<'a> Request<'a> {
     /// Returns the root position of an object in a version.
     ///
     /// Falls back to the request's position for versions that do not differ.
-    pub(super) fn place_in(&self, api_version: &str, object: &Value) -> Position<'a> {
+    pub(super) fn position_in(&self, api_version: &str, object: &Value) -> Position<'a> {
         if !self.differs(api_version) {
-            return self.place();
+            return self.position();
         }
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         Position::root(self.versions.schema(api_version, kind))
@@ -111,7 +111,7 @@ struct InVersion {
 
 impl InVersion {
     /// Filters a comparison by the fields that the request may write.
-    fn of(request: &Request<'_>, api_version: &str, compared: Comparison) -> Self {
+    fn new(request: &Request<'_>, api_version: &str, compared: Comparison) -> Self {
         let left = |set| request.resets.left_of(set);
         let set = left(compared.modified).union(&left(compared.added));
         Self { api_version: api_version.to_owned(), removed: left(compared.removed), set }
@@ -131,7 +131,7 @@ impl Changes {
         managed: &Managed,
         manager: Option<&Manager>,
     ) -> Result<Self, String> {
-        let here = InVersion::of(request, request.api_version, compare(request.place(), old, new));
+        let here = InVersion::new(request, request.api_version, compare(request.position(), old, new));
         let others = managed.iter().filter(|(other, _)| Some(*other) != manager);
         let versions: BTreeSet<&str> = others.map(|(_, owned)| owned.api_version.as_str()).collect();
         let mut elsewhere = Vec::new();
@@ -140,8 +140,8 @@ impl Changes {
                 request.read(object, version).map_err(|why| format!("failed to convert {name} object: {why}"))
             };
             let (old, new) = (read(old, "old")?, read(new, "new")?);
-            let compared = compare(request.place_in(version, &new), &old, &new);
-            elsewhere.push(InVersion::of(request, version, compared));
+            let compared = compare(request.position_in(version, &new), &old, &new);
+            elsewhere.push(InVersion::new(request, version, compared));
         }
         Ok(Self { here, elsewhere })
     }

@@ -157,7 +157,7 @@ pub(crate) fn allowed(resolver: &impl RuleResolver, user: &User, attributes: &At
 /// The first of several matching rules is named; rules of `ClusterRoleBindings` come first. Administrators without a
 /// rule also get `None`.
 pub(crate) fn granted(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Option<String> {
-    let resources = Resources::of(attributes);
+    let resources = Resources::from_attributes(attributes);
     let user_rules = resolver.rules_for(user, attributes.namespace);
     user_rules.rules.iter().find(|rule| allows(&rule.value, attributes, &resources)).map(PolicyRule::reason)
 }
@@ -203,7 +203,7 @@ struct Resources {
 
 impl Resources {
     /// Returns the names for the resource of a request.
-    fn of(attributes: &Attributes<'_>) -> Self {
+    fn from_attributes(attributes: &Attributes<'_>) -> Self {
         if attributes.subresource.is_empty() {
             return Self { own: attributes.resource.to_owned(), any: None };
         }

@@ -151,7 +151,7 @@ pub(crate) struct Snapshot(HashMap<&'static str, BTreeMap<Key, Arc<Value>>>);
 
 impl Snapshot {
     /// Copies the roles and bindings of a store.
-    pub(crate) fn of(store: &Store) -> Self {
+    pub(crate) fn take(store: &Store) -> Self {
         let tables = [&cluster_role::KIND, &cluster_role_binding::KIND, &role::KIND, &role_binding::KIND].map(|kind| {
             let resource = kind.group_resource();
             let objects = store.objects(&resource, None);

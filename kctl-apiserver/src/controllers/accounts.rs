@@ -45,7 +45,7 @@ pub(super) fn touched(resource: &GroupResource, event: &Event) -> Option<String>
 /// Returns all namespaces, for a start with existing objects.
 ///
 /// Used when the controllers are enabled on a server that already has namespaces.
-pub(super) fn all(store: &Store) -> Vec<String> {
+pub(super) fn namespaces(store: &Store) -> Vec<String> {
     let resource = namespace::KIND.group_resource();
     store
         .objects(&resource, None)

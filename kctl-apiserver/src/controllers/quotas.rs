@@ -58,7 +58,8 @@ pub(super) fn recount(store: &mut Store, namespace: &str) {
     for quota in quotas {
         let namespaced = store.registry.all().filter(|resource| resource.listed.namespaced);
         let resources: BTreeMap<&GroupResource, _> = namespaced.map(|resource| (&resource.id, resource)).collect();
-        let counters: Vec<Counter> = resources.into_values().filter_map(|resource| Counter::of(resource)).collect();
+        let counters: Vec<Counter> =
+            resources.into_values().filter_map(|resource| Counter::for_resource(resource)).collect();
         let hard: Vec<&String> =
             quota["spec"]["hard"].as_object().into_iter().flatten().map(|(name, _)| name).collect();
         let counted = counters.iter().filter(|counter| hard.iter().any(|name| counter.counts(name)));

@@ -71,7 +71,7 @@ fn secrets() -> GroupResource {
 }
 
 /// Returns the work for all Secrets of the type, for a start with existing objects.
-pub(super) fn all(store: &Store) -> Vec<TokenWork> {
+pub(super) fn initial_work(store: &Store) -> Vec<TokenWork> {
     let resource = secrets();
     let secrets = store.objects(&resource, None).filter(|secret| secret["type"] == TOKEN_TYPE);
     secrets.map(|secret| TokenWork::Secret(key_of(&secret))).collect()

@@ -94,10 +94,10 @@ impl Controllers {
     /// Queues all namespaces and token Secrets.
     fn look_at_accounts(&mut self, store: &Store) {
         if self.fills_namespaces() {
-            self.namespaces_touched.extend(accounts::all(store));
+            self.namespaces_touched.extend(accounts::namespaces(store));
         }
         if self.runs(Controller::ServiceAccountToken) {
-            self.tokens_touched.extend(tokens::all(store));
+            self.tokens_touched.extend(tokens::initial_work(store));
         }
     }
 

@@ -35,7 +35,7 @@ impl Taken {
     /// Collects the accepted names of these CRDs.
     ///
     /// CRDs without a status have no names yet; the empty strings that they add match no name.
-    pub(crate) fn by<'a>(definitions: impl Iterator<Item = &'a Value>) -> Self {
+    pub(crate) fn from_definitions<'a>(definitions: impl Iterator<Item = &'a Value>) -> Self {
         let mut taken = Self::default();
         for definition in definitions {
             let names = &definition["status"]["acceptedNames"];
@@ -313,7 +313,7 @@ mod tests {
         ];
         assert_eq!(told(&object), expected);
         let accepted = object.clone();
-        accept_names(&mut object, &Taken::by([&accepted].into_iter()), NOW);
+        accept_names(&mut object, &Taken::from_definitions([&accepted].into_iter()), NOW);
         assert_eq!(object, accepted);
     }
 
@@ -324,7 +324,7 @@ mod tests {
         object["spec"]["names"]["shortNames"] = json!(["t", "things"]);
         let own = object.clone();
         // Its own plural is in use, too.
-        accept_names(&mut object, &Taken::by([&own].into_iter()), NOW);
+        accept_names(&mut object, &Taken::from_definitions([&own].into_iter()), NOW);
         assert_eq!(object["status"]["acceptedNames"]["shortNames"], json!(["t"]));
         let expected = [
             format!("NamesAccepted False ShortNamesConflict \"things\" is already in use {NOW}"),

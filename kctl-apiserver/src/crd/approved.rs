@@ -51,7 +51,7 @@ impl Approval {
     /// Parses the annotation.
     ///
     /// A URL needs a scheme and a host.
-    fn of(definition: &Value) -> Self {
+    fn from_definition(definition: &Value) -> Self {
         match annotation(definition) {
             "" => Self::Missing,
             value if value.starts_with("unapproved") => Self::Bypassed,
@@ -79,8 +79,8 @@ impl Approval {
 /// Absent or empty is `FieldValueRequired`, malformed `FieldValueInvalid`. A bypass is accepted
 /// here, and only visible as a condition.
 pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldError> {
-    let is = Approval::of(definition);
-    if !is_protected(definition) || old.map(Approval::of) == Some(is) {
+    let is = Approval::from_definition(definition);
+    if !is_protected(definition) || old.map(Approval::from_definition) == Some(is) {
         return None;
     }
     let field = format!("metadata.annotations[{ANNOTATION}]");
@@ -95,7 +95,7 @@ pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldErro
 ///
 /// The order is that of `set_condition`: status, reason, message.
 fn told(definition: &Value) -> Option<[String; 3]> {
-    let (is, value) = (Approval::of(definition), annotation(definition));
+    let (is, value) = (Approval::from_definition(definition), annotation(definition));
     let (status, reason, message) = match is {
         Approval::Missing => ("False", "MissingAnnotation", is.problem()),
         Approval::Invalid => ("False", "InvalidAnnotation", is.problem()),

@@ -30,7 +30,7 @@ pub(crate) fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
     if let Some(metadata) = object.get_mut("metadata") {
         fields_of_type(Schema::named(META), metadata, "metadata", &mut pruned.paths);
     }
-    pruned.value(Some(schema), object, "", Place::Object);
+    pruned.value(Some(schema), object, "", ValueKind::Object);
     pruned.paths.sort();
     pruned.paths
 }
@@ -41,13 +41,13 @@ pub(crate) fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
 /// are not sorted.
 pub(super) fn values(schema: Schema, value: &mut Value) -> Vec<String> {
     let mut pruned = Pruned::default();
-    pruned.value(Some(schema), value, "", place_of(Some(schema)));
+    pruned.value(Some(schema), value, "", value_kind(Some(schema)));
     pruned.paths
 }
 
-/// The position of a value, which decides whether metadata is special in it.
+/// The kind of a value, which decides whether metadata is special in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ValueKind {
     /// An object with apiVersion, kind and metadata.
     Object,
     /// Any other value: no field is special.
@@ -66,7 +66,7 @@ impl Pruned {
     ///
     /// Lists are always entered; items without a schema lose all their fields. A list that preserves unknown fields is
     /// pruned by `below_kept`.
-    fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, position: Place) {
+    fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, kind: ValueKind) {
         match value {
             Value::Array(_) if schema.is_some_and(|schema| schema.preserves_unknown_fields()) => {
                 self.below_kept(schema, value, path);
@@ -74,11 +74,11 @@ impl Pruned {
             Value::Array(items) => {
                 let schema = schema.and_then(|schema| schema.items());
                 for (i, item) in items.iter_mut().enumerate() {
-                    self.value(schema, item, &format!("{path}[{i}]"), place_of(schema));
+                    self.value(schema, item, &format!("{path}[{i}]"), value_kind(schema));
                 }
             }
             Value::Object(fields) => fields.retain(|name, value| {
-                if position == Place::Object && KEPT.contains(&name.as_str()) {
+                if kind == ValueKind::Object && KEPT.contains(&name.as_str()) {
                     if name == "metadata" && !path.is_empty() {
                         self.embedded_metadata(value, &join(path, name));
                     }
@@ -105,7 +105,7 @@ impl Pruned {
             Value::Object(fields) => {
                 for (name, value) in fields {
                     if let Some(field) = schema.field(name) {
-                        self.value(Some(field), value, &join(path, name), place_of(Some(field)));
+                        self.value(Some(field), value, &join(path, name), value_kind(Some(field)));
                     }
                 }
             }
@@ -121,7 +121,7 @@ impl Pruned {
         let field = schema.and_then(|schema| schema.field(name));
         let any = schema.is_some_and(|schema| schema.json()["additionalProperties"] == true);
         if field.is_some() || any {
-            self.value(field, value, path, place_of(field));
+            self.value(field, value, path, value_kind(field));
             return true;
         }
         let stays = schema.is_some_and(|schema| schema.preserves_unknown_fields());
@@ -149,12 +149,12 @@ impl Pruned {
     }
 }
 
-/// Returns the position of a value by its schema.
+/// Returns the kind of a value by its schema.
 ///
 /// Without a schema it is a plain value.
-fn place_of(schema: Option<Schema>) -> Place {
+fn value_kind(schema: Option<Schema>) -> ValueKind {
     let embedded = schema.is_some_and(|schema| schema.flag("x-kubernetes-embedded-resource"));
-    if embedded { Place::Object } else { Place::Value }
+    if embedded { ValueKind::Object } else { ValueKind::Value }
 }
 
 /// Removes the fields that a built-in type does not declare.

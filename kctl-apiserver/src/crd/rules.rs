@@ -135,7 +135,7 @@ impl Rules {
         let keys = if let ListType::Map(keys) = schema.list_type() { keys } else { &[] };
         let own: Vec<Rule> = all.into_iter().flatten().map(|rule| compile(schema, rule, schema_of)).collect();
         Self {
-            typed: (!own.is_empty()).then(|| Typed::of(schema.json())),
+            typed: (!own.is_empty()).then(|| Typed::from_schema(schema.json())),
             own,
             fields: fields.filter(|(_, rules)| !rules.is_empty()).collect(),
             values: schema.additional_properties().and_then(below),

@@ -302,18 +302,24 @@ fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) ->
 /// Checks that each field and item of an alternative is declared outside of the alternatives, too.
 ///
 /// `alternative` starts as the schema itself. `path` is the field path where a declaration is needed,
-/// `named_at` the place that uses it. Upstream: `validateNestedValueValidationCompleteness`.
-fn complete(alternative: &Value, schema: Option<&Value>, path: &str, named_at: &str, errors: &mut Vec<FieldError>) {
+/// `definition_path` the place that uses it. Upstream: `validateNestedValueValidationCompleteness`.
+fn complete(
+    alternative: &Value,
+    schema: Option<&Value>,
+    path: &str,
+    definition_path: &str,
+    errors: &mut Vec<FieldError>,
+) {
     let Some(schema) = schema else {
-        errors.push(FieldError::required(path, &format!("because it is defined in {named_at}")));
+        errors.push(FieldError::required(path, &format!("because it is defined in {definition_path}")));
         return;
     };
     if alternative["not"].is_object() {
-        below(&alternative["not"], schema, path, &format!("{named_at}.not"), errors);
+        below(&alternative["not"], schema, path, &format!("{definition_path}.not"), errors);
     }
     for key in ALTERNATIVES {
         for (index, nested) in alternative[key].as_array().into_iter().flatten().enumerate() {
-            below(nested, schema, path, &format!("{named_at}.{key}[{index}]"), errors);
+            below(nested, schema, path, &format!("{definition_path}.{key}[{index}]"), errors);
         }
     }
 }
@@ -321,23 +327,25 @@ fn complete(alternative: &Value, schema: Option<&Value>, path: &str, named_at: &
 /// Applies `complete` to an alternative and its nested items and properties.
 ///
 /// A missing declaration is reported once, and nothing below it.
-fn below(alternative: &Value, schema: &Value, path: &str, named_at: &str, errors: &mut Vec<FieldError>) {
-    complete(alternative, Some(schema), path, named_at, errors);
-    let missing =
-        |path: &str, named_at: &str| FieldError::required(path, &format!("because it is defined in {named_at}"));
+fn below(alternative: &Value, schema: &Value, path: &str, definition_path: &str, errors: &mut Vec<FieldError>) {
+    complete(alternative, Some(schema), path, definition_path, errors);
+    let missing = |path: &str, definition_path: &str| {
+        FieldError::required(path, &format!("because it is defined in {definition_path}"))
+    };
     if alternative["items"].is_object() {
-        let (path, named_at) = (format!("{path}.items"), format!("{named_at}.items"));
+        let (path, definition_path) = (format!("{path}.items"), format!("{definition_path}.items"));
         if schema["items"].is_object() {
-            below(&alternative["items"], &schema["items"], &path, &named_at, errors);
+            below(&alternative["items"], &schema["items"], &path, &definition_path, errors);
         } else {
-            errors.push(missing(&path, &named_at));
+            errors.push(missing(&path, &definition_path));
         }
     }
     for (name, field) in alternative["properties"].as_object().into_iter().flatten() {
-        let (path, named_at) = (format!("{path}.properties[{name}]"), format!("{named_at}.properties[{name}]"));
+        let (path, definition_path) =
+            (format!("{path}.properties[{name}]"), format!("{definition_path}.properties[{name}]"));
         match schema["properties"].get(name) {
-            Some(schema) => below(field, schema, &path, &named_at, errors),
-            None => errors.push(missing(&path, &named_at)),
+            Some(schema) => below(field, schema, &path, &definition_path, errors),
+            None => errors.push(missing(&path, &definition_path)),
         }
     }
 }

@@ -49,7 +49,7 @@ impl Typed {
     /// Creates the conversion for a structural schema and the schemas below it.
     ///
     /// Int-or-string is converted by its JSON type, an integer or a string.
-    pub(super) fn of(schema: &Value) -> Self {
+    pub(super) fn from_schema(schema: &Value) -> Self {
         if schema["x-kubernetes-int-or-string"] == true {
             return Self::Plain;
         }
@@ -63,12 +63,13 @@ impl Typed {
                 "byte" => Self::Bytes,
                 _ => Self::Plain,
             },
-            "array" => Self::List(Box::new(Self::of(&schema["items"])), kind(schema)),
+            "array" => Self::List(Box::new(Self::from_schema(&schema["items"])), kind(schema)),
             "object" => match fields {
-                None => Self::Map(Box::new(Self::of(&schema["additionalProperties"]))),
+                None => Self::Map(Box::new(Self::from_schema(&schema["additionalProperties"]))),
                 Some(fields) => {
-                    let field =
-                        |(name, schema): (&String, &Value)| (name.clone(), (kctl_cel::escape(name), Self::of(schema)));
+                    let field = |(name, schema): (&String, &Value)| {
+                        (name.clone(), (kctl_cel::escape(name), Self::from_schema(schema)))
+                    };
                     Self::Object(fields.iter().map(field).collect())
                 }
             },

@@ -121,7 +121,7 @@ fn forgiven(schema: Schema, past: Past, path: &str) -> Outcome {
 /// four for each value that is not null.
 pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>) -> Outcome {
     let mut outcome = Outcome::default();
-    let types = Types::of(schema);
+    let types = Types::from_schema(schema);
     outcome.errors.extend(types.check(value, path));
     outcome.n_checks += usize::from(!types.names.is_empty());
     if value.is_null() {
@@ -177,7 +177,7 @@ struct Types<'a> {
 
 impl<'a> Types<'a> {
     /// Reads the keywords of one schema. The set of checked formats depends on the type.
-    fn of(schema: Schema<'a>) -> Self {
+    fn from_schema(schema: Schema<'a>) -> Self {
         let names: Vec<&str> = match schema.type_name() {
             _ if schema.flag("x-kubernetes-int-or-string") => vec!["integer", "string"],
             Some(name) => vec![name],

@@ -94,15 +94,16 @@ pub(crate) fn pod_level_resources(spec: &mut Value) {
         return;
     }
     let (limits, requests) = (amounts::of_pod(spec, Side::Limits), amounts::of_pod(spec, Side::Requests));
-    let request = Side::Requests.of(spec);
+    let request = Side::Requests.amounts(spec);
     for (name, amount) in limits.iter().filter(|(name, _)| amounts::is_pages(name) && !request.contains_key(*name)) {
         add(part(part(spec, "resources"), "limits"), name, amount.to_string());
     }
     let of_containers = requests.into_iter().filter(|(name, _)| !amounts::is_pages(name));
-    for (name, amount) in of_containers.chain(Side::Limits.of(spec)).filter(|(name, _)| amounts::is_of_pods(name)) {
+    for (name, amount) in of_containers.chain(Side::Limits.amounts(spec)).filter(|(name, _)| amounts::is_of_pods(name))
+    {
         add(part(part(spec, "resources"), "requests"), &name, amount.to_string());
     }
-    for (name, request) in Side::Requests.of(spec).into_iter().filter(|(name, _)| amounts::is_of_pods(name)) {
+    for (name, request) in Side::Requests.amounts(spec).into_iter().filter(|(name, _)| amounts::is_of_pods(name)) {
         let lists = ["containers", "initContainers", "ephemeralContainers"].map(|list| spec[list].as_array());
         let is_limited = |container: &Value| !container["resources"]["limits"][&name].is_null();
         let are_limited = lists.into_iter().flatten().flatten().all(is_limited);
@@ -366,7 +367,7 @@ pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
 /// Returns the QoS class by Pod-level resources. The containers are ignored then.
 fn quality_of_whole(spec: &Value) -> &'static str {
     let counted = |side: Side| {
-        let mut amounts = side.of(spec);
+        let mut amounts = side.amounts(spec);
         amounts.retain(|name, amount| ["cpu", "memory"].contains(&name.as_str()) && amount.signum() > 0);
         amounts
     };

@@ -49,7 +49,7 @@ impl Kinds {
     /// Returns the type of a list; `None` for atomic lists and lists that expressions create.
     ///
     /// The address of a clone is the same, since clones share the list.
-    fn of(&self, items: &Arc<Vec<Cel>>) -> Option<&ListKind> {
+    fn list_kind(&self, items: &Arc<Vec<Cel>>) -> Option<&ListKind> {
         self.0.get(&Arc::as_ptr(items).addr())
     }
 
@@ -74,7 +74,7 @@ impl Kinds {
     /// Lengths are equal already, so it suffices that each right item is in the left list: items of
     /// a set are unique.
     fn equal_items(&self, left: &Arc<Vec<Cel>>, right: &[Cel]) -> bool {
-        match self.of(left) {
+        match self.list_kind(left) {
             None => left.iter().zip(right).all(|(left, right)| self.equal(left, right)),
             Some(ListKind::Set) => {
                 let texts: HashSet<String> = left.iter().map(text).collect();
@@ -94,7 +94,7 @@ impl Kinds {
     /// joined.
     pub(super) fn added(&self, left: &Arc<Vec<Cel>>, right: &[Cel]) -> Vec<Cel> {
         let mut items = left.as_ref().clone();
-        let Some(kind) = self.of(left) else {
+        let Some(kind) = self.list_kind(left) else {
             items.extend_from_slice(right);
             return items;
         };

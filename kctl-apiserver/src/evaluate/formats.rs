@@ -51,12 +51,12 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
         Some(Cel::Opaque(Arc::new(Format(format))))
     };
     match (name, target, arguments) {
-        ("named", Target::Library("format"), [Cel::String(name)]) => Some(Ok(optional::made(made(name)))),
+        ("named", Target::Library("format"), [Cel::String(name)]) => Some(Ok(optional::wrap(made(name)))),
         (name, Target::Library("format"), []) => made(name).map(Ok),
         ("validate", Target::Value(Cel::Opaque(opaque)), [Cel::String(text)]) => {
             let error = opaque.downcast_ref::<Format>()?.wrong(text);
             let errors = |error: &str| Cel::List(Arc::new(vec![Cel::String(Arc::new(error.to_owned()))]));
-            Some(Ok(optional::made(error.map(errors))))
+            Some(Ok(optional::wrap(error.map(errors))))
         }
         _ => None,
     }

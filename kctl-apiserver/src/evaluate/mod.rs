@@ -44,7 +44,7 @@ use kube_cel::cel::{
 pub(crate) use self::{
     bounds::CANCELLED,
     equality::{Kinds, ListKind},
-    optional::made as optional,
+    optional::wrap as optional,
 };
 
 /// The value of an expression, or the message of its evaluation error as `cel-go` words it.
@@ -146,9 +146,9 @@ impl<'a> Evaluator<'a> {
     fn select(&mut self, select: &'a SelectExpr) -> EvalResult {
         let operand = self.evaluate(&select.operand)?;
         let key = Cel::String(Arc::new(select.field.clone()));
-        if let Some(there) = optional::of(&operand) {
+        if let Some(there) = optional::downcast(&operand) {
             let found = there.value().and_then(|operand| part(operand, &key).unwrap_or_default());
-            return Ok(if select.test { Cel::Bool(found.is_some()) } else { optional::made(found) });
+            return Ok(if select.test { Cel::Bool(found.is_some()) } else { optional::wrap(found) });
         }
         let found = part(&operand, &key)?;
         if select.test {
@@ -165,7 +165,7 @@ impl<'a> Evaluator<'a> {
         for (index, element) in list.elements.iter().enumerate() {
             let value = self.evaluate(element)?;
             if list.optional_indices.contains(&index) {
-                let there = optional::of(&value).ok_or(NO_OVERLOAD)?;
+                let there = optional::downcast(&value).ok_or(NO_OVERLOAD)?;
                 items.extend(there.value().cloned());
             } else {
                 items.push(value);
@@ -185,7 +185,7 @@ impl<'a> Evaluator<'a> {
             let key = key_of(&self.evaluate(&entry.key)?).ok_or("unsupported key type")?;
             let value = self.evaluate(&entry.value)?;
             if entry.optional {
-                let there = optional::of(&value).ok_or(NO_OVERLOAD)?;
+                let there = optional::downcast(&value).ok_or(NO_OVERLOAD)?;
                 entries.extend(there.value().map(|value| (key, value.clone())));
             } else {
                 entries.insert(key, value);

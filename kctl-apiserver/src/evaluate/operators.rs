@@ -93,7 +93,7 @@ impl<'a> Evaluator<'a> {
     /// walks both trees.
     fn equal(&self, name: &str, left: &Cel, right: &Cel) -> EvalResult {
         let is_equal = name == "_==_";
-        let is_of_library = matches!(left, Cel::Opaque(_)) && optional::of(left).is_none();
+        let is_of_library = matches!(left, Cel::Opaque(_)) && optional::downcast(left).is_none();
         if is_equal && is_of_library && *right != Cel::Null && type_name(left) != type_name(right) {
             return Err(NO_OVERLOAD.into());
         }
@@ -233,9 +233,9 @@ fn compared(name: &str, left: &Cel, right: &Cel) -> EvalResult {
 ///
 /// The error about a missing key or index contains it, as CEL's `string` would write it.
 fn index(container: &Cel, key: &Cel) -> EvalResult {
-    if let Some(there) = optional::of(container) {
+    if let Some(there) = optional::downcast(container) {
         let found = there.value().and_then(|container| part(container, key).unwrap_or_default());
-        return Ok(optional::made(found));
+        return Ok(optional::wrap(found));
     }
     part(container, key)?.ok_or_else(|| match container {
         Cel::List(_) => format!("index out of bounds: {}", as_text(key)),

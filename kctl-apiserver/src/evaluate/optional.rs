@@ -14,7 +14,7 @@ use kube_cel::cel::{
 use super::{EvalResult, Evaluator, NO_OVERLOAD, Target, part};
 
 /// Returns the optional value that `value` holds; `None` if it has another type.
-pub(super) fn of(value: &Cel) -> Option<&OptionalValue> {
+pub(super) fn downcast(value: &Cel) -> Option<&OptionalValue> {
     let Cel::Opaque(value) = value else { return None };
     value.downcast_ref::<OptionalValue>()
 }
@@ -22,7 +22,7 @@ pub(super) fn of(value: &Cel) -> Option<&OptionalValue> {
 /// Creates an optional value: `optional.of(value)`, or `optional.none()` for `None`.
 ///
 /// Not to be confused with a null value, which is present.
-pub(crate) fn made(value: Option<Cel>) -> Cel {
+pub(crate) fn wrap(value: Option<Cel>) -> Cel {
     Cel::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
 }
 
@@ -36,7 +36,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
     else {
         return None;
     };
-    let values: Option<Vec<_>> = items.iter().map(of).collect();
+    let values: Option<Vec<_>> = items.iter().map(downcast).collect();
     let there = |values: Vec<&OptionalValue>| values.into_iter().filter_map(|value| value.value().cloned()).collect();
     Some(values.map(|values| Cel::List(Arc::new(there(values)))).ok_or_else(|| NO_OVERLOAD.to_owned()))
 }
@@ -72,7 +72,7 @@ impl<'a> Evaluator<'a> {
     /// Returns the content, or `None` if absent.
     fn there(&mut self, tree: &'a IdedExpr) -> Result<Option<Cel>, String> {
         let value = self.evaluate(tree)?;
-        Ok(of(&value).ok_or(NO_OVERLOAD)?.value().cloned())
+        Ok(downcast(&value).ok_or(NO_OVERLOAD)?.value().cloned())
     }
 
     /// Evaluates `a.?b` and `a[?b]`.
@@ -82,11 +82,11 @@ impl<'a> Evaluator<'a> {
     fn optional_part(&mut self, tree: &'a IdedExpr, key: &'a IdedExpr) -> EvalResult {
         let value = self.evaluate(tree)?;
         let key = self.evaluate(key)?;
-        let found = match of(&value) {
+        let found = match downcast(&value) {
             Some(there) => there.value().and_then(|value| part(value, &key).unwrap_or_default()),
             None => part(&value, &key)?,
         };
-        Ok(made(found))
+        Ok(wrap(found))
     }
 
     /// Evaluates `optional.of`, `optional.none` and `optional.ofNonZeroValue`.
@@ -94,10 +94,10 @@ impl<'a> Evaluator<'a> {
     /// `ofNonZeroValue` returns an absent value if its argument is a zero value.
     fn constructed(&mut self, name: &str, values: &'a [IdedExpr]) -> EvalResult {
         let [value] = values else {
-            return if name == "none" && values.is_empty() { Ok(made(None)) } else { Err(NO_OVERLOAD.into()) };
+            return if name == "none" && values.is_empty() { Ok(wrap(None)) } else { Err(NO_OVERLOAD.into()) };
         };
         let value = self.evaluate(value)?;
-        Ok(made(Some(value).filter(|value| name == "of" || !is_zero(value))))
+        Ok(wrap(Some(value).filter(|value| name == "of" || !is_zero(value))))
     }
 
     /// Evaluates `hasValue`, `value`, `or` and `orValue`.
@@ -106,17 +106,17 @@ impl<'a> Evaluator<'a> {
     fn optional_call(&mut self, name: &str, target: &'a IdedExpr, values: &'a [IdedExpr]) -> EvalResult {
         let value = self.evaluate(target)?;
         // `orValue` of a value that is not optional returns the value.
-        if let ("orValue", [_], None) = (name, values, of(&value)) {
+        if let ("orValue", [_], None) = (name, values, downcast(&value)) {
             return Ok(value);
         }
-        let there = of(&value).ok_or(NO_OVERLOAD)?.value().cloned();
+        let there = downcast(&value).ok_or(NO_OVERLOAD)?.value().cloned();
         match (name, values) {
             ("hasValue", []) => Ok(Cel::Bool(there.is_some())),
             ("value", []) => there.ok_or_else(|| "optional.none() dereference".to_owned()),
             // The alternative is evaluated only if the value is absent.
             ("or", [other]) => match there {
-                Some(value) => Ok(made(Some(value))),
-                None => Ok(made(self.there(other)?)),
+                Some(value) => Ok(wrap(Some(value))),
+                None => Ok(wrap(self.there(other)?)),
             },
             ("orValue", [other]) => there.map_or_else(|| self.evaluate(other), Ok),
             _ => Err(NO_OVERLOAD.into()),
@@ -128,9 +128,9 @@ impl<'a> Evaluator<'a> {
     /// `optMap` wraps the result, `optFlatMap` expects an optional result and returns it as it is.
     fn mapped(&mut self, name: &str, target: &'a IdedExpr, variable: &'a IdedExpr, result: &'a IdedExpr) -> EvalResult {
         let Expr::Ident(variable) = &variable.expr else { return Err(NO_OVERLOAD.into()) };
-        let Some(value) = self.there(target)? else { return Ok(made(None)) };
+        let Some(value) = self.there(target)? else { return Ok(wrap(None)) };
         let said = self.with(&[(variable.as_str(), value)], |evaluator| evaluator.evaluate(result))?;
-        Ok(if name == "optMap" { made(Some(said)) } else { said })
+        Ok(if name == "optMap" { wrap(Some(said)) } else { said })
     }
 }
 

@@ -47,7 +47,7 @@ impl RequestSummary {
     /// Summarizes a request; `None` if it is not about a resource.
     ///
     /// Discovery, `/metrics` and the like have no summary, and never get a fault.
-    pub(super) fn of<B>(connection: &Connection, request: &Request<B>) -> Option<Self> {
+    pub(super) fn new<B>(connection: &Connection, request: &Request<B>) -> Option<Self> {
         let path = decode(request.uri().path());
         let resource_path = parse_path(&path)?;
         let params = Params::parse(request.uri().query().unwrap_or_default());

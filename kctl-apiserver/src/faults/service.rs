@@ -86,7 +86,7 @@ where
         let (mut server, connection) = (mem::replace(&mut self.server, next), self.connection.clone());
         Box::pin(async move {
             alive(&connection).await;
-            let summary = RequestSummary::of(&connection, &request);
+            let summary = RequestSummary::new(&connection, &request);
             let fault = summary.as_ref().and_then(|summary| connection.faults.decide_request(summary));
             if let Some(answer) = before(fault, &connection).await {
                 return answer;

@@ -3,7 +3,7 @@
 //!
 //! Behaviour: `Delete` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
 //!
-//! A delete is decided and written in two steps: `Deletion::of` only reads the store, so that a dry
+//! A delete is decided and written in two steps: `Deletion::decide` only reads the store, so that a dry
 //! run and admission can see the outcome, and `Deletion::write` performs it. The callers are the
 //! verb `delete`, `deletecollection`, evictions, and the garbage collector and the other
 //! controllers of this server.
@@ -70,7 +70,7 @@ impl Deletion {
     /// | its grace period is 0 now | `Ended` |
     /// | its grace period runs from now | `Marked` |
     /// | anything else | `Gone` |
-    pub(crate) fn of(
+    pub(crate) fn decide(
         store: &Store,
         resource: &Resource,
         object: &Value,
@@ -148,7 +148,7 @@ pub(crate) fn delete(
     propagation: Propagation,
     grace: Grace,
 ) -> Deleted {
-    Deletion::of(store, resource, object, propagation, grace).write(store, resource, key, object)
+    Deletion::decide(store, resource, object, propagation, grace).write(store, resource, key, object)
 }
 
 /// Returns `true` for a list with items.

@@ -79,7 +79,7 @@ impl DocumentFormat {
     ///
     /// # Errors
     /// `NotAcceptable` if no format matches.
-    pub(super) fn of(parts: &Parts, path: &[&str], router: Router) -> Result<Self, StatusError> {
+    pub(super) fn negotiate(parts: &Parts, path: &[&str], router: Router) -> Result<Self, StatusError> {
         let accept = accept(parts);
         if accept.is_empty() || matches!(path, ["" | "index.html"]) {
             return Ok(Self::Json);

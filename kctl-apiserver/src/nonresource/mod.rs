@@ -124,7 +124,7 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
 ///
 /// Aggregated discovery has an `ETag` and is the only document here that is answered with 304.
 fn discovered(registry: &Registry, path: &[&str], document: &Value, router: Router, parts: &Parts) -> Response<Body> {
-    match DocumentFormat::of(parts, path, router) {
+    match DocumentFormat::negotiate(parts, path, router) {
         Err(error) => refused(parts, &error),
         Ok(form @ (DocumentFormat::Aggregated | DocumentFormat::AggregatedYaml)) => {
             let document =

@@ -43,7 +43,7 @@ impl<'a> PathGroup<'a> {
     /// Splits a path.
     ///
     /// Missing parts are `None`.
-    fn of(root: &'a str) -> Self {
+    fn parse(root: &'a str) -> Self {
         let mut parts = root.split('/');
         let first = parts.next().unwrap_or_default();
         let group = match first {
@@ -59,7 +59,7 @@ impl<'a> PathGroup<'a> {
 ///
 /// The first letter stays lowercase.
 pub(super) fn tag(root: &str) -> String {
-    let path_group = PathGroup::of(root);
+    let path_group = PathGroup::parse(root);
     match (path_group.group, path_group.version) {
         (Some(group), Some(version)) => {
             format!("{}_{}", identifier(group, First::AsWritten), identifier(version, First::AsWritten))
@@ -73,7 +73,7 @@ pub(super) fn tag(root: &str) -> String {
 ///
 /// Generators of clients name their methods after it, so it must not change.
 pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
-    let path_group = PathGroup::of(root);
+    let path_group = PathGroup::parse(root);
     let group = path_group.group.map_or_else(String::new, |group| identifier(group, First::Capital));
     let version = path_group.version.map_or_else(String::new, |version| identifier(version, First::Capital));
     format!("{verb}{group}{version}{}", identifier(rest, First::Capital))

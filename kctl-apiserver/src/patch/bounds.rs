@@ -31,7 +31,7 @@ impl PatchBounds {
     /// Creates the limits for an object.
     ///
     /// Each patch has its own limits, which apply to all of its operations together.
-    pub(crate) fn of(object: &Value) -> Self {
+    pub(crate) fn for_object(object: &Value) -> Self {
         Self { copies: CopyBudget::default(), depth: depth(object) }
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPat
     if operations.len() > PATCH_OPERATIONS_MAX {
         return Err(JsonPatchError::TooManyOperations(operations.len()));
     }
-    let mut bounds = PatchBounds::of(object);
+    let mut bounds = PatchBounds::for_object(object);
     for operation in operations {
         let reads = operation["op"] == "move" || operation["op"] == "copy";
         if !is_path(&operation["path"]) || (reads && !is_path(&operation["from"])) {

@@ -19,7 +19,7 @@ impl Identity<'_> {
     /// Returns the part of an item that identifies it: its merge key, or the item itself.
     ///
     /// `None` for an object without the merge key.
-    pub(super) fn of<'v>(&self, item: &'v Value) -> Option<&'v Value> {
+    pub(super) fn identify<'v>(&self, item: &'v Value) -> Option<&'v Value> {
         match self {
             Self::Itself => Some(item),
             Self::Key(key) => item.get(key),
@@ -43,8 +43,8 @@ impl Identity<'_> {
     ///
     /// The first match. `None` also for an item without an identity.
     pub(super) fn position(&self, item: &Value, list: &[Value]) -> Option<usize> {
-        let identity = self.of(item)?;
-        list.iter().position(|other| self.of(other) == Some(identity))
+        let identity = self.identify(item)?;
+        list.iter().position(|other| self.identify(other) == Some(identity))
     }
 
     /// Returns `true` if two items have the same identity (`mergeKeyValueEqual`).
@@ -109,7 +109,7 @@ pub(super) struct ServerOrder {
 
 impl ServerOrder {
     /// Copies the order of a list.
-    pub(super) fn of(list: &[Value], by: Identity) -> Self {
+    pub(super) fn copy(list: &[Value], by: Identity) -> Self {
         let items: Vec<Value> = list.iter().map(|item| by.handle(item)).collect();
         Self { n_left: items.len(), items }
     }

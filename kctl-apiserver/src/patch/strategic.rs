@@ -196,7 +196,7 @@ fn merge_objects(
     new: &[Value],
 ) -> Result<(Vec<Value>, Vec<Value>), String> {
     let by = Identity::Key(key);
-    let mut server = ServerOrder::of(&old, by);
+    let mut server = ServerOrder::copy(&old, by);
     let mut changes = Vec::new();
     let mut is_replaced = false;
     for item in new {
@@ -204,7 +204,7 @@ fn merge_objects(
         match fields.get(DIRECTIVE).map(|directive| (directive.as_str(), directive)) {
             None => changes.push(item.clone()),
             Some((Some("delete"), _)) => {
-                by.of(item).ok_or_else(|| order::no_merge_key(fields, key))?;
+                by.identify(item).ok_or_else(|| order::no_merge_key(fields, key))?;
                 while let Some(index) = by.position(item, &old) {
                     old.remove(index);
                     server.remove(index);

@@ -91,7 +91,7 @@ impl Policy {
     /// Reads the labels of a namespace.
     ///
     /// Absent labels mean `privileged:latest` for each mode, apart from the rule about warnings.
-    pub(crate) fn of(labels: &Value) -> Self {
+    pub(crate) fn from_labels(labels: &Value) -> Self {
         let mut errors = Vec::new();
         let mut read = |mode: &str, unknown: Level| {
             let mut standard = Standard { level: Level::Privileged, minor: None };
@@ -251,7 +251,7 @@ mod tests {
     fn enforced_level_is_also_warned_about_by_default() {
         let warn = |labels: &[(&str, &str)]| {
             let labels: Value = labels.iter().map(|(name, text)| (format!("{PREFIX}{name}"), json!(text))).collect();
-            Policy::of(&labels).warn.to_string()
+            Policy::from_labels(&labels).warn.to_string()
         };
         assert_eq!(warn(&[("enforce", "baseline"), ("enforce-version", "v1.3")]), "baseline:v1.3");
         assert_eq!(warn(&[("enforce", "baseline"), ("warn-version", "v1.4")]), "baseline:v1.4");

@@ -138,7 +138,7 @@ mod tests {
     #[track_caller]
     fn check(quota: &Value, old: Option<&Value>, new: &Value, expected: Result<Option<&str>, &str>) {
         let pods = crate::kinds::built_in().any_version(&crate::kinds::core::pod::KIND.group_resource()).unwrap();
-        let counter = Counter::of(&pods).unwrap();
+        let counter = Counter::for_resource(&pods).unwrap();
         let change = QuotaChange { counter: &counter, old, new, is_status: false, now: Timestamp::UNIX_EPOCH };
         let found = charged(quota, &change).map(|after| after.map(|after| shown(&after).to_string()));
         assert_eq!(found, expected.map(|after| after.map(str::to_owned)).map_err(str::to_owned));

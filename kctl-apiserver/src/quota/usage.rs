@@ -28,7 +28,7 @@ pub(crate) struct Counter {
 
 impl Counter {
     /// Returns `None` for resources that are never counted.
-    pub(crate) fn of(resource: &Resource) -> Option<Self> {
+    pub(crate) fn for_resource(resource: &Resource) -> Option<Self> {
         let (group_resource, quota) = (&resource.id, &resource.kind.quota);
         quota.is_counted.then(|| Self {
             group_resource: group_resource.clone(),

@@ -62,7 +62,7 @@ impl Params {
     ///
     /// In the order of the query. Such parameters are `dryRun`, `command` of an `exec` and `ports`
     /// of a `portforward`.
-    pub(crate) fn all(&self, name: &str) -> Vec<String> {
+    pub(crate) fn values(&self, name: &str) -> Vec<String> {
         let own = pairs(&self.query).filter(|(key, _)| decode(key) == name);
         own.map(|(_, value)| decode(&value.replace('+', " "))).collect()
     }

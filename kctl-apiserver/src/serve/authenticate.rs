@@ -128,7 +128,7 @@ mod tests {
     #[tokio::test]
     async fn who_shows_a_bad_token_is_nobody_anywhere() {
         let server = ApiServer::on_system_time();
-        let names = Arc::new(CertificateNames::of(std::net::Ipv4Addr::LOCALHOST.into(), &[]));
+        let names = Arc::new(CertificateNames::for_address(std::net::Ipv4Addr::LOCALHOST.into(), &[]));
         let identity = Arc::new(Identity::new(&names, None).unwrap());
         let authenticator = Authenticator::new(server, identity, names);
         for (path, shown, is_let_in) in [

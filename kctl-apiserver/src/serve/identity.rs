@@ -353,7 +353,7 @@ mod tests {
         stored.admin = params.signed_by(&stored.admin_key, &issuer).unwrap().into();
         fs::write(folder.join(FILE), stored.text()).unwrap();
 
-        let names = CertificateNames::of(std::net::Ipv4Addr::LOCALHOST.into(), &[]);
+        let names = CertificateNames::for_address(std::net::Ipv4Addr::LOCALHOST.into(), &[]);
         let identity = Identity::new(&names, Some(&folder)).unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(stored.authority.clone()).unwrap();

@@ -144,7 +144,7 @@ impl ApiServer {
         let folder = self.folder();
         let listener = port::bind(options, folder.as_deref()).await?;
         let address = listener.local_addr()?;
-        let names = Arc::new(CertificateNames::of(address.ip(), names));
+        let names = Arc::new(CertificateNames::for_address(address.ip(), names));
         let identity = Identity::new(&names, folder.as_deref()).map_err(io::Error::other)?;
         self.state.lock().trust(&identity.authority_pem);
         Ok(Listening { server: self.clone(), listener, identity: Arc::new(identity), address, names, faults: None })

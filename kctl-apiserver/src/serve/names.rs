@@ -29,7 +29,7 @@ impl CertificateNames {
     /// Returns the names of a server that listens on an address, with further ones of the user.
     ///
     /// DNS names are stored in lower case. Brackets of IPv6 addresses are removed.
-    pub(super) fn of(address: IpAddr, more: &[String]) -> Self {
+    pub(super) fn for_address(address: IpAddr, more: &[String]) -> Self {
         let mut names = Self::default();
         names.dns.insert("localhost".into());
         names.addresses.insert(address);
@@ -146,16 +146,16 @@ mod tests {
     #[test]
     fn wildcard_server_is_certified_for_loopback_and_names() {
         let more = ["api.example.com".to_owned(), "192.0.2.7".to_owned(), "[2001:db8::1]".to_owned()];
-        let names = CertificateNames::of(Ipv4Addr::UNSPECIFIED.into(), &more);
+        let names = CertificateNames::for_address(Ipv4Addr::UNSPECIFIED.into(), &more);
         for host in ["localhost", "127.0.0.1", "0.0.0.0", "API.example.com", "192.0.2.7", "2001:db8::1", "::1"] {
             assert!(names.has(host), "{host}");
         }
         assert!(!names.has("evil.example.com"));
-        let names = CertificateNames::of(Ipv4Addr::LOCALHOST.into(), &["*.Example.com".to_owned()]);
+        let names = CertificateNames::for_address(Ipv4Addr::LOCALHOST.into(), &["*.Example.com".to_owned()]);
         for (host, is_named) in [("api.example.COM", true), ("example.com", false), ("a.b.example.com", false)] {
             assert_eq!(names.has(host), is_named, "{host}");
         }
-        let names = CertificateNames::of(Ipv4Addr::LOCALHOST.into(), &[]);
+        let names = CertificateNames::for_address(Ipv4Addr::LOCALHOST.into(), &[]);
         assert_eq!((names.dns.len(), names.addresses.len()), (1, 1));
         assert!(names.has("localhost") && !names.has("192.0.2.7"));
     }

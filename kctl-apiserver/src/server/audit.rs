@@ -57,7 +57,7 @@ impl AuditId {
     ///
     /// New ids come from a separate random sequence, so that logging does not change the uids of
     /// objects.
-    pub(super) fn of(state: &mut State, headers: &HeaderMap) -> Self {
+    pub(super) fn for_request(state: &mut State, headers: &HeaderMap) -> Self {
         let chosen = headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
         Self(chosen.unwrap_or_else(|| {
             HeaderValue::try_from(state.audit_ids.uid()).unwrap_or_else(|error| unreachable!("a uid is text: {error}"))
@@ -65,7 +65,7 @@ impl AuditId {
     }
 
     /// Adds the id to a response.
-    pub(super) fn on<B>(self, mut response: Response<B>) -> Response<B> {
+    pub(super) fn add_to<B>(self, mut response: Response<B>) -> Response<B> {
         response.headers_mut().insert(AUDIT_ID, self.0);
         response
     }

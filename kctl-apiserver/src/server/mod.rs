@@ -296,9 +296,9 @@ impl ApiServer {
         error: &crate::status::StatusError,
     ) -> Response<crate::response::Body> {
         let mut state = self.state.lock();
-        let id = audit::AuditId::of(&mut state, request.headers());
+        let id = audit::AuditId::for_request(&mut state, request.headers());
         audit::audit_other(&mut state, &audit::AuditedRequest::with_id(request, &id), None, error.code);
-        id.on(pretty::indented(request.uri(), request.headers(), crate::response::refuse(error)))
+        id.add_to(pretty::indented(request.uri(), request.headers(), crate::response::refuse(error)))
     }
 
     /// Discards the history, as an etcd compaction does: older watches and the remaining pages of older lists fail

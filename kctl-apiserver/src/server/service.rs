@@ -84,7 +84,7 @@ where
         Box::pin(async move {
             let (clock, id, _handling) = {
                 let mut state = state.lock();
-                let id = AuditId::of(&mut state, &parts.headers);
+                let id = AuditId::for_request(&mut state, &parts.headers);
                 (state.clock, id, state.counts.begin(&parts.method))
             };
             parts.extensions.insert(Received::now(clock));
@@ -100,7 +100,7 @@ where
                 Err(status_error) => reject_audited(&mut state.lock(), &caller, &parts, &status_error),
             };
             let response = pretty::indented(&parts.uri, &parts.headers, response);
-            Ok(id.on(compressed(&parts, response)))
+            Ok(id.add_to(compressed(&parts, response)))
         })
     }
 }

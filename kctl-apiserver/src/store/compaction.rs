@@ -37,7 +37,7 @@ impl Compaction {
     ///
     /// Nothing was written between the elapsed ticks, so all of them saw `newest`. If there are several, the last but
     /// one saw it too, which makes it the oldest revision that is left. If the clock goes back, nothing changes.
-    pub(super) fn at(mut self, now: Timestamp, newest: u64) -> Self {
+    pub(super) fn advance(mut self, now: Timestamp, newest: u64) -> Self {
         let passed = now.duration_since(self.tick).as_secs() / INTERVAL.as_secs();
         if passed <= 0 {
             return self;
@@ -82,10 +82,10 @@ mod tests {
             let mut newest = 0;
             let mut compaction = fresh;
             for (minute, revision) in writes {
-                compaction = compaction.at(after(*minute), newest);
+                compaction = compaction.advance(after(*minute), newest);
                 newest = *revision;
             }
-            assert_eq!(compaction.at(after(now), newest).compacted, compacted, "{writes:?} at {now}");
+            assert_eq!(compaction.advance(after(now), newest).compacted, compacted, "{writes:?} at {now}");
         }
     }
 

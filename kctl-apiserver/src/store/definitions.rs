@@ -36,7 +36,7 @@ impl Redefinition {
     /// Compares the states of a CRD before and after an event.
     ///
     /// A new CRD ends no watches, since none can exist before it is served.
-    pub(super) fn by(event: &Event) -> Self {
+    pub(super) fn from_event(event: &Event) -> Self {
         let after = event.object.value();
         let Some(before) = event.before.as_ref().map(|before| before.value()) else {
             return Self { is_served: crd::is_established(&after), ..Self::default() };

@@ -278,7 +278,7 @@ impl Store {
         debug_assert_eq!(revision, self.revision, "a write is logged before the next one begins");
         debug_assert!(self.compacted < revision, "an event is in the history until it is dropped");
         // All elapsed ticks saw the revision before this one as the newest.
-        self.compaction = self.compaction.at(self.clock.now(), revision.saturating_sub(1));
+        self.compaction = self.compaction.advance(self.clock.now(), revision.saturating_sub(1));
         let mut rebuilds = false;
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.acting, group_resource, &event));
@@ -288,7 +288,8 @@ impl Store {
             let is_remote = |object: &Object| object.value()["spec"]["service"].is_object();
             rebuilds = is_remote(&event.object) || event.before.as_ref().is_some_and(|before| is_remote(before));
         }
-        let defines = if *group_resource == *DEFINITIONS { Redefinition::by(&event) } else { Redefinition::default() };
+        let defines =
+            if *group_resource == *DEFINITIONS { Redefinition::from_event(&event) } else { Redefinition::default() };
         let event = Arc::new(event);
         self.announced.push(Announced { resource: group_resource.clone(), event: event.clone() });
         let table = self.table(group_resource);
@@ -330,7 +331,7 @@ impl Store {
 
     /// Returns the oldest revision that a `continue` token or an exact `resourceVersion` may name.
     pub(crate) fn compacted_pages(&self) -> u64 {
-        self.compaction.at(self.clock.now(), self.revision).compacted
+        self.compaction.advance(self.clock.now(), self.revision).compacted
     }
 
     /// Drops the whole history: earlier watches and continued lists get 410.

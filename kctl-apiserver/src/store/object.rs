@@ -132,7 +132,7 @@ impl Object {
 
     /// Returns the value, which is parsed if it is not cached.
     pub(crate) fn value(&self) -> Arc<Value> {
-        self.known().unwrap_or_else(|| self.parse())
+        self.cached().unwrap_or_else(|| self.parse())
     }
 
     /// Returns `true` if `value` is the very value that the object was created from or parsed to. A value that is only
@@ -144,7 +144,7 @@ impl Object {
     }
 
     /// Returns the value if it is still in use.
-    fn known(&self) -> Option<Arc<Value>> {
+    fn cached(&self) -> Option<Arc<Value>> {
         self.value.lock().upgrade()
     }
 
@@ -186,7 +186,7 @@ impl Warm {
 
     /// Returns the value of an object, which then stays parsed for a while.
     pub(super) fn value(&self, object: &Object) -> Arc<Value> {
-        object.known().unwrap_or_else(|| {
+        object.cached().unwrap_or_else(|| {
             let value = object.parse();
             self.keep(object, value.clone());
             value
@@ -226,7 +226,7 @@ pub(crate) struct Lines([OnceLock<Bytes>; 3]);
 
 impl Lines {
     /// Returns the line of this type, which is written at the first call.
-    pub(crate) fn of(&self, kind: EventType, object: &Object) -> Bytes {
+    pub(crate) fn get(&self, kind: EventType, object: &Object) -> Bytes {
         self.0[kind as usize].get_or_init(|| event_line(kind, object)).clone()
     }
 }
@@ -278,10 +278,10 @@ mod tests {
                 object
             })
             .collect();
-        let parsed: Vec<bool> = objects.iter().map(|object| object.known().is_some()).collect();
+        let parsed: Vec<bool> = objects.iter().map(|object| object.cached().is_some()).collect();
         assert_eq!(parsed, [false, true, true, true]);
         assert_eq!(warm.value(&objects[0])["n"], 0);
-        assert_eq!(objects[0].known().map(|value| value["n"].clone()), Some(json!(0)));
-        assert!(objects[1].known().is_none());
+        assert_eq!(objects[0].cached().map(|value| value["n"].clone()), Some(json!(0)));
+        assert!(objects[1].cached().is_none());
     }
 }

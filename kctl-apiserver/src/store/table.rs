@@ -157,7 +157,7 @@ impl Table {
     /// far.
     ///
     /// The result is for reading: it has no history, and nothing notifies its watchers.
-    pub(crate) fn at(&self, revision: u64) -> Option<Table> {
+    pub(crate) fn at_revision(&self, revision: u64) -> Option<Table> {
         let mut objects = self.objects.clone();
         let later: Vec<_> = self.since(revision)?.collect();
         for event in later.into_iter().rev() {

@@ -50,14 +50,14 @@ enum Kind {
 
 /// Returns the columns up to the first with an invalid `jsonPath`, as kube-apiserver does.
 pub(crate) fn columns(definitions: &[Value]) -> Vec<Column> {
-    definitions.iter().map_while(Column::of).collect()
+    definitions.iter().map_while(Column::parse).collect()
 }
 
 impl Column {
     /// Returns a column with its parsed path; `None` if the path is invalid.
     ///
     /// A column without a description gets one that has the path, as in kube-apiserver.
-    fn of(definition: &Value) -> Option<Self> {
+    fn parse(definition: &Value) -> Option<Self> {
         let path = text(definition, "/jsonPath");
         let kind = text(definition, "/type");
         let description = match text(definition, "/description") {
@@ -65,7 +65,7 @@ impl Column {
             description => description.to_owned(),
         };
         Some(Self {
-            kind: Kind::of(kind),
+            kind: Kind::parse(kind),
             path: Path::parse(path)?,
             definition: json!({
                 "name": text(definition, "/name"),
@@ -90,7 +90,7 @@ impl Column {
 
 impl Kind {
     /// Returns the type by its name in the CRD.
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         match text {
             "integer" => Self::Integer,
             "number" => Self::Number,

@@ -47,7 +47,7 @@ pub(super) struct Claims {
 /// # Errors
 /// Fails if the system has no random numbers.
 pub(crate) fn of_secret(signer: &SharedSigner, account: &Value, secret: &str) -> Result<String, SignerError> {
-    let Named { name, uid } = Named::of(account);
+    let Named { name, uid } = Named::from_object(account);
     let namespace = account["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
     let claims = Claims {
         iss: ISSUER.into(),
@@ -86,7 +86,7 @@ impl Claims {
         if account["metadata"]["deletionTimestamp"].is_string() {
             return Err(TokenError::over(format!("ServiceAccount {namespace}/{name} has been deleted")));
         }
-        let uid = Named::of(&account).uid;
+        let uid = Named::from_object(&account).uid;
         if uid != self.uid {
             return Err(TokenError::over(format!("ServiceAccount UID ({uid}) does not match claim ({})", self.uid)));
         }

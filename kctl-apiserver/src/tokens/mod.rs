@@ -89,7 +89,7 @@ pub(crate) struct Named {
 
 impl Named {
     /// Reads name and uid of an object.
-    pub(crate) fn of(object: &Value) -> Self {
+    pub(crate) fn from_object(object: &Value) -> Self {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         Self { name: text("name"), uid: text("uid") }
     }
@@ -217,7 +217,7 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     let Some(stored_account) = found(&service_account::KIND, namespace, name) else {
         return Err(TokenError::over(format!("serviceaccounts {name:?} not found")));
     };
-    let uid = Named::of(&stored_account).uid;
+    let uid = Named::from_object(&stored_account).uid;
     if uid != account.uid {
         return Err(TokenError::over(format!("service account UID ({uid}) does not match claim ({})", account.uid)));
     }
@@ -235,7 +235,7 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
         let Some(claimed) = claimed else { continue };
         let gone = || TokenError::over("service account token has been invalidated");
         let object = found(rules, namespace, &claimed.name).ok_or_else(gone)?;
-        let uid = Named::of(&object).uid;
+        let uid = Named::from_object(&object).uid;
         if uid != claimed.uid {
             let own = &claimed.uid;
             let why = format!("{kind} UID ({uid}) does not match service account {kind} ref claim ({own})");

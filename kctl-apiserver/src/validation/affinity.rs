@@ -232,13 +232,13 @@ pub(crate) fn tolerations(list: &Value, path: &str, errors: &mut Errors) {
 /// about the value are reported at `operator`, as upstream does.
 fn tolerates(toleration: &Value, path: &str, errors: &mut Errors) {
     let (key, operator) = (text(&toleration["key"]), text(&toleration["operator"]));
-    let operator_at = format!("{path}.operator");
+    let operator_path = format!("{path}.operator");
     if !key.is_empty() {
         errors.qualified_name(&format!("{path}.key"), key);
     }
     if key.is_empty() && operator != "Exists" {
         let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        errors.invalid(&operator_at, &operator.into(), detail);
+        errors.invalid(&operator_path, &operator.into(), detail);
     }
     let effect = text(&toleration["effect"]);
     if toleration["tolerationSeconds"].is_number() && effect != "NoExecute" {
@@ -247,12 +247,12 @@ fn tolerates(toleration: &Value, path: &str, errors: &mut Errors) {
     }
     match operator {
         "Exists" if !text(&toleration["value"]).is_empty() => {
-            errors.invalid(&operator_at, &toleration["value"], "value must be empty when `operator` is 'Exists'");
+            errors.invalid(&operator_path, &toleration["value"], "value must be empty when `operator` is 'Exists'");
         }
         "Exists" => {}
         "" | "Equal" => {
             if let Some(message) = check_label_value(text(&toleration["value"])) {
-                errors.invalid(&operator_at, &toleration["value"], message);
+                errors.invalid(&operator_path, &toleration["value"], message);
             }
         }
         "Gt" | "Lt" if FeatureGate::TaintTolerationComparisonOperators.is_enabled() => {
@@ -261,8 +261,8 @@ fn tolerates(toleration: &Value, path: &str, errors: &mut Errors) {
                 errors.invalid(&format!("{path}.value"), &value.into(), "must be a decimal integer of 64 bits");
             }
         }
-        "Gt" | "Lt" => errors.unsupported(&operator_at, &format!("{operator:?}"), &["Equal", "Exists", "Lt", "Gt"]),
-        _ => errors.unsupported(&operator_at, &toleration["operator"].to_string(), &["Equal", "Exists"]),
+        "Gt" | "Lt" => errors.unsupported(&operator_path, &format!("{operator:?}"), &["Equal", "Exists", "Lt", "Gt"]),
+        _ => errors.unsupported(&operator_path, &toleration["operator"].to_string(), &["Equal", "Exists"]),
     }
 }
 

@@ -68,22 +68,22 @@ pub(crate) fn containers(
     errors: &mut Errors,
 ) {
     let mut names: Vec<&str> = Vec::new();
-    let list_at = format!("{path}.containers");
+    let list_path = format!("{path}.containers");
     if entries(&spec["containers"]).next().is_none() {
-        errors.required(&list_at, "");
+        errors.required(&list_path, "");
     }
     for (index, container) in entries(&spec["containers"]) {
-        let path = format!("{list_at}[{index}]");
+        let path = format!("{list_path}[{index}]");
         common(container, &path, spec, volumes, claims, errors);
         named(container, &path, &mut names, errors);
         probe::of_container(container, &path, spec, errors);
         restarts(container, &path, errors);
     }
     let all: Vec<(usize, &Value)> = entries(&spec["containers"]).collect();
-    ports::host_ports(&all, &list_at, errors);
-    let list_at = format!("{path}.initContainers");
+    ports::host_ports(&all, &list_path, errors);
+    let list_path = format!("{path}.initContainers");
     for (index, container) in entries(&spec["initContainers"]) {
-        let path = format!("{list_at}[{index}]");
+        let path = format!("{list_path}[{index}]");
         common(container, &path, spec, volumes, claims, errors);
         if container["restartPolicy"].is_null() && entries(&container["restartPolicyRules"]).next().is_some() {
             // An init container with rules but no policy gets this error only.
@@ -92,16 +92,16 @@ pub(crate) fn containers(
             restarts(container, &path, errors);
         }
         named(container, &path, &mut names, errors);
-        ports::host_ports(&[(0, container)], &list_at, errors);
+        ports::host_ports(&[(0, container)], &list_path, errors);
         if container["restartPolicy"] == "Always" {
             probe::of_container(container, &path, spec, errors);
         } else {
             ends_before(container, &path, errors);
         }
     }
-    let list_at = format!("{path}.ephemeralContainers");
+    let list_path = format!("{path}.ephemeralContainers");
     for (index, container) in entries(&spec["ephemeralContainers"]) {
-        let path = format!("{list_at}[{index}]");
+        let path = format!("{list_path}[{index}]");
         common(container, &path, spec, volumes, claims, errors);
         image(container, &path, errors);
         named(container, &path, &mut names, errors);
@@ -260,17 +260,17 @@ const NO_POLICY: &str = "must specify restartPolicy when restart rules are used"
 /// `validateContainerRestartPolicy`.
 fn restarts(container: &Value, path: &str, errors: &mut Errors) {
     let (policy, rules) = (&container["restartPolicy"], &container["restartPolicyRules"]);
-    let (policy_at, rules_at) = (format!("{path}.restartPolicy"), format!("{path}.restartPolicyRules"));
+    let (policy_path, rules_path) = (format!("{path}.restartPolicy"), format!("{path}.restartPolicyRules"));
     let n_rules = entries(rules).count();
     if policy.is_null() && n_rules > 0 {
-        errors.required(&policy_at, NO_POLICY);
+        errors.required(&policy_path, NO_POLICY);
     }
-    errors.one_of(&policy_at, policy, &["Always", "Never", "OnFailure"]);
+    errors.one_of(&policy_path, policy, &["Always", "Never", "OnFailure"]);
     if n_rules > RULES_MAX {
-        errors.too_many(&rules_at, n_rules, RULES_MAX);
+        errors.too_many(&rules_path, n_rules, RULES_MAX);
     }
     for (index, rule) in entries(rules) {
-        let (path, codes) = (format!("{rules_at}[{index}]"), &rule["exitCodes"]);
+        let (path, codes) = (format!("{rules_path}[{index}]"), &rule["exitCodes"]);
         errors.always_one_of(&format!("{path}.action"), &rule["action"], &["Restart", "RestartAllContainers"]);
         if codes.is_null() {
             errors.required(&format!("{path}.exitCodes"), "must be specified");

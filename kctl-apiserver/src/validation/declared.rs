@@ -216,18 +216,19 @@ static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
         );
     }
     // Keeps only types that lead to a rule.
-    let mut known: HashSet<&str> = HashSet::new();
+    let mut types_with_rules: HashSet<&str> = HashSet::new();
     loop {
-        let leads = |field: &Field| field.has_rule() || field.inner.is_some_and(|inner| known.contains(inner));
+        let leads =
+            |field: &Field| field.has_rule() || field.inner.is_some_and(|inner| types_with_rules.contains(inner));
         let found: HashSet<&str> =
             all.iter().filter(|(_, fields)| fields.iter().any(leads)).map(|(name, _)| *name).collect();
-        if found.len() == known.len() {
+        if found.len() == types_with_rules.len() {
             break;
         }
-        known = found;
+        types_with_rules = found;
     }
-    let leads = |field: &Field| field.has_rule() || field.inner.is_some_and(|inner| known.contains(inner));
-    let types = all.into_iter().filter(|(name, _)| known.contains(name));
+    let leads = |field: &Field| field.has_rule() || field.inner.is_some_and(|inner| types_with_rules.contains(inner));
+    let types = all.into_iter().filter(|(name, _)| types_with_rules.contains(name));
     types.map(|(name, fields)| (name, Type { fields: fields.into_iter().filter(leads).collect() })).collect()
 });
 

@@ -37,7 +37,7 @@ const HOST_NAME_LEN_MAX: usize = 64;
 /// - Each option needs a name (`FieldValueRequired`, at the option rather than at its `name`).
 pub(crate) fn config(spec: &Value, path: &str, errors: &mut Errors) {
     let config = &spec["dnsConfig"];
-    let (servers, servers_at) = (&config["nameservers"], format!("{path}.nameservers"));
+    let (servers, servers_path) = (&config["nameservers"], format!("{path}.nameservers"));
     let n_servers = entries(servers).count();
     if spec["dnsPolicy"] == "None" {
         if config.is_null() {
@@ -45,29 +45,29 @@ pub(crate) fn config(spec: &Value, path: &str, errors: &mut Errors) {
         }
         if n_servers == 0 {
             let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-            return errors.required(&servers_at, detail);
+            return errors.required(&servers_path, detail);
         }
     }
     if n_servers > SERVERS_MAX {
-        errors.invalid(&servers_at, servers, &format!("must not have more than {SERVERS_MAX} nameservers"));
+        errors.invalid(&servers_path, servers, &format!("must not have more than {SERVERS_MAX} nameservers"));
     }
     for (index, server) in entries(servers) {
-        address::legacy(server, &format!("{servers_at}[{index}]"), errors);
+        address::legacy(server, &format!("{servers_path}[{index}]"), errors);
     }
-    let (domains, domains_at) = (&config["searches"], format!("{path}.searches"));
+    let (domains, domains_path) = (&config["searches"], format!("{path}.searches"));
     let all: Vec<&str> = entries(domains).map(|(_, domain)| text(domain)).collect();
     if all.len() > DOMAINS_MAX {
-        errors.invalid(&domains_at, domains, &format!("must not have more than {DOMAINS_MAX} search paths"));
+        errors.invalid(&domains_path, domains, &format!("must not have more than {DOMAINS_MAX} search paths"));
     }
     if all.join(" ").len() > DOMAINS_LEN_MAX {
         let detail =
             format!("must not have more than {DOMAINS_LEN_MAX} characters (including spaces) in the search list");
-        errors.invalid(&domains_at, domains, &detail);
+        errors.invalid(&domains_path, domains, &detail);
     }
     for (index, domain) in all.iter().enumerate().filter(|(_, domain)| **domain != ".") {
         let domain = domain.strip_suffix('.').unwrap_or(domain);
         if let Some(message) = check_search_domain(domain) {
-            errors.invalid(&format!("{domains_at}[{index}]"), &domain.into(), message);
+            errors.invalid(&format!("{domains_path}[{index}]"), &domain.into(), message);
         }
     }
     for (index, option) in entries(&config["options"]) {

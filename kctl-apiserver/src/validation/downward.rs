@@ -87,26 +87,26 @@ const BYTES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", 
 /// Annotation keys are compared in lower case, as in metadata.
 pub(crate) fn field(reference: &Value, field_path: &str, allowed: &[&str], errors: &mut Errors) {
     let path = &reference["fieldPath"];
-    let (name, path_at, version) = (text(path), format!("{field_path}.fieldPath"), text(&reference["apiVersion"]));
+    let (name, path_field, version) = (text(path), format!("{field_path}.fieldPath"), text(&reference["apiVersion"]));
     if version.is_empty() {
         return errors.required(&format!("{field_path}.apiVersion"), "");
     }
     if name.is_empty() {
-        return errors.required(&path_at, "");
+        return errors.required(&path_field, "");
     }
     let wrong = |why: String| format!("error converting fieldPath: {why}");
     if version != "v1" {
-        return errors.invalid(&path_at, path, &wrong(format!("unsupported pod version: {version}")));
+        return errors.invalid(&path_field, path, &wrong(format!("unsupported pod version: {version}")));
     }
     let subscripted = name.strip_suffix("']").and_then(|rest| rest.split_once("['"));
     match subscripted {
         Some(("metadata.labels", key)) => errors.qualified_name(field_path, key),
         Some(("metadata.annotations", key)) => errors.qualified_name(field_path, &key.to_lowercase()),
-        Some(_) => errors.invalid(&path_at, path, &wrong(format!("field label does not support subscript: {name}"))),
+        Some(_) => errors.invalid(&path_field, path, &wrong(format!("field label does not support subscript: {name}"))),
         None if !KNOWN.contains(&name) => {
-            errors.invalid(&path_at, path, &wrong(format!("field label not supported: {name}")));
+            errors.invalid(&path_field, path, &wrong(format!("field label not supported: {name}")));
         }
-        None => errors.one_of(&path_at, path, allowed),
+        None => errors.one_of(&path_field, path, allowed),
     }
 }
 

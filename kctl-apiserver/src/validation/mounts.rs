@@ -45,14 +45,14 @@ pub(crate) fn of_container(container: &Value, path: &str, volumes: &[DeclaredVol
 fn mounted(
     list: &Value,
     devices: &Value,
-    list_at: &str,
+    list_path: &str,
     volumes: &[DeclaredVolume<'_>],
     container: Privilege,
     errors: &mut Errors,
 ) {
     let mut taken = Vec::new();
     for (index, mount) in entries(list) {
-        let field_path = format!("{list_at}[{index}]");
+        let field_path = format!("{list_path}[{index}]");
         let (name, path) = (text(&mount["name"]), text(&mount["mountPath"]));
         if name.is_empty() {
             errors.required(&format!("{field_path}.name"), "");
@@ -74,9 +74,9 @@ fn mounted(
             let detail = "must not already exist as a path in volumeDevices";
             errors.invalid(&format!("{field_path}.mountPath"), &path.into(), detail);
         }
-        parts(mount, &field_path, list_at, errors);
-        propagates(mount, list_at, container, errors);
-        read_only(mount, &format!("{list_at}.recursiveReadOnly"), errors);
+        parts(mount, &field_path, list_path, errors);
+        propagates(mount, list_path, container, errors);
+        read_only(mount, &format!("{list_path}.recursiveReadOnly"), errors);
     }
 }
 
@@ -84,17 +84,17 @@ fn mounted(
 ///
 /// Both are relative paths without `..`, and only one may be set. Upstream reports errors of the
 /// path itself without the index of the mount.
-fn parts(mount: &Value, path: &str, list_at: &str, errors: &mut Errors) {
+fn parts(mount: &Value, path: &str, list_path: &str, errors: &mut Errors) {
     let (part, expression) = (&mount["subPath"], &mount["subPathExpr"]);
     if !text(part).is_empty() {
-        paths::descending(part, &format!("{list_at}.subPath"), errors);
+        paths::descending(part, &format!("{list_path}.subPath"), errors);
     }
     if !text(expression).is_empty() {
         if !text(part).is_empty() {
             let detail = "subPathExpr and subPath are mutually exclusive";
             errors.invalid(&format!("{path}.subPathExpr"), expression, detail);
         }
-        paths::descending(expression, &format!("{list_at}.subPathExpr"), errors);
+        paths::descending(expression, &format!("{list_path}.subPathExpr"), errors);
     }
 }
 
@@ -102,8 +102,8 @@ fn parts(mount: &Value, path: &str, list_at: &str, errors: &mut Errors) {
 ///
 /// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged
 /// container (`FieldValueForbidden`). Upstream: `validateMountPropagation`.
-fn propagates(mount: &Value, list_at: &str, container: Privilege, errors: &mut Errors) {
-    let (path, how) = (format!("{list_at}.mountPropagation"), &mount["mountPropagation"]);
+fn propagates(mount: &Value, list_path: &str, container: Privilege, errors: &mut Errors) {
+    let (path, how) = (format!("{list_path}.mountPropagation"), &mount["mountPropagation"]);
     errors.one_of(&path, how, &declared::values("core.v1.VolumeMount", "mountPropagation"));
     if how == "Bidirectional" && container == Privilege::Unprivileged {
         errors.forbidden(&path, "Bidirectional mount propagation is available only to privileged containers");
@@ -133,41 +133,42 @@ fn read_only(mount: &Value, path: &str, errors: &mut Errors) {
 /// Only a `PersistentVolumeClaim` or an ephemeral volume can be a block device (`FieldValueInvalid`). A path may not
 /// contain `..`; the uniqueness rule ignores such a path. Names and paths of `volumeMounts` are excluded here as well,
 /// so a conflict is reported on both sides.
-fn attached(list: &Value, mounts: &Value, list_at: &str, volumes: &[DeclaredVolume<'_>], errors: &mut Errors) {
+fn attached(list: &Value, mounts: &Value, list_path: &str, volumes: &[DeclaredVolume<'_>], errors: &mut Errors) {
     let (mut names, mut taken) = (Vec::new(), Vec::new());
     for (index, device) in entries(list) {
         let (name, path) = (text(&device["name"]), text(&device["devicePath"]));
-        let (name_at, path_at) = (format!("{list_at}[{index}].name"), format!("{list_at}[{index}].devicePath"));
+        let (name_field, path_field) =
+            (format!("{list_path}[{index}].name"), format!("{list_path}[{index}].devicePath"));
         if name.is_empty() {
-            errors.required(&name_at, "");
+            errors.required(&name_field, "");
         }
         if names.contains(&name) {
-            errors.invalid(&name_at, &name.into(), "must be unique");
+            errors.invalid(&name_field, &name.into(), "must be unique");
         }
         match volumes.iter().find(|volume| volume.name == name) {
-            None => errors.not_found(&name_at, &name.into()),
+            None => errors.not_found(&name_field, &name.into()),
             Some(volume) if !volume.is_claim => {
                 let detail = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
-                errors.invalid(&name_at, &name.into(), detail);
+                errors.invalid(&name_field, &name.into(), detail);
             }
             Some(_) => {}
         }
         if path.is_empty() {
-            errors.required(&path_at, "");
+            errors.required(&path_field, "");
         }
         if taken.contains(&path) {
-            errors.invalid(&path_at, &path.into(), "must be unique");
+            errors.invalid(&path_field, &path.into(), "must be unique");
         }
         if paths::has_backsteps(&device["devicePath"]) {
-            errors.invalid(&path_at, &path.into(), "can not contain backsteps ('..')");
+            errors.invalid(&path_field, &path.into(), "can not contain backsteps ('..')");
         } else {
             taken.push(path);
         }
         if has(mounts, "name", name) {
-            errors.invalid(&name_at, &name.into(), "must not already exist in volumeMounts");
+            errors.invalid(&name_field, &name.into(), "must not already exist in volumeMounts");
         }
         if has(mounts, "mountPath", path) {
-            errors.invalid(&path_at, &path.into(), "must not already exist as a path in volumeMounts");
+            errors.invalid(&path_field, &path.into(), "must not already exist as a path in volumeMounts");
         }
         if !name.is_empty() {
             names.push(name);

@@ -103,7 +103,7 @@ fn handler(handler: &Value, path: &str, kinds: &[&str], grace: Option<i64>, erro
 ///
 /// An absent port counts as 0 and is out of range. Hosts and schemes are not validated here.
 fn action(kind: &str, action: &Value, path: &str, grace: Option<i64>, errors: &mut Errors) {
-    let port_at = format!("{path}.port");
+    let port_path = format!("{path}.port");
     // An absent port counts as 0.
     let port = if action["port"].is_null() { &Value::from(0) } else { &action["port"] };
     match kind {
@@ -113,7 +113,7 @@ fn action(kind: &str, action: &Value, path: &str, grace: Option<i64>, errors: &m
             if text(&action["path"]).is_empty() {
                 errors.required(&format!("{path}.path"), "");
             }
-            ports::number_or_name(port, &port_at, errors);
+            ports::number_or_name(port, &port_path, errors);
             for (_, header) in entries(&action["httpHeaders"]) {
                 header_name(&header["name"], &format!("{path}.httpHeaders"), errors);
             }
@@ -125,7 +125,7 @@ fn action(kind: &str, action: &Value, path: &str, grace: Option<i64>, errors: &m
                 errors.invalid(path, &seconds.into(), &detail);
             }
         }
-        _ => ports::number_or_name(port, &port_at, errors),
+        _ => ports::number_or_name(port, &port_path, errors),
     }
 }
 

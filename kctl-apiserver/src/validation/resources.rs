@@ -73,27 +73,27 @@ pub(crate) enum Asker {
 /// An error about a request and its limit is at `requests`, without the name of the resource.
 pub(crate) fn resources(resources: &Value, path: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
     let (limits, requests) = (&resources["limits"], &resources["requests"]);
-    let limits_at = format!("{path}.limits");
+    let limits_path = format!("{path}.limits");
     for (name, amount) in pairs(limits) {
-        limit(name, amount, &format!("{limits_at}[{name}]"), asker, errors);
+        limit(name, amount, &format!("{limits_path}[{name}]"), asker, errors);
     }
     for (name, amount) in pairs(requests) {
-        let requests_at = format!("{path}.requests");
-        let one_at = format!("{requests_at}[{name}]");
-        name_and_sign(name, amount, &one_at, asker, errors);
+        let requests_path = format!("{path}.requests");
+        let request_path = format!("{requests_path}[{name}]");
+        name_and_sign(name, amount, &request_path, asker, errors);
         let limit = limits.get(name).filter(|limit| !limit.is_null());
         match (limit, is_overcommitted(name)) {
             (Some(limit), false) if size(amount) != size(limit) => {
-                errors.invalid(&requests_at, amount, &format!("must be equal to {name} limit of {}", text(limit)));
+                errors.invalid(&requests_path, amount, &format!("must be equal to {name} limit of {}", text(limit)));
             }
             (Some(limit), _) if size(amount) > size(limit) => {
                 let detail = format!("must be less than or equal to {name} limit of {}", text(limit));
-                errors.invalid(&requests_at, amount, &detail);
+                errors.invalid(&requests_path, amount, &detail);
             }
-            (None, false) => errors.required(&limits_at, "Limit must be set for non overcommitable resources"),
+            (None, false) => errors.required(&limits_path, "Limit must be set for non overcommitable resources"),
             _ => {}
         }
-        pages(name, amount, &one_at, errors);
+        pages(name, amount, &request_path, errors);
     }
     let asks_for =
         |is_resource: &dyn Fn(&str) -> bool| pairs(limits).chain(pairs(requests)).any(|(name, _)| is_resource(name));

@@ -143,12 +143,13 @@ fn system_calls(profile: &Value, path: &str, errors: &mut Errors) {
     if profile.is_null() {
         return;
     }
-    let (kind, local, local_at) = (&profile["type"], &profile["localhostProfile"], format!("{path}.localhostProfile"));
+    let (kind, local, localhost_path) =
+        (&profile["type"], &profile["localhostProfile"], format!("{path}.localhostProfile"));
     match (kind == "Localhost", local.is_null()) {
-        (true, true) => errors.required(&local_at, "must be set when seccomp type is Localhost"),
-        (true, false) => paths::descending(local, &local_at, errors),
+        (true, true) => errors.required(&localhost_path, "must be set when seccomp type is Localhost"),
+        (true, false) => paths::descending(local, &localhost_path, errors),
         (false, false) => {
-            errors.invalid(&local_at, local, "can only be set when seccomp type is Localhost");
+            errors.invalid(&localhost_path, local, "can only be set when seccomp type is Localhost");
         }
         (false, true) => {}
     }
@@ -164,22 +165,22 @@ fn app_armor(profile: &Value, field_path: &str, errors: &mut Errors) {
     if profile.is_null() {
         return;
     }
-    let (local, local_at) = (&profile["localhostProfile"], format!("{field_path}.localhostProfile"));
+    let (local, localhost_path) = (&profile["localhostProfile"], format!("{field_path}.localhostProfile"));
     let path = text(local);
     match text(&profile["type"]) {
         "Localhost" if path.trim().is_empty() && path.trim() == path => {
-            errors.required(&local_at, "must be set when AppArmor type is Localhost");
+            errors.required(&localhost_path, "must be set when AppArmor type is Localhost");
         }
         "Localhost" => {
             if path.trim() != path {
-                errors.invalid(&local_at, local, "must not be padded with whitespace");
+                errors.invalid(&localhost_path, local, "must not be padded with whitespace");
             }
             if path.len() > PROFILE_LEN_MAX {
-                errors.too_long(&local_at, PROFILE_LEN_MAX);
+                errors.too_long(&localhost_path, PROFILE_LEN_MAX);
             }
         }
         "RuntimeDefault" | "Unconfined" if !local.is_null() => {
-            errors.invalid(&local_at, local, "can only be set when AppArmor type is Localhost");
+            errors.invalid(&localhost_path, local, "can only be set when AppArmor type is Localhost");
         }
         _ => {}
     }

@@ -96,11 +96,11 @@ const MESSAGE_LEN_MAX: usize = 32 * 1024;
 pub(crate) fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in entries(conditions) {
-        let item_at = format!("{path}[{index}]");
-        let path = |field: &str| format!("{item_at}.{field}");
+        let item_path = format!("{path}[{index}]");
+        let path = |field: &str| format!("{item_path}.{field}");
         let (kind, reason) = (text(&condition["type"]), text(&condition["reason"]));
-        if seen.contains(&kind) && !errors.has_duplicate(&item_at) {
-            errors.duplicate(&item_at, &Value::from(kind).to_string());
+        if seen.contains(&kind) && !errors.has_duplicate(&item_path) {
+            errors.duplicate(&item_path, &Value::from(kind).to_string());
         }
         seen.push(kind);
         if kind.is_empty() {

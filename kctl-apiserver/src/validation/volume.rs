@@ -15,7 +15,7 @@ use crate::{
     names::NameRule,
     validation::{
         downward, entries, paths, selector, signer, volume_claim,
-        volume_source::{self, Of},
+        volume_source::{self, SourceOwner},
     },
 };
 
@@ -144,7 +144,7 @@ fn told_as(source: &str) -> &str {
 ///
 /// `path` is the field path of the volume. Modes are 0 to 0777.
 fn one_source(kind: &str, source: &Value, path: &str, errors: &mut Errors) {
-    volume_source::source(kind, source, Of::Pod, path, errors);
+    volume_source::source(kind, source, SourceOwner::Pod, path, errors);
     let path = format!("{path}.{kind}");
     match kind {
         "secret" | "configMap" => {
@@ -226,9 +226,9 @@ fn projected(volume: &Value, field_path: &str, errors: &mut Errors) {
         }
     };
     for (index, source) in entries(&volume["sources"]) {
-        let source_at = format!("{field_path}.sources[{index}]");
+        let source_path = format!("{field_path}.sources[{index}]");
         for kind in ["secret", "configMap"].into_iter().filter(|kind| source[*kind].is_object()) {
-            let (projection, field_path) = (&source[kind], format!("{source_at}.{kind}"));
+            let (projection, field_path) = (&source[kind], format!("{source_path}.{kind}"));
             if text(&projection["name"]).is_empty() {
                 errors.required(&format!("{field_path}.name"), "");
             }
@@ -236,12 +236,12 @@ fn projected(volume: &Value, field_path: &str, errors: &mut Errors) {
             entries(&projection["items"]).for_each(|(_, item)| take(&item["path"], &projection["name"], errors));
         }
         for (_, projection) in entries(&source["downwardAPI"]["items"]) {
-            file(projection, &format!("{source_at}.downwardAPI"), errors);
+            file(projection, &format!("{source_path}.downwardAPI"), errors);
             take(&projection["path"], &projection["path"], errors);
         }
-        token(&source["serviceAccountToken"], field_path, &format!("{source_at}.serviceAccountToken"), errors);
+        token(&source["serviceAccountToken"], field_path, &format!("{source_path}.serviceAccountToken"), errors);
         if let bundle @ Value::Object(_) = &source["clusterTrustBundle"] {
-            trust_bundle(bundle, &format!("{source_at}.clusterTrustBundle"), errors);
+            trust_bundle(bundle, &format!("{source_path}.clusterTrustBundle"), errors);
             take(&bundle["path"], &bundle["path"], errors);
             // Upstream compares the empty path, too.
             n_without_path += usize::from(text(&bundle["path"]).is_empty());
@@ -250,38 +250,38 @@ fn projected(volume: &Value, field_path: &str, errors: &mut Errors) {
             }
         }
         if let certificate @ Value::Object(_) = &source["podCertificate"] {
-            pod_certificate(certificate, &format!("{source_at}.podCertificate"), errors);
+            pod_certificate(certificate, &format!("{source_path}.podCertificate"), errors);
             for path in CERTIFICATE_PATHS {
                 take(&certificate[path], &certificate[path], errors);
             }
         }
         if KINDS.iter().filter(|kind| source[**kind].is_object()).count() > 1 {
-            errors.forbidden(&source_at, "may not specify more than 1 volume type per source");
+            errors.forbidden(&source_path, "may not specify more than 1 volume type per source");
         }
     }
 }
 
 /// Validates a projected service account token. An error in its path is reported at the volume, as in kube-apiserver.
 ///
-/// `path` is the field path of the token, `volume_at` that of the volume. The lifetime is 600 seconds to
+/// `path` is the field path of the token, `volume_path` that of the volume. The lifetime is 600 seconds to
 /// 2^32 seconds (`FieldValueInvalid`); an absent one has been defaulted to an hour.
-fn token(token: &Value, volume_at: &str, path: &str, errors: &mut Errors) {
+fn token(token: &Value, volume_path: &str, path: &str, errors: &mut Errors) {
     const LEAST: i64 = 600;
     const MOST: i64 = 1 << 32;
     if token.is_null() {
         return;
     }
-    let (seconds, seconds_at) = (&token["expirationSeconds"], format!("{path}.expirationSeconds"));
+    let (seconds, seconds_path) = (&token["expirationSeconds"], format!("{path}.expirationSeconds"));
     if seconds.as_i64().is_some_and(|seconds| seconds < LEAST) {
-        errors.invalid(&seconds_at, seconds, "may not specify a duration less than 10 minutes");
+        errors.invalid(&seconds_path, seconds, "may not specify a duration less than 10 minutes");
     }
     if seconds.as_i64().is_some_and(|seconds| seconds > MOST) {
-        errors.invalid(&seconds_at, seconds, "may not specify a duration larger than 2^32 seconds");
+        errors.invalid(&seconds_path, seconds, "may not specify a duration larger than 2^32 seconds");
     }
     if text(&token["path"]).is_empty() {
-        errors.required(&format!("{volume_at}.path"), "");
+        errors.required(&format!("{volume_path}.path"), "");
     } else {
-        paths::not_reserved(&token["path"], &format!("{volume_at}.path"), errors);
+        paths::not_reserved(&token["path"], &format!("{volume_path}.path"), errors);
     }
 }
 

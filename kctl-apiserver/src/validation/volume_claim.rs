@@ -20,16 +20,16 @@ use crate::{
 /// is valid and means no class, unlike an absent one, which admission replaces by the default
 /// class.
 pub(crate) fn claim_spec(spec: &Value, path: &str, errors: &mut Errors) {
-    let modes_at = format!("{path}.accessModes");
+    let modes_path = format!("{path}.accessModes");
     if entries(&spec["accessModes"]).next().is_none() {
-        errors.required(&modes_at, "at least 1 access mode is required");
+        errors.required(&modes_path, "at least 1 access mode is required");
     }
     super::selector::selector(&spec["selector"], &format!("{path}.selector"), errors);
-    access_modes(&spec["accessModes"], &modes_at, errors);
-    let (storage, storage_at) = (&spec["resources"]["requests"]["storage"], format!("{path}.resources[storage]"));
+    access_modes(&spec["accessModes"], &modes_path, errors);
+    let (storage, storage_path) = (&spec["resources"]["requests"]["storage"], format!("{path}.resources[storage]"));
     match resources::size(storage) {
-        None => errors.required(&storage_at, ""),
-        Some(size) if size <= 0 => errors.invalid(&storage_at, storage, "must be greater than zero"),
+        None => errors.required(&storage_path, ""),
+        Some(size) if size <= 0 => errors.invalid(&storage_path, storage, "must be greater than zero"),
         Some(_) => {}
     }
     if !text(&spec["storageClassName"]).is_empty() {

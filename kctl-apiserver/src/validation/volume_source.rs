@@ -24,7 +24,7 @@ use crate::{
 /// The owner determines the namespace: a Pod refers to objects of its namespace, a
 /// `PersistentVolume` has none and must name one.
 #[derive(Clone, Copy)]
-pub(crate) enum Of<'a> {
+pub(crate) enum SourceOwner<'a> {
     /// A volume of a Pod or Pod template.
     Pod,
     /// A `PersistentVolume`, with its name for the rule about the length of iSCSI interfaces.
@@ -63,7 +63,7 @@ const NEEDED: &[(&str, &[&str])] = &[
 /// A source that needs more than presence has a case here. `hostPath` needs a path without `..`,
 /// `nfs` an absolute path, disks a partition of 1 to 255 or 0. A negative `sizeLimit` of an
 /// `emptyDir` is `FieldValueForbidden`.
-pub(crate) fn source(kind: &str, source: &Value, owner: Of<'_>, path: &str, errors: &mut Errors) {
+pub(crate) fn source(kind: &str, source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
     // The only source whose name in kube-apiserver's error paths differs from its JSON name.
     let path = format!("{path}.{}", if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
     let needed =
@@ -118,14 +118,14 @@ fn namespace(source: &Value, path: &str, errors: &mut Errors) {
 
 /// Validates `cinder` and `storageos`: a `secretRef` needs a name, and in a `PersistentVolume` a
 /// namespace. `storageos` also needs the name of the volume as a DNS label.
-fn storage_with_a_secret(kind: &str, source: &Value, owner: Of<'_>, path: &str, errors: &mut Errors) {
+fn storage_with_a_secret(kind: &str, source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
     if kind == "storageos" {
         errors.required_name(&format!("{path}.volumeName"), &source["volumeName"], NameRule::Label);
         if !text(&source["volumeNamespace"]).is_empty() {
             errors.name(&format!("{path}.volumeNamespace"), &source["volumeNamespace"], NameRule::Label);
         }
     }
-    let fields: &[&str] = if matches!(owner, Of::Pod) { &["name"] } else { &["name", "namespace"] };
+    let fields: &[&str] = if matches!(owner, SourceOwner::Pod) { &["name"] } else { &["name", "namespace"] };
     let secret = &source["secretRef"];
     for field in fields.iter().filter(|field| secret.is_object() && text(&secret[**field]).is_empty()) {
         errors.required(&format!("{path}.secretRef.{field}"), "");
@@ -148,10 +148,10 @@ static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
 
 /// Validates the name of an initiator or target (`FieldValueInvalid`). An unknown prefix has
 /// another message for Pods than for `PersistentVolume`s.
-fn initiator(name: &Value, owner: Of<'_>, path: &str, errors: &mut Errors) {
+fn initiator(name: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
     let form = INITIATORS.iter().find(|(start, _)| text(name).starts_with(start));
     match (form, owner) {
-        (None, Of::Pod) => errors.invalid(path, name, "must be valid format starting with iqn, eui, or naa"),
+        (None, SourceOwner::Pod) => errors.invalid(path, name, "must be valid format starting with iqn, eui, or naa"),
         (Some((_, form)), _) if form.is_match(text(name)) => {}
         _ => errors.invalid(path, name, "must be valid format"),
     }
@@ -184,8 +184,8 @@ pub(crate) fn portal_is_too_long(field: &str, value: &Value, errors: &mut Errors
 ///
 /// CHAP authentication needs a secret; in a `PersistentVolume` the secret needs a name. Upstream:
 /// `validateISCSIVolumeSource` and `validateISCSIPersistentVolumeSource`.
-fn iscsi(source: &Value, owner: Of<'_>, path: &str, errors: &mut Errors) {
-    if let Of::Cluster(name) = owner
+fn iscsi(source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
+    if let SourceOwner::Cluster(name) = owner
         && has_long_portal(source, name)
     {
         portal_is_too_long(&format!("{path}.targetportal"), &source["targetPortal"], errors);
@@ -196,13 +196,13 @@ fn iscsi(source: &Value, owner: Of<'_>, path: &str, errors: &mut Errors) {
         initiator(&source["iqn"], owner, &format!("{path}.iqn"), errors);
     }
     errors.in_range(&format!("{path}.lun"), &source["lun"], 0, 255);
-    let (secret, secret_at) = (&source["secretRef"], format!("{path}.secretRef"));
+    let (secret, secret_path) = (&source["secretRef"], format!("{path}.secretRef"));
     let asks = ["chapAuthDiscovery", "chapAuthSession"].iter().any(|field| source[*field] == true);
     if asks && secret.is_null() {
-        errors.required(&secret_at, "");
+        errors.required(&secret_path, "");
     }
-    if matches!(owner, Of::Cluster(_)) && secret.is_object() && text(&secret["name"]).is_empty() {
-        errors.required(&format!("{secret_at}.name"), "");
+    if matches!(owner, SourceOwner::Cluster(_)) && secret.is_object() && text(&secret["name"]).is_empty() {
+        errors.required(&format!("{secret_path}.name"), "");
     }
     if source["initiatorName"].is_string() {
         initiator(&source["initiatorName"], owner, &format!("{path}.initiatorname"), errors);
@@ -235,16 +235,16 @@ const TENANT_LEN_MAX: usize = 64;
 /// Each invalid pair adds the same error about the whole registry. The tenant is only validated if the registry is set,
 /// and the pairs only if the tenant is valid.
 fn quobyte(source: &Value, path: &str, errors: &mut Errors) {
-    let (registry, registry_at) = (text(&source["registry"]), format!("{path}.registry"));
+    let (registry, registry_path) = (text(&source["registry"]), format!("{path}.registry"));
     let detail = "must be a host:port pair or multiple pairs separated by commas";
     if registry.is_empty() {
-        errors.required(&registry_at, detail);
+        errors.required(&registry_path, detail);
     } else if text(&source["tenant"]).len() > TENANT_LEN_MAX {
         let detail = "must be a UUID and may not exceed a length of 64 characters";
         errors.required(&format!("{path}.tenant"), detail);
     } else {
         for _ in registry.split(',').filter(|pair| !is_host_and_port(pair)) {
-            errors.invalid(&registry_at, &registry.into(), detail);
+            errors.invalid(&registry_path, &registry.into(), detail);
         }
     }
     if text(&source["volume"]).is_empty() {
@@ -268,12 +268,12 @@ fn is_host_and_port(pair: &str) -> bool {
 /// former.
 fn fibre_channel(source: &Value, path: &str, errors: &mut Errors) {
     let has = |field: &str| source[field].as_array().is_some_and(|list| !list.is_empty());
-    let names_at = format!("{path}.targetWWNs");
+    let names_path = format!("{path}.targetWWNs");
     match (has("targetWWNs"), has("wwids")) {
-        (false, false) => errors.required(&names_at, "must specify either targetWWNs or wwids, but not both"),
+        (false, false) => errors.required(&names_path, "must specify either targetWWNs or wwids, but not both"),
         (true, true) => {
             let detail = "targetWWNs and wwids can not be specified simultaneously";
-            errors.invalid(&names_at, &source["targetWWNs"], detail);
+            errors.invalid(&names_path, &source["targetWWNs"], detail);
         }
         _ => {}
     }
@@ -325,9 +325,9 @@ const DRIVER_LEN_MAX: usize = 63;
 /// A Pod has one optional secret, whose name error lacks a part of its path. A `PersistentVolume`
 /// needs a volume handle and may have secrets for each phase, each with name and namespace. As
 /// upstream, `nodeStageSecretRef` is not validated.
-fn csi(source: &Value, owner: Of<'_>, path: &str, errors: &mut Errors) {
+fn csi(source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
     driver(&source["driver"], &format!("{path}.driver"), errors);
-    if let Of::Pod = owner {
+    if let SourceOwner::Pod = owner {
         let secret = &source["nodePublishSecretRef"];
         match text(&secret["name"]) {
             _ if secret.is_null() => {}

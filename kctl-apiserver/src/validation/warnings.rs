@@ -97,11 +97,11 @@ fn profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
     const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
     const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let (annotations, spec) = (&template["metadata"]["annotations"], &template["spec"]);
-    let annotations_at = format!("{path}metadata.annotations");
+    let annotations_path = format!("{path}metadata.annotations");
     let mut seccomp = |context: &Value, key: &str| {
         if context["seccompProfile"].is_null() && annotations.get(key).is_some() {
             let why = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
-            texts.push(format!("{annotations_at}[{key}]: {why}"));
+            texts.push(format!("{annotations_path}[{key}]: {why}"));
         }
     };
     seccomp(&spec["securityContext"], OF_POD);
@@ -114,7 +114,7 @@ fn profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
         let Some(annotation) = annotations[&key].as_str() else { continue };
         let is_named = container["securityContext"]["appArmorProfile"].is_object();
         if !is_named && (of_pod.is_null() || profile_of(annotation).as_ref() != Some(of_pod)) {
-            texts.push(old_profile(&format!("{annotations_at}[{key}]")));
+            texts.push(old_profile(&format!("{annotations_path}[{key}]")));
         }
     }
 }
@@ -181,8 +181,8 @@ fn nodes(spec: &Value, path: &str, texts: &mut Vec<String>) {
     }
     let (affinity, path) = (&spec["affinity"]["nodeAffinity"], format!("{path}.affinity.nodeAffinity"));
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
-    let terms_at = format!("{path}.{required}.nodeSelectorTerms");
-    old_labels_of_terms(&affinity[required]["nodeSelectorTerms"], &terms_at, texts);
+    let terms_path = format!("{path}.{required}.nodeSelectorTerms");
+    old_labels_of_terms(&affinity[required]["nodeSelectorTerms"], &terms_path, texts);
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
     for (index, term) in entries(&affinity[preferred]) {
         old_labels_of_term(&term["preference"], &format!("{path}.{preferred}[{index}].preference"), texts);
@@ -215,8 +215,8 @@ fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
     nodes(spec, path, texts);
     for (index, constraint) in entries(&spec["topologySpreadConstraints"]) {
         let key = text(&constraint["topologyKey"]);
-        let key_at = format!("{path}.topologySpreadConstraints[{index}].topologyKey");
-        texts.extend(old_label(key).map(|why| format!("{key_at}: {key} is {why}")));
+        let key_path = format!("{path}.topologySpreadConstraints[{index}].topologyKey");
+        texts.extend(old_label(key).map(|why| format!("{key_path}: {key} is {why}")));
         if constraint["labelSelector"].is_null() {
             texts.push(format!("{path}.topologySpreadConstraints[{index}].labelSelector: {NO_SELECTOR}"));
         }
@@ -241,11 +241,13 @@ fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
     }
     ports(spec, path, texts);
     for kind in ["podAffinity", "podAntiAffinity"] {
-        for (name, term_at) in TERMS {
+        for (name, term_path) in TERMS {
             for (index, term) in entries(&spec["affinity"][kind][*name]) {
-                let term = if term_at.is_empty() { term } else { &term["podAffinityTerm"] };
+                let term = if term_path.is_empty() { term } else { &term["podAffinityTerm"] };
                 if term["labelSelector"].is_null() {
-                    texts.push(format!("{path}.affinity.{kind}.{name}[{index}]{term_at}.labelSelector: {NO_SELECTOR}"));
+                    texts.push(format!(
+                        "{path}.affinity.{kind}.{name}[{index}]{term_path}.labelSelector: {NO_SELECTOR}"
+                    ));
                 }
             }
         }
@@ -328,7 +330,7 @@ fn ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
                 ));
             }
             let others = ports_by_number.entry((number(port, "containerPort"), text(&port["protocol"]))).or_default();
-            for (other_at, other) in others.iter() {
+            for (other_path, other) in others.iter() {
                 let (other_host, other_ip) = (number(other, "hostPort"), text(&other["hostIP"]));
                 let how = match (host == other_host, ip == other_ip) {
                     (true, true) => "duplicate",
@@ -336,7 +338,7 @@ fn ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
                     (true, false) if ip.is_empty() != other_ip.is_empty() => "dangerously ambiguous",
                     _ => continue,
                 };
-                texts.push(format!("{path}: {how} port definition with {other_at}"));
+                texts.push(format!("{path}: {how} port definition with {other_path}"));
             }
             others.push((path.clone(), port));
             match names.get(name).filter(|_| !name.is_empty()) {

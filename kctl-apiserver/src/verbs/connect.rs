@@ -97,7 +97,7 @@ fn options(info: &RequestInfo) -> Result<Value, StatusError> {
     options.insert("apiVersion".into(), "v1".into());
     match info.subresource.as_str() {
         "portforward" => {
-            let ports = ports(&info.params.all("ports"))?;
+            let ports = ports(&info.params.values("ports"))?;
             if !ports.is_empty() {
                 options.insert("ports".into(), ports.into());
             }
@@ -116,7 +116,7 @@ fn options(info: &RequestInfo) -> Result<Value, StatusError> {
                 options.insert("container".into(), container.into());
             }
             if info.subresource == "exec" {
-                let command = info.params.all("command");
+                let command = info.params.values("command");
                 let none = || Value::Null;
                 options.insert(
                     "command".into(),

@@ -35,7 +35,7 @@ const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// Deletes one object.
 ///
-/// Decides the effect first ([`Deletion::of`]), then runs admission, then writes. A delete that would not change an
+/// Decides the effect first ([`Deletion::decide`]), then runs admission, then writes. A delete that would not change an
 /// object that is already being deleted reaches no webhook. The response has the object, or a `Status` for kinds that
 /// return one (`delete_answer`).
 ///
@@ -48,12 +48,12 @@ const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 /// admission.
 pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let (group_resource, resource) = (&info.resource.id, &info.resource);
-    let options = Options::of(info)?;
+    let options = Options::from_request(info)?;
     warn(info, &options);
     let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(group_resource, &info.name))?;
     check_preconditions(resource, &object, &options.value)?;
     let current = state.get(group_resource, &info.key()).unwrap_or_else(|| object.clone());
-    let deletion = Deletion::of(state, resource, &current, options.propagation, options.grace);
+    let deletion = Deletion::decide(state, resource, &current, options.propagation, options.grace);
     if deletion != Deletion::Pending {
         check_lasting(info)?;
         let attributes = Attributes::delete(info, &object, &completed(resource, &object, &options));
@@ -180,13 +180,13 @@ fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
 /// their deletion.
 pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let list_options = list::read_options(info)?;
-    let mut options = Options::of(info)?;
+    let mut options = Options::from_request(info)?;
     // `resourceVersion` in the query is also a precondition on each object.
     if !info.params.text("resourceVersion").is_empty() {
         options.value["preconditions"]["resourceVersion"] = info.params.text("resourceVersion").into();
     }
     warn(info, &options);
-    let doomed = list::CollectionToDelete::of(state, info, &list_options)?;
+    let doomed = list::CollectionToDelete::select(state, info, &list_options)?;
     let shown = conversion::all_shown(state, info, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
     // A list of an older version may contain objects that are gone or replaced.
     let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.id, key)?));
@@ -216,7 +216,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
 fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Value>]) -> (usize, Option<StatusError>) {
     let (mut n_admitted, mut n_asked) = (0, 0);
     for object in all {
-        let deletion = Deletion::of(state, &info.resource, object, options.propagation, options.grace);
+        let deletion = Deletion::decide(state, &info.resource, object, options.propagation, options.grace);
         let admitted = check_preconditions(&info.resource, object, &options.value).and_then(|()| {
             if deletion == Deletion::Pending {
                 return Ok(());

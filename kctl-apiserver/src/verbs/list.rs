@@ -42,7 +42,7 @@ use crate::{
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
 pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource) -> Result<Answer, StatusError> {
     let (options, selector) = read_options(info)?;
-    let reach = ListScope::of(state, info, &options)?;
+    let reach = ListScope::from_options(state, info, &options)?;
     let revision = state.revision;
     let table = state.table(&info.resource.id);
     let reach = match table.stale(info).filter(|_| reach.revision.is_none()) {
@@ -112,12 +112,12 @@ impl CollectionToDelete {
     ///
     /// # Errors
     /// Fails as that list does.
-    pub(super) fn of(
+    pub(super) fn select(
         state: &mut State,
         info: &RequestInfo,
         (options, selector): &(ListOptions, Selector),
     ) -> Result<Self, StatusError> {
-        let reach = ListScope::of(state, info, options)?;
+        let reach = ListScope::from_options(state, info, options)?;
         let revision = state.revision;
         let table = state.table(&info.resource.id);
         let past = reach.past(info, table, revision)?;

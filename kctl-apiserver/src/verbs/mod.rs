@@ -151,7 +151,7 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
         return connect::answer(state, info);
     }
     check_options(info)?;
-    let form = OutputForm::of(info)?;
+    let form = OutputForm::negotiate(info)?;
     let source = if form == OutputForm::Plain && !wants_yaml(info) {
         ResponseSource::StoredText
     } else {
@@ -224,7 +224,7 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
     // The options of a delete are validated together.
     if kind != "DeleteOptions" {
         errors.extend(manager_errors(info.params.text("fieldManager")));
-        let runs = info.params.all("dryRun");
+        let runs = info.params.values("dryRun");
         if runs.iter().any(|run| run != "All") {
             errors.push(FieldError::not_supported("dryRun", &runs.into(), &["All"]));
         }

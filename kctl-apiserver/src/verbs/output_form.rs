@@ -102,11 +102,11 @@ impl OutputForm {
     ///
     /// # Errors
     /// `NotAcceptable` if the server supports none of the forms.
-    pub(crate) fn of(info: &RequestInfo) -> Result<Self, StatusError> {
+    pub(crate) fn negotiate(info: &RequestInfo) -> Result<Self, StatusError> {
         Self::with_clause(info).map(|(form, _)| form)
     }
 
-    /// Returns the form like [`Self::of`], with the clause of the header that names it.
+    /// Returns the form like [`Self::negotiate`], with the clause of the header that names it.
     ///
     /// An empty header, and plain `application/json`, are the fast path. A built-in kind returns 406 without details
     /// for unknown media types, as go-restful's router does.

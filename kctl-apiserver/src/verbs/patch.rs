@@ -175,7 +175,7 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
         return Err(StatusError::not_found(resource, &info.name));
     }
     let (applied, repeated) = applied(info)?;
-    let new = apply::apply(&FieldManager::of(info, state).request(), old.as_deref(), &applied);
+    let new = apply::apply(&FieldManager::from_request(info, state).request(), old.as_deref(), &applied);
     info.round.check_complete()?;
     let new = new.map_err(|error| refused(info, error))?;
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };

@@ -34,7 +34,7 @@ pub(super) fn is_of(info: &RequestInfo) -> bool {
 /// error.
 pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -> Result<Value, StatusError> {
     write::default(info, &mut review, None);
-    apply::update(&FieldManager::of(info, state).request(), None, &mut review);
+    apply::update(&FieldManager::from_request(info, state).request(), None, &mut review);
     let mut attributes = admission::Attributes::new(info, Operation::Create, "", review);
     if admission::may_mutate(state, info) {
         show_answer(info, attributes.object.as_mut());

@@ -200,7 +200,7 @@ fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Resu
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     let mut live = scale_of(info, old);
     live["metadata"]["managedFields"] = scale_owners::of_scale(old, &path).into();
-    let manager = FieldManager::of(info, state);
+    let manager = FieldManager::from_request(info, state);
     let schema = Schema::built_in(scale_owners::API_VERSION, "Scale");
     let request = apply::Request {
         schema,

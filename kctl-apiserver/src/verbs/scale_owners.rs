@@ -37,7 +37,7 @@ fn set_of(path: &[PathElement]) -> FieldSet {
 pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
     let (path, in_scale) = (path_of(replicas), set_of(&["spec", "replicas"].map(PathElement::field)));
     let mut managed = Managed::default();
-    for (manager, owned) in Managed::of(object).iter().filter(|(_, owned)| owned.set.contains(&path)) {
+    for (manager, owned) in Managed::from_object(object).iter().filter(|(_, owned)| owned.set.contains(&path)) {
         let owned = Owned { set: in_scale.clone(), api_version: API_VERSION.to_owned(), time: owned.time.clone() };
         managed.insert(read_by_scale(manager), owned);
     }
@@ -63,7 +63,7 @@ fn read_by_scale(manager: &Manager) -> Manager {
 pub(super) fn of_object(object: &Value, replicas: &[String], scale: &Value) -> Vec<Value> {
     let path = path_of(replicas);
     let own = set_of(&path);
-    let (before, of_scale) = (Managed::of(object), Managed::of(scale));
+    let (before, of_scale) = (Managed::from_object(object), Managed::from_object(scale));
     let mut managed = Managed::default();
     for (manager, owned) in before.iter() {
         let mut owned = owned.clone();

@@ -84,7 +84,7 @@ fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
     shown["metadata"]["namespace"] = info.namespace.clone().into();
     // The types of other subresources have no managed fields.
     if info.subresource == "binding" {
-        let manager = FieldManager::of(info, state);
+        let manager = FieldManager::from_request(info, state);
         let schema = crate::schema::Schema::built_in(&api_version, &kind);
         apply::update(&apply::Request { schema, ..manager.request() }, None, &mut shown);
     }
@@ -219,7 +219,7 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
     let mut field_errors = write::changes_of_metadata(info, &old, &new);
     field_errors.extend(crate::validation::metadata(&info.resource, &new));
     StatusError::unless_valid(&resource.group, info.resource.kind_name(), &info.name, &field_errors)?;
-    apply::update(&FieldManager::of(info, state).request(), Some(&old), &mut new);
+    apply::update(&FieldManager::from_request(info, state).request(), Some(&old), &mut new);
     attributes.object = Some(new);
     admission::validate(state, &attributes)?;
     let new = attributes.object.unwrap_or_default();

@@ -67,7 +67,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     let mut request = attributes.object.unwrap_or_default();
     let mut about = About {
         namespace: info.namespace.clone(),
-        serviceaccount: Named::of(account),
+        serviceaccount: Named::from_object(account),
         ..bound(state, info, &request["spec"]["boundObjectRef"])?
     };
     let audiences: Vec<String> = serde_json::from_value(request["spec"]["audiences"].clone()).unwrap_or_default();
@@ -103,7 +103,7 @@ fn shown(state: &State, info: &RequestInfo, mut request: Value) -> Value {
     if !request["spec"]["expirationSeconds"].is_i64() {
         request["spec"]["expirationSeconds"] = SECONDS_DEFAULT.into();
     }
-    let manager = crate::write::FieldManager::of(info, state);
+    let manager = crate::write::FieldManager::from_request(info, state);
     let schema = crate::schema::Schema::built_in(API_VERSION, "TokenRequest");
     let writer =
         apply::Request { schema, api_version: API_VERSION, versions: &apply::BuiltInKinds, ..manager.request() };
@@ -130,7 +130,7 @@ fn check_name(info: &RequestInfo, request: &Value) -> Result<(), StatusError> {
 /// The default audience is the server itself.
 fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Value) -> Result<(), StatusError> {
     let uid = request["metadata"]["uid"].as_str().unwrap_or_default();
-    let own = Named::of(account).uid;
+    let own = Named::from_object(account).uid;
     if !uid.is_empty() && uid != own {
         let why = precondition::mismatch("UID", uid, &own.into());
         return Err(StatusError::conflict(
@@ -191,7 +191,7 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
             return Err(StatusError::bad_request(why));
         }
     };
-    let named = Named::of(&object);
+    let named = Named::from_object(&object);
     if kind == "Pod" && object["spec"]["serviceAccountName"] != info.name.as_str() {
         let why = format!("spec.boundObjectRef: pod {name:?} does not run as service account {:?}", info.name);
         return Err(StatusError::bad_request(why));
@@ -204,7 +204,7 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
     match kind {
         "Pod" => {
             let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
-            let existing = find(&node::KIND, "", node).map(|node| Named::of(&node));
+            let existing = find(&node::KIND, "", node).map(|node| Named::from_object(&node));
             let unknown = |_| Named { name: node.to_owned(), uid: String::new() };
             about.node = (!node.is_empty()).then(|| existing.unwrap_or_else(unknown));
             about.pod = Some(named);

@@ -114,7 +114,7 @@ struct WatchOptions<'a> {
 impl<'a> WatchOptions<'a> {
     /// Reads the options. A watch without a version, or with 0, gets the initial state, like a watch with
     /// `sendInitialEvents` (`SetListOptionsDefaults` of apimachinery).
-    fn of(info: &'a RequestInfo) -> Self {
+    fn from_request(info: &'a RequestInfo) -> Self {
         let (version, matching) = (info.params.text("resourceVersion"), info.params.text("resourceVersionMatch"));
         let by_path = !info.params.flag("watch");
         let initial = info.params.given("sendInitialEvents").then(|| info.params.flag("sendInitialEvents"));
@@ -175,7 +175,7 @@ impl<'a> WatchOptions<'a> {
 pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> Result<Answer, StatusError> {
     let options = list::ListOptions::read(info)?;
     let life = life(options.seconds);
-    let requested = WatchOptions::of(info);
+    let requested = WatchOptions::from_request(info);
     requested.check(info)?;
     let selector = options.selector(info)?;
     let since = requested.revision()?;
@@ -207,7 +207,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
     } else if sends_initial {
         let namespace = Some(info.namespace.as_str()).filter(|namespace| !namespace.is_empty());
         let stale = table.stale(info);
-        let past = stale.and_then(|stale| table.at(stale));
+        let past = stale.and_then(|stale| table.at_revision(stale));
         let (table, revision) = past.as_ref().zip(stale).unwrap_or((table, revision));
         start.initial = table.range(namespace, None).filter_map(|(_, object)| start.there(object)).collect();
         start.revision = revision;
@@ -272,7 +272,7 @@ impl Start {
     /// `lines` is the cache of the event; initial objects have none.
     fn said(&self, kind: EventType, object: &Object, lines: Option<&Lines>) -> WatchEvent {
         if self.form == OutputForm::Plain && object.text().starts_with(self.head.as_bytes()) {
-            return WatchEvent::Line(lines.map_or_else(|| event_line(kind, object), |lines| lines.of(kind, object)));
+            return WatchEvent::Line(lines.map_or_else(|| event_line(kind, object), |lines| lines.get(kind, object)));
         }
         WatchEvent::Value(self.event(kind.name(), &object.value()))
     }
@@ -362,8 +362,8 @@ impl Start {
         let initial = std::mem::take(&mut self.initial);
         let now = Instant::now();
         let mut watcher = Watcher {
-            end: Alarm::at(now + self.life),
-            bookmark: Alarm::at(now),
+            end: Alarm::new(now + self.life),
+            bookmark: Alarm::new(now),
             started: now,
             start_revision: self.revision,
             over: self.over,
@@ -415,7 +415,7 @@ struct Alarm {
 
 impl Alarm {
     /// Creates an alarm.
-    fn at(time: Instant) -> Self {
+    fn new(time: Instant) -> Self {
         Self { time, timer: None }
     }
 
@@ -546,7 +546,7 @@ impl Watcher {
         let frequent = self.start.frequent_bookmarks.filter(|frequent| now < self.started + frequent.lasts);
         let every = frequent.map_or(BOOKMARK_EVERY, |frequent| frequent.every);
         let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
-        self.bookmark = Alarm::at(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + every)));
+        self.bookmark = Alarm::new(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + every)));
     }
 
     /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events.

@@ -285,7 +285,7 @@ fn fit_custom(
         decode::typed_metadata(metadata)?;
     }
     // An object of another version is rejected later, after warnings about fields that its version lacks.
-    let other = match DeclaredType::of(resource, object) {
+    let other = match DeclaredType::from_object(resource, object) {
         DeclaredType::Own => None,
         DeclaredType::OtherVersion(version) => Some(custom.schema_of(&version)),
         DeclaredType::Other => return Ok(Vec::new()),

@@ -77,7 +77,7 @@ pub(crate) fn own_written(
     old: Option<&Value>,
     object: &mut Value,
 ) -> Result<(), StatusError> {
-    apply::update(&FieldManager::of(info, state).request(), old, object);
+    apply::update(&FieldManager::from_request(info, state).request(), old, object);
     info.round.check_complete()
 }
 
@@ -101,7 +101,7 @@ impl<'a> FieldManager<'a> {
     /// Reads the manager from the query, or else from `User-Agent`.
     ///
     /// `state` is borrowed for conversions; the result lives within one step.
-    pub(crate) fn of(info: &'a RequestInfo, state: &'a State) -> Self {
+    pub(crate) fn from_request(info: &'a RequestInfo, state: &'a State) -> Self {
         let (name, api_version) = (info.field_manager(), info.resource.api_version());
         let versions = conversion::FieldVersions { state, info };
         Self { info, name, api_version, versions, now: state.clock.seconds() }

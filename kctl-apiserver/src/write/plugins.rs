@@ -67,7 +67,7 @@ pub(super) struct Forbid<'a> {
 
 impl<'a> Forbid<'a> {
     /// Creates it for the object of a request.
-    pub(super) fn of(attributes: &'a Attributes<'_>) -> Self {
+    pub(super) fn new(attributes: &'a Attributes<'_>) -> Self {
         Self { resource: &attributes.info.resource.id, name: &attributes.name }
     }
 
@@ -172,7 +172,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
     let (info, Some(object)) = (attributes.info, &attributes.object) else { return Ok(()) };
     check_limits(state, attributes, object)?;
     security::check(state, attributes, object)?;
-    let forbid = Forbid::of(attributes);
+    let forbid = Forbid::new(attributes);
     let old = attributes.old.as_deref();
     let is = |kind| info.resource.is(kind);
     match (attributes.operation, info.subresource.as_str()) {
@@ -194,7 +194,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 ///
 /// An update of a claim is checked, since it may increase the request.
 fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
-    let (info, forbid) = (attributes.info, Forbid::of(attributes));
+    let (info, forbid) = (attributes.info, Forbid::new(attributes));
     if attributes.old.as_ref().is_some_and(|old| old["metadata"]["deletionTimestamp"].is_string()) {
         return Ok(());
     }

@@ -40,7 +40,7 @@ fn of_quotas() -> GroupResource {
 pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, StatusError> {
     let info = attributes.info;
     let mut charges = Vec::new();
-    let (Some(counter), Some(new)) = (Counter::of(&info.resource), &attributes.object) else {
+    let (Some(counter), Some(new)) = (Counter::for_resource(&info.resource), &attributes.object) else {
         return Ok(Charges(charges));
     };
     let old = attributes.old.as_deref();
@@ -50,7 +50,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
     let is_status = info.subresource == "status";
     let change = QuotaChange { counter: &counter, old, new, is_status, now: state.clock.now() };
     for quota in state.objects(&of_quotas(), Some(&info.namespace)) {
-        let after = charged(&quota, &change).map_err(|why| Forbid::of(attributes).error(&why))?;
+        let after = charged(&quota, &change).map_err(|why| Forbid::new(attributes).error(&why))?;
         charges.extend(after.map(|after| (quota, shown(&after))));
     }
     Ok(Charges(charges))

@@ -189,25 +189,25 @@ fn constraints(constraints: &Value, path: &str, errors: &mut Errors) {
 /// - `reason` is one of `REASONS`.
 fn validation(validation: &Value, path: &str, environment: &Environment, errors: &mut Errors) {
     let given = |field: &str| (text(&validation[field]), format!("{path}.{field}"));
-    let (expression, expression_at) = given("expression");
+    let (expression, expression_path) = given("expression");
     if expression.trim().is_empty() {
-        errors.required(&expression_at, "expression is not specified");
+        errors.required(&expression_path, "expression is not specified");
     } else {
-        compiles(expression, &expression_at, environment, &["bool"], errors);
+        compiles(expression, &expression_path, environment, &["bool"], errors);
     }
-    let (computed, computed_at) = given("messageExpression");
+    let (computed, computed_path) = given("messageExpression");
     if !computed.trim().is_empty() {
         // Message expressions cannot use the authorizer.
         let environment = environment.clone().without("authorizer").without("authorizer.requestResource");
-        compiles(computed, &computed_at, &environment, &["string"], errors);
+        compiles(computed, &computed_path, &environment, &["string"], errors);
     } else if !computed.is_empty() {
-        errors.invalid(&computed_at, &computed.into(), "must be non-empty if specified");
+        errors.invalid(&computed_path, &computed.into(), "must be non-empty if specified");
     }
-    let (message, message_at) = given("message");
+    let (message, message_path) = given("message");
     if !message.is_empty() && message.trim().is_empty() {
-        errors.invalid(&message_at, &message.into(), "must be non-empty if specified");
+        errors.invalid(&message_path, &message.into(), "must be non-empty if specified");
     } else if message.trim().contains(['\n', '\r']) {
-        errors.invalid(&message_at, &message.into(), "must not contain line breaks");
+        errors.invalid(&message_path, &message.into(), "must not contain line breaks");
     }
     errors.one_of(&format!("{path}.reason"), &validation["reason"], &REASONS);
 }
@@ -304,20 +304,21 @@ fn binding(spec: &Value, errors: &mut Errors) {
 /// `Deny` rejects the request.
 fn param_reference(reference: &Value, errors: &mut Errors) {
     let path = "spec.paramRef";
-    let (name, name_at, selector_at) = (text(&reference["name"]), format!("{path}.name"), format!("{path}.selector"));
+    let (name, name_path, selector_path) =
+        (text(&reference["name"]), format!("{path}.name"), format!("{path}.selector"));
     let selects = reference["selector"].is_object();
     if !name.is_empty() {
         if let Some(message) = NameRule::PathSegment.check(name) {
-            errors.invalid(&name_at, &name.into(), message);
+            errors.invalid(&name_path, &name.into(), message);
         }
         if selects {
-            errors.forbidden(&name_at, "name and selector are mutually exclusive");
+            errors.forbidden(&name_path, "name and selector are mutually exclusive");
         }
     }
     if selects {
-        selector::selector(&reference["selector"], &selector_at, errors);
+        selector::selector(&reference["selector"], &selector_path, errors);
         if !name.is_empty() {
-            errors.forbidden(&selector_at, "name and selector are mutually exclusive");
+            errors.forbidden(&selector_path, "name and selector are mutually exclusive");
         }
     } else if name.is_empty() {
         errors.required(path, "one of name or selector must be specified");

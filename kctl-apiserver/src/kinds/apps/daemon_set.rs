@@ -163,16 +163,16 @@ fn update_strategy(strategy: &Value, errors: &mut Errors) {
         "RollingUpdate" if rolling.is_null() => errors.required(path, ""),
         "RollingUpdate" => {
             let (surge, unavailable) = (&rolling["maxSurge"], &rolling["maxUnavailable"]);
-            let (surge_at, unavailable_at) = (format!("{path}.maxSurge"), format!("{path}.maxUnavailable"));
-            errors.count_or_percent(&unavailable_at, unavailable);
-            errors.count_or_percent(&surge_at, surge);
-            errors.at_most_all(&unavailable_at, unavailable);
-            errors.at_most_all(&surge_at, surge);
+            let (surge_path, unavailable_path) = (format!("{path}.maxSurge"), format!("{path}.maxUnavailable"));
+            errors.count_or_percent(&unavailable_path, unavailable);
+            errors.count_or_percent(&surge_path, surge);
+            errors.at_most_all(&unavailable_path, unavailable);
+            errors.at_most_all(&surge_path, surge);
             match (is_none(surge), is_none(unavailable)) {
                 (false, false) => {
-                    errors.invalid(&surge_at, surge, "may not be set when maxUnavailable is non-zero");
+                    errors.invalid(&surge_path, surge, "may not be set when maxUnavailable is non-zero");
                 }
-                (true, true) => errors.required(&unavailable_at, "cannot be 0 when maxSurge is 0"),
+                (true, true) => errors.required(&unavailable_path, "cannot be 0 when maxSurge is 0"),
                 _ => {}
             }
         }

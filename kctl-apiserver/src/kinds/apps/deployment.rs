@@ -123,14 +123,14 @@ pub(crate) fn strategy(strategy: &Value, errors: &mut Errors) {
             errors.required(path, "this should be defaulted and never be nil");
         }
         "RollingUpdate" => {
-            let (surge_at, unavailable_at) = (format!("{path}.maxSurge"), format!("{path}.maxUnavailable"));
+            let (surge_path, unavailable_path) = (format!("{path}.maxSurge"), format!("{path}.maxUnavailable"));
             let (surge, unavailable) = (&rolling["maxSurge"], &rolling["maxUnavailable"]);
-            errors.count_or_percent(&unavailable_at, unavailable);
-            errors.count_or_percent(&surge_at, surge);
+            errors.count_or_percent(&unavailable_path, unavailable);
+            errors.count_or_percent(&surge_path, surge);
             if is_none(surge) && is_none(unavailable) {
-                errors.invalid(&unavailable_at, unavailable, "may not be 0 when `maxSurge` is 0");
+                errors.invalid(&unavailable_path, unavailable, "may not be 0 when `maxSurge` is 0");
             }
-            errors.at_most_all(&unavailable_at, unavailable);
+            errors.at_most_all(&unavailable_path, unavailable);
         }
         _ => unknown_strategy("spec.strategy", strategy, &["Recreate", "RollingUpdate"], errors),
     }

@@ -93,11 +93,11 @@ fn of_subject(subject: &Value, path: &str, errors: &mut Errors) {
     let Some((_, own)) = KINDS.iter().find(|(supported, _)| *supported == kind) else {
         return errors.unsupported(&format!("{path}.kind"), &format!("{kind:?}"), &["Group", "ServiceAccount", "User"]);
     };
-    let (named, own_at) = (&subject[*own], format!("{path}.{own}"));
+    let (named, own_path) = (&subject[*own], format!("{path}.{own}"));
     if named.is_null() {
-        errors.required(&own_at, &format!("{own} is required when subject kind is '{kind}'"));
+        errors.required(&own_path, &format!("{own} is required when subject kind is '{kind}'"));
     } else {
-        names_of(kind, named, &own_at, errors);
+        names_of(kind, named, &own_path, errors);
     }
     for (other, field) in KINDS.iter().filter(|(other, field)| *other != kind && !subject[*field].is_null()) {
         errors
@@ -108,11 +108,11 @@ fn of_subject(subject: &Value, path: &str, errors: &mut Errors) {
 /// Validates the name of a subject. A service account also has a namespace; its name `*` stands for
 /// all of them.
 fn names_of(kind: &str, named: &Value, path: &str, errors: &mut Errors) {
-    let name_at = format!("{path}.name");
+    let name_path = format!("{path}.name");
     if text(&named["name"]).is_empty() {
-        errors.required(&name_at, "");
+        errors.required(&name_path, "");
     } else if kind == "ServiceAccount" && named["name"] != "*" {
-        errors.name(&name_at, &named["name"], NameRule::Subdomain);
+        errors.name(&name_path, &named["name"], NameRule::Subdomain);
     }
     if kind == "ServiceAccount" {
         let path = format!("{path}.namespace");

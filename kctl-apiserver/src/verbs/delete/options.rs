@@ -24,7 +24,7 @@ const POLICIES: [(&str, Propagation); 3] =
 
 /// Valid options of a delete.
 ///
-/// Created by `Options::of` from a request, or by `Options::read` from the options inside an eviction.
+/// Created by `Options::from_request` from a request, or by `Options::read` from the options inside an eviction.
 pub(in crate::verbs) struct Options {
     /// The options as JSON, for admission.
     ///
@@ -47,7 +47,7 @@ impl Options {
     ///
     /// `BadRequest` for a body or parameter that does not decode, `Invalid` for values that do not
     /// fit.
-    pub(super) fn of(info: &RequestInfo) -> Result<Self, StatusError> {
+    pub(super) fn from_request(info: &RequestInfo) -> Result<Self, StatusError> {
         Self::read(if info.body.is_empty() { of_query(info)? } else { of_body(info)? })
     }
 
@@ -102,7 +102,7 @@ fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
         value["orphanDependents"] = info.params.flag("orphanDependents").into();
     }
     if info.params.given("dryRun") {
-        value["dryRun"] = info.params.all("dryRun").into();
+        value["dryRun"] = info.params.values("dryRun").into();
     }
     if let Some(seconds) = info.params.number("gracePeriodSeconds")? {
         value["gracePeriodSeconds"] = seconds.into();

@@ -66,7 +66,11 @@ impl ListScope {
     ///
     /// # Errors
     /// Fails if the token or the version cannot be parsed, or if the version is newer than the newest one.
-    pub(in crate::verbs) fn of(state: &State, info: &RequestInfo, options: &ListOptions) -> Result<Self, StatusError> {
+    pub(in crate::verbs) fn from_options(
+        state: &State,
+        info: &RequestInfo,
+        options: &ListOptions,
+    ) -> Result<Self, StatusError> {
         let compacted = state.compacted_pages();
         let version = info.params.text("resourceVersion");
         // `resourceVersion: "0"` is served from the watch cache upstream, which ignores the limit.
@@ -113,7 +117,7 @@ impl ListScope {
         current: u64,
     ) -> Result<Option<Table>, StatusError> {
         let Some(revision) = self.revision.filter(|revision| *revision != current) else { return Ok(None) };
-        let state = (revision >= self.compacted).then(|| table.at(revision)).flatten();
+        let state = (revision >= self.compacted).then(|| table.at_revision(revision)).flatten();
         state.map(Some).ok_or_else(|| match &self.after {
             Some(after) => StatusError::expired(TOO_OLD).with_continue_token(token(info, None, after)),
             None => StatusError::expired("resourceVersion is too old: list again without it"),

@@ -33,7 +33,7 @@ impl DeclaredType {
     /// Reads the type of an object.
     ///
     /// An absent version is the empty version of the core group.
-    pub(crate) fn of(resource: &Resource, object: &Value) -> Self {
+    pub(crate) fn from_object(resource: &Resource, object: &Value) -> Self {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         match (object["kind"] == resource.kind_name() && group == resource.id.group, version == resource.version) {

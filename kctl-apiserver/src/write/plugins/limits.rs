@@ -105,7 +105,7 @@ pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod
         for limit in limits(&range, "Container") {
             let lists = ["containers", "initContainers"].into_iter();
             for container in lists.flat_map(|list| pod["spec"][list].as_array().into_iter().flatten()) {
-                compare("container", limit, &Side::Requests.of(container), &Side::Limits.of(container));
+                compare("container", limit, &Side::Requests.amounts(container), &Side::Limits.amounts(container));
             }
         }
         for limit in limits(&range, "Pod") {
@@ -125,7 +125,7 @@ pub(super) fn check_claim(
     namespace: &str,
     claim: &Value,
 ) -> Result<(), StatusError> {
-    let requests = Side::Requests.of(&claim["spec"]);
+    let requests = Side::Requests.amounts(&claim["spec"]);
     for range in ranges(state, namespace) {
         let limits = limits(&range, "PersistentVolumeClaim");
         let errors: Vec<String> = limits.flat_map(|limit| beyond("claim", limit, &requests, &requests)).collect();

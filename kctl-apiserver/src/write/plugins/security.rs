@@ -57,7 +57,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) 
 /// A namespace that does not exist has the default policy, `privileged`.
 fn policy_of(state: &State, namespace: &str) -> Policy {
     let namespace = state.get(&namespace::KIND.group_resource(), &(String::new(), namespace.to_owned()));
-    Policy::of(namespace.as_deref().map_or(&Value::Null, |namespace| &namespace["metadata"]["labels"]))
+    Policy::from_labels(namespace.as_deref().map_or(&Value::Null, |namespace| &namespace["metadata"]["labels"]))
 }
 
 /// Adds an annotation to the audit event.
@@ -95,7 +95,7 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
     let found = violations(policy.enforce, pod);
     if !found.is_empty() {
         let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, in_detail(&found));
-        return Forbid::of(attributes).reject(&why);
+        return Forbid::new(attributes).reject(&why);
     }
     tell(attributes, &policy, pod);
     Ok(())
@@ -122,8 +122,8 @@ fn runs_other_images(old: &Value, pod: &Value) -> bool {
 ///
 /// Invalid labels that existed before are accepted. Updates that raise the level or change the version cause warnings.
 fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value) -> Result<(), StatusError> {
-    let policy = Policy::of(&namespace["metadata"]["labels"]);
-    let before = attributes.old.as_ref().map(|old| Policy::of(&old["metadata"]["labels"]));
+    let policy = Policy::from_labels(&namespace["metadata"]["labels"]);
+    let before = attributes.old.as_ref().map(|old| Policy::from_labels(&old["metadata"]["labels"]));
     let was_wrong = before.as_ref().is_some_and(|before| before.errors == policy.errors);
     if !policy.errors.is_empty() && !was_wrong {
         return Err(StatusError::invalid("", "Namespace", &attributes.name, &policy.errors));

@@ -23,7 +23,7 @@ const ADMINISTRATORS: &str = "system:masters";
 pub(super) fn check_subject(attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     if object["spec"]["signerName"] == OF_CLIENTS && names_administrators(text(&object["spec"]["request"])) {
         let why = format!("use of {OF_CLIENTS} signer with {ADMINISTRATORS} group is not allowed");
-        return Forbid::of(attributes).reject(&why);
+        return Forbid::new(attributes).reject(&why);
     }
     Ok(())
 }
@@ -52,7 +52,7 @@ pub(super) fn check_right(state: &State, attributes: &Attributes<'_>, object: &V
     }
     let why = format!("user {:?} is not permitted to {verb:?} for signer {signer:?}", user.name);
     match otherwise {
-        Lacking::Forbidden => Forbid::of(attributes).reject(&why),
+        Lacking::Forbidden => Forbid::new(attributes).reject(&why),
         Lacking::Invalid => {
             let error = FieldError::forbidden("spec.signerName", &why);
             Err(StatusError::invalid(&info.resource.id.group, info.resource.kind_name(), &attributes.name, &[error]))

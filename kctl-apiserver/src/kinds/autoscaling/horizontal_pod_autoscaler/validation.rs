@@ -94,11 +94,11 @@ fn reference(target: &Value, path: &str, expected: Group, errors: &mut Errors) {
 /// missing source. Superfluous sources are `FieldValueForbidden`; only the first of several is
 /// validated.
 fn one_metric(metric: &Value, path: &str, errors: &mut Errors) {
-    let (kind, kind_at) = (text(&metric["type"]), format!("{path}.type"));
+    let (kind, kind_path) = (text(&metric["type"]), format!("{path}.type"));
     if kind.is_empty() {
-        errors.required(&kind_at, "must specify a metric source type");
+        errors.required(&kind_path, "must specify a metric source type");
     }
-    errors.always_one_of(&kind_at, &metric["type"], TYPES);
+    errors.always_one_of(&kind_path, &metric["type"], TYPES);
     let given: Vec<&str> =
         SOURCES.iter().map(|(source, _)| *source).filter(|source| metric[*source].is_object()).collect();
     if let Some(first) = given.first() {
@@ -110,7 +110,7 @@ fn one_metric(metric: &Value, path: &str, errors: &mut Errors) {
             errors.required(&format!("{path}.{source}"), "must populate information for the given metric source");
         }
         Some(_) => {}
-        None => errors.always_one_of(&kind_at, &metric["type"], TYPES),
+        None => errors.always_one_of(&kind_path, &metric["type"], TYPES),
     }
     if given.len() != 1 {
         for other in given.iter().filter(|source| Some(**source) != expected) {
@@ -129,7 +129,7 @@ fn one_metric(metric: &Value, path: &str, errors: &mut Errors) {
 /// | Pods, External | `metric.name` |
 fn source(kind: &str, source: &Value, path: &str, errors: &mut Errors) {
     let target = &source["target"];
-    let target_at = format!("{path}.target");
+    let target_path = format!("{path}.target");
     match kind {
         "resource" | "containerResource" => {
             if text(&source["name"]).is_empty() {
@@ -155,8 +155,8 @@ fn source(kind: &str, source: &Value, path: &str, errors: &mut Errors) {
             }
         }
     }
-    amounts(target, &target_at, errors);
-    one_amount(kind, target, &target_at, errors);
+    amounts(target, &target_path, errors);
+    one_amount(kind, target, &target_path, errors);
 }
 
 /// Validates the type of a target and that its amounts are positive.
@@ -191,26 +191,26 @@ fn amounts(target: &Value, path: &str, errors: &mut Errors) {
 /// | Resource, `ContainerResource` | exactly one of `averageUtilization` and `averageValue` |
 fn one_amount(kind: &str, target: &Value, path: &str, errors: &mut Errors) {
     let has = |name: &str| !target[name].is_null();
-    let average_at = format!("{path}.averageValue");
+    let average_path = format!("{path}.averageValue");
     match kind {
         "object" if !has("value") && !has("averageValue") => {
-            errors.required(&average_at, "must set either a target value or averageValue");
+            errors.required(&average_path, "must set either a target value or averageValue");
         }
         "external" if !has("value") && !has("averageValue") => {
-            errors.required(&average_at, "must set either a target value for metric or a per-pod target");
+            errors.required(&average_path, "must set either a target value for metric or a per-pod target");
         }
         "external" if has("value") && has("averageValue") => {
             let detail = "may not set both a target value for metric and a per-pod target";
             errors.forbidden(&format!("{path}.value"), detail);
         }
-        "pods" if !has("averageValue") => errors.required(&average_at, "must specify a positive target averageValue"),
+        "pods" if !has("averageValue") => errors.required(&average_path, "must specify a positive target averageValue"),
         "resource" | "containerResource" => match (has("averageUtilization"), has("averageValue")) {
             (false, false) => {
                 let detail = "must set either a target raw value or a target utilization";
                 errors.required(&format!("{path}.averageUtilization"), detail);
             }
             (true, true) => {
-                errors.forbidden(&average_at, "may not set both a target raw value and a target utilization");
+                errors.forbidden(&average_path, "may not set both a target raw value and a target utilization");
             }
             _ => {}
         },
@@ -226,20 +226,20 @@ fn scaling(rules: &Value, path: &str, errors: &mut Errors) {
     if rules.is_null() {
         return;
     }
-    let (window, window_at) = (&rules["stabilizationWindowSeconds"], format!("{path}.stabilizationWindowSeconds"));
+    let (window, window_path) = (&rules["stabilizationWindowSeconds"], format!("{path}.stabilizationWindowSeconds"));
     if window.as_i64().is_some_and(|seconds| seconds < 0) {
-        errors.invalid(&window_at, window, "must be greater than or equal to zero");
+        errors.invalid(&window_path, window, "must be greater than or equal to zero");
     }
     if window.as_i64().is_some_and(|seconds| seconds > WINDOW_SECONDS_MAX) {
-        errors.invalid(&window_at, window, &format!("must be less than or equal to {WINDOW_SECONDS_MAX}"));
+        errors.invalid(&window_path, window, &format!("must be less than or equal to {WINDOW_SECONDS_MAX}"));
     }
     errors.one_of(&format!("{path}.selectPolicy"), &rules["selectPolicy"], &["Disabled", "Max", "Min"]);
-    let policies_at = format!("{path}.policies");
+    let policies_path = format!("{path}.policies");
     if entries(&rules["policies"]).next().is_none() {
-        errors.required(&policies_at, "must specify at least one Policy");
+        errors.required(&policies_path, "must specify at least one Policy");
     }
     for (index, policy) in entries(&rules["policies"]) {
-        let (path, period) = (format!("{policies_at}[{index}]"), policy["periodSeconds"].as_i64().unwrap_or(0));
+        let (path, period) = (format!("{policies_path}[{index}]"), policy["periodSeconds"].as_i64().unwrap_or(0));
         errors.always_one_of(&format!("{path}.type"), &policy["type"], &["Percent", "Pods"]);
         for name in ["value", "periodSeconds"] {
             let number = policy[name].as_i64().unwrap_or(0);

@@ -35,7 +35,7 @@ struct State<'a> {
 
 impl<'a> State<'a> {
     /// Borrows spec and status of a Job.
-    fn of(job: &'a Value) -> Self {
+    fn new(job: &'a Value) -> Self {
         Self { spec: &job["spec"], status: &job["status"] }
     }
 
@@ -100,7 +100,7 @@ impl Changed<'_> {
 /// Validates a new Job status against the stored one (`ValidateJobStatusUpdate`). The rules run in the order in which
 /// kube-apiserver reports them.
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, now) = (State::of(old), State::of(new));
+    let (was, now) = (State::new(old), State::new(new));
     let changed = Changed { was: &was, now: &now };
     for field in ["active", "succeeded", "failed", "ready", "terminating"] {
         errors.not_negative(&format!("status.{field}"), &now.status[field]);

@@ -217,18 +217,18 @@ pub(crate) fn job_spec(spec: &Value, path: &str, errors: &mut Errors) {
     completion(spec, path, errors);
     failure_policy(spec, &field("podFailurePolicy"), errors);
     success_policy(spec, &field("successPolicy"), errors);
-    let (replacement, replacement_at) = (&spec["podReplacementPolicy"], field("podReplacementPolicy"));
+    let (replacement, replacement_path) = (&spec["podReplacementPolicy"], field("podReplacementPolicy"));
     if !spec["podFailurePolicy"].is_null() && replacement == "TerminatingOrFailed" {
-        errors.one_of(&replacement_at, replacement, &["Failed"]);
+        errors.one_of(&replacement_path, replacement, &["Failed"]);
     }
     pod::template(&spec["template"], &field("template"), errors);
-    let (policy, policy_at) = (&spec["template"]["spec"]["restartPolicy"], field("template.spec.restartPolicy"));
+    let (policy, policy_path) = (&spec["template"]["spec"]["restartPolicy"], field("template.spec.restartPolicy"));
     match text(policy) {
-        "" | "Always" => errors.required(&policy_at, "valid values: \"OnFailure\", \"Never\""),
+        "" | "Always" => errors.required(&policy_path, "valid values: \"OnFailure\", \"Never\""),
         "OnFailure" if !spec["podFailurePolicy"].is_null() => {
-            errors.invalid(&policy_at, policy, "only \"Never\" is supported when podFailurePolicy is specified");
+            errors.invalid(&policy_path, policy, "only \"Never\" is supported when podFailurePolicy is specified");
         }
-        _ => errors.one_of(&policy_at, policy, &["OnFailure", "Never"]),
+        _ => errors.one_of(&policy_path, policy, &["OnFailure", "Never"]),
     }
 }
 
@@ -295,10 +295,10 @@ fn failure_policy(spec: &Value, path: &str, errors: &mut Errors) {
 /// A rule is about exit codes of containers or conditions of the Pod. Its action is checked by the
 /// schema's own rules.
 fn failure_rule(spec: &Value, rule: &Value, path: &str, errors: &mut Errors) {
-    let (action, action_at) = (&rule["action"], format!("{path}.action"));
+    let (action, action_path) = (&rule["action"], format!("{path}.action"));
     let (codes, conditions) = (&rule["onExitCodes"], entries(&rule["onPodConditions"]).count());
     if action == "FailIndex" && spec["backoffLimitPerIndex"].is_null() {
-        errors.invalid(&action_at, action, "requires the backoffLimitPerIndex to be set");
+        errors.invalid(&action_path, action, "requires the backoffLimitPerIndex to be set");
     }
     if codes.is_object() {
         exit_codes(spec, codes, &format!("{path}.onExitCodes"), errors);
@@ -382,7 +382,7 @@ fn success_policy(spec: &Value, path: &str, errors: &mut Errors) {
 /// Indexes are validated like those of the status: increasing, and below `completions`.
 fn success_rule(spec: &Value, rule: &Value, path: &str, errors: &mut Errors) {
     let (count, indexes) = (&rule["succeededCount"], &rule["succeededIndexes"]);
-    let (count_at, completions) = (format!("{path}.succeededCount"), spec["completions"].as_i64().unwrap_or(0));
+    let (count_path, completions) = (format!("{path}.succeededCount"), spec["completions"].as_i64().unwrap_or(0));
     if count.is_null() && indexes.is_null() {
         errors.required(path, "at least one of succeededCount or succeededIndexes must be specified");
     }
@@ -397,15 +397,15 @@ fn success_rule(spec: &Value, rule: &Value, path: &str, errors: &mut Errors) {
         }
     }
     let Some(number) = count.as_i64() else { return };
-    errors.not_negative(&count_at, count);
+    errors.not_negative(&count_path, count);
     if number > completions {
         let detail = format!("must be less than or equal to {completions} (the number of specified completions)");
-        errors.invalid(&count_at, count, &detail);
+        errors.invalid(&count_path, count, &detail);
     }
     if !indexes.is_null() && number > n_indexes {
         let detail = format!(
             "must be less than or equal to {n_indexes} (the number of indexes in the specified succeededIndexes field)"
         );
-        errors.invalid(&count_at, count, &detail);
+        errors.invalid(&count_path, count, &detail);
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         immutable::immutable_field,
         paths, resources,
         volume_claim::access_modes,
-        volume_source::{self, Of},
+        volume_source::{self, SourceOwner},
     },
 };
 
@@ -251,7 +251,7 @@ fn sources(name: &str, spec: &Value, path: &str, errors: &mut Errors) {
         } else if source == "local" {
             local(spec, path, errors);
         } else {
-            volume_source::source(source, &spec[source], Of::Cluster(name), path, errors);
+            volume_source::source(source, &spec[source], SourceOwner::Cluster(name), path, errors);
         }
     }
 }
@@ -259,11 +259,11 @@ fn sources(name: &str, spec: &Value, path: &str, errors: &mut Errors) {
 /// Validates a `local` volume: a path without `..`, and node affinity, because the path exists on
 /// one node only.
 fn local(spec: &Value, field_path: &str, errors: &mut Errors) {
-    let (path, path_at) = (&spec["local"]["path"], format!("{field_path}.local.path"));
+    let (path, path_field) = (&spec["local"]["path"], format!("{field_path}.local.path"));
     if text(path).is_empty() {
-        errors.required(&path_at, "");
+        errors.required(&path_field, "");
     } else {
-        paths::without_backsteps(path, &path_at, errors);
+        paths::without_backsteps(path, &path_field, errors);
     }
     if spec["nodeAffinity"].is_null() {
         errors.required(&format!("{field_path}.nodeAffinity"), "Local volume requires node affinity");

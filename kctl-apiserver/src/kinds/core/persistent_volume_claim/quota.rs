@@ -33,7 +33,7 @@ pub(super) fn counts(name: &str) -> bool {
 /// Returns one claim and its requested storage, or the allocated storage if that is more. Both also count for the
 /// storage class of the claim.
 pub(super) fn usage(claim: &Value) -> Amounts {
-    let requested = Side::Requests.of(&claim["spec"]).get("storage").map(|amount| amount.rounded_up(0));
+    let requested = Side::Requests.amounts(&claim["spec"]).get("storage").map(|amount| amount.rounded_up(0));
     let given = amounts::read(&claim["status"]["allocatedResources"]).get("storage").copied();
     let size = requested.map(|requested| given.filter(|given| *given > requested).unwrap_or(requested));
     let class = class_of_claim(claim);

@@ -92,13 +92,13 @@ pub(super) fn usage(spec: &Value) -> Amounts {
 /// that lack it, as in `must specify limits.cpu for: app; requests.cpu for: app,sidecar`.
 pub(super) fn missing(counted: &BTreeSet<&str>, spec: &Value) -> Option<String> {
     let is_of_pods = |name: &String| ["cpu", "memory"].contains(&name.as_str()) || name.starts_with(PAGES);
-    if [Side::Requests, Side::Limits].iter().any(|side| side.of(spec).keys().any(is_of_pods)) {
+    if [Side::Requests, Side::Limits].iter().any(|side| side.amounts(spec).keys().any(is_of_pods)) {
         return None;
     }
     let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for list in ["containers", "initContainers"] {
         for container in spec[list].as_array().into_iter().flatten() {
-            let said = named(&Side::Requests.of(container), &Side::Limits.of(container));
+            let said = named(&Side::Requests.amounts(container), &Side::Limits.amounts(container));
             let unsaid = counted.iter().filter(|name| REQUIRED.contains(name) && !said.contains_key(**name));
             for name in unsaid {
                 missing.entry(name).or_default().insert(container["name"].as_str().unwrap_or_default());

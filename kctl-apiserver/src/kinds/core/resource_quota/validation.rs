@@ -123,7 +123,7 @@ fn scope_selector(spec: &Value, errors: &mut Errors) {
     let (path, mut all) = ("spec.scopeSelector.matchExpressions", Vec::new());
     for (_, requirement) in entries(&spec["scopeSelector"]["matchExpressions"]) {
         let (scope, operator) = (text(&requirement["scopeName"]), text(&requirement["operator"]));
-        let (values, values_at) = (&requirement["values"], format!("{path}.values"));
+        let (values, values_path) = (&requirement["values"], format!("{path}.values"));
         if !SCOPES.contains(&scope) {
             errors.invalid(&format!("{path}.scopeName"), &scope.into(), "unsupported scope");
         }
@@ -140,11 +140,11 @@ fn scope_selector(spec: &Value, errors: &mut Errors) {
         match operator {
             "In" | "NotIn" if !has_values => {
                 let detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
-                errors.required(&values_at, detail);
+                errors.required(&values_path, detail);
             }
             "Exists" | "DoesNotExist" if has_values => {
                 let detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
-                errors.invalid(&values_at, values, detail);
+                errors.invalid(&values_path, values, detail);
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             _ => errors.invalid(&format!("{path}.operator"), &operator.into(), "not a valid selector operator"),
@@ -176,14 +176,14 @@ pub(crate) fn limits(object: &Value, errors: &mut Errors) {
     let mut seen = Vec::new();
     for (index, limit) in entries(&object["spec"]["limits"]) {
         let (path, kind) = (format!("spec.limits[{index}]"), text(&limit["type"]));
-        let kind_at = format!("{path}.type");
+        let kind_path = format!("{path}.type");
         let before = errors.len();
-        errors.qualified_name(&kind_at, kind);
+        errors.qualified_name(&kind_path, kind);
         if errors.len() == before && !kind.contains('/') && !KINDS.contains(&kind) {
-            errors.invalid(&kind_at, &kind.into(), "must be a standard limit type or fully qualified");
+            errors.invalid(&kind_path, &kind.into(), "must be a standard limit type or fully qualified");
         }
         if seen.contains(&kind) {
-            errors.duplicate(&kind_at, &format!("{kind:?}"));
+            errors.duplicate(&kind_path, &format!("{kind:?}"));
         }
         seen.push(kind);
         names_of_limits(limit, kind, &path, errors);
@@ -291,16 +291,16 @@ fn one_limit(limit: &Value, name: &str, kind: &str, path: &str, errors: &mut Err
 ///
 /// An invalid quantity is not compared; the decoder or another rule reports it.
 fn ratio(limit: &Value, name: &str, path: &str, size: &dyn Fn(&str) -> Option<i128>, errors: &mut Errors) {
-    let (ratio, ratio_at) = (&limit["maxLimitRequestRatio"][name], format!("{path}.maxLimitRequestRatio[{name}]"));
+    let (ratio, ratio_path) = (&limit["maxLimitRequestRatio"][name], format!("{path}.maxLimitRequestRatio[{name}]"));
     let Some(most) = resources::size(ratio) else { return };
     if most < quantity::amount("1").unwrap_or_default() {
-        errors.invalid(&ratio_at, ratio, &format!("ratio {} is less than 1", text(ratio)));
+        errors.invalid(&ratio_path, ratio, &format!("ratio {} is less than 1", text(ratio)));
     }
     if let (Some(least), Some(greatest)) = (size("min"), size("max")) {
         let span = as_float(greatest) / as_float(least);
         if as_float(most) / 1000.0 > span {
             let detail = format!("ratio {} is greater than max/min = {span:.6}", text(ratio));
-            errors.invalid(&ratio_at, &json!(text(ratio)), &detail);
+            errors.invalid(&ratio_path, &json!(text(ratio)), &detail);
         }
     }
 }

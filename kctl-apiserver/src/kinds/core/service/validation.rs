@@ -230,12 +230,12 @@ fn repeated_ports(spec: &Value, list: &[(usize, &Value)], errors: &mut Errors) {
 /// Validates the fields of load balancers. The path `spec.LoadBalancerSourceRanges` is spelled as in kube-apiserver.
 fn balancer(spec: &Value, errors: &mut Errors) {
     let is_balancer = spec["type"] == "LoadBalancer";
-    let ranges_at = "spec.LoadBalancerSourceRanges";
+    let ranges_path = "spec.LoadBalancerSourceRanges";
     if entries(&spec["loadBalancerSourceRanges"]).next().is_some() && !is_balancer {
-        errors.forbidden(ranges_at, BALANCED);
+        errors.forbidden(ranges_path, BALANCED);
     }
     for (index, range) in entries(&spec["loadBalancerSourceRanges"]) {
-        address::legacy_range(&text(range).trim().into(), &format!("{ranges_at}[{index}]"), errors);
+        address::legacy_range(&text(range).trim().into(), &format!("{ranges_path}[{index}]"), errors);
     }
     if !spec["allocateLoadBalancerNodePorts"].is_null() && !is_balancer {
         errors.forbidden("spec.allocateLoadBalancerNodePorts", BALANCED);

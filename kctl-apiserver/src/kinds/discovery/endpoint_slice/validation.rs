@@ -83,20 +83,20 @@ fn hints(hints: &Value, path: &str, errors: &mut Errors) {
 /// nothing is validated.
 fn addresses(list: &Value, kind: &str, path: &str, errors: &mut Errors) {
     for (index, item) in entries(list) {
-        let one_at = format!("{path}[{index}]");
+        let item_path = format!("{path}[{index}]");
         if kind == "FQDN" {
-            errors.name(&one_at, item, NameRule::Subdomain);
+            errors.name(&item_path, item, NameRule::Subdomain);
             continue;
         }
         let Some(parsed) = address::parse(text(item)).filter(|_| ["IPv4", "IPv6"].contains(&kind)) else {
             if kind == "IPv4" || kind == "IPv6" {
-                address::legacy(item, &one_at, errors);
+                address::legacy(item, &item_path, errors);
             }
             continue;
         };
         if parsed.is_ipv4() != (kind == "IPv4") {
             errors.invalid(path, item, &format!("must be an {kind} address"));
         }
-        address::endpoint(item, &one_at, errors);
+        address::endpoint(item, &item_path, errors);
     }
 }

@@ -113,22 +113,22 @@ fn paths(list: &Value, field_path: &str, errors: &mut Errors) {
 /// | `Prefix` | the path and all below it | the same |
 /// | `ImplementationSpecific` | as the class decides | absolute, or empty |
 fn one_path(path: &Value, field_path: &str, errors: &mut Errors) {
-    let (given, path_at) = (text(&path["path"]), format!("{field_path}.path"));
+    let (given, path_field) = (text(&path["path"]), format!("{field_path}.path"));
     let is_relative = !given.starts_with('/');
     match text(&path["pathType"]) {
         "Exact" | "Prefix" => {
             if is_relative {
-                errors.invalid(&path_at, &given.into(), "must be an absolute path");
+                errors.invalid(&path_field, &given.into(), "must be an absolute path");
             }
             for part in UNCLEAR.iter().filter(|part| given.contains(**part)) {
-                errors.invalid(&path_at, &given.into(), &format!("must not contain '{part}'"));
+                errors.invalid(&path_field, &given.into(), &format!("must not contain '{part}'"));
             }
             for end in UNCLEAR_ENDS.iter().filter(|end| given.ends_with(**end)) {
-                errors.invalid(&path_at, &given.into(), &format!("cannot end with '{end}'"));
+                errors.invalid(&path_field, &given.into(), &format!("cannot end with '{end}'"));
             }
         }
         "ImplementationSpecific" if !given.is_empty() && is_relative => {
-            errors.invalid(&path_at, &given.into(), "must be an absolute path");
+            errors.invalid(&path_field, &given.into(), "must be an absolute path");
         }
         _ => {
             let supported = declared::values("networking.v1.HTTPIngressPath", "pathType");

@@ -41,14 +41,14 @@ pub(crate) fn policy(object: &Value, errors: &mut Errors) {
 /// An error about the order shows `port`, as in kube-apiserver, though its path is that of
 /// `endPort`.
 fn port(port: &Value, path: &str, errors: &mut Errors) {
-    let (first, last, last_at) = (&port["port"], &port["endPort"], format!("{path}.endPort"));
+    let (first, last, end_port_path) = (&port["port"], &port["endPort"], format!("{path}.endPort"));
     let wrong_end = match first {
         Value::Null => Some("may not be specified when `port` is not specified"),
         Value::String(_) => Some("may not be specified when `port` is non-numeric"),
         _ => None,
     };
     if let (Some(why), false) = (wrong_end, last.is_null()) {
-        errors.invalid(&last_at, last, why);
+        errors.invalid(&end_port_path, last, why);
     }
     if first.is_null() {
         return;
@@ -56,9 +56,9 @@ fn port(port: &Value, path: &str, errors: &mut Errors) {
     ports::number_or_name(first, &format!("{path}.port"), errors);
     if wrong_end.is_none() && !last.is_null() {
         if last.as_i64() < first.as_i64() {
-            errors.invalid(&last_at, first, "must be greater than or equal to `port`");
+            errors.invalid(&end_port_path, first, "must be greater than or equal to `port`");
         }
-        errors.in_range(&last_at, last, 1, 65_535);
+        errors.in_range(&end_port_path, last, 1, 65_535);
     }
 }
 

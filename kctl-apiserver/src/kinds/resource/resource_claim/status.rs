@@ -116,17 +116,17 @@ fn devices(list: &Value, handed_out: &BTreeSet<String>, errors: &mut Errors) {
         if !handed_out.contains(&id(device)) {
             errors.invalid(&path, device, "must be an allocated device in the claim");
         }
-        let (conditions, conditions_at) = (&device["conditions"], format!("{path}.conditions"));
+        let (conditions, conditions_path) = (&device["conditions"], format!("{path}.conditions"));
         let found = entries(conditions).count();
         if found > CONDITIONS_MAX {
-            errors.too_many(&conditions_at, found, CONDITIONS_MAX);
+            errors.too_many(&conditions_path, found, CONDITIONS_MAX);
         }
-        status::conditions(conditions, &conditions_at, errors);
+        status::conditions(conditions, &conditions_path, errors);
         if !device["data"].is_null() {
             of_driver(&device["data"], &format!("{path}.data"), errors);
         }
-        let addresses_at = format!("{path}.networkData.ips");
-        each(&device["networkData"]["ips"], &addresses_at, errors, address::of_interface);
+        let addresses_path = format!("{path}.networkData.ips");
+        each(&device["networkData"]["ips"], &addresses_path, errors, address::of_interface);
     }
 }
 

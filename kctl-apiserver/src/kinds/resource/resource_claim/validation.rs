@@ -128,12 +128,12 @@ fn request(request: &Value, path: &str, errors: &mut Errors) {
 /// `request` is a request or one of its alternatives.
 fn alternative(request: &Value, path: &str, errors: &mut Errors) {
     selectors(&request["selectors"], &format!("{path}.selectors"), errors);
-    let (count, count_at) = (request["count"].as_i64().unwrap_or_default(), format!("{path}.count"));
+    let (count, count_path) = (request["count"].as_i64().unwrap_or_default(), format!("{path}.count"));
     match text(&request["allocationMode"]) {
         "All" if count != 0 => {
-            errors.invalid(&count_at, &count.into(), "must not be specified when allocationMode is 'All'");
+            errors.invalid(&count_path, &count.into(), "must not be specified when allocationMode is 'All'");
         }
-        "ExactCount" if count <= 0 => errors.invalid(&count_at, &count.into(), "must be greater than zero"),
+        "ExactCount" if count <= 0 => errors.invalid(&count_path, &count.into(), "must be greater than zero"),
         _ => {}
     }
     for (index, item) in entries(&request["tolerations"]) {
@@ -143,12 +143,14 @@ fn alternative(request: &Value, path: &str, errors: &mut Errors) {
 
 /// Validates the value of a toleration: no value with `Exists`, and the value of a label with `Equal`.
 pub(crate) fn toleration(toleration: &Value, path: &str, errors: &mut Errors) {
-    let (value, value_at) = (&toleration["value"], format!("{path}.value"));
+    let (value, value_path) = (&toleration["value"], format!("{path}.value"));
     match text(&toleration["operator"]) {
-        "Exists" if !text(value).is_empty() => errors.invalid(&value_at, value, "must be empty for operator `Exists`"),
+        "Exists" if !text(value).is_empty() => {
+            errors.invalid(&value_path, value, "must be empty for operator `Exists`")
+        }
         "Equal" => {
             if let Some(message) = check_label_value(text(value)) {
-                errors.invalid(&value_at, value, message);
+                errors.invalid(&value_path, value, message);
             }
         }
         _ => {}

@@ -104,13 +104,13 @@ fn nodes(spec: &Value, errors: &mut Errors) {
 /// `nameless` is the detail of the error about an empty `nodeName`.
 fn node_fields(object: &Value, path: &str, nameless: &str, errors: &mut Errors) -> Vec<String> {
     let mut set = Vec::new();
-    let name_at = format!("{path}.nodeName");
+    let name_path = format!("{path}.nodeName");
     match object["nodeName"].as_str() {
         None => {}
-        Some("") => errors.invalid(&name_at, &"".into(), nameless),
+        Some("") => errors.invalid(&name_path, &"".into(), nameless),
         Some(_) => {
             set.push("`nodeName`".to_owned());
-            errors.name(&name_at, &object["nodeName"], NameRule::Subdomain);
+            errors.name(&name_path, &object["nodeName"], NameRule::Subdomain);
         }
     }
     let selector = &object["nodeSelector"];
