@@ -148,8 +148,8 @@ impl<'a> Evaluator<'a> {
 /// Doubles have no `%`.
 pub(super) fn added(name: &str, left: &Cel, right: &Cel) -> Option<EvalResult> {
     Some(match (left, right) {
-        (Cel::Int(left), Cel::Int(right)) => of_integers(name, *left, *right),
-        (Cel::UInt(left), Cel::UInt(right)) => of_unsigned(name, *left, *right),
+        (Cel::Int(left), Cel::Int(right)) => int_arithmetic(name, *left, *right),
+        (Cel::UInt(left), Cel::UInt(right)) => uint_arithmetic(name, *left, *right),
         (Cel::Float(left), Cel::Float(right)) => Ok(Cel::Float(match name {
             "_+_" => left + right,
             "_-_" => left - right,
@@ -161,32 +161,32 @@ pub(super) fn added(name: &str, left: &Cel, right: &Cel) -> Option<EvalResult> {
     })
 }
 
-/// Applies an operator to two signed integers with the overflow and division errors of `cel-go`.
-///
-/// `i64::MIN / -1` overflows.
-pub(super) fn of_integers(name: &str, left: i64, right: i64) -> EvalResult {
-    let made = match name {
-        "_+_" => left.checked_add(right),
-        "_-_" => left.checked_sub(right),
-        "_*_" => left.checked_mul(right),
-        _ if right == 0 => return Err(BY_ZERO.into()),
-        "_/_" => left.checked_div(right),
-        _ => left.checked_rem(right),
+/// Defines a function that applies an operator to two integers of one type, with the overflow and division errors of
+/// `cel-go`.
+macro_rules! integer_arithmetic {
+    ($(#[$doc:meta])* $visibility:vis fn $function:ident($integer:ty) -> $variant:path) => {
+        $(#[$doc])*
+        $visibility fn $function(name: &str, left: $integer, right: $integer) -> EvalResult {
+            let result = match name {
+                "_+_" => left.checked_add(right),
+                "_-_" => left.checked_sub(right),
+                "_*_" => left.checked_mul(right),
+                _ if right == 0 => return Err(BY_ZERO.into()),
+                "_/_" => left.checked_div(right),
+                _ => left.checked_rem(right),
+            };
+            result.map($variant).ok_or(OVERFLOW.to_owned())
+        }
     };
-    made.map(Cel::Int).ok_or(OVERFLOW.to_owned())
 }
 
-/// Applies an operator to two unsigned integers, with the same errors as `of_integers`.
-fn of_unsigned(name: &str, left: u64, right: u64) -> EvalResult {
-    let made = match name {
-        "_+_" => left.checked_add(right),
-        "_-_" => left.checked_sub(right),
-        "_*_" => left.checked_mul(right),
-        _ if right == 0 => return Err(BY_ZERO.into()),
-        "_/_" => left.checked_div(right),
-        _ => left.checked_rem(right),
-    };
-    made.map(Cel::UInt).ok_or(OVERFLOW.to_owned())
+integer_arithmetic! {
+    /// Applies an operator to two signed integers. `i64::MIN / -1` and `i64::MIN % -1` overflow.
+    pub(super) fn int_arithmetic(i64) -> Cel::Int
+}
+integer_arithmetic! {
+    /// Applies an operator to two unsigned integers. A difference below 0 overflows.
+    fn uint_arithmetic(u64) -> Cel::UInt
 }
 
 /// Evaluates the unary minus.

@@ -27,7 +27,7 @@ pub(super) fn arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResu
     Some(match (name, left, right) {
         ("_+_" | "_-_", Cel::Duration(left), Cel::Duration(right)) => {
             let both = left.num_nanoseconds().zip(right.num_nanoseconds());
-            length(both.and_then(|(left, right)| match operators::of_integers(name, left, right) {
+            length(both.and_then(|(left, right)| match operators::int_arithmetic(name, left, right) {
                 Ok(Cel::Int(nanoseconds)) => Some(nanoseconds),
                 _ => None,
             }))
