@@ -53,11 +53,7 @@ impl Format {
         match self {
             Self::ShortName => errors.name(path, value, NameRule::Label),
             Self::LongName => errors.name(path, value, NameRule::Subdomain),
-            Self::LongNameCaseless => {
-                if let Some(message) = NameRule::Subdomain.check(&text(value).to_lowercase()) {
-                    errors.invalid(path, value, message);
-                }
-            }
+            Self::LongNameCaseless => caseless_subdomain(value, path, errors),
             Self::LabelKey => errors.qualified_name(path, text(value)),
             Self::Uuid if !is_uuid(text(value)) => {
                 let detail = "must be a lowercase UUID in RFC 4122 normalized form, \
@@ -85,6 +81,8 @@ fn is_uuid(value: &str) -> bool {
 }
 
 /// The longest name of a driver, and of a domain of names (`DriverNameMaxLength`).
+///
+/// The name of a CSI driver becomes part of paths of kubelet and of labels.
 const DRIVER_LEN_MAX: usize = 63;
 /// The longest name of an attribute after its domain (`DeviceMaxIDLength`).
 const ID_LEN_MAX: usize = 32;
@@ -93,7 +91,8 @@ const POOL_LEN_MAX: usize = 253;
 /// Upstream's message for the part of a name after its domain (`IsCIdentifier`).
 const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
 
-/// Validates the name of a driver: a DNS subdomain of at most 63 bytes, case-insensitive.
+/// Validates the name of a driver, of CSI or of devices: a DNS subdomain of at most 63 bytes, case-insensitive
+/// (`ValidateCSIDriverName`).
 ///
 /// Also validates the domain of an attribute. An empty name is `FieldValueRequired`.
 pub(crate) fn driver(name: &Value, path: &str, errors: &mut Errors) {
@@ -103,6 +102,11 @@ pub(crate) fn driver(name: &Value, path: &str, errors: &mut Errors) {
     if text(name).len() > DRIVER_LEN_MAX {
         errors.too_long(path, DRIVER_LEN_MAX);
     }
+    caseless_subdomain(name, path, errors);
+}
+
+/// Validates a DNS subdomain that may have capital letters.
+fn caseless_subdomain(name: &Value, path: &str, errors: &mut Errors) {
     if let Some(message) = NameRule::Subdomain.check(&text(name).to_lowercase()) {
         errors.invalid(path, name, message);
     }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::{
     field_errors::{Errors, pairs, text},
     names::NameRule,
-    validation::paths,
+    validation::{format, paths},
 };
 
 /// The owner of a source: a Pod, or the `PersistentVolume` of this name.
@@ -315,18 +315,13 @@ fn azure_disk(source: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-/// Maximum length of the name of a CSI driver, in bytes.
-///
-/// The name becomes part of paths of kubelet and of labels.
-const DRIVER_LEN_MAX: usize = 63;
-
 /// Validates a CSI source: the driver, and references to Secrets.
 ///
 /// A Pod has one optional secret, whose name error lacks a part of its path. A `PersistentVolume`
 /// needs a volume handle and may have secrets for each phase, each with name and namespace. As
 /// upstream, `nodeStageSecretRef` is not validated.
 fn csi(source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
-    driver(&source["driver"], &format!("{path}.driver"), errors);
+    format::driver(&source["driver"], &format!("{path}.driver"), errors);
     if let SourceOwner::Pod = owner {
         let secret = &source["nodePublishSecretRef"];
         match text(&secret["name"]) {
@@ -347,20 +342,5 @@ fn csi(source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) 
     {
         errors.required_name(&format!("{path}.{name}.name"), &secret["name"], NameRule::Subdomain);
         errors.required_name(&format!("{path}.{name}.namespace"), &secret["namespace"], NameRule::Label);
-    }
-}
-
-/// Validates the name of a CSI driver: required, at most 63 bytes, a case-insensitive DNS subdomain
-/// (`ValidateCSIDriverName`). `CSINode` uses it too.
-pub(crate) fn driver(name: &Value, path: &str, errors: &mut Errors) {
-    let driver = text(name);
-    if driver.is_empty() {
-        return errors.required(path, "");
-    }
-    if driver.len() > DRIVER_LEN_MAX {
-        errors.too_long(path, DRIVER_LEN_MAX);
-    }
-    if let Some(message) = NameRule::Subdomain.check(&driver.to_lowercase()) {
-        errors.invalid(path, name, message);
     }
 }

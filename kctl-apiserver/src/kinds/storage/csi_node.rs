@@ -14,7 +14,7 @@ use crate::{
         age::age,
         fields::{list, name},
     },
-    validation::{entries, volume_source},
+    validation::{entries, format},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -53,7 +53,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     let drivers = &object["spec"]["drivers"];
     for (index, driver) in entries(drivers) {
         let path = format!("spec.drivers[{index}]");
-        volume_source::driver(&driver["name"], &format!("{path}.name"), errors);
+        format::driver(&driver["name"], &format!("{path}.name"), errors);
         let id = text(&driver["nodeID"]);
         if id.is_empty() {
             errors.required(&format!("{path}.nodeID"), "");
