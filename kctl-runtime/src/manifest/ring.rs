@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Manifest, RbacOptions,
-    rbac::{Grant, GrantScope, On, binding, role, rules},
+    rbac::{Grant, GrantScope, On, bound_roles},
 };
 use crate::{
     object::Kind,
@@ -90,16 +90,7 @@ pub fn ring_rbac(
     ring: &str,
 ) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
     let (name, grants) = (format!("{}-controller-ring", options.name), ring_grants(specs, &options.namespace));
-    let mut manifests = Vec::new();
-    for scope in grants.iter().map(|grant| &grant.scope).collect::<BTreeSet<_>>() {
-        let here: Vec<Grant> = grants.iter().filter(|grant| grant.scope == *scope).cloned().collect();
-        let (kind, namespace) = match scope {
-            GrantScope::Everywhere => ("ClusterRole", None),
-            GrantScope::Namespace(namespace) => ("Role", Some(namespace)),
-        };
-        manifests.push(role(kind, &name, options, namespace, &rules(&here))?);
-        manifests.push(binding(kind, &name, options, namespace)?);
-    }
+    let mut manifests: Vec<Manifest> = bound_roles(&name, options, &grants)?.into_iter().flatten().collect();
     manifests.extend(sharder_rbac(specs, ring)?);
     Ok(manifests)
 }

@@ -7,10 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{
-    Grant, GrantScope, Manifest, On, RbacOptions,
-    rbac::{binding, role, rules},
-};
+use super::{Grant, GrantScope, Manifest, On, RbacOptions, rbac::bound_roles};
 
 /// The reason, as roles and log lines name it.
 const BECAUSE: &str = "kctl: the certificate of webhooks";
@@ -69,17 +66,6 @@ pub fn webhook_grants(namespace: &str, secret: &str, configurations: &[Value], d
 /// An object cannot be written as YAML.
 pub fn webhook_rbac(options: &RbacOptions, grants: &[Grant]) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
     let name = format!("{}-webhook", options.name);
-    let mut manifests = Vec::new();
     // The Role, which allows the Secret, comes before the ClusterRole.
-    let scopes: BTreeSet<&GrantScope> = grants.iter().map(|grant| &grant.scope).collect();
-    for scope in scopes.into_iter().rev() {
-        let here: Vec<Grant> = grants.iter().filter(|grant| grant.scope == *scope).cloned().collect();
-        let (kind, namespace) = match scope {
-            GrantScope::Everywhere => ("ClusterRole", None),
-            GrantScope::Namespace(namespace) => ("Role", Some(namespace)),
-        };
-        manifests.push(role(kind, &name, options, namespace, &rules(&here))?);
-        manifests.push(binding(kind, &name, options, namespace)?);
-    }
-    Ok(manifests)
+    Ok(bound_roles(&name, options, grants)?.into_iter().rev().flatten().collect())
 }

@@ -88,17 +88,26 @@ pub fn rbac_of(grants: &[Grant], options: &RbacOptions) -> Result<Vec<Manifest>,
         "metadata": { "name": name, "namespace": namespace },
     });
     let mut manifests = vec![Manifest::new(file("ServiceAccount", name, options, None), account)?];
+    manifests.extend(bound_roles(name, options, grants)?.into_iter().flatten());
+    Ok(manifests)
+}
+
+/// Returns a role with its binding for each scope of the permissions; the `ClusterRole` is the first.
+pub(super) fn bound_roles(
+    name: &str,
+    options: &RbacOptions,
+    grants: &[Grant],
+) -> Result<Vec<[Manifest; 2]>, serde_saphyr::SerializeError> {
     let scopes: BTreeSet<&GrantScope> = grants.iter().map(|grant| &grant.scope).collect();
-    for scope in scopes {
+    let roles = scopes.into_iter().map(|scope| {
         let here: Vec<Grant> = grants.iter().filter(|grant| grant.scope == *scope).cloned().collect();
         let (kind, namespace) = match scope {
             GrantScope::Everywhere => ("ClusterRole", None),
             GrantScope::Namespace(namespace) => ("Role", Some(namespace)),
         };
-        manifests.push(role(kind, name, options, namespace, &rules(&here))?);
-        manifests.push(binding(kind, name, options, namespace)?);
-    }
-    Ok(manifests)
+        Ok([role(kind, name, options, namespace, &rules(&here))?, binding(kind, name, options, namespace)?])
+    });
+    roles.collect()
 }
 
 /// Returns the path of a manifest; those of other clusters have their own folder.
