@@ -95,6 +95,9 @@ pub mod server;
 #[cfg(feature = "connections")]
 #[doc(hidden)] // shared with the other crates of kctl
 pub mod slots;
+#[cfg(feature = "trust")]
+#[doc(hidden)] // shared with the other crates of kctl
+pub mod trust;
 
 #[cfg(feature = "function")]
 pub use self::{

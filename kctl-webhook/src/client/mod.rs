@@ -28,7 +28,6 @@ mod accept;
 mod connect;
 mod patch_limits;
 mod redirect;
-mod trust;
 mod words;
 
 use std::{sync::Arc, time::Duration};
@@ -50,12 +49,13 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
+use self::connect::Connect;
 pub use self::{
     accept::{Refused, accepted},
     connect::Resolve,
     patch_limits::{CopiedTooMuch, CopyBudget, PATCH_COPIED_LEN_MAX, PATCH_OPERATIONS_MAX},
 };
-use self::{connect::Connect, trust::Trust};
+use crate::trust::Trust;
 
 /// Maximum length of a response in bytes: an object of the maximum size of etcd (1.5 MiB) as
 /// base64, with room to spare.
@@ -162,7 +162,7 @@ impl Client {
             let body = if method == Method::POST { body.clone() } else { Bytes::new() };
             let sent = timeout_at(deadline, self.send(&method, &uri, body)).await.map_err(|_elapsed| late(&uri))?;
             let (parts, body) = sent?.into_parts();
-            match redirect::of(&parts, &method, &uri)? {
+            match redirect::follow(&parts, &method, &uri)? {
                 None => return Ok(Response::from_parts(parts, read(body, deadline).await?)),
                 Some(next) => (method, uri, last) = (next.method, next.to, next.location),
             }
@@ -224,6 +224,7 @@ fn tls(ca_bundle: &str) -> Result<ClientConfig, String> {
     if authorities.is_empty() {
         return Err("unable to load root certificates: unable to parse bytes as PEM block".into());
     }
-    let trust = Arc::new(Trust::new(authorities, provider)?);
+    let trust = Trust::new(authorities, provider).map_err(|error| format!("caBundle: {error}"))?;
+    let trust = Arc::new(trust);
     Ok(builder.dangerous().with_custom_certificate_verifier(trust).with_no_client_auth())
 }

@@ -20,7 +20,7 @@ pub(super) struct Redirect {
 ///
 /// # Errors
 /// The location is invalid or not https.
-pub(super) fn of(parts: &response::Parts, method: &Method, from: &Uri) -> Result<Option<Redirect>, String> {
+pub(super) fn follow(parts: &response::Parts, method: &Method, from: &Uri) -> Result<Option<Redirect>, String> {
     let method = match parts.status {
         StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => method.clone(),
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => Method::GET,
@@ -94,7 +94,7 @@ mod tests {
         let response = Response::builder().status(status);
         let response = location.into_iter().fold(response, |response, to| response.header(header::LOCATION, to));
         let (parts, ()) = response.body(()).unwrap().into_parts();
-        of(&parts, &Method::POST, &"https://hooks.example.com:9443/a/b?timeout=3s".parse().unwrap())
+        follow(&parts, &Method::POST, &"https://hooks.example.com:9443/a/b?timeout=3s".parse().unwrap())
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn of_certificate(error: &CertificateError) -> String {
             "certificate signed by unknown authority".into()
         }
         // The certificate is that of an authority that is not trusted.
-        CertificateError::Other(other) if other.0.to_string() == super::trust::IS_AUTHORITY => {
+        CertificateError::Other(other) if other.0.to_string() == crate::trust::IS_AUTHORITY => {
             "certificate signed by unknown authority".into()
         }
         CertificateError::ExpiredContext { time, not_after } => {

@@ -1,5 +1,7 @@
-//! Verifies the certificate of a webhook against the authorities of its configuration, as Go's TLS
-//! does.
+//! Verifies the certificate of a server against given authorities, as Go's TLS does.
+//!
+//! `webpki` requires an authority above each certificate. Go accepts a certificate that is itself among the authorities
+//! (`Certificate.Verify` of `crypto/x509`), and still checks name, time and purpose.
 
 use std::sync::Arc;
 
@@ -17,16 +19,20 @@ use tokio_rustls::rustls::{
 
 /// Error of `webpki` for a certificate that may sign others and is right in everything checked
 /// before, including time.
-pub(super) const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
+///
+/// rustls passes this error on as a boxed one, without a variant to match. A test pins the message.
+pub(crate) const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
 
 /// Verifies certificates by authorities.
 ///
-/// A certificate that is itself in the bundle is trusted, as in Go (`Certificate.Verify` of
-/// `crypto/x509`). That covers a certificate of `openssl req -x509`, and a serving certificate in
-/// `caBundle` without its authority, as controller-runtime's envtest writes it.
+/// A certificate that is itself an authority is trusted. That covers a certificate of `openssl req -x509`, and a serving
+/// certificate in `caBundle` or `certificate-authority-data` without its authority, as controller-runtime's envtest and
+/// other test servers write it.
 #[derive(Debug)]
-pub(super) struct Trust {
+pub struct Trust {
+    /// The authorities, compared byte for byte.
     authorities: Vec<CertificateDer<'static>>,
+    /// The verifier that is tried first.
     chains: Arc<WebPkiServerVerifier>,
 }
 
@@ -34,21 +40,18 @@ impl Trust {
     /// Creates a verifier.
     ///
     /// # Errors
-    /// The bundle is empty, or one of its authorities is not a certificate.
-    pub(super) fn new(
-        authorities: Vec<CertificateDer<'static>>,
-        provider: Arc<CryptoProvider>,
-    ) -> Result<Self, String> {
+    /// There are no authorities, or one of them is not a certificate.
+    pub fn new(authorities: Vec<CertificateDer<'static>>, provider: Arc<CryptoProvider>) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         for certificate in &authorities {
-            roots.add(certificate.clone()).map_err(|error| format!("caBundle: {error}"))?;
+            roots.add(certificate.clone()).map_err(|error| error.to_string())?;
         }
         let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        Ok(Self { authorities, chains: chains.map_err(|error| format!("caBundle: {error}"))? })
+        Ok(Self { authorities, chains: chains.map_err(|error| error.to_string())? })
     }
 
-    /// Returns `true` for a certificate in the bundle whose only fault is that no other authority
-    /// has signed it.
+    /// Returns `true` for a certificate among the authorities whose only fault is that no other
+    /// authority has signed it.
     ///
     /// `webpki` reports that last: validity period and purpose were checked before. The name has
     /// not been checked.
@@ -63,6 +66,9 @@ impl Trust {
 }
 
 impl ServerCertVerifier for Trust {
+    /// Accepts what `webpki` accepts, and authorities that only lack an issuer.
+    ///
+    /// The name is checked here again, because `webpki` stops at the missing issuer before it compares names.
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
