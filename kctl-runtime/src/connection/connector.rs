@@ -55,8 +55,8 @@ impl Connector {
     ///
     /// # Errors
     /// Certificates, keys, the server name or the proxy cannot be read.
-    pub(super) fn of(config: &Config, speaks: Speaks) -> kube::Result<Self> {
-        let dial = Dial::of(config)?;
+    pub(super) fn from_config(config: &Config, speaks: Speaks) -> kube::Result<Self> {
+        let dial = Dial::from_config(config)?;
         let tls = trust::with_serving_certificates(config, config.rustls_client_config()?);
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
         let builder = match &config.tls_server_name {

@@ -67,7 +67,7 @@ impl Dial {
     ///
     /// # Errors
     /// The URL's scheme is not one of a proxy, user or password are too long, or certificates cannot be read.
-    pub(super) fn of(config: &Config) -> kube::Result<Self> {
+    pub(super) fn from_config(config: &Config) -> kube::Result<Self> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);

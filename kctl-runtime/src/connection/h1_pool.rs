@@ -79,7 +79,7 @@ impl H1Pool {
                 },
             };
             match sent {
-                Ok(Ok(answer)) => return Ok(answer.map(|body| ResponseBody::of(body).over(self.used(connection)))),
+                Ok(Ok(answer)) => return Ok(answer.map(|body| ResponseBody::new(body).over(self.used(connection)))),
                 // The server closed the connection just now. The error returns the request if nothing of it was sent.
                 Ok(Err(mut closed)) => match closed.take_message() {
                     Some(unsent) => request = unsent,
@@ -94,7 +94,7 @@ impl H1Pool {
         }
         let mut connection = H1Connection::over(self.connect(to).await?).await?;
         let answer = connection.send(request).await.map_err(TrySendError::into_error)?;
-        Ok(answer.map(|body| ResponseBody::of(body).over(self.used(connection))))
+        Ok(answer.map(|body| ResponseBody::new(body).over(self.used(connection))))
     }
 
     /// Ties a connection to a response, so that it returns to the pool with the end of the body.
@@ -108,7 +108,7 @@ impl H1Pool {
         let (mut sender, connection) = http1::handshake(stream).await?;
         // The task ends with the upgraded protocol.
         tokio::spawn(connection.with_upgrades());
-        Ok(sender.send_request(named(request)?).await?.map(ResponseBody::of))
+        Ok(sender.send_request(named(request)?).await?.map(ResponseBody::new))
     }
 
     /// Opens a connection within the connect timeout.

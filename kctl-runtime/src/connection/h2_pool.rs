@@ -71,14 +71,14 @@ impl H2Pool {
     /// Safe, and meaningful: a dropped unanswered watch may lower the bound, as the module page says.
     pub(super) async fn send(self, request: Request<Body>) -> Result<Response<ResponseBody>, legacy::Error> {
         let connection = self.connection();
-        let mut stream = Stream::of(connection.clone());
+        let mut stream = Stream::new(connection.clone());
         if self.limit == StreamLimit::Learned {
             let (since, slow) = (Instant::now(), self.limits.answer_within);
             stream.unanswered = Some(Box::new(Unanswered { since, slow, n_max: self.n_max.clone() }));
         }
         let answer = connection.send(request).await?;
         stream.answered();
-        Ok(answer.map(|body| ResponseBody::of(body).on(stream)))
+        Ok(answer.map(|body| ResponseBody::new(body).on(stream)))
     }
 
     /// Returns the first connection with room, so that streams that end leave the last ones empty.
@@ -120,7 +120,7 @@ struct Unanswered {
 
 impl Stream {
     /// Creates a stream of a connection whose `n_open` counts it already.
-    fn of(connection: Arc<H2Connection>) -> Self {
+    fn new(connection: Arc<H2Connection>) -> Self {
         Self { connection, unanswered: None, is_answered: false }
     }
 

@@ -186,7 +186,7 @@ fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder
     let plugin = Plugin::take(&mut config, limits.plugin_every).map_err(|error| kube::Error::Service(error.into()))?;
     let router = match plugin {
         Some(plugin) => Either::Left(PluginAuth::new(plugin, config.clone(), limits)?),
-        None => Either::Right(Router::of(&config, limits)?),
+        None => Either::Right(Router::from_config(&config, limits)?),
     };
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())

@@ -81,7 +81,7 @@ impl PluginAuth {
 fn connect(config: &Config, credential: &Credential, limits: Limits) -> kube::Result<Router> {
     let mut config = config.clone();
     credential.identify(&mut config.auth_info);
-    Router::of(&config, limits)
+    Router::from_config(&config, limits)
 }
 
 impl Service<Request<Body>> for PluginAuth {

@@ -34,7 +34,7 @@ pub(super) struct ResponseBody {
 
 impl ResponseBody {
     /// Creates a body that holds nothing else yet.
-    pub(super) fn of(body: Incoming) -> Self {
+    pub(super) fn new(body: Incoming) -> Self {
         Self { body, on: None, over: None, list_permit: None }
     }
 

@@ -97,8 +97,9 @@ impl Router {
     ///
     /// # Errors
     /// Certificates, keys, the server name or the proxy cannot be read.
-    pub(super) fn of(config: &Config, limits: Limits) -> kube::Result<Self> {
-        let (both, http1) = (Connector::of(config, Speaks::Both)?, Connector::of(config, Speaks::Http1)?);
+    pub(super) fn from_config(config: &Config, limits: Limits) -> kube::Result<Self> {
+        let (both, http1) =
+            (Connector::from_config(config, Speaks::Both)?, Connector::from_config(config, Speaks::Http1)?);
         Ok(Self {
             watches: H2Pool::new(both.clone(), limits, StreamLimit::Learned),
             further: H2Pool::new(both, limits, StreamLimit::Given),
@@ -107,9 +108,9 @@ impl Router {
         })
     }
 
-    /// Sends a request over the route that [`Route::of`] chooses.
+    /// Sends a request over the route that [`Route::for_request`] chooses.
     async fn send(self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
-        match Route::of(&request) {
+        match Route::for_request(&request) {
             Route::Watch => Ok(self.watches.send(request).await?),
             Route::Ask => self.h1.send(request).await,
             Route::Long => match self.long.try_acquire_owned() {
@@ -167,7 +168,7 @@ impl Route {
     /// Chooses the route of a request by its headers, extensions and query.
     ///
     /// An `Upgrade` header counts first: `exec` with `follow=true` in its query looks like a followed log.
-    fn of(request: &Request<Body>) -> Self {
+    fn for_request(request: &Request<Body>) -> Self {
         if request.headers().contains_key(header::UPGRADE) {
             // HTTP/2 has no `Upgrade`, and `exec` may look like a followed log.
             Self::Upgrade

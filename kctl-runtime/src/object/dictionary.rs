@@ -53,7 +53,7 @@ pub(super) struct Compressed {
 
 impl Compressed {
     /// Compresses with this dictionary; `None` if the result is not smaller.
-    fn by(dictionary: &Arc<Dictionary>, text: &str) -> Option<Self> {
+    fn with_dictionary(dictionary: &Arc<Dictionary>, text: &str) -> Option<Self> {
         let len = u32::try_from(text.len()).ok()?;
         let bytes = BUFFER.with_borrow_mut(|buffer| {
             buffer.resize(get_maximum_output_size(text.len()).max(buffer.len()), 0);
@@ -115,8 +115,9 @@ impl Deduplicator {
         if text.len() < COMPRESSED_LEN_MIN {
             return None;
         }
-        let previous =
-            previous.and_then(|previous| Compressed::by(&previous.dictionary, text)).filter(Compressed::is_good);
+        let previous = previous
+            .and_then(|previous| Compressed::with_dictionary(&previous.dictionary, text))
+            .filter(Compressed::is_good);
         previous.or_else(|| self.0.lock().get_or_insert_default().dictionaries.compress(text))
     }
 }
@@ -171,7 +172,7 @@ impl Dictionaries {
         // If less than an eighth compresses well, the objects are unlike each other, and only one dictionary is tried.
         let n_tried = if self.n_good * 8 + 32 < self.n_seen { 1 } else { DICTIONARIES_MAX };
         for idx in 0..self.present.len().min(n_tried) {
-            let Some(compressed) = Compressed::by(&self.present[idx], text) else { continue };
+            let Some(compressed) = Compressed::with_dictionary(&self.present[idx], text) else { continue };
             if compressed.is_good() {
                 self.n_good += 1;
                 self.present[..=idx].rotate_right(1);
@@ -189,7 +190,7 @@ impl Dictionaries {
         self.present.truncate(DICTIONARIES_MAX - 1);
         self.present.insert(0, Arc::new(Dictionary(text.as_bytes().into())));
         // The string is its own dictionary here, so it compresses to a few bytes.
-        Compressed::by(&self.present[0], text)
+        Compressed::with_dictionary(&self.present[0], text)
     }
 }
 

@@ -143,7 +143,7 @@ impl Meta {
 
     /// Returns the metadata as JSON members, without the surrounding braces.
     pub(super) fn members(&self) -> String {
-        let json = serde_json::to_string(&Members::of(self)).unwrap_or_default();
+        let json = serde_json::to_string(&Members::new(self)).unwrap_or_default();
         debug_assert!(json.len() >= 2, "texts and numbers can be written as JSON");
         json.get(1..json.len().saturating_sub(1)).unwrap_or_default().into()
     }
@@ -152,7 +152,7 @@ impl Meta {
     ///
     /// The version also counts changes of fields that this cache does not keep.
     pub(super) fn looks_as(&self, other: &Self) -> bool {
-        Members { resource_version: &other.resource_version, ..Members::of(self) } == Members::of(other)
+        Members { resource_version: &other.resource_version, ..Members::new(self) } == Members::new(other)
     }
 }
 
@@ -182,7 +182,7 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn of(meta: &'a Meta) -> Self {
+    fn new(meta: &'a Meta) -> Self {
         // Without `..`, so that a new field of `Meta` does not compile until it is written here or ignored.
         let Meta { key, uid, resource_version, generation: _, creation_timestamp, labels, owner_references, end: _ } =
             meta;

@@ -315,7 +315,7 @@ impl<C> Context<C> {
         C: Controller,
         C::Grant: MayPatchPrimary<C, C::Primary>,
     {
-        let (inner, patch) = (self.inner.clone(), Payload::of(patch));
+        let (inner, patch) = (self.inner.clone(), Payload::serialize(patch));
         Request::new(async move {
             let target = inner.target();
             let patch = patch.patch(&target.operation("patch"), &inner.primary.meta().uid.to_string())?;
@@ -501,7 +501,7 @@ impl<C> Context<C> {
     {
         let inner = self.inner.clone();
         Request::new(async move {
-            let new = Payload::of(&status).value(&inner.target().operation("patch"))?;
+            let new = Payload::serialize(&status).value(&inner.target().operation("patch"))?;
             let KnownStatus { value: old, resource_version } = inner.status.lock().clone();
             let Some(change) = merge_patch(&old, &new) else { return Ok(()) };
             let (meta, key, noop_writes) = (inner.primary.meta(), inner.primary.key(), &inner.env.noop_writes);

@@ -240,7 +240,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         K: Object,
     {
         let (env, primary, source) = self.parts();
-        let object = Payload::of(object);
+        let object = Payload::serialize(object);
         Request::new(async move {
             let object = object.value(&format!("apply {}", source.identity().kind))?;
             apply_other(&env, &primary, &source, object).await
@@ -252,7 +252,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     where
         A: MayPatch<C, K>,
     {
-        let patch = Payload::of(patch);
+        let patch = Payload::serialize(patch);
         self.request(object.meta().clone(), async move |writer, object| {
             let target = object.target();
             let patch = patch.patch(&target.operation("patch"), object.uid())?;
@@ -265,7 +265,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     where
         A: MayPatchStatus<C, K>,
     {
-        let status = Payload::of(status);
+        let status = Payload::serialize(status);
         self.request(object.meta().clone(), async move |writer, object| {
             let target = object.target();
             let status = status.value(&target.operation("patch"))?;

@@ -164,7 +164,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         A: MayPatch<C, K>,
     {
         let (env, primary, source) = self.parts();
-        let (object, patch) = (object.clone(), Payload::of(patch));
+        let (object, patch) = (object.clone(), Payload::serialize(patch));
         Request::new(async move {
             check_owned("patch", &object, &env, &primary)?;
             let (name, namespace) = (object.name_any(), object.namespace());
@@ -188,7 +188,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         A: MayApply<C, K>,
     {
         let (env, primary, source) = self.parts();
-        let object = Payload::of(object);
+        let object = Payload::serialize(object);
         Request::new(async move {
             let object = object.value(&format!("apply {}", source.identity().kind))?;
             apply_owned(&env, &primary, &source, object).await
@@ -210,7 +210,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         A: MayApply<C, K> + MayDelete<C, K>,
     {
         let (env, primary, source) = self.parts();
-        let desired: Vec<Payload> = desired.into_iter().map(Payload::of).collect();
+        let desired: Vec<Payload> = desired.into_iter().map(Payload::serialize).collect();
         let live = self.live.clone();
         Request::new(async move {
             let operation = format!("apply {}", source.identity().kind);

@@ -9,7 +9,7 @@ use crate::writer::ApiError;
 pub(super) struct Payload(Result<Value, String>);
 
 impl Payload {
-    pub(super) fn of(value: impl Serialize) -> Self {
+    pub(super) fn serialize(value: impl Serialize) -> Self {
         Self(serde_json::to_value(value).map_err(|error| format!("what it was given is no JSON: {error}")))
     }
 
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn value_without_json_names_the_operation() {
         let keys_are_no_texts = BTreeMap::from([((1, 2), 3)]);
-        let error = Payload::of(&keys_are_no_texts).value("patch PodSet default/a").unwrap_err();
+        let error = Payload::serialize(&keys_are_no_texts).value("patch PodSet default/a").unwrap_err();
         assert!(error.is_terminal() && !error.is_unknown_outcome(), "{error:?}");
         let text = error.to_string();
         assert!(text.starts_with("patch PodSet default/a: not sent: what it was given is no JSON: "), "{text}");
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn patch_names_its_object_and_is_one() {
-        let patch = |given: Value| Payload::of(given).patch("patch", "u");
+        let patch = |given: Value| Payload::serialize(given).patch("patch", "u");
         assert_eq!(patch(json!({ "a": 1 })).unwrap(), json!({ "a": 1, "metadata": { "uid": "u" } }));
         let labels = json!({ "metadata": { "labels": { "a": "b" } } });
         assert_eq!(patch(labels).unwrap()["metadata"], json!({ "labels": { "a": "b" }, "uid": "u" }));

@@ -89,7 +89,7 @@ impl Gate {
     /// Returns the permission to reconcile a key, or `None` if another replica has to reconcile it.
     pub(crate) fn enter(&self, key: &ObjectKey) -> Option<Pass> {
         let Some(tenures) = self.tenures.get() else { return Some(Pass::Always) };
-        let tenure = tenures.of(tenures.slot(key)).filter(|tenure| tenure.serves())?;
+        let tenure = tenures.get(tenures.slot(key)).filter(|tenure| tenure.serves())?;
         let is_open = self.open.lock().get(&tenure.slot()) == Some(&Tenures::number(&tenure));
         is_open.then_some(Pass::During(tenure))
     }

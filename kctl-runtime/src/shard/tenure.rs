@@ -227,7 +227,7 @@ impl Tenures {
     }
 
     /// Returns the present tenure of a slot.
-    pub(super) fn of(&self, slot: u32) -> Option<Arc<Tenure>> {
+    pub(super) fn get(&self, slot: u32) -> Option<Arc<Tenure>> {
         self.state.lock().tenures[slot as usize].clone()
     }
 
@@ -246,7 +246,7 @@ impl ShardPermits for Tenures {
     }
 
     fn of_slot(&self, slot: u32) -> Option<WritePermit> {
-        self.of(slot).map(|tenure| tenure.permit.clone())
+        self.get(slot).map(|tenure| tenure.permit.clone())
     }
 }
 
@@ -254,7 +254,7 @@ impl ShardPermits for Tenures {
 /// them.
 impl Share for Tenures {
     fn has(&self, key: &ObjectKey) -> bool {
-        self.of(self.slots.of(key)).is_some()
+        self.get(self.slots.of(key)).is_some()
     }
 
     fn has_namespace(&self, namespace: &str) -> bool {

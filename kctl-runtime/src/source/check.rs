@@ -40,7 +40,7 @@ impl Check {
         })
     }
 
-    pub(super) fn of(self, object: &Stored, arrival: Arrival) -> Result<(), DecodeError> {
+    pub(super) fn check(self, object: &Stored, arrival: Arrival) -> Result<(), DecodeError> {
         self.0(object, arrival)
     }
 }
@@ -59,13 +59,13 @@ mod tests {
         let json = r#"{"metadata":{"name":"a"},"spec":{"containers":[]}}"#;
         let is_kept = |arrival| {
             let object = Stored::accept(&Kind::of::<Pod>(), json).unwrap();
-            Check::fits::<Pod>().of(&object, arrival).unwrap();
+            Check::fits::<Pod>().check(&object, arrival).unwrap();
             object.is_decoded()
         };
         assert!(is_kept(Arrival::Alone) && !is_kept(Arrival::Listed));
         for arrival in [Arrival::Alone, Arrival::Listed] {
             let object = Arc::new(Stored::accept(&Kind::of::<Pod>(), r#"{"metadata":{"name":"a"},"spec":3}"#).unwrap());
-            let error = Check::fits::<Pod>().of(&object, arrival).unwrap_err();
+            let error = Check::fits::<Pod>().check(&object, arrival).unwrap_err();
             assert_eq!(error.to_string(), "Pod a cannot be decoded", "{arrival:?}");
         }
     }

@@ -417,7 +417,7 @@ impl Source {
     /// The first check that fails.
     fn prepare(&self, object: Stored, arrival: Arrival) -> Result<Arc<Stored>, DecodeError> {
         for check in self.checks.read().iter() {
-            check.of(&object, arrival)?;
+            check.check(&object, arrival)?;
         }
         let cached = self.store.get(object.key());
         Ok(Arc::new(object.deduplicated(&self.deduplicator, cached.as_deref())))
@@ -601,7 +601,7 @@ impl Source {
     /// Returns the last state of a deleted object as handlers can read it: its last good state if the final one cannot
     /// be decoded.
     fn readable(&self, last: Stored) -> Arc<Stored> {
-        let fits = self.checks.read().iter().all(|check| check.of(&last, Arrival::Alone).is_ok());
+        let fits = self.checks.read().iter().all(|check| check.check(&last, Arrival::Alone).is_ok());
         let cached = self.store.get(last.key()).filter(|cached| !fits && cached.meta().uid == last.meta().uid);
         cached.unwrap_or_else(|| Arc::new(last))
     }

@@ -133,7 +133,7 @@ impl Cache {
             user: Vec::new(),
             tombstones: Tombstones::default(),
             unreported: BTreeMap::new(),
-            scopes: Marks::of(scopes),
+            scopes: Marks::new(scopes),
             read: BTreeMap::new(),
             joins: Joins::default(),
             blocked: BTreeSet::new(),
@@ -235,7 +235,7 @@ impl Cache {
         if self.user.iter().any(|index| index.name == name) {
             return;
         }
-        self.user.push(UserIndex::of(name, values_of, self.all()));
+        self.user.push(UserIndex::build(name, values_of, self.all()));
     }
 
     /// Applies a delta and returns the changes in order, without those that no reader can see.

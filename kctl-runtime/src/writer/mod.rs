@@ -247,7 +247,7 @@ impl Writer {
         let guard = self.permit.of_key(target.by).acquire(operation).await?;
         let within = guard.timeout();
         let creates = method == Method::POST;
-        let uncertain = self.uncertain_writes.of(target);
+        let uncertain = self.uncertain_writes.mark(target);
         let answer = transport::send_within(target.source.client(), operation, method, path, body, within).await;
         guard.finish(&answer);
         if creates && answer.as_ref().is_err_and(ApiError::is_unknown_resource) {

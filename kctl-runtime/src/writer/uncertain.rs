@@ -41,7 +41,7 @@ impl UncertainWrites {
     ///
     /// The mark is active when the value is dropped, not before: while the write is under way its key is busy, and no
     /// other worker takes it.
-    pub(super) fn of(&self, target: &Target<'_>) -> UncertainWrite {
+    pub(super) fn mark(&self, target: &Target<'_>) -> UncertainWrite {
         let scope = (target.source.clone(), target.namespace.map(Arc::from));
         UncertainWrite { all: self.clone(), key: target.by.clone(), scope: Some(scope) }
     }

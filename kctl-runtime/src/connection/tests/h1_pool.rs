@@ -114,7 +114,7 @@ async fn requests_have_one_host_header_and_a_path() {
     let address = listener.local_addr().unwrap();
     let config = Config::new(format!("http://{address}/prefix").parse().unwrap());
     let by = with_limits(config, Limits::default()).unwrap().build();
-    let asked = tokio::spawn(async move { by.send(get("/api/v1/pods?limit=1")).await.map(drop) });
+    let request = tokio::spawn(async move { by.send(get("/api/v1/pods?limit=1")).await.map(drop) });
     let (mut stream, _peer) = timeout(SOON, listener.accept()).await.unwrap().unwrap();
     let mut head = vec![0; 4096];
     let n = stream.read(&mut head).await.unwrap();
@@ -123,7 +123,7 @@ async fn requests_have_one_host_header_and_a_path() {
     assert_eq!(head.matches("\r\nhost: ").count(), 1, "{head}");
     assert!(head.contains(&format!("\r\nhost: {address}\r\n")), "{head}");
     drop(stream);
-    assert!(timeout(SOON, asked).await.unwrap().unwrap().is_err());
+    assert!(timeout(SOON, request).await.unwrap().unwrap().is_err());
 }
 
 #[tokio::test]

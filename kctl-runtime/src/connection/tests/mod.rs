@@ -72,8 +72,8 @@ async fn watches_share_connections_and_others_use_http1() {
     for _ in 0..5 {
         ask(&by, get("/api/v1/pods/a")).await;
     }
-    let asked = server.take();
-    assert!(asked.iter().all(|seen| seen.connection == 2 && seen.version == Version::HTTP_11), "{asked:?}");
+    let requests = server.take();
+    assert!(requests.iter().all(|seen| seen.connection == 2 && seen.version == Version::HTTP_11), "{requests:?}");
     // Free streams of an open connection are used before another connection is opened.
     open.truncate(70);
     open.extend(watches(&by, 10).await);

@@ -10,14 +10,14 @@ async fn proxy_is_asked_for_a_tunnel() {
     config.proxy_url = Some(format!("http://{}", proxy.local_addr().unwrap()).parse().unwrap());
     let host = config.cluster_url.authority().unwrap().to_string();
     let by = with_limits(config, Limits::default()).unwrap().build();
-    let asked = tokio::spawn(async move { by.send(get("/version")).await.map(drop) });
+    let request = tokio::spawn(async move { by.send(get("/version")).await.map(drop) });
     let (mut stream, _peer) = timeout(SOON, proxy.accept()).await.unwrap().unwrap();
     let mut head = vec![0; 1024];
     let n = stream.read(&mut head).await.unwrap();
     let head = String::from_utf8_lossy(&head[..n]).into_owned();
     assert!(head.starts_with(&format!("CONNECT {host} HTTP/1.1")), "{head}");
     stream.write_all(b"HTTP/1.1 403 Forbidden\r\n\r\n").await.unwrap();
-    assert!(asked.await.unwrap().is_err());
+    assert!(request.await.unwrap().is_err());
 }
 
 /// A SOCKS5 proxy (RFC 1928, RFC 1929) for one user, which reports its connections.

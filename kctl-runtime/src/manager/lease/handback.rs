@@ -8,12 +8,12 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use tokio::sync::Notify;
 
 use super::{ElectionConfig, Record};
 use crate::{
-    object::Kind,
     source::{Identity, Source},
     store::{Change, Handler, SharedStore},
 };
@@ -23,16 +23,10 @@ use crate::{
 /// Without the permission to list and watch Leases it does nothing; the candidate's tries find out then.
 /// Never returns.
 pub(super) async fn notice(client: Client, config: &ElectionConfig, handed_back: Arc<Notify>) {
-    let kind = Kind {
-        group: "coordination.k8s.io".into(),
-        version: "v1".into(),
-        kind: "Lease".into(),
-        plural: "leases".into(),
-    };
     let identity = Identity {
         namespaces: vec![config.namespace.clone()],
         fields: format!("metadata.name={}", config.name),
-        ..Identity::all(kind)
+        ..Identity::of::<Lease>()
     };
     let source = Source::new(client, identity, Arc::new(SharedStore::default()));
     let store = source.store().clone();

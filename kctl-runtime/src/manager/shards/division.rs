@@ -178,10 +178,10 @@ mod tests {
         let agreed = [0, 1];
         let mut division = division(Some(0), &agreed, &[(1, &[0, 1, 2])]);
         let kept = wanted(&mut division, SlotHolder::ThisReplica, now);
-        let asked: Vec<u32> =
+        let requested: Vec<u32> =
             preferred_by(1, &[0, 1, 2]).into_iter().filter(|slot| preferred_by(1, &agreed).contains(slot)).collect();
-        assert!(!asked.is_empty() && asked.len() < preferred_by(1, &agreed).len());
-        assert_eq!(kept, (0..16).filter(|slot| !asked.contains(slot)).collect::<Vec<_>>());
+        assert!(!requested.is_empty() && requested.len() < preferred_by(1, &agreed).len());
+        assert_eq!(kept, (0..16).filter(|slot| !requested.contains(slot)).collect::<Vec<_>>());
         assert_eq!(
             wanted(&mut division, SlotHolder::Other, now),
             preferred_by(0, &agreed),

@@ -61,7 +61,7 @@ pub(super) struct UserIndex {
 
 impl UserIndex {
     /// Creates the index and fills it with these objects.
-    pub(super) fn of<'a>(
+    pub(super) fn build<'a>(
         name: &'static str,
         values_of: IndexFn,
         objects: impl Iterator<Item = &'a Arc<Stored>>,

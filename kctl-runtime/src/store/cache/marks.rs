@@ -19,7 +19,7 @@ pub(super) struct Marks(Vec<(Scope, Mark)>);
 
 impl Marks {
     /// Creates the marks of these scopes, none of them listed.
-    pub(super) fn of(scopes: impl IntoIterator<Item = Scope>) -> Self {
+    pub(super) fn new(scopes: impl IntoIterator<Item = Scope>) -> Self {
         let mut marks: Vec<_> = scopes.into_iter().map(|scope| (scope, Mark::default())).collect();
         marks.sort_by(|(one, _), (other, _)| one.cmp(other));
         marks.dedup_by(|(one, _), (other, _)| one == other);

@@ -54,7 +54,7 @@ fn node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, problems:
         for rule in rules {
             let mut found = Vec::new();
             match Environment::of_rule(schema, scope.of, OldSelf::of_rule(rule)) {
-                Some(environment) => one(rule, &environment, schema, scope, total, &mut found),
+                Some(environment) => check_rule(rule, &environment, schema, scope, total, &mut found),
                 None => found.push(("a rule about a value whose type is unknown".into(), "leave it out".into())),
             }
             let display_path = if path.is_empty() { "the object" } else { path };
@@ -86,7 +86,7 @@ fn node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, problems:
 }
 
 /// Checks one rule. Found problems are pairs of the problem and the remedy.
-fn one(
+fn check_rule(
     rule: &Value,
     environment: &Environment,
     schema: &Value,
@@ -156,7 +156,7 @@ fn compiled(
 ) -> Option<IdedExpr> {
     let expression = parse(source, found)?;
     match kctl_cel::type_of(source, environment) {
-        Err(issues) => found.extend(issues.iter().map(|issue| words::of(&issue.why, environment))),
+        Err(issues) => found.extend(issues.iter().map(|issue| words::explain(&issue.why, environment))),
         Ok(Some(other)) if other != *expected => found.push((
             format!("{what} is of type {expected}, and this is of type {}", words::name(&other)),
             "compare something".into(),

@@ -6,7 +6,7 @@
 use kctl_cel::{Environment, Type, Why};
 
 /// Returns the problem and the remedy.
-pub(super) fn of(why: &Why, environment: &Environment) -> (String, String) {
+pub(super) fn explain(why: &Why, environment: &Environment) -> (String, String) {
     match why {
         Why::Undeclared { name, is_function: true } => {
             (format!("unknown function `{name}`"), "see the CEL functions of Kubernetes".into())
@@ -108,7 +108,7 @@ mod tests {
         let messages: Vec<String> = issues
             .iter()
             .map(|issue| {
-                let (what, help) = of(&issue.why, &environment);
+                let (what, help) = explain(&issue.why, &environment);
                 format!("{what}; {help}")
             })
             .collect();
