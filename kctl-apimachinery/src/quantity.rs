@@ -185,7 +185,7 @@ impl Quantity {
             return self.mantissa.div_euclid(step) + i128::from(self.mantissa.rem_euclid(step) != 0);
         }
         let bound = if self.mantissa < 0 { i128::MIN } else { i128::MAX };
-        self.at(-i64::from(places)).unwrap_or(bound)
+        self.mantissa_at(-i64::from(places)).unwrap_or(bound)
     }
 
     /// Returns the amount as an integer (`AsInt64`). `None` if it has a fraction, does not fit, or is written with so
@@ -201,7 +201,7 @@ impl Quantity {
     #[must_use]
     pub fn as_int64(self) -> Option<i64> {
         let is_integer = self.amount == Amount::Int64 && self.scale >= 0;
-        i64::try_from(self.at(0).filter(|_| is_integer)?).ok()
+        i64::try_from(self.mantissa_at(0).filter(|_| is_integer)?).ok()
     }
 
     /// Returns the amount as a float, with the rounding errors of `AsApproximateFloat64`.
@@ -304,7 +304,7 @@ impl Quantity {
             return self;
         }
         let scale = self.scale.min(other.scale);
-        let sum = self.at(scale).zip(other.at(scale)).and_then(|(one, other)| one.checked_add(other));
+        let sum = self.mantissa_at(scale).zip(other.mantissa_at(scale)).and_then(|(one, other)| one.checked_add(other));
         let Some(mantissa) = sum else {
             let larger = if self.magnitude() < other.magnitude() { other } else { self };
             return Self { format: self.format, amount: Amount::Decimal, ..larger };
@@ -327,7 +327,7 @@ impl Quantity {
     }
 
     /// Returns the mantissa for another scale, which is not above that of the quantity; `None` on overflow.
-    fn at(self, scale: i64) -> Option<i128> {
+    fn mantissa_at(self, scale: i64) -> Option<i128> {
         if self.mantissa == 0 {
             return Some(0);
         }
@@ -362,7 +362,7 @@ impl Ord for Quantity {
             return signs;
         }
         let scale = self.scale.min(other.scale);
-        match (self.at(scale), other.at(scale)) {
+        match (self.mantissa_at(scale), other.mantissa_at(scale)) {
             (Some(one), Some(other)) => one.cmp(&other),
             _ if self.mantissa < 0 => other.magnitude().cmp(&self.magnitude()),
             _ => self.magnitude().cmp(&other.magnitude()),
@@ -384,7 +384,7 @@ impl FromStr for Quantity {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        let parts = Parts::of(text)?;
+        let parts = Parts::parse(text)?;
         let Parts { is_negative, whole, fraction, suffix } = &parts;
         let mut quantity = Self { format: suffix.format, amount: parts.amount(), ..magnitude(whole, fraction, suffix) };
         let max = Self::units(i64::MAX, suffix.format);
@@ -434,7 +434,7 @@ struct Suffix {
 
 impl<'a> Parts<'a> {
     /// Splits a quantity (`parseQuantityString`).
-    fn of(text: &'a str) -> Result<Self, QuantityError> {
+    fn parse(text: &'a str) -> Result<Self, QuantityError> {
         if text.is_empty() {
             return Err(QuantityError::FormatWrong);
         }
@@ -442,7 +442,7 @@ impl<'a> Parts<'a> {
         let split = |text: &'a str| text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
         let (written, rest) = split(unsigned);
         let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), split);
-        let suffix = Suffix::of(suffix)?;
+        let suffix = Suffix::parse(suffix)?;
         // Upstream parses a number without digits as 0 if it is an `int64Amount`, and otherwise rejects it.
         let is_int64 =
             if suffix.format == Format::BinarySi { suffix.power_of_two < 50 } else { suffix.power_of_ten >= -9 };
@@ -484,7 +484,7 @@ impl<'a> Parts<'a> {
 }
 
 impl Suffix {
-    fn of(suffix: &str) -> Result<Self, QuantityError> {
+    fn parse(suffix: &str) -> Result<Self, QuantityError> {
         let shape = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
         let digits = shape.strip_prefix(['+', '-']).unwrap_or(shape);
         if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -518,7 +518,7 @@ impl Suffix {
 /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
 /// ```
 pub fn reserialized(text: &str) -> Result<String, QuantityError> {
-    Ok(if Parts::of(text)?.is_kept() { text.to_owned() } else { text.parse::<Quantity>()?.to_string() })
+    Ok(if Parts::parse(text)?.is_kept() { text.to_owned() } else { text.parse::<Quantity>()?.to_string() })
 }
 
 /// Prints the canonical form: without a fraction, and with the largest suffix that fits (`CanonicalizeBytes`).
@@ -562,7 +562,7 @@ impl Quantity {
     /// Returns the amount if it is an integer that fits.
     fn integer(self) -> Option<i128> {
         if self.scale >= 0 {
-            return self.at(0);
+            return self.mantissa_at(0);
         }
         let step = power_of_ten(-self.scale);
         (self.mantissa % step == 0).then_some(self.mantissa / step)

@@ -38,7 +38,7 @@ impl<'a> Checker<'a> {
 
     /// Returns the type of the whole expression.
     pub(crate) fn whole(&mut self, node: &Node) -> Type {
-        let found = self.of(node);
+        let found = self.check(node);
         self.substitution.resolved(&found)
     }
 
@@ -67,7 +67,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks a node and records its type.
-    fn of(&mut self, node: &Node) -> Type {
+    fn check(&mut self, node: &Node) -> Type {
         let is = self.found(node);
         self.types.insert(std::ptr::from_ref(node), is.clone());
         is
@@ -118,7 +118,7 @@ impl<'a> Checker<'a> {
 
     /// Checks `of.field` and `of.?field`. Selecting from an optional value gives an optional one.
     fn select(&mut self, at: usize, operand: &Node, field: &str, is_optional: bool) -> Type {
-        let operand = self.of(operand);
+        let operand = self.check(operand);
         let (operand, was_optional) = match self.substitution.resolved(&operand) {
             Type::Optional(inner) => (*inner, true),
             other => (other, false),
@@ -166,7 +166,7 @@ impl<'a> Checker<'a> {
 
     /// Checks an item. The value of `?item` has to be optional, and its inner type is returned.
     fn item(&mut self, item: &Item) -> Type {
-        let is = self.of(&item.node);
+        let is = self.check(&item.node);
         if !item.is_optional {
             return is;
         }
@@ -244,10 +244,10 @@ impl<'a> Checker<'a> {
                 let why = "cel.bind() variable names must be simple identifiers";
                 return self.wrong(bound.at, Why::Other(why.into()));
             };
-            let value = self.of(value);
+            let value = self.check(value);
             return self.within(&[(bound, value)], rest);
         }
-        let argument_types: Vec<Type> = arguments.iter().map(|argument| self.of(argument)).collect();
+        let argument_types: Vec<Type> = arguments.iter().map(|argument| self.check(argument)).collect();
         if matches!(name, "_&&_" | "_||_") {
             return self.all_bool(arguments, &argument_types);
         }
@@ -263,7 +263,7 @@ impl<'a> Checker<'a> {
                 self.no_function(at, name)
             };
         };
-        let mut all = vec![self.of(target)];
+        let mut all = vec![self.check(target)];
         all.extend(argument_types);
         if function(name).is_none() {
             return self.no_function(at, name);
@@ -329,7 +329,7 @@ impl<'a> Checker<'a> {
     fn within(&mut self, declared: &[(&String, Type)], node: &Node) -> Type {
         let n_before = self.declared.len();
         self.declared.extend(declared.iter().map(|(name, is)| ((*name).clone(), is.clone())));
-        let found = self.of(node);
+        let found = self.check(node);
         self.declared.truncate(n_before);
         found
     }
@@ -358,7 +358,7 @@ impl<'a> Checker<'a> {
         }
         // cel-go binds the sorted list to a name first, which moves the position of a range error.
         let range_at = if name == "sortBy" { at } else { over.at };
-        let iterated = self.of(over);
+        let iterated = self.check(over);
         let (key, value, is_map) = self.range(&iterated, range_at);
         let scope: Vec<(&String, Type)> = match declared {
             [one] => vec![(one, if is_map { key.clone() } else { value.clone() })],
@@ -406,9 +406,9 @@ impl<'a> Checker<'a> {
 
     /// Checks `optMap` and `optFlatMap`.
     fn optional_macro(&mut self, at: usize, over: &Node, name: &str, declared: &String, then: &Node) -> Type {
-        let iterated = self.of(over);
+        let iterated = self.check(over);
         // The expansion contains the receiver twice, so cel-go reports its errors twice.
-        self.of(over);
+        self.check(over);
         let test = self.resolve(at, "hasValue", std::slice::from_ref(&iterated), CallStyle::Method);
         let value = self.resolve(at, "value", &[iterated], CallStyle::Method);
         let made = self.within(&[(declared, value)], then);

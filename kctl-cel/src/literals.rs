@@ -16,7 +16,7 @@ use crate::{
 /// API servers turn these validators on for new expressions: `cel.ASTValidators` in `pkg/cel/environment/base.go`.
 pub(crate) fn check(tree: &Node, types: &Checker<'_>, errors: &mut Vec<Issue>) {
     let mut scope = Scope { types, n_formats: 0, errors };
-    scope.of(tree);
+    scope.check(tree);
 }
 
 /// The state of the walk over the tree.
@@ -29,7 +29,7 @@ struct Scope<'a, 'b> {
 
 impl<'a> Scope<'a, '_> {
     /// Checks a node and its children.
-    fn of(&mut self, node: &'a Node) {
+    fn check(&mut self, node: &'a Node) {
         let n_formats = self.n_formats;
         match &node.is {
             Expr::Call { target, name, arguments } => {
@@ -47,7 +47,7 @@ impl<'a> Scope<'a, '_> {
             _ => {}
         }
         for part in node.parts() {
-            self.of(part);
+            self.check(part);
         }
         self.n_formats = n_formats;
     }

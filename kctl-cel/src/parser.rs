@@ -66,7 +66,7 @@ impl Parser {
     }
 
     /// Returns the position of the current token.
-    fn at(&self) -> usize {
+    fn position(&self) -> usize {
         self.tokens[self.next.min(self.tokens.len() - 1)].0
     }
 
@@ -101,7 +101,7 @@ impl Parser {
     /// Reads a whole expression: `condition ? one : other`, or an operator expression.
     fn ternary(&mut self) -> Option<Node> {
         let condition = self.binary(0)?;
-        let at = self.at();
+        let at = self.position();
         if !self.takes("?") {
             return Some(condition);
         }
@@ -121,7 +121,7 @@ impl Parser {
         let Some(signs) = LEVELS.get(level) else { return self.unary() };
         let mut left = self.binary(level + 1)?;
         while let Some(sign) = self.sign(signs) {
-            let at = self.at();
+            let at = self.position();
             self.next += 1;
             let right = self.binary(level + 1)?;
             let name = if sign == "in" { "@in".to_owned() } else { format!("_{sign}_") };
@@ -132,7 +132,7 @@ impl Parser {
 
     /// Reads `!` and `-`. An even number of them has no effect.
     fn unary(&mut self) -> Option<Node> {
-        let at = self.at();
+        let at = self.position();
         let Some(sign) = self.sign(&["!", "-"]) else { return self.member() };
         let mut n_signs = 0;
         while self.takes(sign) {
@@ -154,7 +154,7 @@ impl Parser {
     fn member(&mut self) -> Option<Node> {
         let mut node = self.primary()?;
         loop {
-            let at = self.at();
+            let at = self.position();
             if self.takes(".") {
                 let is_optional = self.takes("?");
                 let (field, is_quoted) = match self.take() {
@@ -162,7 +162,7 @@ impl Parser {
                     Token::Quoted(name) => (name, true),
                     _ => return None,
                 };
-                let call_at = self.at();
+                let call_at = self.position();
                 node = if !is_optional && !is_quoted && self.takes("(") {
                     let arguments = self.arguments(")")?;
                     self.method(call_at, node, field, arguments)
@@ -188,7 +188,7 @@ impl Parser {
 
     /// Reads a literal, an identifier, or an expression in parentheses.
     fn primary(&mut self) -> Option<Node> {
-        let at = self.at();
+        let at = self.position();
         let simple = |is| Some(Node { at, is });
         match self.take() {
             Token::Int(number) => simple(Expr::Int(i64::try_from(number).ok()?)),
@@ -241,7 +241,7 @@ impl Parser {
             }
             _ => {}
         }
-        let call_at = self.at();
+        let call_at = self.position();
         if !self.takes("(") {
             return Some(Node { at, is: Expr::Name(name) });
         }
@@ -292,7 +292,7 @@ impl Parser {
         while !self.takes("}") {
             let is_optional = self.takes("?");
             let (Token::Name(name) | Token::Quoted(name)) = self.take() else { return None };
-            let at = self.at();
+            let at = self.position();
             if !self.takes(":") {
                 return None;
             }

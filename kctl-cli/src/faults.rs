@@ -162,25 +162,25 @@ impl FaultRule {
         let mut rule = match self.fault {
             FaultKind::Refuse => {
                 let (code, retry_after) = (self.code.unwrap_or(CODE), self.retry_after);
-                self.of_request(RequestFault::Refuse { code, retry_after, moment })
+                self.request_rule(RequestFault::Refuse { code, retry_after, moment })
             }
-            FaultKind::Reset => self.of_request(RequestFault::Reset(moment)),
-            FaultKind::Half => self.of_request(RequestFault::Half),
-            FaultKind::Delay if after => self.of_request(RequestFault::DelayAnswer(time)),
-            FaultKind::Delay => self.of_request(RequestFault::Delay(time)),
+            FaultKind::Reset => self.request_rule(RequestFault::Reset(moment)),
+            FaultKind::Half => self.request_rule(RequestFault::Half),
+            FaultKind::Delay if after => self.request_rule(RequestFault::DelayAnswer(time)),
+            FaultKind::Delay => self.request_rule(RequestFault::Delay(time)),
             FaultKind::Stale => {
                 let past = self.past();
-                self.of_request(RequestFault::Stale { past, lag: time })
+                self.request_rule(RequestFault::Stale { past, lag: time })
             }
             FaultKind::Outdated => {
                 let past = self.past();
-                self.of_request(RequestFault::Outdated { past, lag: time })
+                self.request_rule(RequestFault::Outdated { past, lag: time })
             }
-            FaultKind::CloseWatch => self.of_event(EventFault::Close),
-            FaultKind::ExpireWatch => self.of_event(EventFault::Expire),
-            FaultKind::HoldWatch => self.of_event(EventFault::Hold(time)),
-            FaultKind::SkipState => self.of_event(EventFault::Skip(time)),
-            FaultKind::RepeatEvent => self.of_event(EventFault::Repeat),
+            FaultKind::CloseWatch => self.event_rule(EventFault::Close),
+            FaultKind::ExpireWatch => self.event_rule(EventFault::Expire),
+            FaultKind::HoldWatch => self.event_rule(EventFault::Hold(time)),
+            FaultKind::SkipState => self.event_rule(EventFault::Skip(time)),
+            FaultKind::RepeatEvent => self.event_rule(EventFault::Repeat),
         };
         if let Some(nth) = nth {
             rule = rule.nth(nth);
@@ -237,16 +237,16 @@ impl FaultRule {
     }
 
     /// Returns the rule for a fault of requests.
-    fn of_request(self, fault: RequestFault) -> Rule {
-        Rule::request(fault, move |asked| {
-            self.verb.as_ref().is_none_or(|verb| verb == asked.verb)
-                && self.matches(&asked.client, &asked.resource, &asked.namespace, &asked.name)
+    fn request_rule(self, fault: RequestFault) -> Rule {
+        Rule::request(fault, move |request| {
+            self.verb.as_ref().is_none_or(|verb| verb == request.verb)
+                && self.matches(&request.client, &request.resource, &request.namespace, &request.name)
         })
     }
 
     /// Returns the rule for a fault of watch events.
-    fn of_event(self, fault: EventFault) -> Rule {
-        Rule::event(fault, move |told| self.matches(&told.client, &told.resource, &told.namespace, &told.name))
+    fn event_rule(self, fault: EventFault) -> Rule {
+        Rule::event(fault, move |event| self.matches(&event.client, &event.resource, &event.namespace, &event.name))
     }
 }
 

@@ -79,7 +79,7 @@ enum Speed {
 }
 
 impl Call {
-    fn of(chain: &Chain, layer_kind: Option<LayerKind>, operation: Operation, kind: &Gvk) -> Self {
+    fn new(chain: &Chain, layer_kind: Option<LayerKind>, operation: Operation, kind: &Gvk) -> Self {
         let speed = if chain.is_slow(layer_kind, operation, kind) { Speed::Slow } else { Speed::Fast };
         Self { layer: layer_kind.map_or("none", LayerKind::name), operation, speed }
     }
@@ -188,7 +188,7 @@ impl Registry {
         let inputs: Inputs = input.into();
         let kind = inputs.kind();
         let layer_kind = chain.layer_kind(O::OPERATION, &kind);
-        let call = Call::of(&chain, layer_kind, O::OPERATION, &kind);
+        let call = Call::new(&chain, layer_kind, O::OPERATION, &kind);
         self.counted(call, chain.interpret_inputs::<O>(kind, inputs)).await
     }
 
@@ -201,7 +201,7 @@ impl Registry {
         let inputs: Inputs = input.into();
         let kind = inputs.kind();
         let layer_kind @ Some(_) = chain.layer_kind(O::OPERATION, &kind) else { return Ok(None) };
-        let call = Call::of(&chain, layer_kind, O::OPERATION, &kind);
+        let call = Call::new(&chain, layer_kind, O::OPERATION, &kind);
         self.counted(call, chain.interpret_inputs::<O>(kind, inputs)).await.map(Some)
     }
 
@@ -213,7 +213,7 @@ impl Registry {
         let chain = self.counted_chain(operation)?;
         let kind = inputs.kind();
         let layer_kind = chain.layer_kind(operation, &kind);
-        let call = Call::of(&chain, layer_kind, operation, &kind);
+        let call = Call::new(&chain, layer_kind, operation, &kind);
         self.counted(call, chain.answer(operation, inputs)).await
     }
 

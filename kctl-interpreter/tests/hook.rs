@@ -200,10 +200,10 @@ async fn hostile(deed: Deed) -> (u16, String) {
                     let _written = stream.write_all(head.as_bytes()).await;
                     std::future::pending().await
                 }
-                Deed::Each(answers, asked) => {
+                Deed::Each(answers, requests) => {
                     let lines: Vec<&str> = request.lines().collect();
                     let kind = lines.iter().find(|line| line.starts_with("content-type")).map_or("-", |line| line);
-                    let _told = asked.send(format!("{} {kind} {}", lines[0], request.ends_with("}\n")));
+                    let _sent = requests.send(format!("{} {kind} {}", lines[0], request.ends_with("}\n")));
                     let answer = &answers[n_answered.min(answers.len() - 1)];
                     n_answered += 1;
                     stream.write_all(answer.replace("UID", uid).as_bytes()).await
@@ -233,7 +233,7 @@ fn configuration(name: &str, client: &Value, operations: &[&str], timeout: u32) 
     })
 }
 
-async fn asked(configuration: &Value, operation: Operation) -> Result<Value, String> {
+async fn call_webhook(configuration: &Value, operation: Operation) -> Result<Value, String> {
     let chain = Chain::default().with(LayerKind::Webhook, Hooks::new([configuration], no_services).unwrap());
     let input = Revision { object: object("web"), replicas: 5 };
     let answered = tokio::time::timeout(Duration::from_secs(20), chain.answer(operation, &input.into())).await;
@@ -259,7 +259,7 @@ async fn each_is_one_error(cases: impl IntoIterator<Item = (Deed, &'static str)>
         let (port, authority) = hostile(deed).await;
         let client = json!({ "url": format!("https://127.0.0.1:{port}/hook"), "caBundle": authority });
         let configuration = configuration("hostile", &client, &["*"], timeout);
-        let error = asked(&configuration, Operation::ReviseReplica).await.unwrap_err();
+        let error = call_webhook(&configuration, Operation::ReviseReplica).await.unwrap_err();
         let expected = expected.replace("PORT", &port.to_string());
         assert!(error.contains(&expected), "{expected}: {error}");
         assert!(error.starts_with(call) || error.starts_with("replace operation"), "{error}");
@@ -346,7 +346,7 @@ async fn asked_of_each(answers: &[Deed]) -> (Result<Value, String>, Vec<String>)
     let answers = answers.iter().map(|deed| if let Deed::Answer(text) = deed { text.clone() } else { String::new() });
     let (port, authority) = hostile(Deed::Each(answers.collect(), sender)).await;
     let client = json!({ "url": format!("https://127.0.0.1:{port}/hook"), "caBundle": authority });
-    let answer = asked(&configuration("moves", &client, &["*"], 15), Operation::InterpretHealth).await;
+    let answer = call_webhook(&configuration("moves", &client, &["*"], 15), Operation::InterpretHealth).await;
     let mut lines = Vec::new();
     while let Ok(line) = asked_for.try_recv() {
         lines.push(line);
@@ -413,7 +413,7 @@ async fn only_the_configured_authority_is_trusted() {
         ),
     ];
     for (client, expected) in cases {
-        let error = asked(&configuration("a", &client, &["*"], 3), Operation::ReviseReplica).await.unwrap_err();
+        let error = call_webhook(&configuration("a", &client, &["*"], 3), Operation::ReviseReplica).await.unwrap_err();
         assert!(error.contains(expected), "{expected}: {error}");
     }
 }

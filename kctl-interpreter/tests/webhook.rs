@@ -411,13 +411,13 @@ async fn request_that_waited_too_long_is_counted() {
     options.concurrency_max = 1;
     let world = World::start(options).await;
     let waits = context("InterpretHealth", &object("waits", &json!({})), &json!({})).to_string();
-    let asked = |within: &str| {
+    let send = |within: &str| {
         let path = format!("/interpreter-deployment?timeout={within}");
         world.send(request(&path, "application/json", waits.clone()))
     };
-    let (_, (_, _, answer)) = tokio::join!(asked("3s"), async {
+    let (_, (_, _, answer)) = tokio::join!(send("3s"), async {
         tokio::time::sleep(Duration::from_millis(300)).await;
-        asked("1s").await
+        send("1s").await
     });
     assert_eq!(answer["response"]["uid"], "6c4ac0d2-0b5b-4c3a-9c8f-0f2f0e9a9f10");
     let message = "no answer within 1s: 1 others run, which is the limit";
@@ -434,14 +434,14 @@ async fn a_stop_lets_requests_that_run_end() {
     let world = World::start(WebhookOptions::default()).await;
     let naps = context("InterpretHealth", &object("naps", &json!({})), &json!({}));
     let (client, stop, served) = (world.client.clone(), world.stop, world.served);
-    let asked = World { client, metrics: world.metrics, stop: oneshot::channel().0, served: tokio::spawn(async {}) };
-    let (answer, ()) = tokio::join!(asked.ask(&naps), async {
+    let rest = World { client, metrics: world.metrics, stop: oneshot::channel().0, served: tokio::spawn(async {}) };
+    let (answer, ()) = tokio::join!(rest.ask(&naps), async {
         tokio::time::sleep(Duration::from_millis(150)).await;
         stop.send(()).unwrap();
     });
     assert_eq!(answer.2["response"]["healthy"], true);
     served.await.unwrap();
-    assert!(asked.client.send(request("/readyz", "", String::new()).map(Body::from)).await.is_err());
+    assert!(rest.client.send(request("/readyz", "", String::new()).map(Body::from)).await.is_err());
 }
 
 #[tokio::test]

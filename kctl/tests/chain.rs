@@ -358,12 +358,12 @@ async fn slow_scripts_delay_only_their_caller() {
             *longest = start.elapsed().max(*longest);
         }
     });
-    let asked = |_| {
+    let call = |_| {
         let chain = chain.clone();
         tokio::spawn(async move { replicas(&chain, "Deployment").await.is_err() })
     };
-    for asked in (0..4).map(asked).collect::<Vec<_>>() {
-        assert!(asked.await.unwrap());
+    for call in (0..4).map(call).collect::<Vec<_>>() {
+        assert!(call.await.unwrap());
     }
     ticks.abort();
     let longest = *longest.lock().unwrap();

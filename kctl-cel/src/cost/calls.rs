@@ -43,12 +43,12 @@ fn scaled(size: u64, factor: f64) -> u64 {
 impl<'a> CostEstimator<'a> {
     /// Estimates a function, a method or an operator.
     pub(super) fn function(&mut self, call: &CallExpr) -> Estimate<'a> {
-        let arguments: Vec<Estimate<'a>> = call.args.iter().map(|argument| self.of(argument)).collect();
+        let arguments: Vec<Estimate<'a>> = call.args.iter().map(|argument| self.estimate(argument)).collect();
         let group = call.target.as_deref().and_then(|target| match &target.expr {
             Expr::Ident(name) if GROUPS.contains(&name.as_str()) && !self.is_variable(name) => Some(name.as_str()),
             _ => None,
         });
-        let target = call.target.as_deref().filter(|_| group.is_none()).map(|target| self.of(target));
+        let target = call.target.as_deref().filter(|_| group.is_none()).map(|target| self.estimate(target));
         let name = group.map_or_else(|| call.func_name.clone(), |group| format!("{group}.{}", call.func_name));
         let inner = sum(arguments.iter().chain(&target).map(|part| part.cost));
         match (name.as_str(), arguments.as_slice()) {

@@ -19,7 +19,7 @@ const OBJECT: u64 = 40;
 
 /// Returns the maximum cost of an expression, whose `self` is the root.
 pub(super) fn cost(tree: &IdedExpr, root: ValueSchema<'_>) -> u64 {
-    CostEstimator { root, locals: Vec::new() }.of(tree).cost
+    CostEstimator { root, locals: Vec::new() }.estimate(tree).cost
 }
 
 /// The origin of a value.
@@ -97,14 +97,14 @@ pub(super) struct CostEstimator<'a> {
 
 impl<'a> CostEstimator<'a> {
     /// Estimates a part of the expression.
-    pub(super) fn of(&mut self, tree: &IdedExpr) -> Estimate<'a> {
+    pub(super) fn estimate(&mut self, tree: &IdedExpr) -> Estimate<'a> {
         match &tree.expr {
             Expr::Unspecified => Estimate::computed(0, Type::Any),
             Expr::Literal(literal) => of_literal(literal),
             Expr::Ident(name) => self.variable(name),
             Expr::Select(select) => self.select(select),
             Expr::List(list) => {
-                let items: Vec<Estimate<'a>> = list.elements.iter().map(|item| self.of(item)).collect();
+                let items: Vec<Estimate<'a>> = list.elements.iter().map(|item| self.estimate(item)).collect();
                 let entries = Entries { is_list: true, key: Size::exactly(1), value: any_of(&items) };
                 let of = items.first().map_or(Type::Any, |item| item.r#type.clone());
                 made(LIST, &items, items.len(), entries, Type::List(Rc::new(of)))
@@ -113,8 +113,8 @@ impl<'a> CostEstimator<'a> {
                 let (mut keys, mut values) = (Vec::new(), Vec::new());
                 for entry in &map.entries {
                     if let EntryExpr::MapEntry(entry) = &entry.expr {
-                        keys.push(self.of(&entry.key));
-                        values.push(self.of(&entry.value));
+                        keys.push(self.estimate(&entry.key));
+                        values.push(self.estimate(&entry.value));
                     }
                 }
                 let entries = Entries { is_list: false, key: any_of(&keys), value: any_of(&values) };
@@ -136,7 +136,7 @@ impl<'a> CostEstimator<'a> {
             let Estimate { size, entries, path, r#type, .. } = part;
             Local { name, size, entries, path, r#type }
         }));
-        let found = self.of(tree);
+        let found = self.estimate(tree);
         self.locals.truncate(before);
         found
     }
@@ -179,7 +179,7 @@ impl<'a> CostEstimator<'a> {
 
     /// Estimates a field selection; `has(…)` costs only its operand.
     fn select(&mut self, select: &SelectExpr) -> Estimate<'a> {
-        let operand = self.of(&select.operand);
+        let operand = self.estimate(&select.operand);
         if select.test {
             return Estimate::computed(operand.cost, Type::Scalar);
         }
@@ -192,8 +192,8 @@ impl<'a> CostEstimator<'a> {
 
     /// Estimates a macro with one variable, which the parser has expanded: steps × cost of a step.
     fn comprehension(&mut self, inner: &ComprehensionExpr) -> Estimate<'a> {
-        let range = self.of(&inner.iter_range);
-        let start = self.of(&inner.accu_init);
+        let range = self.estimate(&inner.iter_range);
+        let start = self.estimate(&inner.accu_init);
         let mut locals = match &inner.iter_var2 {
             Some(second) => self.pair(&range, &inner.iter_var, second),
             None => vec![(inner.iter_var.clone(), self.single(&range))],

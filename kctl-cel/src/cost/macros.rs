@@ -22,7 +22,7 @@ impl<'a> CostEstimator<'a> {
         match (call.func_name.as_str(), call.target.as_deref(), call.args.as_slice()) {
             ("_?._", None, [of, field]) => {
                 let Expr::Literal(LiteralValue::String(field)) = &field.expr else { return None };
-                let of = self.of(of);
+                let of = self.estimate(of);
                 let found = match field_of(&of.r#type, field.inner()) {
                     found @ Type::Optional(_) => found,
                     found => Type::Optional(Rc::new(found)),
@@ -33,7 +33,7 @@ impl<'a> CostEstimator<'a> {
                 Some(self.with_value(&call.func_name, of, name(variable)?, result))
             }
             ("all" | "exists" | "existsOne" | "exists_one", Some(range), [first, second, test]) => {
-                let range = self.of(range);
+                let range = self.estimate(range);
                 let locals = self.pair(&range, &name(first)?, &name(second)?);
                 let test = self.with(locals, test).cost;
                 // Operations of a step beside the test, and those of the result.
@@ -47,7 +47,7 @@ impl<'a> CostEstimator<'a> {
             ("transformList" | "transformMap" | "transformMapEntry", Some(range), [first, second, rest @ ..])
                 if (1..=2).contains(&rest.len()) =>
             {
-                let range = self.of(range);
+                let range = self.estimate(range);
                 let locals = self.pair(&range, &name(first)?, &name(second)?);
                 let (result, test) = rest.split_last()?;
                 let test = test.first().map(|test| self.with(locals.clone(), test).cost);
@@ -71,7 +71,7 @@ impl<'a> CostEstimator<'a> {
 
     /// Estimates `optMap` and `optFlatMap`: the expression runs if there is a value.
     fn with_value(&mut self, function: &str, of: &IdedExpr, name: String, result: &IdedExpr) -> Estimate<'a> {
-        let of = self.of(of);
+        let of = self.estimate(of);
         let value = match &of.r#type {
             Type::Optional(value) => Type::clone(value),
             _ => Type::Any,

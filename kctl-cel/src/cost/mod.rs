@@ -53,5 +53,5 @@ pub fn estimate(expression: &IdedExpr, schema: &Value, of: SchemaOf) -> u64 {
 /// assert_eq!(kctl_cel::max_in_request(&json!({ "type": "boolean" })), 3 * 1024 * 1024 / 5);
 /// ```
 pub fn max_in_request(schema: &Value) -> u64 {
-    value_schema::of(schema).count_max()
+    value_schema::for_value(schema).count_max()
 }

@@ -180,7 +180,7 @@ impl<'a> ValueSchema<'a> {
             (Self::Schema(schema, _), name) => {
                 let field = schema["properties"].get(name)?;
                 let is_typed = field["type"].is_string() || field["x-kubernetes-int-or-string"] == true;
-                is_typed.then(|| of(field))
+                is_typed.then(|| for_value(field))
             }
             _ => None,
         }
@@ -210,18 +210,18 @@ impl<'a> ValueSchema<'a> {
 }
 
 /// Returns the schema of a nested value.
-pub(super) fn of(schema: &Value) -> ValueSchema<'_> {
+pub(super) fn for_value(schema: &Value) -> ValueSchema<'_> {
     ValueSchema::Schema(schema, SchemaOf::Value.or_embedded(schema))
 }
 
 /// Returns the schema of the items of an array.
 fn of_items(schema: &Value) -> ValueSchema<'_> {
-    of(&schema["items"])
+    for_value(&schema["items"])
 }
 
 /// Returns the schema of the values of a map.
 fn of_values(schema: &Value) -> ValueSchema<'_> {
-    of(&schema["additionalProperties"])
+    for_value(&schema["additionalProperties"])
 }
 
 /// Returns the length of the longest value of an `enum` in bytes; `None` without one.

@@ -109,7 +109,7 @@ pub(super) fn verify(uid: &str, operation: Operation, body: &[u8]) -> Result<Ans
             .ok_or_else(|| answer("webhook require response.status when response.successful is false"))?;
         return Err(CallFailed::Unsuccessful { code, message });
     }
-    response.of(operation)
+    response.answer(operation)
 }
 
 /// Decodes JSON, or YAML if the body does not begin with `{`, as Karmada's codec does.
@@ -136,7 +136,7 @@ impl Response {
     ///
     /// `InterpretReplica`, `InterpretStatus` and `InterpretHealth` need their field. A response
     /// without components or dependencies has none. The remaining operations answer with a patch.
-    fn of(self, operation: Operation) -> Result<Answer, CallFailed> {
+    fn answer(self, operation: Operation) -> Result<Answer, CallFailed> {
         let answer = |text: String| CallFailed::Answer(text);
         let missing = |field: &str| answer(format!("webhook returned nil response.{field}"));
         let output = match operation {

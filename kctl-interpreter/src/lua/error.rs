@@ -39,7 +39,7 @@ pub enum ErrorClass {
 #[non_exhaustive]
 pub enum ScriptError {
     /// The source does not compile.
-    #[error("script of {function}{}: {message}", at(*.line))]
+    #[error("script of {function}{}: {message}", in_line(*.line))]
     Syntax {
         /// The function that the script should define.
         function: String,
@@ -49,7 +49,7 @@ pub enum ScriptError {
         message: String,
     },
     /// The script raised an error.
-    #[error("script of {function}{}: {message}", at(*.line))]
+    #[error("script of {function}{}: {message}", in_line(*.line))]
     Runtime {
         /// The function that was called.
         function: String,
@@ -59,7 +59,7 @@ pub enum ScriptError {
         message: String,
     },
     /// The script exceeded its limit of time or steps.
-    #[error("script of {function}{}: context deadline exceeded, a script may run for {limit:?}: loop over less", at(*.line))]
+    #[error("script of {function}{}: context deadline exceeded, a script may run for {limit:?}: loop over less", in_line(*.line))]
     Timeout {
         /// The function that was called.
         function: String,
@@ -69,7 +69,7 @@ pub enum ScriptError {
         limit: Duration,
     },
     /// The script or its result exceeded the limit of memory.
-    #[error("script of {function}{}: not enough memory, a script may use {limit_bytes} bytes: build smaller values", at(*.line))]
+    #[error("script of {function}{}: not enough memory, a script may use {limit_bytes} bytes: build smaller values", in_line(*.line))]
     Memory {
         /// The function that was called.
         function: String,
@@ -127,7 +127,7 @@ impl ScriptError {
 }
 
 /// Returns `, line 3` for messages; an empty string for an unknown line.
-fn at(line: Option<usize>) -> String {
+fn in_line(line: Option<usize>) -> String {
     line.map(|line| format!(", line {line}")).unwrap_or_default()
 }
 

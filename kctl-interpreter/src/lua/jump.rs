@@ -14,7 +14,7 @@ pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
     if !source.contains("goto") {
         return Cow::Borrowed(source);
     }
-    let Some(scan) = Scan::of(source) else { return Cow::Borrowed(source) };
+    let Some(scan) = Scan::new(source) else { return Cow::Borrowed(source) };
     match scan.regions() {
         Some(regions) if !regions.is_empty() && are_independent(&regions) => {
             Cow::Owned(scan.rewritten(source, &regions))
@@ -83,7 +83,7 @@ const MAIN: Block = Block { kind: Kind::Function, start: 0, id: 0 };
 
 impl<'a> Scan<'a> {
     /// Scans a source. Returns `None` if it exceeds a bound.
-    fn of(source: &'a str) -> Option<Self> {
+    fn new(source: &'a str) -> Option<Self> {
         let (mut scan, mut blocks, mut n_blocks) = (Self::default(), vec![MAIN], 1);
         let mut tokens = tokens(source).peekable();
         while let Some(token) = tokens.next() {

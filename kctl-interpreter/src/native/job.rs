@@ -85,7 +85,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
         return Ok(object);
     }
     let items = items.unwrap_or_default();
-    let status = Tally::of(items)?.status(items.len(), job.at("/status/startTime").clone());
+    let status = Tally::from_items(items)?.status(items.len(), job.at("/status/startTime").clone());
     if typed::is_same(job.at("/status"), &status) {
         return Ok(object);
     }
@@ -121,7 +121,7 @@ struct Tally {
 impl Tally {
     /// Reads the statuses of all items. An item without a status adds nothing, but counts in the
     /// number of items that [`Tally::status`] compares with.
-    fn of(items: &[crate::operation::AggregatedStatusItem]) -> Result<Self> {
+    fn from_items(items: &[crate::operation::AggregatedStatusItem]) -> Result<Self> {
         let mut tally = Self::default();
         for member in members("JobStatus", items) {
             let (cluster, status) = member?;

@@ -118,7 +118,7 @@ struct Rules {
 
 impl Rules {
     /// Returns the rules of a kind without any rule, to be completed with struct update syntax.
-    const fn of(api_version: &'static str, kind: &'static str) -> Self {
+    const fn empty(api_version: &'static str, kind: &'static str) -> Self {
         Self {
             api_version,
             kind,
@@ -150,7 +150,7 @@ const RULES: &[Rules] = &[
         status: Some(|object| workload::status(&deployment::COUNTERS, object)),
         healthy: Some(deployment::healthy),
         dependencies: Some(deployment::dependencies),
-        ..Rules::of("apps/v1", "Deployment")
+        ..Rules::empty("apps/v1", "Deployment")
     },
     Rules {
         replicas: Some(replicaset::replicas),
@@ -159,7 +159,7 @@ const RULES: &[Rules] = &[
         status: Some(|object| workload::status(&replicaset::COUNTERS, object)),
         healthy: Some(replicaset::healthy),
         dependencies: Some(replicaset::dependencies),
-        ..Rules::of("apps/v1", "ReplicaSet")
+        ..Rules::empty("apps/v1", "ReplicaSet")
     },
     Rules {
         replicas: Some(statefulset::replicas),
@@ -168,14 +168,14 @@ const RULES: &[Rules] = &[
         status: Some(|object| workload::status(&statefulset::COUNTERS, object)),
         healthy: Some(statefulset::healthy),
         dependencies: Some(statefulset::dependencies),
-        ..Rules::of("apps/v1", "StatefulSet")
+        ..Rules::empty("apps/v1", "StatefulSet")
     },
     Rules {
         aggregate: Some(|object, items| workload::aggregate(&daemonset::COUNTERS, object, items)),
         status: Some(|object| workload::status(&daemonset::COUNTERS, object)),
         healthy: Some(daemonset::healthy),
         dependencies: Some(daemonset::dependencies),
-        ..Rules::of("apps/v1", "DaemonSet")
+        ..Rules::empty("apps/v1", "DaemonSet")
     },
     Rules {
         replicas: Some(job::replicas),
@@ -184,12 +184,12 @@ const RULES: &[Rules] = &[
         aggregate: Some(job::aggregate),
         status: Some(job::status),
         dependencies: Some(job::dependencies),
-        ..Rules::of("batch/v1", "Job")
+        ..Rules::empty("batch/v1", "Job")
     },
     Rules {
         aggregate: Some(cronjob::aggregate),
         dependencies: Some(cronjob::dependencies),
-        ..Rules::of("batch/v1", "CronJob")
+        ..Rules::empty("batch/v1", "CronJob")
     },
     Rules {
         replicas: Some(pod::replicas),
@@ -197,48 +197,48 @@ const RULES: &[Rules] = &[
         aggregate: Some(pod::aggregate),
         healthy: Some(pod::healthy),
         dependencies: Some(pod::dependencies),
-        ..Rules::of("v1", "Pod")
+        ..Rules::empty("v1", "Pod")
     },
     Rules {
         retain: Some(service::retain),
         aggregate: Some(service::aggregate),
         status: Some(service::status),
         healthy: Some(service::healthy),
-        ..Rules::of("v1", "Service")
+        ..Rules::empty("v1", "Service")
     },
     Rules {
         aggregate: Some(ingress::aggregate),
         healthy: Some(ingress::healthy),
         dependencies: Some(ingress::dependencies),
-        ..Rules::of("networking.k8s.io/v1", "Ingress")
+        ..Rules::empty("networking.k8s.io/v1", "Ingress")
     },
-    Rules { retain: Some(serviceaccount::retain), ..Rules::of("v1", "ServiceAccount") },
-    Rules { retain: Some(secret::retain), ..Rules::of("v1", "Secret") },
+    Rules { retain: Some(serviceaccount::retain), ..Rules::empty("v1", "ServiceAccount") },
+    Rules { retain: Some(secret::retain), ..Rules::empty("v1", "Secret") },
     Rules {
         retain: Some(persistentvolumeclaim::retain),
         aggregate: Some(persistentvolumeclaim::aggregate),
         healthy: Some(persistentvolumeclaim::healthy),
-        ..Rules::of("v1", "PersistentVolumeClaim")
+        ..Rules::empty("v1", "PersistentVolumeClaim")
     },
     Rules {
         retain: Some(persistentvolume::retain),
         aggregate: Some(persistentvolume::aggregate),
-        ..Rules::of("v1", "PersistentVolume")
+        ..Rules::empty("v1", "PersistentVolume")
     },
     Rules {
         aggregate: Some(poddisruptionbudget::aggregate),
         status: Some(poddisruptionbudget::status),
         healthy: Some(poddisruptionbudget::healthy),
-        ..Rules::of("policy/v1", "PodDisruptionBudget")
+        ..Rules::empty("policy/v1", "PodDisruptionBudget")
     },
     Rules {
         aggregate: Some(horizontalpodautoscaler::aggregate),
         status: Some(horizontalpodautoscaler::status),
-        ..Rules::of("autoscaling/v2", "HorizontalPodAutoscaler")
+        ..Rules::empty("autoscaling/v2", "HorizontalPodAutoscaler")
     },
     Rules {
         dependencies: Some(serviceimport::dependencies),
-        ..Rules::of("multicluster.x-k8s.io/v1alpha1", "ServiceImport")
+        ..Rules::empty("multicluster.x-k8s.io/v1alpha1", "ServiceImport")
     },
 ];
 

@@ -56,7 +56,7 @@ impl Operation {
 }
 
 impl Operation {
-    pub(super) fn of(word: &str) -> Option<Self> {
+    pub(super) fn parse(word: &str) -> Option<Self> {
         [Self::Create, Self::Update, Self::Delete, Self::Connect].into_iter().find(|operation| operation.word() == word)
     }
 }

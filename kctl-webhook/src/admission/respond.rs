@@ -67,7 +67,7 @@ fn decoded(rule: &Rule, body: &[u8]) -> Result<Decoded, (StatusCode, String)> {
         return Err(bad(format!("{api_version} {kind}: expected {} {KIND}", VERSIONS[0])));
     }
     let request = request.ok_or_else(|| bad(format!("the {KIND} has no request")))?;
-    let operation = Operation::of(&request.operation)
+    let operation = Operation::parse(&request.operation)
         .ok_or_else(|| bad(format!("{}: there is no operation {:?}", request.shown(), request.operation)))?;
     let requested = GroupVersionKind::from(&request.kind);
     // The object of a subresource may be of another kind.

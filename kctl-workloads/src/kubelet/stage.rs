@@ -83,11 +83,11 @@ impl StageRequest {
     pub(super) fn of_pod(pod: &Pod) -> Self {
         let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
         let ends = is_of_job(&pod.metadata) || policy.is_some_and(|policy| ["Never", "OnFailure"].contains(&policy));
-        Self::of(&pod.metadata, ends.then_some(Stage::Succeeding))
+        Self::from_metadata(&pod.metadata, ends.then_some(Stage::Succeeding))
     }
 
     /// Reads the behaviour from metadata, with a default stage.
-    fn of(metadata: &ObjectMeta, usual: Option<Stage>) -> Self {
+    fn from_metadata(metadata: &ObjectMeta, usual: Option<Stage>) -> Self {
         let value = |name: &str| value(metadata, name);
         let named = value("stage").unwrap_or_default();
         let stage = STAGES.iter().find(|(name, _)| *name == named).map(|(_, stage)| *stage);
@@ -189,7 +189,7 @@ mod tests {
             (&[("stage", "failing")], &[("stage", "succeeding")], Some(Stage::Succeeding), 0),
             (&[("stage", "dancing")], &[], None, 1),
         ] {
-            let asked = StageRequest::of(&metadata(labels, annotations), None);
+            let asked = StageRequest::from_metadata(&metadata(labels, annotations), None);
             assert_eq!((asked.stage, asked.exit_code), (stage, code), "{labels:?} {annotations:?}");
         }
         assert!(is_lost(&metadata(&[("stage", "lost")], &[])));

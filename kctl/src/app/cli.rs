@@ -472,7 +472,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             #[cfg(feature = "webhook")]
             {
                 let is_named = names.named();
-                app.convert_by_service(&names.of(&app), is_named, &mut manifests)?;
+                app.convert_by_service(&names.into_rbac_options(&app), is_named, &mut manifests)?;
             }
             reject_breaking(&manifests, &out, &breaking)?;
             write_manifests(&manifests, &out, &app.name, &OWN_SUFFIXES)
@@ -510,7 +510,7 @@ fn end_soon(error: String) {
 }
 
 impl NameOptions {
-    fn of(self, app: &App) -> RbacOptions {
+    fn into_rbac_options(self, app: &App) -> RbacOptions {
         let name = self.name.unwrap_or_else(|| app.name.clone());
         let namespace = self.namespace.unwrap_or_else(|| "default".into());
         RbacOptions::new(name, namespace)
@@ -533,7 +533,7 @@ fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
     deploy.metrics |= monitoring;
     let manager = deploy.manager(app);
     let specs = app.specs();
-    let names = names.of(app);
+    let names = names.into_rbac_options(app);
     let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
     let mut all = manifest::crd_manifests(&app.kinds(), Descriptions::Own)?;
     all.extend(manifest::rbac(&specs, &names)?);
@@ -603,7 +603,7 @@ async fn generate_rbac(
     out: &OutputOptions,
     diff: DiffOptions,
 ) -> Result<()> {
-    let mut options = names.of(&app);
+    let mut options = names.into_rbac_options(&app);
     options.labels = roles.label.into_iter().collect();
     if let Some(cluster) = roles.cluster {
         app.check_cluster(&cluster)?;
@@ -744,7 +744,7 @@ mod tests {
         let line = format!("app generate-manifests{options}");
         let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
         let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
-        let (names, manager) = (options.names.of(app), options.deploy.manager(app));
+        let (names, manager) = (options.names.into_rbac_options(app), options.deploy.manager(app));
         let deployment = manifest::deployment(&names, manager, &Resources::default(), "web:1").unwrap().object;
         let roles = manifest::manager_rbac(&names, manager).unwrap().into_iter().map(|manifest| manifest.file);
         (deployment["spec"].clone(), roles.filter(|file| file.starts_with("rbac/role-")).collect())

@@ -80,14 +80,14 @@ pub(super) struct Chart {
 pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
     let mut names = RbacOptions::new(NAME, NAMESPACE);
     names.labels.insert(LABELS.to_owned(), String::new());
-    let parts = Parts::of(app, &names)?;
+    let parts = Parts::for_app(app, &names)?;
     let template = |when| Template { chart: &options.name, when, more_labels: None };
     let mut files = Vec::new();
     let mut add = |path: &str, text: String| files.push(File { path: path.to_owned(), text });
     add("templates/_helpers.tpl", template("").file(include_str!("helm/helpers.tpl")));
     for crd in &parts.definitions {
         let file = crd.file.strip_prefix("crds/").unwrap_or(&crd.file);
-        add(&format!("templates/crds/{file}"), template(".Values.crds.enabled").of(std::slice::from_ref(crd))?);
+        add(&format!("templates/crds/{file}"), template(".Values.crds.enabled").render(std::slice::from_ref(crd))?);
     }
     add("templates/deployment.yaml", deployment(app, &options.name, &parts)?);
     add("templates/poddisruptionbudget.yaml", {
@@ -98,7 +98,7 @@ pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
     add("templates/networkpolicy.yaml", template(".Values.networkPolicy.enabled").file(&policy));
     add_roles(app, &names, &template, &mut add)?;
     add("templates/metrics-service.yaml", {
-        template(".Values.metrics.enabled").of(&[manifest::metrics_service(&names)?])?
+        template(".Values.metrics.enabled").render(&[manifest::metrics_service(&names)?])?
     });
     add_monitoring(&names, &options.name, &mut add)?;
     for webhook in &parts.webhooks {
@@ -109,7 +109,7 @@ pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
         };
         let file = webhook.file.strip_prefix("webhook/").unwrap_or(&webhook.file);
         let file = file.replace(&format!("-{NAME}"), "");
-        add(&format!("templates/webhook/{file}"), template(when).of(std::slice::from_ref(webhook))?);
+        add(&format!("templates/webhook/{file}"), template(when).render(std::slice::from_ref(webhook))?);
     }
     add("templates/NOTES.txt", notes(&options.name));
     let items = items(&options, &parts);
@@ -144,31 +144,31 @@ fn add_roles<'a>(
     let rbac = manifest::rbac(&specs, names)?;
     let (accounts, roles): (Vec<_>, Vec<_>) =
         rbac.into_iter().partition(|manifest| manifest.object["kind"] == "ServiceAccount");
-    let account = template(".Values.serviceAccount.create").of(&accounts)?;
+    let account = template(".Values.serviceAccount.create").render(&accounts)?;
     let annotations = "  {{- with .Values.serviceAccount.annotations }}\n  annotations:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n";
     add("templates/serviceaccount.yaml", account.replacen("metadata:\n", &format!("metadata:\n{annotations}"), 1));
-    add("templates/rbac/role.yaml", template(".Values.rbac.create").of(&roles)?);
+    add("templates/rbac/role.yaml", template(".Values.rbac.create").render(&roles)?);
     let user_roles = manifest::user_roles(&specs, names)?;
     if !user_roles.is_empty() {
-        add("templates/rbac/user-roles.yaml", template(".Values.rbac.userRoles").of(&user_roles)?);
+        add("templates/rbac/user-roles.yaml", template(".Values.rbac.userRoles").render(&user_roles)?);
     }
     let elects = manifest::ManagerOptions::default().with_leader_election();
     add("templates/rbac/leader-election.yaml", {
         template("and .Values.rbac.create (include \"KCTL-CHART.elects\" .)")
-            .of(&manifest::manager_rbac(names, elects)?)?
+            .render(&manifest::manager_rbac(names, elects)?)?
     });
     add("templates/rbac/shards.yaml", {
         template("and .Values.rbac.create (gt (int .Values.shards) 0)").file(include_str!("helm/role-shards.yaml"))
     });
     let metrics = manifest::ManagerOptions::default().with_metrics();
     add("templates/rbac/metrics.yaml", {
-        template("and .Values.rbac.create .Values.metrics.enabled").of(&manifest::manager_rbac(names, metrics)?)?
+        template("and .Values.rbac.create .Values.metrics.enabled").render(&manifest::manager_rbac(names, metrics)?)?
     });
     #[cfg(feature = "webhook")]
     if app.makes_certificate() {
         let role = manifest::webhook_rbac(names, &app.own_certificate(names)?)?;
         add("templates/rbac/webhook.yaml", {
-            template("and .Values.rbac.create (not .Values.certManager.enabled)").of(&role)?
+            template("and .Values.rbac.create (not .Values.certManager.enabled)").render(&role)?
         });
     }
     Ok(())
@@ -222,7 +222,7 @@ fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, S
                      else }}}}\n{without}{{{{- end }}}}\n"
                 ))
             }
-            _ => template.of(&[manifest])?,
+            _ => template.render(&[manifest])?,
         };
         add(&format!("templates/monitoring/{file}.yaml"), text);
     }
@@ -256,7 +256,7 @@ struct Issuance {
 }
 
 impl Issuance {
-    fn of(container: &Value, pod: &Value) -> Self {
+    fn from_container(container: &Value, pod: &Value) -> Self {
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let args = list(&container["args"]).into_iter().filter_map(|arg| arg.as_str().map(ToOwned::to_owned));
         Self {
@@ -284,7 +284,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(app: &App, names: &RbacOptions) -> Result<Self> {
+    fn for_app(app: &App, names: &RbacOptions) -> Result<Self> {
         let generated = |cert_manager: bool| {
             let manager = manifest::ManagerOptions::default().with_metrics();
             let mut all = manifest::crd_manifests(&app.kinds(), manifest::Descriptions::Own)?;
@@ -310,8 +310,8 @@ impl Parts {
         Ok(Self {
             definitions: definitions.into_iter().filter(|manifest| !is_of_karmada(manifest)).collect(),
             webhooks,
-            own: Issuance::of(&own_pod["containers"][0], &own_pod),
-            by_cert_manager: Issuance::of(&pod["containers"][0], &pod),
+            own: Issuance::from_container(&own_pod["containers"][0], &own_pod),
+            by_cert_manager: Issuance::from_container(&pod["containers"][0], &pod),
             pod: own_pod,
         })
     }

@@ -74,7 +74,7 @@ struct Run {
 
 impl HotLoops {
     /// Creates counters for the requests of this user.
-    pub(crate) fn of(user: &str) -> Self {
+    pub(crate) fn new(user: &str) -> Self {
         let (moment, keys) = (Instant::now(), HashMap::new());
         let counts = Counts { moment, keys, running: HashMap::new(), outside: HashMap::new() };
         Self { user: user.into(), counts: Arc::new(Mutex::new(counts)), found: Arc::new(watch::Sender::new(None)) }

@@ -145,15 +145,15 @@ impl SignalSource {
     }
 
     async fn next(&mut self) -> StopRequest {
-        async fn of(signal: &mut Option<tokio::signal::unix::Signal>) {
+        async fn receive(signal: &mut Option<tokio::signal::unix::Signal>) {
             match signal {
                 Some(signal) => drop(signal.recv().await),
                 None => std::future::pending().await,
             }
         }
         tokio::select! {
-            () = of(&mut self.terminate) => StopRequest::Terminate,
-            () = of(&mut self.interrupt) => StopRequest::Interrupt,
+            () = receive(&mut self.terminate) => StopRequest::Terminate,
+            () = receive(&mut self.interrupt) => StopRequest::Interrupt,
         }
     }
 }

@@ -137,7 +137,7 @@ impl World {
                 server: other,
             });
         }
-        let hot_loops = HotLoops::of(&user_of(app).name);
+        let hot_loops = HotLoops::new(&user_of(app).name);
         for server in std::iter::once(&server).chain(others.iter().map(|other| &other.server)) {
             let counts = hot_loops.clone();
             server.observe(move |request| counts.request(request));

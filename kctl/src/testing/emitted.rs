@@ -187,7 +187,7 @@ pub fn check_grants<C: Controller>(granted: &[Emitted]) -> Result<()> {
     for cluster in &clusters {
         for grant in grants(std::slice::from_ref(&spec), cluster) {
             let On::Resource { group, resource, .. } = &grant.on else { continue };
-            let permission = format!("{} {resource}.{group}{}", grant.verb, at(cluster));
+            let permission = format!("{} {resource}.{group}{}", grant.verb, on_cluster(cluster));
             if grant.framework {
                 own.insert(permission);
             } else {
@@ -210,9 +210,9 @@ pub fn check_grants<C: Controller>(granted: &[Emitted]) -> Result<()> {
 /// Formats a rule so that both sides compare as strings: `get pods. on edge`, `patch
 /// sites/status.example.com`.
 fn text(cluster: &str, kind: &Kind, subresource: &str, verb: &str) -> String {
-    format!("{verb} {}{subresource}.{}{}", kind.plural, kind.group, at(cluster))
+    format!("{verb} {}{subresource}.{}{}", kind.plural, kind.group, on_cluster(cluster))
 }
 
-fn at(cluster: &str) -> String {
+fn on_cluster(cluster: &str) -> String {
     if cluster.is_empty() { String::new() } else { format!(" on {cluster}") }
 }

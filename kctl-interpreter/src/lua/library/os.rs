@@ -78,7 +78,7 @@ struct Moment {
 
 impl Moment {
     /// Returns the fields of seconds since 1970, clamped to [`SECONDS_MAX`].
-    fn of(seconds: i64) -> Self {
+    fn from_seconds(seconds: i64) -> Self {
         let seconds = seconds.clamp(-SECONDS_MAX, SECONDS_MAX);
         let (days, rest) = (seconds.div_euclid(SECONDS_PER_DAY), seconds.rem_euclid(SECONDS_PER_DAY));
         let shifted = days + 719_468;
@@ -157,7 +157,7 @@ fn date(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let format = if args.values.is_empty() { "%c".to_owned() } else { args.bounded_string(1)?.to_string_lossy() };
     let format = format.trim_start_matches('!');
     let seconds = if args.values.len() > 1 { args.int(2)? } else { now() };
-    let moment = Moment::of(seconds);
+    let moment = Moment::from_seconds(seconds);
     if format.starts_with("*t") {
         return fields(args, &moment);
     }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn dates_and_seconds_are_each_others_inverse() {
         for seconds in (-5_000_000_000_i64..20_000_000_000).step_by(86_400 * 13 + 3601) {
-            let moment = Moment::of(seconds);
+            let moment = Moment::from_seconds(seconds);
             let days = days_from_civil(moment.year, moment.month, moment.day);
             assert_eq!(days * 86_400 + moment.hour * 3600 + moment.minute * 60 + moment.second, seconds);
         }

@@ -115,9 +115,9 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
         for (p, step) in pattern.steps.iter().enumerate().skip(p) {
             self.step(1)?;
             let next = match step {
-                Step::One(class) => self.one(s, class)?,
+                Step::One(class) => self.match_byte(s, class)?,
                 Step::Repeat(class, Repeat::Optional) => {
-                    if let Some(next) = self.one(s, class)?
+                    if let Some(next) = self.match_byte(s, class)?
                         && let Some(end) = self.run(next, p + 1)?
                     {
                         return Ok(Some(end));
@@ -150,7 +150,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
     }
 
     /// Matches one byte.
-    fn one(&mut self, s: usize, class: &Class) -> Found<E> {
+    fn match_byte(&mut self, s: usize, class: &Class) -> Found<E> {
         self.step(class.cost())?;
         Ok(self.subject.get(s).is_some_and(|byte| class.has(*byte)).then_some(s + 1))
     }
@@ -158,7 +158,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
     /// Matches `*` and `+`: as many bytes as possible first, then fewer.
     fn longest(&mut self, s: usize, class: &Class, least: usize, p: usize) -> Found<E> {
         let mut n = 0;
-        while self.one(s + n, class)?.is_some() {
+        while self.match_byte(s + n, class)?.is_some() {
             n += 1;
         }
         for n in (least..=n).rev() {
@@ -175,7 +175,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
             if let Some(end) = self.run(s, p)? {
                 return Ok(Some(end));
             }
-            match self.one(s, class)? {
+            match self.match_byte(s, class)? {
                 Some(next) => s = next,
                 None => return Ok(None),
             }

@@ -32,7 +32,7 @@ pub(super) struct Bounds {
 
 impl Bounds {
     /// Reads the bounds of a Deployment.
-    pub(super) fn of(deployment: &Deployment) -> Self {
+    pub(super) fn from_deployment(deployment: &Deployment) -> Self {
         let replicas = optional::deployment(deployment).replicas.unwrap_or(1);
         let strategy = optional::deployment(deployment).strategy.clone().unwrap_or_default();
         if strategy.type_.as_deref() == Some("Recreate") {

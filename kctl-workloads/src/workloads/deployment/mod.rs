@@ -68,7 +68,7 @@ pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: 
     let sets = controlled(deployment, &lists.sets);
     let (current, mut old): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| set.labels().get(HASH) == Some(&hash));
     old.sort_by_key(|set| (set.creation_timestamp(), set.name_any()));
-    let bounds = Bounds::of(deployment);
+    let bounds = Bounds::from_deployment(deployment);
     let rollout = Rollout { workloads, deployment, current: current.first().copied(), old, bounds };
     rollout.sync(&hash, &lists.pods).await
 }
@@ -236,7 +236,7 @@ impl<'a> Rollout<'a> {
         let Some(limit) = optional::deployment(self.deployment).revision_history_limit else { return Ok(0) };
         let surplus = self.old.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
         let mut by_revision = self.old.clone();
-        by_revision.sort_by_key(|set| revisions::of(*set));
+        by_revision.sort_by_key(|set| revisions::revision_of(*set));
         let mut n_writes = 0;
         for set in by_revision.into_iter().take(surplus).filter(|set| is_over(set)) {
             let exactly = Preconditions { uid: set.uid(), resource_version: None };

@@ -20,7 +20,7 @@ const OWN: [&str; 5] =
     [REVISION, BEFORE, "kubectl.kubernetes.io/last-applied-configuration", bounds::DESIRED, bounds::MOST];
 
 /// Returns the revision of a set or a Deployment; 0 without one.
-pub(super) fn of(object: &impl ResourceExt) -> i64 {
+pub(super) fn revision_of(object: &impl ResourceExt) -> i64 {
     object.annotations().get(REVISION).and_then(|revision| revision.parse().ok()).unwrap_or(0)
 }
 
@@ -28,14 +28,14 @@ pub(super) fn of(object: &impl ResourceExt) -> i64 {
 ///
 /// It is 1 for the first template.
 fn next(old: &[&ReplicaSet]) -> i64 {
-    old.iter().map(|set| of(*set)).max().unwrap_or(0) + 1
+    old.iter().map(|set| revision_of(*set)).max().unwrap_or(0) + 1
 }
 
 /// Returns the revision of the current set.
 ///
 /// A set keeps its revision as long as it is higher than those of all old sets.
 pub(super) fn current(current: Option<&ReplicaSet>, old: &[&ReplicaSet]) -> i64 {
-    current.map_or(0, of).max(next(old))
+    current.map_or(0, revision_of).max(next(old))
 }
 
 /// Returns the annotations of the current set: those of the Deployment, and its revision.
@@ -51,9 +51,9 @@ pub(super) fn annotations(
     let revision = current(set, old);
     said.insert(REVISION.into(), revision.to_string());
     // A rollback: an older set is current again and gets a new revision.
-    if let Some(set) = set.filter(|set| (1..revision).contains(&of(*set))) {
+    if let Some(set) = set.filter(|set| (1..revision).contains(&revision_of(*set))) {
         let before = set.annotations().get(BEFORE).map(|before| format!("{before},")).unwrap_or_default();
-        said.insert(BEFORE.into(), format!("{before}{}", of(set)));
+        said.insert(BEFORE.into(), format!("{before}{}", revision_of(set)));
     }
     said
 }

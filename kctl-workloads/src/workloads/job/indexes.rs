@@ -16,7 +16,7 @@ const VARIABLE: &str = "JOB_COMPLETION_INDEX";
 /// Returns the index of a Pod.
 ///
 /// `None` for a Pod of a Job that is not indexed.
-pub(super) fn of(pod: &Pod) -> Option<i32> {
+pub(super) fn index(pod: &Pod) -> Option<i32> {
     pod.annotations().get(INDEX)?.parse().ok()
 }
 

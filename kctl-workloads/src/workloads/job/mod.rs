@@ -56,7 +56,7 @@ pub(super) async fn sync(workloads: &Workloads, job: &Job, lists: &Lists) -> kub
     if is_finished(job) || !is_alive(job) {
         return end(workloads, job, &pods, now).await;
     }
-    let state = JobState::of(job, &pods);
+    let state = JobState::compute(job, &pods);
     let status = state.status(now);
     if job.status.as_ref() != Some(&status) {
         return update_status(workloads, job, status).await;
@@ -164,7 +164,7 @@ impl JobState<'_> {
     fn free_indexes(&self) -> Vec<i32> {
         let mut done = self.done();
         done.extend(self.failed_indexes());
-        let taken: Vec<_> = self.active.iter().filter_map(|pod| indexes::of(pod)).collect();
+        let taken: Vec<_> = self.active.iter().filter_map(|pod| indexes::index(pod)).collect();
         let completions = self.job.spec.as_ref().and_then(|spec| spec.completions).filter(|_| self.is_indexed());
         (0..completions.unwrap_or(0)).filter(|index| !done.contains(index) && !taken.contains(index)).collect()
     }

@@ -52,7 +52,7 @@ impl<'a> JobState<'a> {
     /// Computes the state from the Job and its Pods.
     ///
     /// `pods` are all Pods that the Job controls, in any state.
-    pub(super) fn of(job: &'a Job, pods: &[&'a Pod]) -> Self {
+    pub(super) fn compute(job: &'a Job, pods: &[&'a Pod]) -> Self {
         let has_ended = |pod: &Pod| ["Succeeded", "Failed"].contains(&phase(pod));
         // With a `podFailurePolicy`, a deleted Pod is evaluated only after it has ended.
         let waits = policies::has_failure_policy(job);
@@ -106,7 +106,7 @@ impl<'a> JobState<'a> {
             let list = list.get_or_insert_default();
             if !list.contains(&uid) {
                 list.push(uid);
-                if let Some(index) = indexes::of(pod).filter(|_| succeeded && self.is_indexed()) {
+                if let Some(index) = indexes::index(pod).filter(|_| succeeded && self.is_indexed()) {
                     self.counted.completed_indexes =
                         Some(indexes::with(self.counted.completed_indexes.as_deref(), index));
                 }
@@ -122,7 +122,7 @@ impl<'a> JobState<'a> {
         let failure = policies::failure(self.job, pod);
         let limit = self.limit_per_index();
         let is_past = limit.is_some_and(|limit| Failures::before(pod).counted >= limit);
-        if let Some(index) = indexes::of(pod).filter(|_| limit.is_some()) {
+        if let Some(index) = indexes::index(pod).filter(|_| limit.is_some()) {
             let fails = failure == PodFailure::OfIndex || (failure == PodFailure::Counts && is_past);
             if fails && !self.done().contains(&index) {
                 self.counted.failed_indexes = Some(indexes::with(self.counted.failed_indexes.as_deref(), index));
@@ -148,7 +148,7 @@ impl<'a> JobState<'a> {
         }
         self.counted.failed_indexes.get_or_insert_default();
         for pod in pods.iter().filter(|pod| phase(pod) == "Failed" || !is_alive(**pod)) {
-            let Some(index) = indexes::of(pod) else { continue };
+            let Some(index) = indexes::index(pod) else { continue };
             let mut after = Failures::before(pod);
             if policies::failure(self.job, pod) == PodFailure::Ignored {
                 after.ignored += 1;

@@ -19,7 +19,7 @@ const RUNNING: [&str; 3] = ["attach", "exec", "portforward"];
 /// # Errors
 /// The request has no dry run: it runs something (`exec`, `proxy`), or its body is a stream.
 pub(super) fn rewrite(request: Request<Body>) -> Result<Request<Body>, BoxError> {
-    let target = Target::of(request.uri().path());
+    let target = Target::parse(request.uri().path());
     let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
     if target.runs() || (!reads && target.is_proxy()) {
         let reason = "it has no dry run; run it without --dry-run";
@@ -63,7 +63,7 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn of(path: &'a str) -> Self {
+    fn parse(path: &'a str) -> Self {
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, rest) = match &*parts {
             ["api", _version, rest @ ..] => ("", rest),

@@ -62,7 +62,7 @@ impl Template<'_> {
     ///
     /// # Errors
     /// An object cannot be written as YAML.
-    pub(super) fn of(&self, manifests: &[Manifest]) -> Result<String> {
+    pub(super) fn render(&self, manifests: &[Manifest]) -> Result<String> {
         let mut body = String::new();
         for (number, manifest) in manifests.iter().enumerate() {
             if number > 0 {
@@ -267,7 +267,7 @@ mod tests {
             "metadata": { "name": NAME, "namespace": NAMESPACE },
             "data": { "legend": "{{controller}}", "service": format!("{NAME}.{NAMESPACE}.svc") },
         });
-        let text = TEMPLATE.of(&[manifest(object)]).unwrap();
+        let text = TEMPLATE.render(&[manifest(object)]).unwrap();
         for line in [
             "{{- if .Values.crds.enabled }}\n",
             "  name: {{ include \"web.fullname\" . | quote }}\n",
@@ -293,7 +293,7 @@ mod tests {
                 "description": "a {{ brace }} and a : colon",
             },
         });
-        let text = TEMPLATE.of(&[manifest(crd.clone())]).unwrap();
+        let text = TEMPLATE.render(&[manifest(crd.clone())]).unwrap();
         assert!(
             text.contains("helm.sh/resource-policy: keep")
                 && text.contains("cert-manager.io/inject-ca-from: {{ printf")
@@ -312,7 +312,7 @@ mod tests {
             "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE }],
             "selector": { "app.kubernetes.io/name": NAME },
         });
-        let text = TEMPLATE.of(&[manifest(binding)]).unwrap();
+        let text = TEMPLATE.render(&[manifest(binding)]).unwrap();
         assert!(text.contains("  name: {{ include \"web.serviceAccountName\" . | quote }}\n"), "{text}");
         assert!(text.contains("selector:\n  {{- include \"web.selectorLabels\" . | nindent 2 }}\n"), "{text}");
     }

@@ -73,7 +73,8 @@ impl Authors {
         if let Some((_, (controller, key))) = ended {
             return format!("{process}, {controller} {key} (a reconcile that has ended)");
         }
-        let names: Vec<_> = self.of(process).map(|((controller, key), _)| format!("{controller} {key}")).collect();
+        let names: Vec<_> =
+            self.reconciles_of(process).map(|((controller, key), _)| format!("{controller} {key}")).collect();
         match names.as_slice() {
             [] => format!("{process}, {OUTSIDE}"),
             [one] => format!("{process}, {one}"),
@@ -103,12 +104,12 @@ impl Authors {
         most.map(text).unwrap_or_default()
     }
 
-    fn of(&self, process: &str) -> impl Iterator<Item = (&(String, String), &RunningReconcile)> {
+    fn reconciles_of(&self, process: &str) -> impl Iterator<Item = (&(String, String), &RunningReconcile)> {
         self.running.iter().filter(move |(_, running)| running.process == process)
     }
 
     fn named(&self, process: &str, trace: &str) -> Option<&(String, String)> {
-        let mut named = self.of(process).filter(|(_, running)| !trace.is_empty() && running.trace == trace);
+        let mut named = self.reconciles_of(process).filter(|(_, running)| !trace.is_empty() && running.trace == trace);
         named.next().map(|(reconcile, _)| reconcile)
     }
 }

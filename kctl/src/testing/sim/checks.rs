@@ -154,7 +154,7 @@ impl Checks {
     pub(super) fn change(&mut self, cluster: &str, change: &Change, now: Duration) {
         let by_app = is_app(&change.by);
         let maker = if by_app { Maker::App } else { Maker::Other };
-        let id = Id::of(cluster, change);
+        let id = Id::for_change(cluster, change);
         if by_app && let Err(message) = self.ownership.check(&id, change) {
             let what = format!("{}: {message}", self.authors.author(&change.by, &change.trace));
             self.find(Found::new("no write on objects that are not owned", what));
@@ -234,7 +234,7 @@ impl Checks {
 
     fn only_the_owner_writes(&mut self, request: &RequestRecord, by: &str, id: &Id) {
         let Some(key) = self.authors.key(by, &request.trace) else { return };
-        if let Some((slot, owner)) = self.owners.of(key)
+        if let Some((slot, owner)) = self.owners.lookup(key)
             && number(owner) != number(by)
         {
             let (verb, author) = (request.verb, self.authors.author(by, &request.trace));
@@ -392,7 +392,7 @@ mod tests {
 
     fn checks() -> Checks {
         let plural = |group: &str, resource: &str| (String::new(), group.to_owned(), resource.to_owned());
-        let mut ownership = Ownership::of(&[]);
+        let mut ownership = Ownership::from_specs(&[]);
         ownership.primaries = [plural("apps.example.com", "podsets")].into();
         ownership.owned = [plural("", "pods")].into();
         Checks::new(Vec::new(), ownership)
@@ -480,7 +480,7 @@ mod tests {
 
     /// Returns the finding when these processes acquire the Lease, or write, in this order.
     fn found(steps: Steps<'_>) -> Option<String> {
-        let mut checks = Checks::new(Vec::new(), Ownership::of(&[]));
+        let mut checks = Checks::new(Vec::new(), Ownership::from_specs(&[]));
         for (what, number) in steps {
             let (by, holder) = (format!("app-{number}"), format!("web-site-{number}"));
             let lease = |holder: &str| written(&by, "leases", json!({ "spec": { "holderIdentity": holder } }));
@@ -531,7 +531,7 @@ mod tests {
 
     #[test]
     fn each_write_in_the_final_state_is_needless() {
-        let mut checks = Checks::new(Vec::new(), Ownership::of(&[]));
+        let mut checks = Checks::new(Vec::new(), Ownership::from_specs(&[]));
         let key = |name: &str| ObjectKey::new(Some("default"), name);
         checks.begin("app-0.1", "labels", &key("a"), "t1", NOW);
         checks.begin("app-0.1", "labels", &key("b"), "t2", NOW);

@@ -268,7 +268,7 @@ impl Sim {
                     Cases::Seed(seed) => vec![search.seeded(*seed)],
                     Cases::Seeds(seeds) => seeds.clone().map(|seed| search.seeded(seed)).collect::<Vec<Case>>(),
                 };
-                search.all(&cases);
+                search.run_cases(&cases);
             }
         }
         Ok(search.report())

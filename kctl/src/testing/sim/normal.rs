@@ -31,7 +31,7 @@ pub(super) struct Normal {
 /// [`Scenario::depending_on_time`](super::Scenario::depending_on_time) names. `ignored` are the JSON
 /// pointers of [`Scenario::ignoring`](super::Scenario::ignoring).
 pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDependent) -> Vec<Normal> {
-    let names = Names::of(snapshot);
+    let names = Names::collect(snapshot);
     let mut state: Vec<Normal> = snapshot
         .objects
         .iter()
@@ -53,7 +53,7 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
 struct Names(BTreeMap<String, String>);
 
 impl Names {
-    fn of(snapshot: &Snapshot) -> Self {
+    fn collect(snapshot: &Snapshot) -> Self {
         let mut names = BTreeMap::new();
         for (id, object) in &snapshot.objects {
             let name = general(object, &id.name);

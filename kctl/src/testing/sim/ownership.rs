@@ -29,7 +29,7 @@ pub(super) struct Ownership {
 
 impl Ownership {
     /// Reads the kinds from the declarations of an app. No primary is known yet.
-    pub(super) fn of(specs: &[ControllerSpec]) -> Self {
+    pub(super) fn from_specs(specs: &[ControllerSpec]) -> Self {
         let plural = |cluster: &str, kind: &Kind| (cluster.to_owned(), kind.group.clone(), kind.plural.clone());
         let relations = |owned: bool| {
             let relations = specs.iter().flat_map(|spec| spec.relations.iter().map(move |relation| (spec, relation)));

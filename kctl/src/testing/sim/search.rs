@@ -104,7 +104,7 @@ impl<'a> Search<'a> {
     }
 
     /// Executes cases until one fails. If several fail on different threads, the first one in the list is reported.
-    pub(super) fn all(&mut self, cases: &[Case]) {
+    pub(super) fn run_cases(&mut self, cases: &[Case]) {
         if self.report.failure.is_some() {
             return;
         }

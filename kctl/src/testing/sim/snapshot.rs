@@ -36,7 +36,7 @@ pub(super) struct Id {
 }
 
 impl Id {
-    pub(super) fn of(cluster: &str, change: &Change) -> Self {
+    pub(super) fn for_change(cluster: &str, change: &Change) -> Self {
         Self {
             cluster: cluster.into(),
             group: change.group.clone(),

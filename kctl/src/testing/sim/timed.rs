@@ -26,7 +26,7 @@ impl TimeDependent {
     ///
     /// # Errors
     /// Another subresource is named.
-    pub(super) fn of(names: &[String]) -> Result<Self> {
+    pub(super) fn parse(names: &[String]) -> Result<Self> {
         let mut timed = Self::default();
         for name in names {
             match name.split_once('/') {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn objects_and_what_they_own_depend_on_time() {
-        let mut timed = TimeDependent::of(&["jobs".into(), "schedules/status".into()]).unwrap();
+        let mut timed = TimeDependent::parse(&["jobs".into(), "schedules/status".into()]).unwrap();
         let object =
             |uid: &str, owner: &str| json!({ "metadata": { "uid": uid, "ownerReferences": [{ "uid": owner }] } });
         assert!(timed.learn(&change("jobs", None, Some(object("job", "schedule")))));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn only_a_named_status_depends_on_time() {
-        let mut timed = TimeDependent::of(&["schedules/status".into()]).unwrap();
+        let mut timed = TimeDependent::parse(&["schedules/status".into()]).unwrap();
         let at = |version: &str, spec: u32, status: u32| json!({ "metadata": { "uid": "s", "resourceVersion": version }, "spec": spec, "status": status });
         assert!(timed.learn(&change("schedules", Some(at("1", 1, 1)), Some(at("2", 1, 2)))));
         assert!(!timed.learn(&change("schedules", Some(at("1", 1, 1)), Some(at("2", 2, 2)))));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn another_subresource_is_refused_with_what_to_write() {
-        let error = TimeDependent::of(&["sets/scale".into()]).err().unwrap().to_string();
+        let error = TimeDependent::parse(&["sets/scale".into()]).err().unwrap().to_string();
         assert_eq!(
             error,
             r#"depending_on_time("sets/scale"): "scale" is not a part of a resource; write "sets" or "sets/status""#

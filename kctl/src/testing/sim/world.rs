@@ -53,7 +53,7 @@ fn place(verb: &str, resource: &str, namespace: &str, name: &str, cluster: &str)
 }
 
 /// Returns the author of a change, for a timeline.
-fn by(change: &Change) -> &str {
+fn author(change: &Change) -> &str {
     match change.by.as_str() {
         "" => "server",
         ADMIN => "user",
@@ -191,9 +191,9 @@ impl World {
         }
         // The node registers before the app starts, so that its creation is not part of the run.
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let mut checks = Checks::new(scenario.invariants.clone(), Ownership::of(&app.specs()));
+        let mut checks = Checks::new(scenario.invariants.clone(), Ownership::from_specs(&app.specs()));
         checks.owners.slots = scenario.slots;
-        checks.timed = TimeDependent::of(&scenario.time_dependent)?;
+        checks.timed = TimeDependent::parse(&scenario.time_dependent)?;
         checks.snapshot.started = server.now();
         let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
         let own = std::iter::once(history("", server.revision()));
@@ -306,7 +306,7 @@ impl Servers {
         let app = (scenario.app)();
         let mut objects = Vec::new();
         app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
-        TimeDependent::of(&scenario.time_dependent)?;
+        TimeDependent::parse(&scenario.time_dependent)?;
         let own = ApiServer::new();
         install(&own, &app, "", leases(scenario)).await?;
         let mut others = Vec::new();
@@ -463,10 +463,10 @@ impl Shared {
         server.observe_changes(move |change| {
             let Some(shared) = shared.upgrade() else { return };
             if !is_bookkeeping(&change.resource) {
-                let id = Id::of(&name, change);
-                shared.log(by(change), format!("{id} {} at revision {}", what(change), change.revision));
+                let id = Id::for_change(&name, change);
+                shared.log(author(change), format!("{id} {} at revision {}", what(change), change.revision));
             } else if let Some(what) = of_lease(change) {
-                shared.log(by(change), what);
+                shared.log(author(change), what);
             }
             shared.check(|checks, now| checks.change(&name, change, now));
         });

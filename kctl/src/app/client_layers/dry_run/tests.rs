@@ -30,8 +30,8 @@ fn only_writes_become_dry_runs() {
         ("PATCH", "/api/v1/namespaces/b/configmaps/proxy", "/api/v1/namespaces/b/configmaps/proxy?dryRun=All"),
         ("GET", "/api/v1/namespaces/b/services/a/proxy/page", "/api/v1/namespaces/b/services/a/proxy/page"),
     ];
-    for (method, asked, sent) in cases {
-        assert_eq!(rewrite(request(method, asked, "")).unwrap().uri().to_string(), sent, "{method} {asked}");
+    for (method, uri, sent) in cases {
+        assert_eq!(rewrite(request(method, uri, "")).unwrap().uri().to_string(), sent, "{method} {uri}");
     }
 }
 
@@ -42,11 +42,11 @@ async fn dry_run_is_added_to_delete_options() {
         ("{}", r#"{"dryRun":["All"]}"#),
         (r#"{"dryRun":[],"preconditions":{"uid":"1"}}"#, r#"{"dryRun":["All"],"preconditions":{"uid":"1"}}"#),
     ];
-    for (asked, sent) in cases {
-        let tried = rewrite(request("DELETE", "/api/v1/namespaces/b/pods/a", asked)).unwrap();
+    for (body, sent) in cases {
+        let tried = rewrite(request("DELETE", "/api/v1/namespaces/b/pods/a", body)).unwrap();
         let length = tried.headers().get(CONTENT_LENGTH).map(|value| value.to_str().unwrap().to_owned());
-        assert!(length.is_none_or(|length| length == sent.len().to_string()), "{asked}");
-        assert_eq!(tried.into_body().collect().await.unwrap().to_bytes(), sent, "{asked}");
+        assert!(length.is_none_or(|length| length == sent.len().to_string()), "{body}");
+        assert_eq!(tried.into_body().collect().await.unwrap().to_bytes(), sent, "{body}");
     }
 }
 
