@@ -236,7 +236,7 @@ async fn requests_are_counted_and_timed_unless_they_watch() {
         }
     });
     let client = counter.layer(answers);
-    let asked = [
+    let requests = [
         ("GET", "/"),
         ("GET", "/slow"),
         ("GET", "/slow?a=b&watch=true"),
@@ -245,7 +245,7 @@ async fn requests_are_counted_and_timed_unless_they_watch() {
         ("PUT", "/gone"),
         ("BREW", "/?watch=false"),
     ];
-    for (method, path) in asked {
+    for (method, path) in requests {
         let body = if method == "POST" { b"a body".to_vec() } else { Vec::new() };
         let request = http::Request::builder().method(method).uri(path).body(Body::from(body)).unwrap();
         let answer = client.clone().oneshot(request).await;

@@ -117,8 +117,13 @@ pub(crate) async fn create_configs(client: &Client, n: usize) {
 /// Sets the state of all primaries.
 pub(crate) async fn change_configs(client: &Client, n: usize, state: u64) {
     for number in 0..n {
-        let patch = Patch::Merge(json!({ "data": { "state": state.to_string() } }));
-        let configs = Api::<ConfigMap>::default_namespaced(client.clone());
-        configs.patch(&format!("config-{number}"), &PatchParams::default(), &patch).await.unwrap();
+        change_config(client, &format!("config-{number}"), state).await;
     }
+}
+
+/// Sets the state of one primary.
+pub(crate) async fn change_config(client: &Client, name: &str, state: u64) {
+    let patch = Patch::Merge(json!({ "data": { "state": state.to_string() } }));
+    let configs = Api::<ConfigMap>::default_namespaced(client.clone());
+    configs.patch(name, &PatchParams::default(), &patch).await.unwrap();
 }

@@ -10,19 +10,26 @@ mod sharder;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use kctl::{
+    Json,
     apiserver::ApiServer,
     json,
     k8s::api::coordination::v1::Lease,
-    kube::{Api, Client},
+    kube::{
+        Api, Client,
+        api::{Patch, PatchParams},
+    },
     manager::{lease::ElectionConfig, ring::RingConfig},
     prelude::*,
 };
 use kctl_tests::Faults;
 use parking_lot::Mutex;
-use tokio::{task::JoinHandle, time::sleep};
+use tokio::{task::AbortHandle, time::sleep};
 
 use self::sharder::{DRAIN_LABEL, RING, SHARD_LABEL, Sharder};
-use crate::replicas::{Finished, Replica, change_configs, create_configs, reaches, state_of};
+use crate::{
+    contest::seconds,
+    replicas::{Finished, Replica, change_config, change_configs, create_configs, reaches, state_of},
+};
 
 const N_KEYS: usize = 24;
 
@@ -131,11 +138,12 @@ async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action>
     Ok(Action::await_change())
 }
 
-/// A cluster with shards of one app and their sharder.
+/// A cluster with shards of one app and their sharder, which runs in a separate task.
 struct World {
     server: ApiServer,
     client: Client,
     sharder: Sharder,
+    sharder_task: AbortHandle,
     seen: Arc<Mutex<Seen>>,
     takes: Duration,
     /// Duration of a reconcile of the second controller; `None` if it does not run.
@@ -173,18 +181,26 @@ impl World {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");
         let sharder = Sharder::start(&server).await;
-        let world = Self { server, client, sharder, seen: Arc::default(), takes, slow: None };
-        create_configs(&world.client, N_KEYS).await;
-        world
+        create_configs(&client, N_KEYS).await;
+        let sharder_task = tokio::spawn(sharder.clone().run()).abort_handle();
+        Self { server, client, sharder, sharder_task, seen: Arc::default(), takes, slow: None }
     }
 
-    fn configs(&self) -> Api<ConfigMap> {
-        Api::default_namespaced(self.client.clone())
+    /// Returns a cluster whose shard `a` has reconciled all objects.
+    async fn with_shard(takes: Duration) -> (Self, Replica) {
+        let world = Self::new(takes).await;
+        let a = world.start("a").await;
+        world.reaches(0).await;
+        (world, a)
     }
 
-    /// Runs the sharder in a separate task.
-    fn shards(&self) -> JoinHandle<()> {
-        tokio::spawn(self.sharder.clone().run())
+    /// Returns a cluster whose shards `a` and `b` have reconciled all objects and no longer move any.
+    async fn with_two_shards(takes: Duration) -> (Self, Replica, Replica) {
+        let world = Self::new(takes).await;
+        let (a, b) = (world.start("a").await, world.start("b").await);
+        world.reaches(0).await;
+        seconds(5).await;
+        (world, a, b)
     }
 
     async fn start(&self, shard: &'static str) -> Replica {
@@ -214,6 +230,11 @@ impl World {
         change_configs(&self.client, N_KEYS, state).await;
     }
 
+    /// Sets the state of one object.
+    async fn change_one(&self, name: &str, state: u64) {
+        change_config(&self.client, name, state).await;
+    }
+
     /// Returns the number of keys whose last reconcile saw this state, and the shards that did them.
     fn reached(&self, state: u64) -> (usize, BTreeSet<&'static str>) {
         self.seen.lock().last.reached(state)
@@ -241,8 +262,18 @@ impl World {
         assigned.collect()
     }
 
+    fn leases(&self) -> Api<Lease> {
+        Api::default_namespaced(self.client.clone())
+    }
+
     async fn lease(&self, name: &str) -> Lease {
-        Api::<Lease>::default_namespaced(self.client.clone()).get(name).await.unwrap()
+        self.leases().get(name).await.unwrap()
+    }
+
+    /// Changes a Lease as another client would.
+    async fn change_lease(&self, name: &str, spec: Json) {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        self.leases().patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
     async fn holder(&self, name: &str) -> String {

@@ -2,15 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kctl::{
-    json,
-    k8s::api::coordination::v1::Lease,
-    kube::{
-        Api,
-        api::{Patch, PatchParams, PostParams},
-    },
-    prelude::*,
-};
+use kctl::{json, kube::api::PostParams, prelude::*};
 use kctl_runtime::manager::metrics::Format;
 use kctl_tests::{Fault, RequestSummary};
 
@@ -22,10 +14,7 @@ use crate::contest::seconds;
 
 #[tokio::test(start_paused = true)]
 async fn shard_that_joins_gets_its_part_by_drains() {
-    let world = World::new(Duration::from_millis(20)).await;
-    let _sharder = world.shards();
-    let a = world.start("a").await;
-    world.reaches(0).await;
+    let (world, a) = World::with_shard(Duration::from_millis(20)).await;
     assert_eq!((a.n_cached("configmaps"), a.n_cached("secrets")), (N_KEYS, N_KEYS));
     assert_eq!(a.ready_in_ring(), Ok("shard a of the ring podset".into()));
     let b = world.start("b").await;
@@ -46,10 +35,7 @@ async fn shard_that_joins_gets_its_part_by_drains() {
 
 #[tokio::test(start_paused = true)]
 async fn server_side_apply_never_owns_sharding_labels() {
-    let world = World::new(Duration::from_millis(20)).await;
-    let _sharder = world.shards();
-    let _a = world.start("a").await;
-    world.reaches(0).await;
+    let (world, _a) = World::with_shard(Duration::from_millis(20)).await;
     let _b = world.start("b").await;
     seconds(5).await;
     world.change(1).await;
@@ -64,19 +50,15 @@ async fn server_side_apply_never_owns_sharding_labels() {
 
 #[tokio::test(start_paused = true)]
 async fn drained_key_is_handed_over_after_its_reconcile() {
-    let world = World::new(Duration::from_secs(8)).await;
-    let sharder = world.shards();
-    let a = world.start("a").await;
-    world.reaches(0).await;
+    let (world, a) = World::with_shard(Duration::from_secs(8)).await;
     // Wait for the reconciles that the written Secrets trigger.
     seconds(100).await;
-    sharder.abort();
+    world.sharder_task.abort();
     let moves: BTreeSet<String> =
         (0..N_KEYS).map(|number| format!("config-{number}")).filter(|name| moves_to_b(name)).collect();
     let busy: BTreeSet<String> = moves.iter().take(3).cloned().collect();
     for name in &busy {
-        let patch = Patch::Merge(json!({ "data": { "state": "1" } }));
-        world.configs().patch(name, &PatchParams::default(), &patch).await.unwrap();
+        world.change_one(name, 1).await;
     }
     let b = world.start("b").await;
     seconds(2).await;
@@ -98,30 +80,21 @@ async fn drained_key_is_handed_over_after_its_reconcile() {
 
 #[tokio::test(start_paused = true)]
 async fn change_during_a_drain_is_reconciled_again() {
-    let world = World::new(Duration::from_secs(8)).await;
-    let sharder = world.shards();
-    let _a = world.start("a").await;
-    world.reaches(0).await;
+    let (world, _a) = World::with_shard(Duration::from_secs(8)).await;
     seconds(100).await;
-    sharder.abort();
+    world.sharder_task.abort();
     let name = (0..N_KEYS).map(|number| format!("config-{number}")).find(|name| moves_to_b(name)).unwrap();
-    let change = async |state: &str| {
-        let patch = Patch::Merge(json!({ "data": { "state": state } }));
-        world.configs().patch(&name, &PatchParams::default(), &patch).await.unwrap();
-    };
-    change("1").await;
+    world.change_one(&name, 1).await;
     // This shard joins, and leaves again before an object is assigned to it.
-    let leases = Api::<Lease>::default_namespaced(world.client.clone());
     let lease = json!({
         "metadata": { "name": "b", "labels": { "alpha.sharding.timebertt.dev/controllerring": RING } },
         "spec": { "holderIdentity": "b", "leaseDurationSeconds": 15, "renewTime": world.server.now().to_string() },
     });
-    leases.create(&PostParams::default(), &kctl::from_json(lease).unwrap()).await.unwrap();
+    world.leases().create(&PostParams::default(), &kctl::from_json(lease).unwrap()).await.unwrap();
     seconds(1).await;
     world.sharder.step().await;
-    let leaves = Patch::Merge(json!({ "spec": { "holderIdentity": "" } }));
-    leases.patch("b", &PatchParams::default(), &leaves).await.unwrap();
-    change("2").await;
+    world.change_lease("b", json!({ "holderIdentity": "" })).await;
+    world.change_one(&name, 2).await;
     assert!(drained(&world).contains(&name));
     seconds(30).await;
     assert_eq!(world.assigned("configmaps")[&name], "a");
@@ -146,7 +119,6 @@ fn drained(world: &World) -> BTreeSet<String> {
 async fn hand_over_waits_for_all_controllers_of_kind() {
     let mut world = World::new(Duration::from_millis(20)).await;
     world.slow = Some(Duration::from_secs(10));
-    let _sharder = world.shards();
     let a = world.start("a").await;
     world.reaches(0).await;
     let _b = world.start("b").await;
@@ -160,10 +132,7 @@ async fn hand_over_waits_for_all_controllers_of_kind() {
 
 #[tokio::test(start_paused = true)]
 async fn unanswered_write_delays_the_hand_over() {
-    let world = World::new(Duration::from_millis(20)).await;
-    let sharder = world.shards();
-    let a = world.start("a").await;
-    world.reaches(0).await;
+    let (world, a) = World::with_shard(Duration::from_millis(20)).await;
     // The response to the last write of each key is lost.
     a.faults.add(Fault::LoseAnswer, |request: &RequestSummary| {
         request.path.contains("/secrets") && request.method == "PATCH"
@@ -179,5 +148,4 @@ async fn unanswered_write_delays_the_hand_over() {
     assert!(a.n_handed_over() > 0 && drained(&world).is_empty());
     world.reaches(1).await;
     world.check_nothing_ran_twice();
-    drop(sharder);
 }

@@ -1,15 +1,6 @@
 //! The Lease of a shard decides where its objects are: it crashes, stops, loses the Lease, or meets a namesake.
 
-use kctl::{
-    json,
-    k8s::api::coordination::v1::Lease,
-    kube::{
-        Api,
-        api::{Patch, PatchParams},
-    },
-    manager::ManagerError,
-    prelude::*,
-};
+use kctl::{json, manager::ManagerError, prelude::*};
 
 use super::{
     N_KEYS, World,
@@ -20,7 +11,6 @@ use crate::contest::seconds;
 #[tokio::test(start_paused = true)]
 async fn shard_lease_keeps_the_sharders_label() {
     let world = World::new(Duration::from_millis(20)).await;
-    let _sharder = world.shards();
     let _a = world.start("a").await;
     seconds(30).await;
     let lease = world.lease("a").await;
@@ -31,11 +21,7 @@ async fn shard_lease_keeps_the_sharders_label() {
 
 #[tokio::test(start_paused = true)]
 async fn crashed_shards_keys_move_with_its_taken_lease() {
-    let world = World::new(Duration::from_millis(20)).await;
-    let _sharder = world.shards();
-    let (a, _b) = (world.start("a").await, world.start("b").await);
-    world.reaches(0).await;
-    seconds(5).await;
+    let (world, a, _b) = World::with_two_shards(Duration::from_millis(20)).await;
     a.crash().await;
     world.change(1).await;
     let took = world.reaches(1).await;
@@ -46,11 +32,7 @@ async fn crashed_shards_keys_move_with_its_taken_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn stopped_shard_keys_move_within_a_second() {
-    let world = World::new(Duration::from_millis(20)).await;
-    let _sharder = world.shards();
-    let (a, _b) = (world.start("a").await, world.start("b").await);
-    world.reaches(0).await;
-    seconds(5).await;
+    let (world, a, _b) = World::with_two_shards(Duration::from_millis(20)).await;
     world.change(1).await;
     a.stop().await.unwrap();
     assert_eq!(world.holder("a").await, "", "it has given its Lease back");
@@ -61,14 +43,9 @@ async fn stopped_shard_keys_move_within_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn shard_whose_lease_was_taken_ends() {
-    let world = World::new(Duration::from_secs(1)).await;
-    let sharder = world.shards();
-    let a = world.start("a").await;
-    world.reaches(0).await;
-    sharder.abort();
-    let patch = Patch::Merge(json!({ "spec": { "holderIdentity": TAKEN } }));
-    let leases = Api::<Lease>::default_namespaced(world.client.clone());
-    leases.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    let (world, a) = World::with_shard(Duration::from_secs(1)).await;
+    world.sharder_task.abort();
+    world.change_lease("a", json!({ "holderIdentity": TAKEN })).await;
     let lost = tokio::time::timeout(Duration::from_secs(3), a.running).await.expect("it ends by itself");
     let Err(ManagerError::LeaseLost(why)) = lost.unwrap() else { panic!("it goes on") };
     assert_eq!(why, "the lease is held by shardlease-controller");
@@ -80,10 +57,7 @@ async fn shard_whose_lease_was_taken_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn same_named_shards_never_reconcile_concurrently() {
-    let world = World::new(Duration::from_millis(200)).await;
-    let _sharder = world.shards();
-    let a = world.start("a").await;
-    world.reaches(0).await;
+    let (world, a) = World::with_shard(Duration::from_millis(200)).await;
     let namesake = world.start_as("namesake", "a", 2).await;
     for state in 1..=30 {
         world.change(state).await;

@@ -1,6 +1,9 @@
 //! The `ControllerRing` and the RBAC manifests of a ring have exactly what shards and sharder need.
 
+use std::fmt::Debug;
+
 use kctl::{
+    Json,
     apiserver::{ApiServer, User},
     json,
     k8s::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding},
@@ -12,13 +15,17 @@ use kctl::{
     prelude::*,
 };
 use kctl_runtime::manifest::{controller_ring, ring_rbac};
-use tokio::sync::oneshot;
+use kctl_tests::Faults;
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     N_KEYS, config, curious,
     sharder::{RING, SHARD_LABEL, Sharder},
 };
-use crate::contest::seconds;
+use crate::{
+    contest::seconds,
+    replicas::{Replica, create_configs},
+};
 
 #[test]
 fn ring_has_the_kinds_of_the_declarations() {
@@ -44,39 +51,20 @@ fn names() -> RbacOptions {
 
 /// Installs roles and bindings for the `ServiceAccount` of the app.
 async fn install(server: &ApiServer, manifests: &[Manifest]) {
-    let admin = Client::new(server.service(), "default");
-    let new = PostParams::default();
+    let admin = || Client::new(server.service(), "default");
     for Manifest { object, .. } in manifests {
-        let object = object.clone();
         match object["kind"].as_str().unwrap() {
-            "Role" => drop(
-                Api::<Role>::default_namespaced(admin.clone())
-                    .create(&new, &kctl::from_json(object).unwrap())
-                    .await
-                    .unwrap(),
-            ),
-            "RoleBinding" => {
-                drop(
-                    Api::<RoleBinding>::default_namespaced(admin.clone())
-                        .create(&new, &kctl::from_json(object).unwrap())
-                        .await
-                        .unwrap(),
-                );
-            }
-            "ClusterRole" => drop(
-                Api::<ClusterRole>::all(admin.clone()).create(&new, &kctl::from_json(object).unwrap()).await.unwrap(),
-            ),
-            "ClusterRoleBinding" => {
-                drop(
-                    Api::<ClusterRoleBinding>::all(admin.clone())
-                        .create(&new, &kctl::from_json(object).unwrap())
-                        .await
-                        .unwrap(),
-                );
-            }
+            "Role" => create(Api::<Role>::default_namespaced(admin()), object).await,
+            "RoleBinding" => create(Api::<RoleBinding>::default_namespaced(admin()), object).await,
+            "ClusterRole" => create(Api::<ClusterRole>::all(admin()), object).await,
+            "ClusterRoleBinding" => create(Api::<ClusterRoleBinding>::all(admin()), object).await,
             _ => {}
         }
     }
+}
+
+async fn create<K: Clone + Debug + DeserializeOwned + Serialize>(api: Api<K>, object: &Json) {
+    api.create(&PostParams::default(), &kctl::from_json(object.clone()).unwrap()).await.unwrap();
 }
 
 /// Runs two shards one after the other with these roles and those of their controllers. Returns the requests that were
@@ -87,28 +75,24 @@ async fn refused_under(manifests: &[Manifest]) -> Vec<String> {
     let app = App::new("podset").controller::<curious>();
     install(&server, &rbac(&app.specs(), &names()).unwrap()).await;
     install(&server, manifests).await;
-    let configs = Api::<ConfigMap>::default_namespaced(Client::new(server.service(), "default"));
-    for number in 0..N_KEYS {
-        let config = kctl::from_json(json!({ "metadata": { "name": format!("config-{number}") } })).unwrap();
-        configs.create(&PostParams::default(), &config).await.unwrap();
-    }
+    let admin = Client::new(server.service(), "default");
+    create_configs(&admin, N_KEYS).await;
     let user = User::service_account("default", "podset");
     let _sharder = tokio::spawn(sharder.run());
-    let mut stops = Vec::new();
+    let mut shards = Vec::new();
     for shard in ["a", "b"] {
         let client = Client::new(server.service_as(user.clone()), "default");
         let manager = app.manager_in_ring(client.clone(), client, config(shard, 1)).await.unwrap();
         let clock = server.clone();
         let manager = manager.clock(Arc::new(move || clock.now()));
-        let (stop, stopped) = oneshot::channel::<()>();
-        stops.push((stop, tokio::spawn(manager.run(async move { drop(stopped.await) }))));
+        shards.push(Replica::start(manager, Faults::default()));
         seconds(5).await;
     }
-    let (stop, running) = stops.remove(0);
+    let first = shards.remove(0);
     // A shard that may not renew its Lease has lost it and ended already.
-    let _stopped = stop.send(());
-    let _ended = running.await.unwrap();
-    let listed = configs.list(&ListParams::default()).await.unwrap();
+    let _stopped = first.stop.send(());
+    let _ended = first.running.await.unwrap();
+    let listed = Api::<ConfigMap>::default_namespaced(admin).list(&ListParams::default()).await.unwrap();
     let refused = server.requests().into_iter().filter(|request| request.code == 403);
     let mut refused: Vec<_> = refused.map(|request| format!("{} {}", request.verb, request.resource)).collect();
     if refused.is_empty() {
