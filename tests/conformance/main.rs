@@ -144,7 +144,6 @@ topics! {
     resource_quotas,
     server_side_apply,
     service_account_tokens,
-    service_deletion,
     service_ip_families,
     services_and_volumes,
     status_validation,
