@@ -16,9 +16,9 @@ pub(crate) fn of_parts(pointers: &[String], mut body: Value) -> Value {
         let part = body.pointer(at).unwrap_or(&Value::Null);
         let digest = match part.as_object().filter(|_| each) {
             Some(parts) => {
-                parts.iter().map(|(name, part)| (name.clone(), of(part).into())).collect::<Map<_, _>>().into()
+                parts.iter().map(|(name, part)| (name.clone(), digest_of(part).into())).collect::<Map<_, _>>().into()
             }
-            None => of(part).into(),
+            None => digest_of(part).into(),
         };
         (pointer.clone(), digest)
     };
@@ -30,7 +30,7 @@ fn is_custom(name: &str) -> bool {
 }
 
 /// Returns length and digest of a value. The order of fields does not matter.
-fn of(value: &Value) -> String {
+fn digest_of(value: &Value) -> String {
     let mut sum = Sum { digest: 0xcbf2_9ce4_8422_2325, length: 0 };
     sum.value(value);
     format!("{}:{:016x}", sum.length, sum.digest)

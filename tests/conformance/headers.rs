@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    fn of(headers: &[(&'static str, &'static str)]) -> Value {
+    fn compared_headers(headers: &[(&'static str, &'static str)]) -> Value {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_static(value));
@@ -58,19 +58,19 @@ mod tests {
     #[test]
     fn unlisted_header_is_compared() {
         let usual = [("cache-control", "no-cache, private"), ("content-type", "application/json"), ("date", "today")];
-        assert_eq!(of(&usual), serde_json::json!({}));
+        assert_eq!(compared_headers(&usual), serde_json::json!({}));
         assert_eq!(
-            of(&[&usual[..], &[("x-new", "a"), ("x-new", "b")]].concat()),
+            compared_headers(&[&usual[..], &[("x-new", "a"), ("x-new", "b")]].concat()),
             serde_json::json!({ "x-new": "a; b" })
         );
-        assert_eq!(of(&usual[1..]), serde_json::json!({ "cache-control": null }));
+        assert_eq!(compared_headers(&usual[1..]), serde_json::json!({ "cache-control": null }));
     }
 
     #[test]
     fn ignored_headers_have_reasons() {
         for (name, why) in LEFT_OUT {
             assert!(!why.is_empty(), "{name}");
-            assert_eq!(of(&[(*name, "x")]), of(&[]), "{name}");
+            assert_eq!(compared_headers(&[(*name, "x")]), compared_headers(&[]), "{name}");
         }
     }
 }

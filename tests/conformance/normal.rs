@@ -42,7 +42,7 @@ impl Normal {
         self.words.extend([(trusted.into(), "TRUSTED"), (url.into(), "HOOK"), (host.into(), "HOOKHOST")]);
     }
 
-    pub(crate) fn of(&mut self, mut answer: Value) -> Value {
+    pub(crate) fn normalize(&mut self, mut answer: Value) -> Value {
         // The real server sends bookmarks on a timer, except for the one at the end of the initial events.
         if let Some(events) = answer["body"].as_array_mut() {
             let timed =

@@ -188,7 +188,7 @@ fn held_object(step: &Step, variables: &Variables, answer: &Value) -> Option<Str
 async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Value {
     if step.request.starts_with("SEEN ") {
         let seen = server.hook.seen(variables.get("NS")).into();
-        return normal.of(json!({ "code": 200, "body": compared(step, seen) }));
+        return normal.normalize(json!({ "code": 200, "body": compared(step, seen) }));
     }
     for attempt in 1.. {
         let (code, headers, bytes) = server.send(request(step, variables)).await;
@@ -218,9 +218,9 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
         }
         answer["body"] = compared(step, body);
         if !step.digest.is_empty() {
-            answer["body"] = digest::of_parts(&step.digest, normal.of(answer["body"].take()));
+            answer["body"] = digest::of_parts(&step.digest, normal.normalize(answer["body"].take()));
         }
-        return normal.of(answer);
+        return normal.normalize(answer);
     }
     unreachable!("the last attempt fails")
 }

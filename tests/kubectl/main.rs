@@ -60,7 +60,7 @@ fn check(name: &str) {
         None => panic!("kubectl is not installed"),
     }
     if !real.is_empty() {
-        let answers = run::all(&topic, &Cluster::Real(real.into()));
+        let answers = run::run_cases(&topic, &Cluster::Real(real.into()));
         if env::var("RECORD").is_ok_and(|value| value == "1") {
             let mut all = recorded(name);
             all.extend(answers.clone());
@@ -71,7 +71,12 @@ fn check(name: &str) {
         }
         report(&topic, &answers, true, "the real server no longer answers as recorded");
     }
-    report(&topic, &run::all(&topic, &Cluster::Embedded), false, "kubectl prints otherwise than on the real server");
+    report(
+        &topic,
+        &run::run_cases(&topic, &Cluster::Embedded),
+        false,
+        "kubectl prints otherwise than on the real server",
+    );
 }
 
 #[expect(clippy::print_stdout, reason = "a report of differences that fail nothing: `-- --nocapture` shows it")]

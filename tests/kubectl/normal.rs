@@ -43,7 +43,7 @@ static UID: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns the output of a command with placeholders for UIDs, ages and other values that vary.
-pub(crate) fn of(step: &Step, namespace: &str, place: &Path) -> Step {
+pub(crate) fn normalize(step: &Step, namespace: &str, place: &Path) -> Step {
     let mut uids = HashMap::new();
     let mut text = |text: &str| {
         let text = text.replace(place.to_str().unwrap_or("-"), "PLACE").replace(namespace, "NS");

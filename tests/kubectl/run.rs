@@ -85,13 +85,13 @@ pub(crate) fn version() -> Option<String> {
 }
 
 /// Runs all cases of a topic and returns their output.
-pub(crate) fn all(topic: &Topic, cluster: &Cluster) -> BTreeMap<String, Vec<Step>> {
+pub(crate) fn run_cases(topic: &Topic, cluster: &Cluster) -> BTreeMap<String, Vec<Step>> {
     let (next, answers) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {
         for _ in 0..AT_A_TIME_MAX {
             scope.spawn(|| {
                 while let Some(case) = topic.cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let steps = one(&topic.name, case, cluster);
+                    let steps = run_case(&topic.name, case, cluster);
                     answers.lock().unwrap().insert(case.name.clone(), steps);
                 }
             });
@@ -100,7 +100,7 @@ pub(crate) fn all(topic: &Topic, cluster: &Cluster) -> BTreeMap<String, Vec<Step
     answers.into_inner().unwrap()
 }
 
-fn one(topic: &str, case: &Case, cluster: &Cluster) -> Vec<Step> {
+fn run_case(topic: &str, case: &Case, cluster: &Cluster) -> Vec<Step> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let namespace = format!("k{}n{number}", std::process::id());
@@ -119,7 +119,7 @@ fn one(topic: &str, case: &Case, cluster: &Cluster) -> Vec<Step> {
     shell("kubectl config set-context --current --namespace=$NS");
     let made = shell("kubectl create namespace $NS");
     assert_eq!(made.exit, 0, "{topic}: {}", made.err);
-    let steps = case.run.iter().map(|line| normal::of(&shell(line), &namespace, &place)).collect();
+    let steps = case.run.iter().map(|line| normal::normalize(&shell(line), &namespace, &place)).collect();
     shell("kubectl delete namespace $NS --wait=false");
     drop(runtime);
     std::fs::remove_dir_all(&place).unwrap();

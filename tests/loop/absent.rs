@@ -97,13 +97,13 @@ fn world() -> World {
 #[tokio::test(start_paused = true)]
 async fn crd_installed_later_starts_its_controllers_within_seconds() {
     let (mut world, log) = (world(), Log::default());
-    let asked = counter(&world);
+    let requests = counter(&world);
     world.run(lamps(&log)).await;
     seconds(3600).await;
-    let n_asked = asked.load(Ordering::Relaxed);
+    let n_requests = requests.load(Ordering::Relaxed);
     assert!(
-        (576..=720).contains(&n_asked),
-        "{n_asked} requests in an hour: one every five seconds, and a quarter more"
+        (576..=720).contains(&n_requests),
+        "{n_requests} requests in an hour: one every five seconds, and a quarter more"
     );
     install(&world).await;
     light(&world, "hall", true).await;
@@ -121,12 +121,12 @@ async fn deleted_crd_stops_its_controllers_until_it_returns() {
     let view = world.run(lamps(&log)).await;
     seconds(5).await;
     assert_eq!(log.take().len(), 50);
-    let asked = counter(&world);
+    let requests = counter(&world);
     uninstall(&world).await;
     seconds(600).await;
     assert_eq!(log.take(), Vec::<String>::new());
-    let n_asked = asked.load(Ordering::Relaxed);
-    assert!(n_asked <= 125, "{n_asked} requests in ten minutes: nothing but the question whether it is back");
+    let n_requests = requests.load(Ordering::Relaxed);
+    assert!(n_requests <= 125, "{n_requests} requests in ten minutes: nothing but the question whether it is back");
     let source = crate::watch::source_of(&view, "lamps");
     assert_eq!((source.store().len(), source.store().is_synced()), (0, false));
     assert_eq!(source.health().failure.and_then(|failure| failure.code()), Some(404));

@@ -10,26 +10,26 @@ use crate::{
 };
 
 /// Compares the requests and the wait before each, which may be up to a quarter longer than expected.
-fn check_asked(scripted: &Scripted, expected: &[(u64, &str)]) {
-    let lines = scripted.asked();
-    let asked: Vec<(u64, &str)> =
+fn check_requests(scripted: &Scripted, expected: &[(u64, &str)]) {
+    let lines = scripted.requests();
+    let requests: Vec<(u64, &str)> =
         lines.iter().filter_map(|line| line.split_once(' ')).map(|(at, what)| (at.parse().unwrap(), what)).collect();
     let mut last = 0;
-    for (n, (at, what)) in asked.iter().enumerate() {
+    for (n, (at, what)) in requests.iter().enumerate() {
         let (wait, expected) = *expected.get(n).unwrap_or_else(|| panic!("one request too many: {lines:?}"));
         assert_eq!(*what, expected, "{lines:?}");
         assert!((wait..=wait * 5 / 4).contains(&(at - last)), "{expected} after {wait} ms: {lines:?}");
         last = *at;
     }
-    assert_eq!(asked.len(), expected.len(), "{lines:?}");
+    assert_eq!(requests.len(), expected.len(), "{lines:?}");
 }
 
 /// Runs a script on a server that only lists in pages, and checks requests and changes.
-async fn check(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[&str]) {
+async fn check(answers: Vec<Answer>, requests: &[(u64, &str)], changes: &[&str]) {
     let scripted = Scripted::listing(answers).await;
     // Shorter than the timeout of the silent watch at the end.
     seconds(290).await;
-    check_asked(&scripted, asked);
+    check_requests(&scripted, requests);
     assert_eq!(scripted.changes(), changes);
 }
 
@@ -45,9 +45,9 @@ const LISTED: [(u64, &str); 2] = [(0, "list"), (0, "watch from 7")];
 const INITIAL: [&str; 1] = ["initial +a@5"];
 
 /// Runs a script on a server that has already listed `a`.
-async fn check_listed(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[&str]) {
+async fn check_listed(answers: Vec<Answer>, requests: &[(u64, &str)], changes: &[&str]) {
     let answers = std::iter::once(list("7", &[&a("5")], "")).chain(answers).chain([silent()]).collect();
-    check(answers, &[&LISTED, asked].concat(), &[&INITIAL, changes].concat()).await;
+    check(answers, &[&LISTED, requests].concat(), &[&INITIAL, changes].concat()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,24 +99,24 @@ async fn failed_watch_is_retried_without_a_list() {
 }
 
 /// Runs a script on a server that has listed `a` and `b` at version 70 and was then unreachable.
-async fn check_restored(answers: Vec<Answer>, asked: &[(u64, &str)], changes: &[&str]) {
+async fn check_restored(answers: Vec<Answer>, requests: &[(u64, &str)], changes: &[&str]) {
     let first = list("70", &[&a("5"), &object("b", "60")], "");
     let answers = [first, Answer::Break].into_iter().chain(answers).chain([silent()]).collect();
-    let asked = [&[(0, "list"), (0, "watch from 70"), (800, "probe")], asked].concat();
-    check(answers, &asked, &[&["initial +a@5", "initial +b@60"], changes].concat()).await;
+    let requests = [&[(0, "list"), (0, "watch from 70"), (800, "probe")], requests].concat();
+    check(answers, &requests, &[&["initial +a@5", "initial +b@60"], changes].concat()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn state_restored_from_a_backup_is_accepted() {
     // The backup was taken at version 20, before `b` existed. Since then `c` was created and `a` changed.
     let now = || list("22", &[&a("22"), &object("c", "21")], "");
-    let asked = [(0, "list"), (800, "list"), (0, "watch from 22")];
-    check_restored(vec![now(), now(), now()], &asked, &["-b@60", "~a@22", "+c@21"]).await;
+    let requests = [(0, "list"), (800, "list"), (0, "watch from 22")];
+    check_restored(vec![now(), now(), now()], &requests, &["-b@60", "~a@22", "+c@21"]).await;
     // Later events are applied, although their versions are lower than the last one before the restore.
     let later = watch(&[event("MODIFIED", &a("23")), event("ADDED", &object("b", "24"))], 200);
     check_restored(
         vec![now(), now(), now(), later],
-        &[&asked[..], &[(200_000, "watch from 24")]].concat(),
+        &[&requests[..], &[(200_000, "watch from 24")]].concat(),
         &["-b@60", "~a@22", "+c@21", "~a@23", "+b@24"],
     )
     .await;
@@ -126,8 +126,8 @@ async fn state_restored_from_a_backup_is_accepted() {
 async fn stale_list_is_retried_until_server_catches_up() {
     let old = || list("22", &[&a("5")], "");
     let new = list("71", &[&a("71"), &object("b", "60")], "");
-    let asked = [(0, "list"), (800, "list"), (0, "watch from 71")];
-    check_restored(vec![old(), old(), new], &asked, &["~a@71"]).await;
+    let requests = [(0, "list"), (800, "list"), (0, "watch from 71")];
+    check_restored(vec![old(), old(), new], &requests, &["~a@71"]).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,7 +264,7 @@ async fn streamed_state_is_applied_at_its_last_bookmark() {
     seconds(2).await;
     assert!(scripted.source.store().is_synced());
     assert_eq!(scripted.changes(), ["initial +a@5", "initial +b@4", "~a@8"]);
-    check_asked(&scripted, &[(0, "stream")]);
+    check_requests(&scripted, &[(0, "stream")]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,7 +273,7 @@ async fn rejected_watch_list_falls_back_to_list() {
         let answers = vec![refuse(code), list("7", &[&a("5")], ""), silent()];
         let scripted = Scripted::streaming(answers).await;
         seconds(1).await;
-        check_asked(&scripted, &[(0, "stream"), (0, "whole"), (0, "watch from 7")]);
+        check_requests(&scripted, &[(0, "stream"), (0, "whole"), (0, "watch from 7")]);
         assert!(scripted.source.store().is_synced(), "{code}");
     }
 }
@@ -283,7 +283,7 @@ async fn check_half_a_stream(lines: &[String], wait: u64) {
     let whole = watch(&[event("ADDED", &object("b", "8")), state_is_whole("10")], 10);
     let scripted = Scripted::streaming(vec![watch(lines, 1), whole, silent()]).await;
     seconds(100).await;
-    check_asked(&scripted, &[(0, "stream"), (wait, "stream"), (10_000, "watch from 10")]);
+    check_requests(&scripted, &[(0, "stream"), (wait, "stream"), (10_000, "watch from 10")]);
     assert_eq!(scripted.changes(), ["initial +b@8"], "nothing of the first stream is left");
 }
 
@@ -301,11 +301,11 @@ async fn expired_stream_starts_anew_with_the_newest_state() {
 async fn state_is_requested_whole_and_may_come_paged() {
     let whole = Scripted::whole(vec![list("7", &[&a("5")], ""), silent()]).await;
     seconds(1).await;
-    check_asked(&whole, &[(0, "whole"), (0, "watch from 7")]);
+    check_requests(&whole, &[(0, "whole"), (0, "watch from 7")]);
     let answers = vec![list("7", &[&a("5")], "t"), list("7", &[&object("b", "2")], ""), silent()];
     let pages = Scripted::whole(answers).await;
     seconds(1).await;
-    check_asked(&pages, &[(0, "whole"), (0, "list page t"), (0, "watch from 7")]);
+    check_requests(&pages, &[(0, "whole"), (0, "list page t"), (0, "watch from 7")]);
     assert_eq!(pages.changes(), ["initial +a@5", "initial +b@2"]);
 }
 
@@ -315,7 +315,7 @@ async fn refused_whole_list_is_requested_in_pages() {
         let answers = vec![refuse(code), list("7", &[&a("5")], ""), silent()];
         let scripted = Scripted::whole(answers).await;
         seconds(1).await;
-        check_asked(&scripted, &[(0, "whole"), (0, "list"), (0, "watch from 7")]);
+        check_requests(&scripted, &[(0, "whole"), (0, "list"), (0, "watch from 7")]);
         assert!(scripted.source.store().is_synced(), "{code}");
     }
 }
@@ -334,7 +334,7 @@ async fn truncated_lists_are_discarded_and_switch_to_paging() {
         scripted.source.health().failure.is_some_and(|error| error.to_string().contains("truncated list response"))
     );
     seconds(99).await;
-    check_asked(&scripted, &[(0, "whole"), (800, "whole"), (1_600, "list"), (0, "watch from 10")]);
+    check_requests(&scripted, &[(0, "whole"), (800, "whole"), (1_600, "list"), (0, "watch from 10")]);
     assert_eq!(scripted.changes(), ["initial +b@8"], "nothing of the first lists is left");
 }
 
@@ -353,10 +353,10 @@ async fn watches_last_five_to_ten_minutes_at_random() {
 async fn silence_beyond_the_watch_timeout_ends_the_connection() {
     let scripted = Scripted::listing(vec![list("7", &[], ""), silent(), silent()]).await;
     seconds(304).await;
-    assert_eq!(scripted.asked().len(), 2);
+    assert_eq!(scripted.requests().len(), 2);
     seconds(302).await;
-    let asked = scripted.asked();
-    assert!(asked.len() == 1 && asked[0].ends_with(" watch from 7"), "{asked:?}");
+    let requests = scripted.requests();
+    assert!(requests.len() == 1 && requests[0].ends_with(" watch from 7"), "{requests:?}");
 }
 
 /// An open connection may never respond, for example behind a proxy that lost its server, or with too many concurrent

@@ -101,7 +101,7 @@ pub(crate) fn object(name: &str, version: &str) -> String {
 /// A source of Pods that runs against a script, with its requests and changes.
 pub(crate) struct Scripted {
     pub(crate) source: Arc<Source>,
-    asked: Log,
+    requests: Log,
     lives: Log,
     changes: Log,
     _tasks: JoinSet<()>,
@@ -112,9 +112,9 @@ impl Scripted {
     pub(crate) async fn listing(answers: Vec<Answer>) -> Self {
         let refusal = std::iter::once(Answer::Whole(422, status(422, "only in pages")));
         let scripted = Self::whole(refusal.chain(answers).collect()).await;
-        let first = scripted.asked.take();
+        let first = scripted.requests.take();
         assert_eq!(first.first().map(String::as_str), Some("0 whole"));
-        first.into_iter().skip(1).for_each(|line| scripted.asked.add(line));
+        first.into_iter().skip(1).for_each(|line| scripted.requests.add(line));
         scripted
     }
 
@@ -129,11 +129,11 @@ impl Scripted {
     }
 
     async fn start(answers: Vec<Answer>, streams: bool) -> Self {
-        let asked = Log::default();
+        let requests = Log::default();
         let lives = Log::default();
         let server = Server {
             answers: Arc::new(Mutex::new(answers.into())),
-            asked: asked.clone(),
+            requests: requests.clone(),
             lives: lives.clone(),
             begin: Instant::now(),
         };
@@ -152,12 +152,12 @@ impl Scripted {
             async move { source.run().await }
         });
         sleep(Duration::from_millis(1)).await;
-        Self { source, asked, lives, changes, _tasks: tasks }
+        Self { source, requests, lives, changes, _tasks: tasks }
     }
 
     /// Returns the requests since the last call, with their time in milliseconds.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        self.asked.take()
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.take()
     }
 
     /// Returns the `timeoutSeconds` of the watches since the last call.
@@ -189,7 +189,7 @@ pub(crate) fn noting(log: &Log) -> kctl_runtime::store::Handler {
 #[derive(Clone)]
 struct Server {
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    asked: Log,
+    requests: Log,
     lives: Log,
     begin: Instant,
 }
@@ -212,7 +212,7 @@ impl Server {
                 line += &format!(" {word} {value}");
             }
         }
-        self.asked.add(line);
+        self.requests.add(line);
         if let Some(seconds) = value("timeoutSeconds") {
             self.lives.add(seconds);
         }

@@ -50,23 +50,23 @@ async fn quiet_hour(handle: &runtime::Handle, n_objects: u32) -> (u64, BTreeMap<
     }
     seconds(60).await;
     assert!(view.is_idle() && log.take().len() >= n_objects as usize, "{:?}", view.unfinished());
-    let n_asked = world.server.requests().len();
+    let n_before = world.server.requests().len();
     let woken = woken(handle).await;
     assert_eq!(log.take(), [""; 0], "nothing is reconciled");
-    let mut asked = BTreeMap::new();
-    for request in world.server.requests().split_off(n_asked) {
-        *asked.entry(request.verb).or_default() += 1;
+    let mut requests = BTreeMap::new();
+    for request in world.server.requests().split_off(n_before) {
+        *requests.entry(request.verb).or_default() += 1;
     }
     world.stop().await;
-    (woken, asked)
+    (woken, requests)
 }
 
 #[test]
 fn idle_controllers_wake_only_for_watches() {
     in_runtime(|handle| async move {
-        let (woken, asked) = quiet_hour(&handle, 50).await;
-        assert_eq!(asked.keys().copied().collect::<Vec<_>>(), ["watch"], "{asked:?}");
-        assert!(asked["watch"] <= N_WATCHES_MAX, "{asked:?}");
+        let (woken, requests) = quiet_hour(&handle, 50).await;
+        assert_eq!(requests.keys().copied().collect::<Vec<_>>(), ["watch"], "{requests:?}");
+        assert!(requests["watch"] <= N_WATCHES_MAX, "{requests:?}");
         assert!(woken <= N_WAKES_MAX, "woken {woken} times in an hour: something looks around by itself");
     });
 }

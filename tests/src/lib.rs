@@ -58,7 +58,7 @@ pub struct RequestSummary {
 }
 
 impl RequestSummary {
-    fn of<B>(request: &Request<B>) -> Self {
+    fn new<B>(request: &Request<B>) -> Self {
         let query = request.uri().query().unwrap_or_default().to_owned();
         let is_watch = query.contains("watch=true");
         let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -116,7 +116,7 @@ impl Faults {
         self.cut.notify_waiters();
     }
 
-    fn of(&self, request: &RequestSummary) -> Option<Fault> {
+    fn find(&self, request: &RequestSummary) -> Option<Fault> {
         self.rules.lock().iter().find(|(concerns, _)| concerns(request)).map(|(_, fault)| *fault)
     }
 }
@@ -142,14 +142,14 @@ impl Service<Request<kube::client::Body>> for Connection {
     fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
         let Self { mut server, faults } = self.clone();
         Box::pin(async move {
-            let summary = RequestSummary::of(&request);
+            let summary = RequestSummary::new(&request);
             let cut = faults.cut.clone().notified_owned();
             let is_refused = (faults.pages_only && summary.is_whole_list())
                 || (faults.lists_only && summary.query.contains("sendInitialEvents"));
             if is_refused {
                 return Ok(refusal(422, &summary));
             }
-            let fault = faults.of(&summary);
+            let fault = faults.find(&summary);
             match fault {
                 Some(Fault::Refuse(code)) => return Ok(refusal(code, &summary)),
                 Some(Fault::RefuseFor(code, seconds)) => {

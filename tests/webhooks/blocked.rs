@@ -88,7 +88,7 @@ async fn blocking_functions_delay_no_request_and_time_out() {
     let old = json!({ "apiVersion": "blocked.example.com/v1alpha1", "kind": "Door",
         "metadata": { "name": "web", "namespace": "here" }, "spec": { "width": "1 m" } });
     let old = conversion("blocked.example.com/v1", &json!([old]));
-    let asked = [
+    let requests = [
         (
             "/validate--v1-pod?timeout=2s",
             &pod,
@@ -101,7 +101,7 @@ async fn blocking_functions_delay_no_request_and_time_out() {
         ),
         ("/convert?timeout=2s", &old, ("`converts` (tests/webhooks/blocked.rs:", "for Door here/web takes longer")),
     ];
-    let blocked: Vec<_> = asked.iter().cycle().take(asked.len() * N_EACH).collect();
+    let blocked: Vec<_> = requests.iter().cycle().take(requests.len() * N_EACH).collect();
     let asking = blocked.iter().map(|(path, body, _)| {
         let (router, path, body) = (router.clone(), (*path).to_owned(), (*body).clone());
         tokio::spawn(async move { ask(&router, &path, "application/json", body).await })
@@ -122,7 +122,7 @@ async fn blocking_functions_delay_no_request_and_time_out() {
     });
     let answer = timeout(WITHIN, others).await.expect("an answer beside those who block").unwrap();
     assert_eq!(answer["allowed"], true);
-    assert_eq!(metrics.n_running(), asked.len() * N_EACH);
+    assert_eq!(metrics.n_running(), requests.len() * N_EACH);
     let (mut registry, mut text) = (Registry::default(), String::new());
     metrics.register(&mut registry);
     encode(&mut text, &registry).unwrap();

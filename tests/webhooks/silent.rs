@@ -44,8 +44,8 @@ async fn webhooks_are_answered_beside_connections_that_say_nothing() {
         let mut config = Config::new(format!("https://{address}").parse().unwrap());
         config.accept_invalid_certs = true;
         let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
-        let asked = Client::try_from(config).unwrap();
-        let answer = timeout(SOON, asked.request_text(request)).await.expect("an answer");
+        let client = Client::try_from(config).unwrap();
+        let answer = timeout(SOON, client.request_text(request)).await.expect("an answer");
         assert_eq!(answer.unwrap(), "ok", "{begun:?}");
     }
 }

@@ -291,8 +291,8 @@ async fn watch(each: Duration) -> Result<Vec<Figure>, Failure> {
             (wrote.as_secs_f64() / each.as_secs_f64() - 1.0) * 100.0,
             "%",
         ),
-        figure(format!("{what}: median lag"), lags.at(0.5), "ms"),
-        figure(format!("{what}: lag of 99 %"), lags.at(0.99), "ms"),
+        figure(format!("{what}: median lag"), lags.quantile(0.5), "ms"),
+        figure(format!("{what}: lag of 99 %"), lags.quantile(0.99), "ms"),
         figure(
             format!("{what}: CPU of server and watchers"),
             (own_cpu()? - before) / start.elapsed().as_secs_f64() * 100.0,

@@ -29,7 +29,7 @@ impl Lags {
     }
 
     /// Returns a quantile: `0.99` is the lag that 99 % of the events don't exceed. Returns NaN if there are no events.
-    pub(crate) fn at(&self, part: f64) -> f64 {
+    pub(crate) fn quantile(&self, part: f64) -> f64 {
         let mut lags = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lags.sort_by(f64::total_cmp);
         #[expect(

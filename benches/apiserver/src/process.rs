@@ -98,12 +98,12 @@ impl Server {
 /// The server is not ready within [`READY_WITHIN`]. The result is the error of the last attempt.
 async fn ready(kubeconfig: &Path, start: Instant) -> Result<Target, Failure> {
     loop {
-        let asked = async {
+        let attempt = async {
             let target = Target::read(kubeconfig).await?;
             target.connect().await?.send(Method::GET, "/readyz", Bytes::new()).await?;
             Ok::<_, Failure>(target)
         };
-        match asked.await {
+        match attempt.await {
             Ok(target) => return Ok(target),
             Err(error) if start.elapsed() > READY_WITHIN => return Err(error),
             Err(_) => tokio::time::sleep(ASK_EVERY).await,

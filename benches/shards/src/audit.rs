@@ -44,14 +44,14 @@ struct Write {
     /// Verb, resource and name, for messages.
     what: String,
     /// The primary that the write belongs to, or a Lease with its holder.
-    of: Of,
+    target: WriteTarget,
     /// The times at which the request was received and answered.
     times: [String; 2],
 }
 
 /// The object that a write is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Of {
+enum WriteTarget {
     /// The key of a primary: the written object itself, or the controller owner of a written Pod.
     Primary(ObjectKey),
     /// A Lease with its holder after the write. The holder is empty if the Lease was released.
@@ -90,16 +90,16 @@ fn read(line: &str) -> Option<Write> {
     let name = meta["name"].as_str()?;
     let namespace = meta["namespace"].as_str();
     let resource = reference["resource"].as_str()?;
-    let of = match resource {
-        "leases" => Of::Lease {
+    let target = match resource {
+        "leases" => WriteTarget::Lease {
             name: name.into(),
             holder: object["spec"]["holderIdentity"].as_str().unwrap_or_default().into(),
         },
-        "podsets" => Of::Primary(ObjectKey::new(namespace, name)),
+        "podsets" => WriteTarget::Primary(ObjectKey::new(namespace, name)),
         "pods" => {
             let owners = meta["ownerReferences"].as_array()?;
             let owner = owners.iter().find(|owner| owner["controller"] == true)?;
-            Of::Primary(ObjectKey::new(namespace, owner["name"].as_str()?))
+            WriteTarget::Primary(ObjectKey::new(namespace, owner["name"].as_str()?))
         }
         _ => return None,
     };
@@ -109,7 +109,7 @@ fn read(line: &str) -> Option<Write> {
         revision: meta["resourceVersion"].as_str()?.parse().ok()?,
         user: user.into(),
         what: format!("{} {resource}{subresource} {name}", event["verb"].as_str()?),
-        of,
+        target,
         times: [time("requestReceivedTimestamp"), time("stageTimestamp")],
     })
 }
@@ -132,8 +132,8 @@ pub(crate) fn check<'a>(lines: impl Iterator<Item = &'a str>, app: &str, n_slots
     for writes in by_revision.into_values() {
         let mut judged = Vec::new();
         for write in writes {
-            match &write.of {
-                Of::Lease { name, holder } => {
+            match &write.target {
+                WriteTarget::Lease { name, holder } => {
                     verdict.n_leases += 1;
                     let Some(slot) = slot_of.get(name) else { continue };
                     if !holder.is_empty() && last.insert(*slot, holder.clone()).is_some_and(|before| before != *holder)
@@ -142,7 +142,7 @@ pub(crate) fn check<'a>(lines: impl Iterator<Item = &'a str>, app: &str, n_slots
                     }
                     owners.insert(*slot, holder.clone());
                 }
-                Of::Primary(key) => judged.push((slots.of(key), key.clone(), write)),
+                WriteTarget::Primary(key) => judged.push((slots.of(key), key.clone(), write)),
             }
         }
         // The benchmark itself changes sets and deletes Pods.

@@ -293,7 +293,7 @@ struct Lags {
 
 impl Lags {
     /// Returns a quantile in milliseconds: `0.99` is the time that 99 % of the changes don't exceed.
-    fn at(&self, part: f64) -> f64 {
+    fn quantile(&self, part: f64) -> f64 {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -428,7 +428,7 @@ impl Rolling {
     /// Prints the times of the changes, and the number of overlaps in the whole run.
     fn print(&self, options: &FigureOptions, n_overlaps: usize) {
         let Self { lags, took } = self;
-        let (p50, p99, max) = (lags.at(0.5), lags.at(0.99), lags.at(1.0));
+        let (p50, p99, max) = (lags.quantile(0.5), lags.quantile(0.99), lags.quantile(1.0));
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let rate = lags.ms.len() as f64 / took.as_secs_f64();
         say("\n| rolling update of 3 replicas | | goal | |\n|---|---|---|---|");
@@ -541,8 +541,8 @@ fn compared(all: &[Figures], options: &FigureOptions, server: &str) {
         say(&format!("| {n} | until all keys are reconciled after a start, s | {start:.1} | | | |"));
         say(&format!(
             "| {n} | change until reconciled, 50 % and 99 %, ms | {:.0}, {:.0} | | | |",
-            lags.at(0.5),
-            lags.at(0.99)
+            lags.quantile(0.5),
+            lags.quantile(0.99)
         ));
     }
 }
@@ -571,6 +571,6 @@ mod tests {
         let sent = |change, at| Sent { group: 0, change, at };
         let lags = lags_now(&journals, &[sent(1, 0), sent(2, 2_000_000), sent(3, 3_000_000), sent(4, 0)]);
         assert_eq!((lags.ms.as_slice(), lags.n_lost), (&[1.0, 3.0, 4.0][..], 1));
-        assert!((lags.at(0.5) - 3.0).abs() < f64::EPSILON);
+        assert!((lags.quantile(0.5) - 3.0).abs() < f64::EPSILON);
     }
 }

@@ -164,14 +164,14 @@ pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> 
 async fn ready(kubeconfig: &Path) -> Result<Client, Failure> {
     let start = Instant::now();
     loop {
-        let asked = async {
+        let attempt = async {
             let read = Kubeconfig::read_from(kubeconfig)?;
             let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
             let client = Client::try_from(config)?;
             client.request_text(http::Request::get("/readyz").body(Vec::new())?).await?;
             Ok::<_, Failure>(client)
         };
-        match asked.await {
+        match attempt.await {
             Ok(client) => return Ok(client),
             Err(error) if start.elapsed() > READY_WITHIN => return Err(error),
             Err(_) => sleep(LOOK_EVERY).await,

@@ -54,12 +54,12 @@ async fn others_are_answered_and_the_process_ends_with_1(command: &str) {
     let program = std::env::current_exe().unwrap();
     let mut example = Example::start(&program, &format!("blocked-{command}"), &[command]).await;
     let blocked = (0..N_BLOCKED).flat_map(|_| [(INTERPRETER, "`health` ("), (ADMISSION, "`validate` (")]);
-    let blocked = blocked.map(async |(path, called)| (asked(&example, path, "blocks", 2).await, called));
+    let blocked = blocked.map(async |(path, called)| (call(&example, path, "blocks", 2).await, called));
     for (answer, called) in futures::future::join_all(blocked).await {
         assert!(answer.contains(&format!("no answer within 2s: {called}")), "{command}: {answer}");
     }
     for (path, good) in [(INTERPRETER, r#""healthy":true"#), (ADMISSION, r#""allowed":true"#)] {
-        let answer = asked(&example, path, "web", 10).await;
+        let answer = call(&example, path, "web", 10).await;
         assert!(answer.contains(good), "{command}: {answer}");
     }
     assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "), "{command}");
@@ -72,7 +72,7 @@ async fn others_are_answered_and_the_process_ends_with_1(command: &str) {
     assert!(said.contains(&expected), "{command}: {said}");
 }
 
-async fn asked(example: &Example, path: &str, name: &str, seconds: u64) -> String {
+async fn call(example: &Example, path: &str, name: &str, seconds: u64) -> String {
     let (kind, operation) = if path == ADMISSION {
         (r#""AdmissionReview","apiVersion":"admission.k8s.io/v1""#, "CREATE")
     } else {

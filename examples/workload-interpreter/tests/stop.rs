@@ -54,9 +54,9 @@ async fn running_request_is_answered_before_exit_with_0() {
         let mut example = Example::start(PROGRAM.as_ref(), name, arguments).await;
         assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "), "{name}");
         let (first, second) = request();
-        let mut asked = example.connect().await.unwrap();
-        asked.write_all(first.as_bytes()).await.unwrap();
-        asked.flush().await.unwrap();
+        let mut stream = example.connect().await.unwrap();
+        stream.write_all(first.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
         // Neither an unused TLS connection nor a TCP connection without a handshake delays the end of the process.
         let _idle = example.connect().await.unwrap();
         let _silent = TcpStream::connect(&example.address).await.unwrap();
@@ -70,8 +70,8 @@ async fn running_request_is_answered_before_exit_with_0() {
         };
         timeout(WITHIN, refused).await.expect("no other connection is accepted");
         assert_eq!(example.child.try_wait().unwrap(), None, "{name}: it waits for the request");
-        asked.write_all(second.as_bytes()).await.unwrap();
-        let answer = read(&mut asked).await;
+        stream.write_all(second.as_bytes()).await.unwrap();
+        let answer = read(&mut stream).await;
         assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(r#""replicas":7"#), "{name}: {answer}");
         assert_eq!(example.ends(ENDS_WITHIN).await, Some(0), "{name}");
     }
@@ -97,11 +97,11 @@ async fn server_in_a_cluster_refuses_only_once_unready() {
     assert!(answer.ends_with("stopping"), "{answer}");
     // Clients that have not noticed the shutdown yet still get a response.
     let (first, second) = request();
-    let mut asked = example.connect().await.unwrap();
-    asked
+    let mut stream = example.connect().await.unwrap();
+    stream
         .write_all(format!("{first}{second}").replace("Host:", "Connection: close\r\nHost:").as_bytes())
         .await
         .unwrap();
-    assert!(read(&mut asked).await.contains(r#""replicas":7"#));
+    assert!(read(&mut stream).await.contains(r#""replicas":7"#));
     assert_eq!(example.ends(WITHIN).await, Some(0));
 }

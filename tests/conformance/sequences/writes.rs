@@ -96,7 +96,7 @@ impl Writer<'_> {
             11..16 => self.apply(query),
             16 => {
                 let changed = make(&mut self.rng, changes, Use::Merged);
-                Write::Edit(of(&format!("PUT {}/a?{query}", self.kind.path), &changed))
+                Write::Edit(request_step(&format!("PUT {}/a?{query}", self.kind.path), &changed))
             }
             17 if self.kind.scales => self.scale(query),
             _ => self.status(query),
@@ -260,9 +260,9 @@ pub(super) fn merge(object: &mut Value, other: &Value) {
 }
 
 fn step(verb: &str, path: &str, body: &Value) -> Write {
-    Write::Request(of(&format!("{verb} {path}"), body))
+    Write::Request(request_step(&format!("{verb} {path}"), body))
 }
 
-fn of(request: &str, body: &Value) -> Step {
+fn request_step(request: &str, body: &Value) -> Step {
     serde_json::from_value(json!({ "do": request, "body": body })).expect("a step has these fields")
 }

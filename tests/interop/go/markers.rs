@@ -54,16 +54,17 @@ fn merged_otherwise(here: &Value, there: &Value) -> Vec<String> {
     let places: BTreeSet<_> = one.keys().chain(other.keys()).filter(|place| !place.0.contains(".metadata")).collect();
     let differ = places.into_iter().filter(|place| one.get(*place) != other.get(*place));
     let null = Value::Null;
-    let said = |marks: &BTreeMap<Place, Value>, place: &Place| marks.get(place).unwrap_or(&null).to_string();
+    let said =
+        |marks: &BTreeMap<FieldMarker, Value>, place: &FieldMarker| marks.get(place).unwrap_or(&null).to_string();
     differ
         .map(|place| format!("{}: {} {} here, {} there", place.0, place.1, said(&one, place), said(&other, place)))
         .collect()
 }
 
 /// A field and the name of one of its merge extensions.
-type Place = (String, &'static str);
+type FieldMarker = (String, &'static str);
 
-fn merging(schema: &Value, place: &str, marks: &mut BTreeMap<Place, Value>) {
+fn merging(schema: &Value, place: &str, marks: &mut BTreeMap<FieldMarker, Value>) {
     for mark in ["list-type", "list-map-keys", "map-type"] {
         if let Some(value) = schema.get(format!("x-kubernetes-{mark}")) {
             marks.insert((place.to_owned(), mark), value.clone());

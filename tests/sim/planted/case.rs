@@ -51,7 +51,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+    pub(crate) fn read(snapshot: &Snapshot) -> Self {
         Self { sites: snapshot.all(), secrets: snapshot.all(), pods: snapshot.all() }
     }
 }
@@ -74,5 +74,5 @@ pub(crate) fn simple<C: Reconcile>(make: fn() -> C) -> App {
 pub(crate) fn rule(
     holds: impl Fn(&State) -> Result<(), String> + Send + Sync + 'static,
 ) -> impl Fn(&Snapshot) -> Result<(), String> + Send + Sync + 'static {
-    move |snapshot| holds(&State::of(snapshot))
+    move |snapshot| holds(&State::read(snapshot))
 }

@@ -18,7 +18,7 @@ async fn unreachable_member_keeps_its_share_and_catches_up() {
     fleet.until("nobody knows how it is", async || health().await == ["Unknown", "Healthy"]).await;
     fleet.patch::<Deployment>("web", json!({ "spec": { "replicas": 20 } })).await;
     fleet.until("the other one goes on", async || fleet.ready("web").await[1] == Some(16)).await;
-    assert_eq!(fleet.asked("web").await[0], Some(2));
+    assert_eq!(fleet.replicas("web").await[0], Some(2));
     fleet.patch::<ConfigMap>("web-settings", json!({ "data": { "greeting": "later" } })).await;
     fleet.rest().await;
     fleet.links[0].mend();
@@ -76,7 +76,7 @@ async fn member_that_leaves_while_unreachable_keeps_its_objects() {
     fleet.until("it has left", async || !is_member(&fleet, "member1").await).await;
     fleet.until("the other one takes over", async || fleet.ready("web").await[1] == Some(10)).await;
     fleet.rest().await;
-    assert_eq!(fleet.asked("web").await[0], Some(2));
+    assert_eq!(fleet.replicas("web").await[0], Some(2));
     assert!(fleet.api::<Work>().get_opt("deployment-web-member1").await.unwrap().is_none());
 }
 

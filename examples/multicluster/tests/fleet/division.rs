@@ -40,9 +40,9 @@ impl Fleet {
     }
 
     async fn until_asked(&self, expected: [Option<i32>; 2]) {
-        self.until(&format!("{expected:?}"), async || self.asked("app").await == expected).await;
+        self.until(&format!("{expected:?}"), async || self.replicas("app").await == expected).await;
         self.rest().await;
-        assert_eq!(self.asked("app").await, expected, "it stays so");
+        assert_eq!(self.replicas("app").await, expected, "it stays so");
     }
 
     /// Returns the messages of the events about an object with this reason.
@@ -63,7 +63,7 @@ async fn division_by_room_is_proportional_and_stable() {
     fleet.until_asked([Some(3), Some(9)]).await;
     fleet.scale(13).await;
     fleet.rest().await;
-    assert_eq!(fleet.asked("app").await, [Some(3), Some(9)], "there is no room for one more");
+    assert_eq!(fleet.replicas("app").await, [Some(3), Some(9)], "there is no room for one more");
     let failed = fleet.notes("deployment-app", "NotScheduled").await;
     assert!(failed.iter().any(|note| note.contains("available replicas 0 are not enough")), "{failed:?}");
     fleet.capacity("member1", 10).await;
@@ -88,9 +88,9 @@ async fn capacity_of_one_binding_is_unavailable_to_others() {
     fleet.until_asked([Some(2), Some(6)]).await;
     fleet.apply(&DEPLOYMENT.replace("name: app }", "name: other }").replace("replicas: 8", "replicas: 5")).await;
     fleet.rest().await;
-    assert_eq!(fleet.asked("other").await, [None, None], "of twelve eight are taken");
+    assert_eq!(fleet.replicas("other").await, [None, None], "of twelve eight are taken");
     fleet.scale(2).await;
-    let goes = async || fleet.asked("other").await.iter().flatten().sum::<i32>() == 5;
+    let goes = async || fleet.replicas("other").await.iter().flatten().sum::<i32>() == 5;
     fleet.until("what is given back is found", goes).await;
 }
 
@@ -103,7 +103,7 @@ async fn unknown_clusters_are_reported_in_the_policy() {
         async || fleet.api::<PropagationPolicy>().get("web").await.unwrap().status.unwrap_or_default().message;
     let both = "there is no Cluster edge: create it, or name another one; there is no Cluster moon: create it, or name another one";
     fleet.until("the policy says it", async || message().await == both).await;
-    fleet.until("it is nowhere", async || fleet.asked("web").await == [None, None]).await;
+    fleet.until("it is nowhere", async || fleet.replicas("web").await == [None, None]).await;
     fleet.rest().await;
     let nowhere = "no cluster that is there is among those of its placement: it goes nowhere";
     assert_eq!(fleet.notes("deployment-web", "NotScheduled").await, [nowhere]);

@@ -18,7 +18,7 @@ async fn scale(fleet: &Fleet, replicas: i32) {
 async fn policy_sets_replicas_unless_an_autoscaler_does() {
     let fleet = Fleet::with_web().await;
     scale(&fleet, 6).await;
-    fleet.until("it is set back", async || fleet.asked("web").await[0] == Some(2)).await;
+    fleet.until("it is set back", async || fleet.replicas("web").await[0] == Some(2)).await;
     let label = json!({ "metadata": { "labels": { "resourcetemplate.karmada.io/retain-replicas": "true" } } });
     fleet.patch::<Deployment>("web", label).await;
     let labelled = async || {
@@ -28,7 +28,7 @@ async fn policy_sets_replicas_unless_an_autoscaler_does() {
     fleet.until("the label is there", labelled).await;
     scale(&fleet, 6).await;
     fleet.rest().await;
-    assert_eq!(fleet.asked("web").await, [Some(6), Some(8)]);
+    assert_eq!(fleet.replicas("web").await, [Some(6), Some(8)]);
     fleet.until("the template counts them", async || fleet.told("web").await == Some(14)).await;
 }
 

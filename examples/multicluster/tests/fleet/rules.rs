@@ -96,7 +96,7 @@ async fn failing_rules_of_one_kind_block_no_other() {
     let fleet = Fleet::with_web().await;
     fleet.apply(&customization("broken", ("apps/v1", "Deployment"), "return nil")).await;
     fleet.rest().await;
-    assert_eq!(fleet.asked("web").await, [Some(2), Some(8)]);
+    assert_eq!(fleet.replicas("web").await, [Some(2), Some(8)]);
     let has_settings = async || fleet.have::<ConfigMap>("web-settings").await == [true; 2];
     assert!(has_settings().await, "what it needs stays with it");
 
@@ -108,9 +108,9 @@ async fn failing_rules_of_one_kind_block_no_other() {
 
     fleet.patch::<Deployment>("web", json!({ "spec": { "replicas": 20 } })).await;
     fleet.rest().await;
-    assert_eq!(fleet.asked("web").await, [Some(2), Some(8)], "nobody can tell how many it is divided into");
+    assert_eq!(fleet.replicas("web").await, [Some(2), Some(8)], "nobody can tell how many it is divided into");
     customizations(&fleet.home).delete("broken", &DeleteParams::default()).await.unwrap();
-    fleet.until("the built-in rule is back", async || fleet.asked("web").await == [Some(4), Some(16)]).await;
+    fleet.until("the built-in rule is back", async || fleet.replicas("web").await == [Some(4), Some(16)]).await;
 }
 
 /// Starts the webhook of the example, which serves until the test ends, and returns its configuration object.

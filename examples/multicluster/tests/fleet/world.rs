@@ -144,7 +144,7 @@ impl Fleet {
     }
 
     /// Returns `spec.replicas` of a Deployment on each member, or `None` if it does not exist there.
-    pub(crate) async fn asked(&self, name: &str) -> [Option<i32>; 2] {
+    pub(crate) async fn replicas(&self, name: &str) -> [Option<i32>; 2] {
         self.both::<Deployment>(name).await.map(|found| found.and_then(|deployment| deployment.spec.replicas))
     }
 

@@ -53,7 +53,7 @@ async fn silent_webhook(client: &Client) -> TcpListener {
     listener
 }
 
-fn asked(server: &ApiServer, user: &str, verb: &str, resource: &str) -> bool {
+fn has_requested(server: &ApiServer, user: &str, verb: &str, resource: &str) -> bool {
     server.requests().iter().any(|r| (&*r.user, r.verb, &*r.resource) == (user, verb, resource))
 }
 
@@ -111,10 +111,10 @@ async fn impersonated_user_limits_the_program() {
     assert!(said.contains("in all namespaces, which `"), "{said}");
     assert!(alone.says("help: ").contains("--user='jane'"));
     assert_eq!(alone.terminate(), Some(0));
-    assert!(!asked(&server, "jane", "create", "pods"));
+    assert!(!has_requested(&server, "jane", "create", "pods"));
 
     let _member = Running::start(&["run", "--kubeconfig", &kubeconfig, "--as", "jane", "--as-group", "operators"]);
     ready(&client, 3).await;
-    eventually("the status is written", || async { asked(&server, "jane", "create", "pods") }).await;
-    assert!(asked(&server, "jane", "watch", "podsets"), "watches are hers as well");
+    eventually("the status is written", || async { has_requested(&server, "jane", "create", "pods") }).await;
+    assert!(has_requested(&server, "jane", "watch", "podsets"), "watches are hers as well");
 }
