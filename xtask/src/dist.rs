@@ -32,7 +32,7 @@ pub(crate) fn run(target: &str) -> Result {
     }
     let program = if target.contains("windows") { "kctl.exe" } else { "kctl" };
     copy(&built().join(target).join("release").join(program), &folder)?;
-    for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
+    for file in ["LICENSE-APACHE", "LICENSE-MIT", "NOTICE", "README.md"] {
         copy(&root().join(file), &folder)?;
     }
     let archive = dist.join(format!("{name}.tar.gz"));

@@ -6,8 +6,8 @@ use crate::{
     process::{cargo, root},
 };
 
-/// The published crates with features. The gate checks the first one.
-const CRATES: [&str; 8] = [
+/// The published libraries, which all have features. The gate checks the first one.
+pub(crate) const CRATES: [&str; 8] = [
     "kctl",
     "kctl-runtime",
     "kctl-apiserver",
@@ -81,6 +81,21 @@ fn manifest(krate: &str) -> Result<String> {
     std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
 }
 
+/// Returns the features in the documentation of a crate, separated by commas: its default ones, and those that its manifest
+/// lists for docs.rs.
+pub(crate) fn of_docs(krate: &str) -> Result<String> {
+    Ok(documented(&manifest(krate)?).join(","))
+}
+
+/// Returns the default feature, if a manifest has one, and the features in its section for docs.rs.
+fn documented(manifest: &str) -> Vec<&str> {
+    let section = manifest.lines().skip_while(|line| line.trim() != "[package.metadata.docs.rs]").skip(1);
+    let mut section = section.take_while(|line| !line.starts_with('['));
+    let listed = section.find_map(|line| line.strip_prefix("features = [")?.strip_suffix(']')).unwrap_or_default();
+    let listed = listed.split(", ").map(|name| name.trim_matches('"')).filter(|name| !name.is_empty());
+    names(manifest).into_iter().filter(|name| *name == "default").chain(listed).collect()
+}
+
 /// Runs clippy on each published crate with each of its features alone, and with all of them.
 ///
 /// # Errors
@@ -131,6 +146,34 @@ mod tests {
     #[test]
     fn crate_without_versions_is_checked_for_each_feature() {
         assert_eq!(sets(&names("[features]\ncheck = []\n"), Extent::Gate), ["", "check"]);
+    }
+
+    #[test]
+    fn documented_features_include_default_and_docs_rs() {
+        let docs = "[package.metadata.docs.rs]\nfeatures = [\"dev\", \"sim\"]\nrustdoc-args = []\n";
+        assert_eq!(documented(&format!("{MANIFEST}{docs}")), ["default", "dev", "sim"]);
+        assert_eq!(documented("[features]\ncheck = []\n[package.metadata.docs.rs]\n[lints]\n"), [] as [&str; 0]);
+        for krate in CRATES {
+            let manifest = manifest(krate).unwrap();
+            let documented = documented(&manifest);
+            assert!(documented.iter().all(|name| names(&manifest).contains(name)), "{krate}: {documented:?}");
+            assert!(!documented.is_empty(), "{krate}");
+        }
+    }
+
+    #[test]
+    fn every_crate_with_versions_has_the_same_ones() {
+        let kctl = manifest("kctl").unwrap();
+        let expected = versions(&names(&kctl));
+        assert!(expected.len() > 1, "{expected:?}");
+        for krate in CRATES {
+            let manifest = manifest(krate).unwrap();
+            let found = versions(&names(&manifest));
+            assert!(
+                found.is_empty() || found == expected,
+                "UPDATING.md lists the manifests to change: {krate} has {found:?}"
+            );
+        }
     }
 
     #[test]

@@ -23,8 +23,8 @@ pub(crate) struct Arguments {
     keep_recorded: bool,
 }
 
-/// Returns the complete version. A minor version is completed with its newest patch version.
-fn resolve(version: &str) -> Result<String> {
+/// Returns the complete version. A minor version is completed with the newest patch version that the Go proxy serves.
+pub(crate) fn resolve(version: &str) -> Result<String> {
     let version = version.trim_start_matches('v');
     if version.split('.').count() > 2 {
         return Ok(version.to_owned());

@@ -58,6 +58,8 @@ enum Command {
     Semver(Options),
     /// Checks dependencies for known vulnerabilities. Needs cargo-deny and the network. Seconds.
     Advisories(Options),
+    /// Builds the documentation as docs.rs does, with a nightly compiler. Needs that toolchain (rustup). 4 minutes.
+    DocsRs(Options),
     /// Builds the `kctl` tool for users, and packs it into `target/dist`. Needs the target (rustup) and tar. 3 minutes.
     Dist {
         /// The target triple; static on Linux with `…-unknown-linux-musl`.
@@ -119,7 +121,8 @@ enum StepCommand {
     Features {
         #[command(flatten)]
         options: Options,
-        /// Every published crate with each of its features and each version of Kubernetes, as each night.
+        /// Every published crate with each of its features and each version of Kubernetes, as the workflow does for every
+        /// change.
         #[arg(long)]
         all: bool,
         /// Runs the unit tests of `kctl` and `kctl-runtime` with this version of Kubernetes instead, for example `v1_33`.
@@ -213,7 +216,7 @@ fn run_step(command: StepCommand) -> Result {
         StepCommand::Interop(options) => alone(options, |gate| Step::Interop.run(gate)),
         StepCommand::Helm(options) => alone(options, |gate| Step::Helm.run(gate)),
         StepCommand::RealServer { options, version } => {
-            alone(options, |gate| real_server::suites(gate, version.kubernetes.as_deref()))
+            alone(options, |gate| real_server::suites(gate, version.complete()?.as_deref()))
         }
     }
 }
@@ -227,6 +230,7 @@ fn run(command: Command) -> Result {
         Command::Msrv(options) => alone(options, steps::msrv),
         Command::Semver(options) => alone(options, steps::semver),
         Command::Advisories(options) => alone(options, steps::advisories),
+        Command::DocsRs(options) => alone(options, steps::docs_rs),
         Command::Dist { target } => dist::run(&target),
         Command::Sizes => sizes::run(),
         Command::Server(command) => real_server::command(&command),
@@ -261,13 +265,17 @@ mod tests {
     }
 
     #[test]
-    fn every_step_has_subcommand_and_ci_entry() {
-        let gate = std::fs::read_to_string(process::root().join(".ci/run")).unwrap();
+    fn every_step_runs_in_gate_and_workflow() {
+        let read = |file: &str| std::fs::read_to_string(process::root().join(file)).unwrap();
+        let (gate, workflow) = (read(".ci/run"), read(".github/workflows/ci.yml"));
         let listed: Vec<&str> =
             gate.lines().filter_map(|line| line.strip_prefix("    ")).flat_map(|line| line.split([' ', ','])).collect();
+        let commands = workflow.lines().filter_map(|line| line.trim().strip_prefix("- run: cargo xtask "));
+        let in_workflow: Vec<&str> = commands.flat_map(|line| line.split(' ')).collect();
         for step in Step::ALL {
             assert!(Cli::command().find_subcommand(step.name()).is_some(), "{}", step.name());
             assert!(listed.contains(&step.name()), ".ci/run lacks {}: {listed:?}", step.name());
+            assert!(in_workflow.contains(&step.name()), "ci.yml lacks {}: {in_workflow:?}", step.name());
         }
     }
 }

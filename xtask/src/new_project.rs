@@ -9,7 +9,8 @@ use crate::{
     Result,
     ci::Gate,
     process::{Run, cargo, root, scratch, target},
-    steps::cargo_test,
+    steps::{cargo_test, path_with_helm},
+    tools,
 };
 
 /// Functions that create or take a client. A project's `clippy.toml` has to reject each of them, because such a client
@@ -24,12 +25,17 @@ fn write(path: &Path, text: &str) -> Result {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Runs the test of a new project's commands, then clippy over a project with forbidden code.
+/// Runs the test of a new project's commands, lints its workflow, then runs clippy over a project with forbidden code.
 ///
 /// # Errors
 /// A command of the project fails, or clippy accepts the forbidden code.
 pub(crate) fn run(gate: &mut Gate) -> Result {
     let test = cargo_test(&["--test", "deploy", "every_command_of_a_new_project_works", "--", "--ignored"]);
+    // Without Helm, the test skips the commands that check the chart.
+    let test = match path_with_helm(gate) {
+        Some(path) => test.env("PATH", path),
+        None => test,
+    };
     test.tests(&mut gate.ledger, 1)?;
     let folder = scratch("new-project")?;
     let project = folder.join("web-site");
@@ -40,6 +46,9 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
     Run::new(kctl).args(["new", "web-site"]).folder(&folder).run()?;
     std::fs::copy(root().join("Cargo.lock"), project.join("Cargo.lock"))
         .map_err(|error| format!("{}: {error}", project.display()))?;
+    if let Some(actionlint) = tools::actionlint() {
+        Run::new(actionlint).arg(project.join(".github/workflows/ci.yml")).run()?;
+    }
     let main = project.join("src/main.rs");
     let text = std::fs::read_to_string(&main).map_err(|error| format!("{}: {error}", main.display()))?;
     let (first, rest) = text.split_once('\n').ok_or("src/main.rs of the new project has one line")?;

@@ -65,6 +65,8 @@ pub(crate) enum Builds {
 
 /// Packages every crate, and builds and tests the quickstart and the `kctl` tool against the packages.
 pub(crate) fn check(builds: Builds) -> Result {
+    // The project outside the workspace builds offline, so that it can't take a crate from crates.io.
+    cargo("fetch").arg("--locked").run()?;
     let packages = cargo("package").args(["--locked", "--allow-dirty"]);
     let packages = packages.args((builds == Builds::Together).then_some("--no-verify"));
     packages.args(CRATES.iter().flat_map(|name| ["--package", name])).run()?;

@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use crate::{
     Result,
     ci::Gate,
+    kubernetes::resolve,
     process::{Run, find, root, scratch},
     shards,
     steps::{cargo_test, clients, path_with_helm},
@@ -21,7 +22,8 @@ pub(crate) const VERSION: &str = "KUBERNETES_VERSION";
 /// The version of the server.
 #[derive(Args)]
 pub(crate) struct Version {
-    /// The version of Kubernetes, for example 1.37.2; the default is in `tests/envtest/go.mod`.
+    /// The version of Kubernetes, for example 1.37.2, or 1.37 for its newest patch version; the default is in
+    /// `tests/envtest/go.mod`.
     #[arg(long, value_name = "VERSION")]
     pub(crate) kubernetes: Option<String>,
 }
@@ -62,6 +64,17 @@ pub(crate) fn script(name: &str, version: Option<&str>) -> Run {
     }
 }
 
+impl Version {
+    /// Returns the complete version, or `None` for the default. Without Go, which resolves minor versions, returns the
+    /// option unchanged: binaries in `KUBEBUILDER_ASSETS` have their own version.
+    pub(crate) fn complete(&self) -> Result<Option<String>> {
+        match &self.kubernetes {
+            Some(version) if find("go").is_some() => resolve(version).map(Some),
+            version => Ok(version.clone()),
+        }
+    }
+}
+
 /// Returns an absolute path, because scripts run in the root of the repository and not in the current folder of xtask.
 fn absolute(folder: &PathBuf) -> Result<PathBuf> {
     std::path::absolute(folder).map_err(|error| format!("{}: {error}", folder.display()))
@@ -70,12 +83,14 @@ fn absolute(folder: &PathBuf) -> Result<PathBuf> {
 /// Runs `cargo xtask server …`.
 pub(crate) fn command(command: &Command) -> Result {
     match command {
-        Command::Up { folder, version } => script("up", version.kubernetes.as_deref()).arg(absolute(folder)?).quietly(),
+        Command::Up { folder, version } => {
+            script("up", version.complete()?.as_deref()).arg(absolute(folder)?).quietly()
+        }
         Command::Down { folder } => script("down", None).arg(absolute(folder)?).quietly(),
         Command::Restart { folder, seconds } => {
             script("restart", None).arg(absolute(folder)?).arg(seconds.to_string()).quietly()
         }
-        Command::Assets(version) => script("assets", version.kubernetes.as_deref()).quietly(),
+        Command::Assets(version) => script("assets", version.complete()?.as_deref()).quietly(),
     }
 }
 

@@ -133,15 +133,24 @@ impl Step {
     }
 }
 
-/// Builds the documentation as docs.rs does. It enables features, because the pages link to items behind features that
-/// are off by default.
-///
-/// Warnings are errors, so a broken link fails the step.
+/// Features that the manifests enable for docs.rs. The pages link to items behind features that are off by default.
+const DOCS_FEATURES: &str = "kctl/karmada-chain,kctl/otel,kctl/sim,kctl-runtime/rules";
+
+/// Builds the documentation with the features of docs.rs. Warnings are errors, so a broken link fails the step.
 fn docs() -> Result {
-    /// Features that the manifests enable for docs.rs.
-    const FEATURES: &str = "kctl/karmada-chain,kctl/otel,kctl/sim,kctl-runtime/rules";
-    let doc = cargo("doc").args(["--workspace", "--no-deps", "--features", FEATURES]);
+    let doc = cargo("doc").args(["--workspace", "--no-deps", "--features", DOCS_FEATURES]);
     doc.env("RUSTDOCFLAGS", "-D warnings").run()
+}
+
+/// Builds the documentation with a nightly compiler and `--cfg docsrs`, as docs.rs does. It is not a step of the gate,
+/// because it can fail without a change in this repository: nightly features change.
+pub(crate) fn docs_rs(gate: &mut Gate) -> Result {
+    if !has_toolchain(gate, "nightly") {
+        return Ok(());
+    }
+    let doc = Run::new("rustup").args(["run", "nightly", "cargo", "doc", "--workspace", "--no-deps", "--locked"]);
+    let doc = doc.args(["--features", DOCS_FEATURES]).env("CARGO_TARGET_DIR", scratch("docs-rs")?);
+    doc.env("RUSTDOCFLAGS", "--cfg docsrs").run()
 }
 
 /// Returns `cargo test` for the whole workspace.
@@ -236,7 +245,7 @@ pub(crate) fn clients(gate: &mut Gate) -> Clients {
         found.n_skipped += 1;
     }
     // The Kubernetes client for Python runs with the interpreter of its virtual environment.
-    if let Some(python) = tools::python_tool("kubernetes", "python") {
+    if let Some(python) = tools::python_client() {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = python.parent().map(Into::into).into_iter().chain(std::env::split_paths(&path));
         found.variables.extend(std::env::join_paths(folders).ok().map(|path| ("PATH", path)));
@@ -291,7 +300,7 @@ fn helm(gate: &mut Gate) -> Result {
 
 /// Builds the book. mdbook exits with 0 despite warnings, so the step searches its output for them.
 fn book(gate: &mut Gate) -> Result {
-    let Some(mdbook) = tools::cargo_tool(gate, "mdbook", &["--no-default-features"]) else { return Ok(()) };
+    let Some(mdbook) = tools::cargo_tool(gate, &tools::MDBOOK) else { return Ok(()) };
     let (succeeded, output) = Run::new(mdbook).args(["build", "guide"]).output()?;
     let is_warning = |line: &str| line.contains("WARN") || line.contains("ERROR");
     if succeeded && !output.lines().any(is_warning) { Ok(()) } else { Err("the book has warnings or errors".into()) }
@@ -317,7 +326,7 @@ fn workflows(gate: &mut Gate) -> Result {
 
 /// Checks bans, licences and sources of all dependencies (`deny.toml`). Only the initial fetch uses the network.
 fn deny(gate: &mut Gate) -> Result {
-    let Some(_deny) = tools::cargo_tool(gate, "cargo-deny", &[]) else { return Ok(()) };
+    let Some(_deny) = tools::cargo_tool(gate, &tools::CARGO_DENY) else { return Ok(()) };
     // cargo-deny reads the whole dependency graph, including dependencies for other platforms.
     cargo("fetch").arg("--locked").run()?;
     cargo("deny").args(["--offline", "check", "bans", "licenses", "sources"]).run()
@@ -326,7 +335,7 @@ fn deny(gate: &mut Gate) -> Result {
 /// Downloads the `RustSec` database, and checks the dependencies against it. It is not a step of the gate, because it
 /// can fail without a change in this repository.
 pub(crate) fn advisories(gate: &mut Gate) -> Result {
-    let Some(_deny) = tools::cargo_tool(gate, "cargo-deny", &[]) else { return Ok(()) };
+    let Some(_deny) = tools::cargo_tool(gate, &tools::CARGO_DENY) else { return Ok(()) };
     cargo("deny").args(["check", "advisories"]).run()
 }
 
@@ -338,29 +347,44 @@ pub(crate) fn of_workspace(field: &str) -> Result<String> {
     value.and_then(|rest| rest.split('"').next()).map(str::to_owned).ok_or_else(|| format!("Cargo.toml has no {field}"))
 }
 
+/// Returns `true` if rustup has a toolchain. With `--install`, installs a missing one; otherwise records what is missing.
+fn has_toolchain(gate: &mut Gate, name: &str) -> bool {
+    let rustup = |command: &str| Run::new("rustup").args([command, name]);
+    if rustup("run").args(["rustc", "--version"]).env("RUSTUP_AUTO_INSTALL", "0").succeeds() {
+        return true;
+    }
+    let install = Run::new("rustup").args(["toolchain", "install", name, "--profile", "minimal"]);
+    let is_installed = gate.install && install.run().is_ok();
+    if !is_installed {
+        gate.leave_out(format!("Rust {name} is not installed: `rustup toolchain install {name}`"), &[]);
+    }
+    is_installed
+}
+
 /// Compiles the workspace with the Rust version that the manifests declare (`rust-version`), in a separate target
 /// folder.
 pub(crate) fn msrv(gate: &mut Gate) -> Result {
     let version = of_workspace("rust-version")?;
-    let toolchain = |command: &str| Run::new("rustup").args([command, &version]);
-    if !toolchain("run").args(["rustc", "--version"]).env("RUSTUP_AUTO_INSTALL", "0").succeeds() {
-        let installed = gate.install
-            && Run::new("rustup").args(["toolchain", "install", &version, "--profile", "minimal"]).run().is_ok();
-        if !installed {
-            gate.leave_out(format!("Rust {version} is not installed: `rustup toolchain install {version}`"), &[]);
-            return Ok(());
-        }
+    if !has_toolchain(gate, &version) {
+        return Ok(());
     }
-    let folder = scratch("msrv")?;
-    toolchain("run").args(["cargo", "check", "--workspace", "--locked"]).env("CARGO_TARGET_DIR", folder).run()
+    let check = Run::new("rustup").args(["run", &version, "cargo", "check", "--workspace", "--locked"]);
+    check.env("CARGO_TARGET_DIR", scratch("msrv")?).run()
 }
 
-/// Checks the public API of each published crate against its last release.
+/// Checks the public API of each published library against its last release, with the features that docs.rs shows.
+///
+/// Macro crates and programs have no library to compare.
 pub(crate) fn semver(gate: &mut Gate) -> Result {
-    let Some(_program) = tools::cargo_tool(gate, "cargo-semver-checks", &[]) else { return Ok(()) };
+    let Some(_program) = tools::cargo_tool(gate, &tools::SEMVER_CHECKS) else { return Ok(()) };
     if !cargo("info").args(["kctl", "--registry", "crates-io"]).succeeds() {
         gate.leave_out("kctl has no release to compare with", &[]);
         return Ok(());
     }
-    cargo("semver-checks").args(["--workspace", "--only-explicit-features", "--features", "default"]).run()
+    for name in features::CRATES {
+        let features = features::of_docs(name)?;
+        let check = cargo("semver-checks").args(["--package", name, "--only-explicit-features"]);
+        check.args(["--features", &features]).run()?;
+    }
+    Ok(())
 }

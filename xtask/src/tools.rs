@@ -16,14 +16,42 @@ const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 const HELM: &str = "helm.sh/helm/v4/cmd/helm@v4.3.1";
 /// The accessibility checker, as an npm package. Its major version determines the rules.
 const AXE: &str = "axe-core@4";
+/// The spelling checker, as a Python package. A newer version knows more misspellings, and would fail without a change here.
+const TYPOS: &str = "typos==1.52.0";
+/// The Python client of Kubernetes.
+const PYTHON_CLIENT: &str = "kubernetes==37.0.2";
+
+/// A program that `cargo install` provides, in the version that `--install` installs.
+///
+/// The newest version may need a newer compiler than the pinned toolchain, or have new rules. A version that is already
+/// installed is used as it is.
+pub(crate) struct CargoTool {
+    /// The name of the crate and of its program.
+    name: &'static str,
+    /// The version to install.
+    version: &'static str,
+    /// More arguments of `cargo install`.
+    arguments: &'static [&'static str],
+}
+
+/// Builds the book.
+pub(crate) const MDBOOK: CargoTool =
+    CargoTool { name: "mdbook", version: "0.5.4", arguments: &["--no-default-features"] };
+/// Checks dependencies.
+pub(crate) const CARGO_DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2", arguments: &[] };
+/// Compares a public API with that of a release. Each version reads the rustdoc output of certain compilers alone.
+pub(crate) const SEMVER_CHECKS: CargoTool =
+    CargoTool { name: "cargo-semver-checks", version: "0.51.0", arguments: &[] };
 
 /// Returns a program that `cargo install` provides, and installs it first with `--install`. If it is missing, records
 /// that and returns `None`.
 ///
 /// It is built without optimization, because these tools run for only seconds.
-pub(crate) fn cargo_tool(gate: &mut Gate, name: &str, arguments: &[&str]) -> Option<PathBuf> {
+pub(crate) fn cargo_tool(gate: &mut Gate, tool: &CargoTool) -> Option<PathBuf> {
+    let CargoTool { name, version, arguments } = tool;
     if find(name).is_none() && gate.install {
-        let install = cargo("install").args(["--locked", "--debug", "--quiet", name]).args(arguments);
+        let package = format!("{name}@{version}");
+        let install = cargo("install").args(["--locked", "--debug", "--quiet", &package]).args(*arguments);
         if let Err(error) = install.run() {
             eprintln!("{error}");
         }
@@ -36,29 +64,38 @@ pub(crate) fn cargo_tool(gate: &mut Gate, name: &str, arguments: &[&str]) -> Opt
     };
     let found = find(name).or_else(in_home);
     if found.is_none() {
-        gate.leave_out(format!("{name} is not installed; `--install` or `cargo install --locked {name}`"), &[]);
+        gate.leave_out(
+            format!("{name} is not installed; `--install` or `cargo install --locked {name}@{version}`"),
+            &[],
+        );
     }
     found
 }
 
-/// Returns a program of a Python package, in a separate virtual environment below `target/xtask`.
+/// Returns a program of a Python package, such as `typos==1.52.0`, in a separate virtual environment below `target/xtask`.
 ///
-/// The file `installed` marks a complete environment, so that an interrupted installation is repeated.
-pub(crate) fn python_tool(package: &str, program: &str) -> Option<PathBuf> {
-    let folder = scratch(package).ok()?;
+/// The file `installed` has the package of a complete environment, so that an interrupted installation is repeated, and
+/// another version is installed over the old one.
+fn python_tool(package: &str, program: &str) -> Option<PathBuf> {
+    let folder = scratch(package.split("==").next()?).ok()?;
     let program = folder.join("bin").join(program);
     let installed = folder.join("installed");
-    if !installed.exists() {
+    if std::fs::read_to_string(&installed).ok().as_deref() != Some(package) {
         Run::new("python3").args(["-m", "venv"]).arg(&folder).run().ok()?;
         Run::new(folder.join("bin/pip")).args(["install", "--quiet", package]).run().ok()?;
-        std::fs::write(installed, "").ok()?;
+        std::fs::write(installed, package).ok()?;
     }
     Some(program)
 }
 
+/// Returns the Python interpreter of an environment with the client of Kubernetes.
+pub(crate) fn python_client() -> Option<PathBuf> {
+    python_tool(PYTHON_CLIENT, "python")
+}
+
 /// Returns the installed `typos`, or the one of its Python package.
 pub(crate) fn typos() -> Option<PathBuf> {
-    find("typos").or_else(|| python_tool("typos", "typos"))
+    find("typos").or_else(|| python_tool(TYPOS, "typos"))
 }
 
 /// Returns `actionlint`, which Go builds if it is not installed.
@@ -66,16 +103,22 @@ pub(crate) fn actionlint() -> Option<PathBuf> {
     go_tool("actionlint", ACTIONLINT)
 }
 
-/// Returns `helm`.
+/// Returns Helm 4. GitHub's runners have Helm 3, which knows nothing of server-side apply.
 pub(crate) fn helm() -> Option<PathBuf> {
-    go_tool("helm", HELM)
+    let is_4 = |helm: &PathBuf| {
+        let version = Run::new(helm).args(["version", "--short"]).read();
+        version.is_ok_and(|version| version.starts_with("v4."))
+    };
+    find("helm").filter(is_4).or_else(|| built_by_go("helm", HELM))
 }
 
-/// Returns a program in `PATH`, or the one that Go builds below `target/xtask`.
+/// Returns a program in `PATH`, or the one that Go builds.
 fn go_tool(name: &str, package: &str) -> Option<PathBuf> {
-    if let Some(found) = find(name) {
-        return Some(found);
-    }
+    find(name).or_else(|| built_by_go(name, package))
+}
+
+/// Returns a program that Go builds below `target/xtask`.
+fn built_by_go(name: &str, package: &str) -> Option<PathBuf> {
     let folder = scratch(name).ok()?;
     let program = folder.join(name);
     if !program.exists() {
