@@ -36,15 +36,28 @@ fn anchor(heading: &str) -> String {
     kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }
 
+/// Returns the URL below which GitHub shows the files of this repository. Its address is that of `Cargo.toml`.
+fn files_on_github() -> String {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let address = manifest.lines().find_map(|line| line.strip_prefix("repository = \"")?.strip_suffix('"')).unwrap();
+    format!("{address}/blob/main/")
+}
+
 #[test]
 fn links_lead_to_files_and_headings() {
+    let on_github = files_on_github();
     let (mut n_links, mut broken) = (0, Vec::new());
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
-        for link in links(&text).into_iter().filter(|link| !link.contains("://")) {
+        for link in links(&text) {
+            let (folder, path) = match link.strip_prefix(&on_github) {
+                Some(path) => (root(), path),
+                None if link.contains("://") => continue,
+                None => (page.parent().unwrap().to_owned(), link),
+            };
             n_links += 1;
-            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
-            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            let (file, heading) = path.split_once('#').unwrap_or((path, ""));
+            let target = if file.is_empty() { page.clone() } else { folder.join(file) };
             let exists = target.exists()
                 && (heading.is_empty()
                     || fs::read_to_string(&target)
@@ -58,6 +71,25 @@ fn links_lead_to_files_and_headings() {
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     assert!(n_links > 50, "only {n_links} links were found");
+}
+
+/// crates.io and docs.rs show the READMEs of packages, where a path from the root of the repository leads nowhere.
+#[test]
+fn readmes_of_packages_have_absolute_links() {
+    let on_github = files_on_github();
+    let folders = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
+    let mut readmes: Vec<PathBuf> =
+        folders.map(|folder| folder.join("README.md")).filter(|file| file.exists()).collect();
+    readmes.retain(|file| file.parent().unwrap().file_name().unwrap().to_string_lossy().starts_with("kctl"));
+    assert!(readmes.len() > 8, "{readmes:?}");
+    readmes.push(root().join("README.md"));
+    let mut relative = Vec::new();
+    for readme in readmes {
+        let text = fs::read_to_string(&readme).unwrap();
+        let links = links(&text).into_iter().filter(|link| !link.contains("://") && !link.starts_with('#'));
+        relative.extend(links.map(|link| format!("{}: write {on_github}{link}", readme.display())));
+    }
+    assert!(relative.is_empty(), "{}", relative.join("\n"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod format;
 mod links;
 mod prose;
 mod public_api;
+mod versions;
 
 /// One module per program of the book, collected by `build.rs`.
 #[expect(dead_code, unreachable_pub, reason = "each module is a program of the book, which has a `main`")]
