@@ -1,8 +1,8 @@
 //! The public items of the published crates are those recorded in `tests/api`.
 //!
 //! The items are parsed from the source, so that neither a nightly compiler nor a build is needed. Recorded is what is
-//! reachable from `lib.rs` by public modules and re-exports: signatures, public fields, variants and public methods.
-//! Items with `#[doc(hidden)]` and trait implementations are left out.
+//! reachable from `lib.rs` by public modules and re-exports: signatures, derives, public fields, variants and public
+//! methods. Items with `#[doc(hidden)]` and trait implementations that are not derived are left out.
 
 use std::{
     cell::RefCell,
@@ -36,6 +36,8 @@ struct Module {
     items: Vec<Item>,
     /// Paths of imported names, by name.
     imports: BTreeMap<String, Vec<String>>,
+    /// The `#[cfg(…)]` of the module and of those around it.
+    cfgs: Vec<String>,
 }
 
 /// The modules of a crate, by path.
@@ -98,6 +100,31 @@ fn attributes(attributes: &[Attribute]) -> Option<String> {
     Some(prefix)
 }
 
+/// Returns the `#[cfg(…)]` among attributes.
+fn cfgs(attributes: &[Attribute]) -> impl Iterator<Item = String> {
+    let cfgs = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+    cfgs.map(|attribute| format!("#[{}] ", text(&attribute.meta)))
+}
+
+/// Returns the derived traits of a type as ` derive(…)`, sorted. Removing one breaks users as removing a method does.
+fn derives(attributes: &[Attribute]) -> String {
+    let mut names = BTreeSet::new();
+    for attribute in attributes {
+        if attribute.path().is_ident("derive") {
+            attribute
+                .parse_nested_meta(|meta| {
+                    names.extend(meta.path.segments.last().map(|last| last.ident.to_string()));
+                    Ok(())
+                })
+                .unwrap();
+        } else if attribute.path().is_ident("cfg_attr") && text(&attribute.meta).contains("derive(") {
+            names.insert(text(&attribute.meta));
+        }
+    }
+    let names: Vec<_> = names.into_iter().collect();
+    if names.is_empty() { String::new() } else { format!(" derive({})", names.join(", ")) }
+}
+
 fn attributes_of(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
@@ -118,7 +145,7 @@ fn attributes_of(item: &Item) -> &[Attribute] {
 impl Crate {
     fn read(folder: &Path) -> Self {
         let mut modules = BTreeMap::new();
-        read_file(&folder.join("src/lib.rs"), &folder.join("src"), Vec::new(), &mut modules);
+        read_file(&folder.join("src/lib.rs"), &folder.join("src"), (Vec::new(), Vec::new()), &mut modules);
         Self { modules, foreign: RefCell::default(), exhaustive: RefCell::default() }
     }
 
@@ -291,7 +318,8 @@ impl Crate {
                 out.insert(format!("{shown}: {prefix}type{} = {}", text(&item.generics), text(&item.ty)));
             }
             Item::Struct(item) if is_public(&item.vis) => {
-                out.insert(format!("{shown}: {prefix}struct{}{}", text(&item.generics), positions(&item.fields)));
+                let (generics, positions) = (text(&item.generics), positions(&item.fields));
+                out.insert(format!("{shown}: {prefix}struct{generics}{positions}{}", derives(&item.attrs)));
                 fields(&item.fields, shown, out);
                 for field in item.fields.iter().filter(|field| is_public(&field.vis)) {
                     self.record_foreign(module, shown, |paths| paths.visit_type(&field.ty));
@@ -302,7 +330,7 @@ impl Crate {
                 self.methods(module, &item.ident.to_string(), shown, out);
             }
             Item::Enum(item) if is_public(&item.vis) => {
-                out.insert(format!("{shown}: {prefix}enum{}", text(&item.generics)));
+                out.insert(format!("{shown}: {prefix}enum{}{}", text(&item.generics), derives(&item.attrs)));
                 self.record_exhaustive(shown, prefix);
                 self.record_foreign(module, shown, |paths| {
                     item.variants.iter().for_each(|variant| paths.visit_variant(variant));
@@ -337,10 +365,14 @@ impl Crate {
         }
     }
 
-    /// Writes the public methods of a type. Its `impl` blocks are in its module, or in a module below its parent.
+    /// Writes the public methods of a type. Its `impl` blocks are in its module, or in a module below its parent. A method
+    /// has the `#[cfg(…)]` of each of these modules that the type is not in.
     fn methods(&self, module: &ModulePath, name: &str, shown: &str, out: &mut BTreeSet<String>) {
         let near = &module[..module.len().saturating_sub(1)];
+        let of_type = &self.modules[module].cfgs;
         for (module, found) in self.modules.iter().filter(|(path, _)| path.starts_with(near)) {
+            let of_module: String =
+                found.cfgs.iter().filter(|cfg| !of_type.contains(cfg)).map(String::as_str).collect();
             for item in &found.items {
                 let Item::Impl(block) = item else { continue };
                 let syn::Type::Path(of) = &*block.self_ty else { continue };
@@ -348,6 +380,7 @@ impl Crate {
                     continue;
                 }
                 let Some(prefix) = attributes(&block.attrs) else { continue };
+                let prefix = of_module.clone() + &prefix;
                 for inner in &block.items {
                     match inner {
                         ImplItem::Fn(method) if is_public(&method.vis) => {
@@ -423,14 +456,23 @@ fn flatten(tree: &UseTree) -> Vec<(Vec<String>, String)> {
     found
 }
 
+/// A module's path, and the `#[cfg(…)]` of the module and of those around it.
+type ModuleScope = (ModulePath, Vec<String>);
+
 /// Reads a file and the files of its submodules, which are in `folder`.
-fn read_file(file: &Path, folder: &Path, path: ModulePath, modules: &mut BTreeMap<ModulePath, Module>) {
+fn read_file(file: &Path, folder: &Path, (path, mut around): ModuleScope, modules: &mut BTreeMap<ModulePath, Module>) {
     let source = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let parsed = syn::parse_file(&source).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    read_items(parsed.items, folder, path, modules);
+    around.extend(cfgs(&parsed.attrs));
+    read_items(parsed.items, folder, (path, around), modules);
 }
 
-fn read_items(items: Vec<Item>, folder: &Path, path: ModulePath, modules: &mut BTreeMap<ModulePath, Module>) {
+fn read_items(
+    items: Vec<Item>,
+    folder: &Path,
+    (path, around): ModuleScope,
+    modules: &mut BTreeMap<ModulePath, Module>,
+) {
     for item in &items {
         let Item::Mod(inner) = item else { continue };
         if attributes(&inner.attrs).is_none() {
@@ -439,17 +481,18 @@ fn read_items(items: Vec<Item>, folder: &Path, path: ModulePath, modules: &mut B
         let name = inner.ident.to_string();
         let below = folder.join(&name);
         let inner_path = [path.clone(), vec![name.clone()]].concat();
+        let inner_scope = (inner_path, around.iter().cloned().chain(cfgs(&inner.attrs)).collect());
         if let Some((_, items)) = &inner.content {
-            read_items(items.clone(), &below, inner_path, modules);
+            read_items(items.clone(), &below, inner_scope, modules);
         } else {
             let candidates = [folder.join(format!("{name}.rs")), below.join("mod.rs")];
             let file = candidates.iter().find(|file| file.exists());
-            read_file(file.unwrap_or_else(|| panic!("no file of the module {name}")), &below, inner_path, modules);
+            read_file(file.unwrap_or_else(|| panic!("no file of the module {name}")), &below, inner_scope, modules);
         }
     }
     let imported = items.iter().filter_map(|item| if let Item::Use(inner) = item { Some(&inner.tree) } else { None });
     let imports = imported.flat_map(flatten).map(|(path, name)| (name, path)).collect();
-    modules.insert(path, Module { items, imports });
+    modules.insert(path, Module { items, imports, cfgs: around });
 }
 
 fn root() -> PathBuf {
