@@ -23,7 +23,8 @@ fn main() -> io::Result<()> {
     let mut modules = String::new();
     for file in markdown_files(&book)? {
         let text = fs::read_to_string(&file)?;
-        let name = file.strip_prefix(&book).unwrap_or(&file).display().to_string();
+        // Windows has another separator, which no module name can contain.
+        let name = file.strip_prefix(&book).unwrap_or(&file).display().to_string().replace('\\', "/");
         for (index, program) in programs(&name, &text).iter().enumerate() {
             let module = name.trim_end_matches(".md").replace(['/', '-'], "_");
             let _infallible = writeln!(modules, "mod {module}_{} {{\n{program}{}}}\n", index + 1, run(program));
