@@ -163,6 +163,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     let folder = folder.display();
     say!("created {folder}. Try it: cd {folder} && cargo run -- dev -f sample.yaml --until-idle");
+    say!("README.md has the command that generates deploy/; the workflow in .github checks that it matches the code");
     Ok(())
 }
 
@@ -294,23 +295,43 @@ pub(crate) fn capitalized(part: &str) -> String {
     first.to_ascii_uppercase() + rest
 }
 
-/// Returns the kctl dependency for `Cargo.toml`: the given folder, the checkout that this tool was built from if it
-/// still exists, or the published version with the same number.
+/// Returns the kctl dependency for `Cargo.toml`: the given folder, or the source that this tool was built from.
 fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("kctl");
-    let path = match folder {
-        // The folder may be the repository or the crate in it.
-        Some(folder) => folder.canonicalize().ok().and_then(|folder| {
-            let inner = folder.join("kctl");
-            [folder, inner].into_iter().find(|folder| is_kctl(folder))
-        }),
-        None => Some(checkout).filter(|folder| is_kctl(folder)),
-    };
-    match (folder, path) {
-        (_, Some(path)) => Ok(format!("path = {:?}", path.display().to_string())),
-        (Some(folder), None) => Err(NewFailure::NoKctl(folder.into())),
-        (None, None) => Ok(format!("version = {:?}", env!("CARGO_PKG_VERSION"))),
+    let Some(folder) = folder else { return Ok(source_of_build(Path::new(env!("CARGO_MANIFEST_DIR")))) };
+    // The folder may be the repository or the crate in it.
+    let found = folder.canonicalize().ok().and_then(|folder| {
+        let inner = folder.join("kctl");
+        [folder, inner].into_iter().find(|folder| is_kctl(folder))
+    });
+    found.map(|path| path_dependency(&path)).ok_or_else(|| NewFailure::NoKctl(folder.into()))
+}
+
+fn path_dependency(path: &Path) -> String {
+    format!("path = {:?}", path.display().to_string())
+}
+
+/// Returns the dependency on the kctl of the same source as this tool, whose manifest was in a folder when it was built:
+/// the commit of `cargo install --git`, a checkout if it still exists, or the published version with the same number.
+fn source_of_build(manifest: &Path) -> String {
+    if let Some(commit) = commit_of_cargo(manifest) {
+        return format!("git = {:?}, rev = {commit:?}", env!("CARGO_PKG_REPOSITORY"));
     }
+    let checkout = manifest.with_file_name("kctl");
+    if is_kctl(&checkout) { path_dependency(&checkout) } else { format!("version = {:?}", env!("CARGO_PKG_VERSION")) }
+}
+
+/// Returns the commit of a checkout that `cargo install --git` made: `CARGO_HOME/git/checkouts/NAME-HASH/COMMIT`. For any
+/// other folder it returns `None`.
+///
+/// No project may depend on the path of such a checkout: Cargo deletes it after some months, and no other machine has it.
+fn commit_of_cargo(manifest: &Path) -> Option<String> {
+    let checkout = manifest.parent()?;
+    let named = |nth: usize, name: &str| checkout.ancestors().nth(nth)?.file_name().filter(|found| *found == name);
+    named(2, "checkouts").and(named(3, "git"))?;
+    // The folder has the abbreviated commit.
+    let short = checkout.file_name()?.to_str()?;
+    let head = std::fs::read_to_string(checkout.join(".git/HEAD")).unwrap_or_default();
+    Some(if head.starts_with(short) { head.trim().to_owned() } else { short.to_owned() })
 }
 
 /// Returns `true` if the first `name` in the folder's `Cargo.toml` is `kctl`.
@@ -336,6 +357,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn project_of_cargo_install_git_depends_on_the_commit() {
+        let cargo = std::env::temp_dir().join(format!("kctl-cargo-home-{}", std::process::id()));
+        let checkout = cargo.join("git/checkouts/kctl-0123456789abcdef/abc1234");
+        let repository = "git = \"https://github.com/kctl-rs/kctl\", rev = ";
+        assert_eq!(source_of_build(&checkout.join("kctl-cli")), format!("{repository}\"abc1234\""));
+        let head = format!("abc1234{}", "0".repeat(33));
+        std::fs::create_dir_all(checkout.join(".git")).unwrap();
+        std::fs::write(checkout.join(".git/HEAD"), format!("{head}\n")).unwrap();
+        assert_eq!(source_of_build(&checkout.join("kctl-cli")), format!("{repository}{head:?}"));
+        std::fs::remove_dir_all(&cargo).unwrap();
+
+        // A checkout of a user, and the sources of a published crate.
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(source_of_build(here), path_dependency(&here.with_file_name("kctl")));
+        let registry = Path::new("/nowhere/registry/src/index.crates.io-0123456789abcdef/kctl-cli-0.1.0");
+        assert_eq!(source_of_build(registry), format!("version = {:?}", env!("CARGO_PKG_VERSION")));
+    }
+
     const APP: &str = "App::new(\"web-site2\")\n        .version(env!(\"CARGO_PKG_VERSION\"))";
     const COMMIT: &str = ".commit(option_env!(\"COMMIT\"))";
 
@@ -355,7 +395,8 @@ mod tests {
         for expected in ["kind = \"WebSite2\"", "async fn reconcile_website2(", APP, COMMIT] {
             assert!(main.contains(expected), "{expected}");
         }
-        assert!(files.iter().all(|(_, text)| !text.contains("{{")), "every place is filled");
+        // `${{ … }}` is an expression of the workflow.
+        assert!(files.iter().all(|(_, text)| !text.replace("${{", "").contains("{{")), "every place is filled");
     }
 
     #[test]

@@ -1,11 +1,16 @@
 # Runs for every change.
-on: [push, pull_request]
+on:
+  push:
+    branches: [main]
+  pull_request:
+permissions:
+  contents: read
 
 jobs:
   check:
     runs-on: ubuntu-latest
     steps:
-      - uses: actions/checkout@v4
+      - uses: actions/checkout@v5
       - uses: Swatinem/rust-cache@v2
       - run: cargo fmt --check
       - run: cargo clippy --locked --all-targets -- -D warnings
@@ -17,7 +22,7 @@ jobs:
   chart:
     runs-on: ubuntu-latest
     steps:
-      - uses: actions/checkout@v4
+      - uses: actions/checkout@v5
       - uses: Swatinem/rust-cache@v2
       - name: The Helm chart is valid
         run: |
@@ -27,5 +32,13 @@ jobs:
   image:
     runs-on: ubuntu-latest
     steps:
-      - uses: actions/checkout@v4
-      - run: docker build --build-arg COMMIT="$(git rev-parse --short HEAD)" -t {{name}} .
+      - uses: actions/checkout@v5
+      - uses: docker/setup-buildx-action@v3
+      - uses: docker/build-push-action@v6
+        with:
+          context: .
+          build-args: COMMIT=${{ github.sha }}
+          tags: {{name}}
+          # The layer with the compiled dependencies is reused until Cargo.toml or Cargo.lock changes.
+          cache-from: type=gha
+          cache-to: type=gha,mode=max

@@ -64,8 +64,16 @@ fn commands(project: &Path, file: &str, begin: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.strip_prefix(begin)).map(str::to_owned).collect()
 }
 
+/// Returns the commands in the `run: |` blocks of the workflow.
+fn block_commands(project: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(project.join(".github/workflows/ci.yml")).unwrap();
+    let blocks = text.split("        run: |\n").skip(1);
+    let lines = blocks.flat_map(|block| block.lines().map_while(|line| line.strip_prefix("          ")));
+    lines.map(str::to_owned).collect()
+}
+
 /// Runs the commands of README and workflow in order, except image builds and `run`, which never ends. Without a
-/// cluster, `kubectl` commands are skipped.
+/// cluster, `kubectl` commands are skipped, and without Helm those of `helm`.
 #[test]
 #[ignore = "takes minutes: cargo xtask new-project"]
 fn every_command_of_a_new_project_works() {
@@ -73,11 +81,16 @@ fn every_command_of_a_new_project_works() {
     let project = project(&folder);
     let (readme, workflow) =
         (commands(&project, "README.md", "    "), commands(&project, ".github/workflows/ci.yml", "      - run: "));
-    assert_eq!((readme.len(), workflow.len()), (9, 6), "{readme:?} {workflow:?}");
+    let chart = block_commands(&project);
+    assert_eq!((readme.len(), workflow.len(), chart.len()), (9, 5, 3), "{readme:?} {workflow:?} {chart:?}");
     let has_cluster = std::env::var_os("KUBECONFIG").is_some();
-    for line in readme.iter().chain(&workflow) {
-        let is_possible = !line.starts_with("docker ") && !line.ends_with("-- run");
-        if is_possible && (has_cluster || !line.contains("kubectl")) {
+    let has_helm = std::process::Command::new("helm").arg("version").output().is_ok();
+    for line in readme.iter().chain(&workflow).chain(&chart) {
+        let needs_docker = line.starts_with("docker ");
+        let lacks_tool = (!has_cluster && line.contains("kubectl")) || (!has_helm && line.starts_with("helm "));
+        if needs_docker || lacks_tool || line.ends_with("-- run") {
+            eprintln!("skipped: {line}");
+        } else {
             eprintln!("{line}");
             run(shell(line).current_dir(&project));
         }
