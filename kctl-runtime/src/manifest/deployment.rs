@@ -13,9 +13,9 @@ const STOP_SECONDS: u32 = 30 + 5 + 10;
 
 /// Returns a Deployment that runs the program `image` with the service account of [`rbac`](super::rbac).
 ///
-/// With leader election or shards it has two replicas and rolling updates. Without, it has one replica and the strategy
-/// `Recreate`, because two would work against each other. The container runs as a non-root user with a
-/// read-only file system and no capabilities.
+/// With leader election or shards, and for a program with webhooks alone, it has two replicas and rolling updates. Otherwise
+/// it has one replica and the strategy `Recreate`, because two would work against each other. The container runs as a
+/// non-root user with a read-only file system and no capabilities.
 ///
 /// ```
 /// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, Resources, deployment};
@@ -39,7 +39,7 @@ pub fn deployment(
 ) -> Result<Manifest, serde_saphyr::SerializeError> {
     let RbacOptions { name, namespace, .. } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
-    let (replicas, strategy) = if manager.leader_elect || manager.slots().is_some() {
+    let (replicas, strategy) = if manager.has_replicas() {
         // The defaults of API servers. A field that this manifest sets is removed when the strategy changes to `Recreate`;
         // one that the API server has set stays, and is then rejected.
         let rolling_update = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });

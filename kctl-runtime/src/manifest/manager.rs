@@ -20,6 +20,8 @@ pub struct ManagerOptions {
     ///
     /// `Some(0)` is one replica of a program that shares its keys unless `--shards=0` turns it off.
     pub shards: Option<u32>,
+    /// `true` for a program that serves webhooks and runs no controller. All of its replicas work without an election.
+    pub webhooks_alone: bool,
 }
 
 impl ManagerOptions {
@@ -49,6 +51,18 @@ impl ManagerOptions {
     pub fn with_shards(mut self, slots: u32) -> Self {
         self.shards = Some(slots);
         self
+    }
+
+    /// The program serves webhooks and runs no controller.
+    #[must_use]
+    pub fn with_webhooks_alone(mut self) -> Self {
+        self.webhooks_alone = true;
+        self
+    }
+
+    /// Returns `true` if several replicas can run at the same time.
+    pub(in crate::manifest) fn has_replicas(self) -> bool {
+        self.leader_elect || self.slots().is_some() || self.webhooks_alone
     }
 
     /// Returns the number of slots, `None` without shards.

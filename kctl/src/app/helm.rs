@@ -395,6 +395,7 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
         ("KCTL-MOUNTS\n", mounts),
         ("KCTL-VOLUMES\n", volumes),
         ("KCTL-HAS-MOUNTS ", has_mounts.to_owned()),
+        ("KCTL-ROLLS ", if app.controllers.is_empty() { "true ".to_owned() } else { String::new() }),
     ] {
         let lines = if lines.contains(NAME) { name_actions(&lines) } else { lines };
         text = text.replace(marker, &lines);

@@ -14,14 +14,15 @@ use super::{
 pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
     let slots = options.manager.shards.unwrap_or(0);
     let elects = options.manager.leader_elect && slots == 0;
-    let replicas = if elects || slots > 0 { 2 } else { 1 };
+    let webhooks_alone = options.manager.webhooks_alone;
+    let replicas = if elects || slots > 0 || webhooks_alone { 2 } else { 1 };
+    let replica_count = if webhooks_alone {
+        "Number of replicas, which all serve the webhooks."
+    } else {
+        "Number of replicas. More than one needs leaderElection.enabled or shards."
+    };
     let mut items = vec![
-        value(
-            "replicaCount",
-            "Number of replicas. More than one needs leaderElection.enabled or shards.",
-            json!(replicas),
-            json!({ "type": "integer", "minimum": 0 }),
-        ),
+        value("replicaCount", replica_count, json!(replicas), json!({ "type": "integer", "minimum": 0 })),
         section(
             "leaderElection",
             "One replica works, and the others take over when it stops.",
