@@ -96,6 +96,13 @@ impl Place {
         self.api(object, namespace).patch(name, &apply, &Patch::Apply(object)).await.map(drop)
     }
 
+    /// Changes an object by a merge patch, as `kubectl patch --type merge` does.
+    pub(crate) async fn merge(&self, object: &Json, namespace: &str, patch: &Json) {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let by = PatchParams { field_manager: Some("kubectl-patch".into()), ..PatchParams::default() };
+        self.api(object, namespace).patch(name, &by, &Patch::Merge(patch)).await.unwrap();
+    }
+
     /// Applies an object once its kind is served.
     pub(crate) async fn apply_soon(&self, object: &Json, namespace: &str) {
         let served = || async { self.api(object, namespace).list(&ListParams::default()).await.is_ok() };

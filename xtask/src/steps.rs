@@ -295,7 +295,7 @@ fn helm(gate: &mut Gate) -> Result {
     let Some(path) = path_with_helm(gate) else { return Ok(()) };
     cargo_test(&["--test", "deploy", "helm::", "--", "--ignored", "--skip", "on_a_real_server"])
         .env("PATH", path)
-        .tests(&mut gate.ledger, 4)
+        .tests(&mut gate.ledger, 5)
 }
 
 /// Builds the book. mdbook exits with 0 despite warnings, so the step searches its output for them.

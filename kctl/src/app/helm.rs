@@ -111,7 +111,13 @@ pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
         let file = file.replace(&format!("-{NAME}"), "");
         add(&format!("templates/webhook/{file}"), template(when).render(std::slice::from_ref(webhook))?);
     }
-    add("templates/NOTES.txt", notes(&options.name));
+    #[cfg(feature = "webhook")]
+    if app.makes_certificate() {
+        add("templates/webhook/secret.yaml", {
+            template("not .Values.certManager.enabled").file(include_str!("helm/secret.yaml"))
+        });
+    }
+    add("templates/NOTES.txt", notes(&options.name, &parts.definitions));
     let items = items(&options, &parts);
     let Parts { definitions, .. } = parts;
     Ok(Chart { files, items, name: options.name, version: app.version.clone(), definitions })
@@ -231,11 +237,24 @@ fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, S
 
 /// Returns the `NOTES.txt` that Helm prints after an install. The comment of other templates would be printed too.
 ///
-/// `helm install` shows the whole file, so the generator's comment trims the white space around it.
-fn notes(chart: &str) -> String {
-    let text = include_str!("helm/NOTES.txt").replace("KCTL-CHART.", &format!("{chart}."));
+/// `helm install` shows the whole file, so the generator's comment trims the white space around it. A CRD that stays
+/// after an uninstall refers to the conversion webhook, which does not, so the notes say how to turn conversion off.
+fn notes(chart: &str, definitions: &[Manifest]) -> String {
+    let converts = |crd: &&Manifest| crd.object["spec"]["conversion"]["strategy"] == "Webhook";
+    let names = definitions.iter().filter(converts).filter_map(|crd| crd.object["metadata"]["name"].as_str());
+    let patch = r#"{"spec":{"conversion":{"strategy":"None","webhook":null}}}"#;
+    let patches: String =
+        names.map(|name| format!("  kubectl patch crd {name} --type merge --patch '{patch}'\n")).collect();
+    let conversions = if patches.is_empty() { String::new() } else { format!("{CONVERSIONS}\n{patches}") };
+    let text = include_str!("helm/NOTES.txt").replace("KCTL-CONVERSIONS\n", &conversions);
+    let text = text.replace("KCTL-CHART.", &format!("{chart}."));
     format!("{} */ -}}}}\n{text}", template::GENERATED)
 }
+
+/// The note about CRDs with several versions. The patches follow.
+const CONVERSIONS: &str = "The API server then finds no webhook for conversions, and can't return objects in other versions than the stored one.
+Turn conversion off, and with Helm 4 add --force-conflicts to the next `helm install`:
+";
 
 /// Parts of the Deployment that depend on the issuer of the webhooks' certificate.
 ///
