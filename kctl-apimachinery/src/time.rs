@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 
 use jiff::{
     SignedDuration, Timestamp,
-    civil::{Date, Time},
+    civil::{Date, DateTime, Time},
 };
 
 use crate::duration::part;
@@ -26,14 +26,42 @@ use crate::duration::part;
 /// ```
 pub const SECONDS: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// Parses an RFC 3339 time between the years 1 and 9999, with all digits of its fraction.
+/// A layout of times of the Kubernetes API, for `time.Parse` of Go.
+///
+/// Go is more lenient than the RFC: it accepts one digit for the hour, a comma before the fraction, and offsets up to
+/// 24 hours and 60 minutes. It is stricter than jiff's parser, which accepts more of ISO 8601: a space instead of the
+/// `T`, lower case, and offsets without a colon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// `time.RFC3339`, the layout of `metav1.Time`: seconds, and an optional fraction of any length.
+    Rfc3339,
+    /// `metav1.RFC3339Micro`, the layout of `metav1.MicroTime`: seconds, and exactly six digits of their fraction.
+    ///
+    /// Go also accepts a sign in place of the first digit (`.+12345`), which no client writes. It is rejected here.
+    Rfc3339Micro,
+}
+
+/// Returns `true` if an API server accepts a string in a field of type `metav1.Time` or `metav1.MicroTime`.
+///
+/// The year may be 0000 to 9999. [`parse`] returns `None` for those of these times that are not between the years 1 and
+/// 9999 in UTC.
+///
+/// ```
+/// use kctl_apimachinery::time::{Layout, matches};
+///
+/// assert!(matches("2026-01-31T13:00:00Z", Layout::Rfc3339));
+/// assert!(!matches("2026-01-31T13:00:00Z", Layout::Rfc3339Micro));
+/// assert!(matches("2026-01-31T13:00:00.000000Z", Layout::Rfc3339Micro));
+/// ```
+#[must_use]
+pub fn matches(text: &str, layout: Layout) -> bool {
+    local(text, layout).is_some()
+}
+
+/// Parses a time of [`Layout::Rfc3339`] between the years 1 and 9999 in UTC, with all digits of its fraction.
 ///
 /// Returns `None` in the last 26 hours of the year 9999, which jiff does not support; [`parse_with_offset`] parses
 /// these, too.
-///
-/// Go is more lenient than the RFC: it accepts one digit for the hour, and a comma before the fraction. It is stricter
-/// than jiff's parser, which accepts more of ISO 8601: a space instead of the `T`, lower case, and offsets without a
-/// colon.
 ///
 /// ```
 /// use kctl_apimachinery::time;
@@ -60,14 +88,7 @@ pub fn parse(text: &str) -> Option<Timestamp> {
 /// ```
 #[must_use]
 pub fn parse_with_offset(text: &str) -> Option<(SignedDuration, i64)> {
-    let (date, time) = text.split_once('T')?;
-    let (time, offset) = if let Some(time) = time.strip_suffix('Z') {
-        (time, 0)
-    } else {
-        let at = time.find(['+', '-'])?;
-        (&time[..at], minutes(&time[at..])?)
-    };
-    let local = date_of(date)?.to_datetime(time_of(time)?);
+    let (local, offset) = local(text, Layout::Rfc3339)?;
     let in_utc = local.checked_sub(SignedDuration::from_mins(offset)).ok()?;
     let since_1970 = in_utc.duration_since(Date::constant(1970, 1, 1).to_datetime(Time::midnight()));
     (1..=9999).contains(&in_utc.year()).then_some((since_1970, offset))
@@ -101,16 +122,33 @@ pub fn micros(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }
 
+/// Parses a time. Returns the local time, and its UTC offset in minutes.
+fn local(text: &str, layout: Layout) -> Option<(DateTime, i64)> {
+    let (date, time) = text.split_once('T')?;
+    let (time, offset) = if let Some(time) = time.strip_suffix('Z') {
+        (time, 0)
+    } else {
+        let at = time.find(['+', '-'])?;
+        (&time[..at], minutes(&time[at..])?)
+    };
+    Some((date_of(date)?.to_datetime(time_of(time, layout)?), offset))
+}
+
 /// Parses `2020-01-31`.
 fn date_of(text: &str) -> Option<Date> {
     let [year, month, day] = numbers(text, '-', [4, 2, 2])?;
     Date::new(year, narrow(month), narrow(day)).ok()
 }
 
-/// Parses `15:04:05` with an optional fraction.
-fn time_of(text: &str) -> Option<Time> {
-    let (text, fraction) = text.split_once(['.', ',']).unwrap_or((text, "0"));
-    if fraction.is_empty() || !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
+/// Parses `15:04:05` with the fraction that the layout has.
+fn time_of(text: &str, layout: Layout) -> Option<Time> {
+    let (text, fraction) = match (layout, text.split_once(['.', ','])) {
+        (Layout::Rfc3339, None) => (text, "0"),
+        (Layout::Rfc3339, Some(parts)) if !parts.1.is_empty() => parts,
+        (Layout::Rfc3339Micro, Some(parts)) if parts.1.len() == 6 => parts,
+        (Layout::Rfc3339, Some(_)) | (Layout::Rfc3339Micro, _) => return None,
+    };
+    if !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
         return None;
     }
     // Go accepts one digit for the hour.
@@ -147,34 +185,122 @@ fn numbers<const N: usize>(text: &str, sign: char, lens: [usize; N]) -> Option<[
 mod tests {
     use super::*;
 
-    #[test]
-    fn times_are_read_as_go_reads_them() {
-        for (text, expected) in [
-            ("2020-01-01T00:00:00Z", true),
-            ("2020-01-01T00:00:00.5+01:00", true),
-            ("2020-02-29T23:59:59-23:59", true),
-            ("0001-01-01T00:00:00Z", true),
-            ("9999-12-31T23:59:59.999999999Z", true),
-            ("2020-01-01T1:00:00,5+24:60", true),
-            ("0001-01-01T00:00:00-01:00", true),
-            ("0001-01-01T00:00:00+01:00", false),
-            ("9999-12-31T23:59:59-01:00", false),
-            ("0000-01-01T00:00:00Z", false),
-            ("10000-01-01T00:00:00Z", false),
-            ("2019-02-29T00:00:00Z", false),
-            ("2020-01-01t00:00:00z", false),
-            ("2020-01-01 00:00:00Z", false),
-            ("2020-01-01T00:00Z", false),
-            ("2020-01-01T00:00:60Z", false),
-            ("2020-01-01T24:00:00Z", false),
-            ("2020-01-01T00:00:00", false),
-            ("2020-01-01T00:00:00.Z", false),
-            ("2020-01-01T00:00:00+0100", false),
-            ("2020-1-1T00:00:00Z", false),
-            ("2020-01-01", false),
-        ] {
-            assert_eq!(parse_with_offset(text).is_some(), expected, "{text}");
+    const TIME: &str = "Time";
+    const MICRO_TIME: &str = "MicroTime";
+    const PARSED: &str = "parse_with_offset";
+
+    /// Checks which types accept the strings, as `time.Parse` of Go 1.26 does, and whether the times are in the range
+    /// of `parse_with_offset`.
+    fn check(texts: &[&str], expected: &[&str]) {
+        for text in texts {
+            let readers = [
+                (TIME, matches(text, Layout::Rfc3339)),
+                (MICRO_TIME, matches(text, Layout::Rfc3339Micro)),
+                (PARSED, parse_with_offset(text).is_some()),
+            ];
+            let found: Vec<&str> = readers.iter().filter(|(_, accepts)| *accepts).map(|(reader, _)| *reader).collect();
+            assert_eq!(found, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn layouts_accept_the_times_that_go_accepts() {
+        check(
+            &[
+                "2020-01-01T00:00:00Z",
+                "2020-02-29T23:59:59-23:59",
+                "2000-02-29T00:00:00Z",
+                "0001-01-01T00:00:00Z",
+                "0001-01-01T00:00:00-01:00",
+                "2020-01-01T1:00:00Z",
+                "2020-01-01T00:00:00.5+01:00",
+                "2020-01-01T00:00:00,5Z",
+                "2020-01-01T1:00:00,5+24:60",
+                "2020-01-01T00:00:00-24:00",
+                "2020-01-01T00:00:00-00:00",
+                "9999-12-31T23:59:59.999999999Z",
+                "2020-01-01T00:00:00.12345678901234567890Z",
+            ],
+            &[TIME, PARSED],
+        );
+        check(
+            &["2020-01-01T00:00:00.000001Z", "2020-01-01T00:00:00,000001Z", "2020-01-01T1:00:00.000000+24:60"],
+            &[TIME, MICRO_TIME, PARSED],
+        );
+    }
+
+    #[test]
+    fn year_zero_and_local_times_out_of_range_match() {
+        check(
+            &[
+                "0000-01-01T00:00:00Z",
+                "0000-02-29T00:00:00Z",
+                "0001-01-01T00:00:00+01:00",
+                "9999-12-31T23:59:59-01:00",
+                "9999-12-31T23:59:59-24:60",
+            ],
+            &[TIME],
+        );
+        check(&["0000-12-31T23:00:00-01:00"], &[TIME, PARSED]);
+        check(&["0000-01-01T00:00:00.000000Z"], &[TIME, MICRO_TIME]);
+    }
+
+    #[test]
+    fn other_strings_are_no_times() {
+        check(
+            &[
+                "",
+                "x",
+                "2020-01-01",
+                "2020-01-01T",
+                "10000-01-01T00:00:00Z",
+                "-001-01-01T00:00:00Z",
+                "2020-1-1T00:00:00Z",
+                "2020-00-01T00:00:00Z",
+                "2020-13-01T00:00:00Z",
+                "2020-01-00T00:00:00Z",
+                "2020-04-31T00:00:00Z",
+                "2019-02-29T00:00:00Z",
+                "1900-02-29T00:00:00Z",
+                "2020-01-01t00:00:00Z",
+                "2020-01-01T00:00:00z",
+                "2020-01-01 00:00:00Z",
+                "2020-01-01T00:00Z",
+                "2020-01-01T:00:00Z",
+                "2020-01-01T000:00:00Z",
+                "2020-01-01T00:0:00Z",
+                "2020-01-01T00:00:0Z",
+                "2020-01-01T24:00:00Z",
+                "2020-01-01T00:60:00Z",
+                "2020-01-01T00:00:60Z",
+                "2020-01-01T00:00:00",
+                "2020-01-01T00:00:00.Z",
+                "2020-01-01T00:00:00.5",
+                "2020-01-01T00:00:00.5.5Z",
+                "2020-01-01T00:00:00.5xZ",
+                "2020-01-01T00:00:00+0100",
+                "2020-01-01T00:00:00+1:00",
+                "2020-01-01T00:00:00+25:00",
+                "2020-01-01T00:00:00+24:61",
+                "2020-01-01T00:00:00+01:00:00",
+                "2020-01-01T00:00:00Z+01:00",
+                "2020-01-01T00:00:00+01:00Z",
+                "2020-01-01T00:00:00ZZ",
+                "2020-01-01T00:00:00Zx",
+                "2020-01-01T00:00:00Z ",
+                " 2020-01-01T00:00:00Z",
+            ],
+            &[],
+        );
+    }
+
+    #[test]
+    fn sign_in_a_fraction_is_rejected_unlike_in_go() {
+        check(&["2020-01-01T00:00:00.+12345Z", "2020-01-01T00:00:00.-00000Z"], &[]);
+    }
+
+    #[test]
+    fn offset_and_fraction_are_parsed() {
         let time = parse_with_offset("1970-01-02T01:00:00.25+01:00");
         assert_eq!(time, Some((SignedDuration::new(24 * 60 * 60, 250_000_000), 60)));
         assert_eq!(parse("1970-01-02T01:00:00.25+01:00").map(micros).as_deref(), Some("1970-01-02T00:00:00.250000Z"));

@@ -9,7 +9,6 @@ mod duplicates;
 mod lenient;
 mod path;
 mod scalar;
-mod times;
 mod wrong;
 mod yaml;
 

@@ -1,12 +1,10 @@
 //! Checks values against the type of their field.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use kctl_apimachinery::time::{self, Layout};
 use serde_json::Value;
 
-use super::{
-    path::JsonPath,
-    times::{self, Layout},
-};
+use super::path::JsonPath;
 use crate::{quantity, schema::Schema};
 
 /// Checks that a value has the type and the format of its field.
@@ -95,8 +93,8 @@ fn fits(schema: Schema<'_>, value: &Value) -> bool {
     match (type_name, value) {
         ("string", Value::String(text)) => match format {
             "byte" => is_base64(text),
-            "date-time" if schema.reference() == Some("MicroTime") => times::is_time(text, Layout::Micros),
-            "date-time" => times::is_time(text, Layout::Seconds),
+            "date-time" if schema.reference() == Some("MicroTime") => time::matches(text, Layout::Rfc3339Micro),
+            "date-time" => time::matches(text, Layout::Rfc3339),
             _ => !is_quantity || quantity::canonical(text).is_some(),
         },
         ("string", Value::Number(number)) => match format {
