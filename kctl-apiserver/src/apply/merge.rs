@@ -207,13 +207,22 @@ mod tests {
         values[index].clone()
     }
 
-    /// Returns a Pod with a random subset of a few fields. If `may_repeat` is `true`, items may occur twice.
-    fn pod(rng: &mut Rng, may_repeat: bool) -> Value {
+    /// The names of the containers of a random Pod.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Names {
+        Distinct,
+        /// Some names may occur twice, as in objects of a time before the API server checked them.
+        MayRepeat,
+    }
+
+    /// Returns a Pod with a random subset of a few fields.
+    fn pod(rng: &mut Rng, container_names: Names) -> Value {
         let mut containers = Vec::new();
         let mut names = vec!["a", "b", "c"];
         while !names.is_empty() && !rng.next().is_multiple_of(4) {
             let index = usize::try_from(rng.next() % names.len() as u64).unwrap();
-            let name = if may_repeat && rng.next().is_multiple_of(8) { names[index] } else { names.remove(index) };
+            let repeats = container_names == Names::MayRepeat && rng.next().is_multiple_of(8);
+            let name = if repeats { names[index] } else { names.remove(index) };
             let mut container = json!({ "name": name });
             let ports = [
                 json!([]),
@@ -249,7 +258,7 @@ mod tests {
         let position = Position::root(Schema::built_in("v1", "Pod"));
         let mut rng = Rng::new(7);
         for _ in 0..20_000 {
-            let (live, applied) = (pod(&mut rng, true), pod(&mut rng, false));
+            let (live, applied) = (pod(&mut rng, Names::MayRepeat), pod(&mut rng, Names::Distinct));
             let mut merged = live.clone();
             merge_into(position, &mut merged, &applied);
             assert_eq!(Some(merged), merge(position, Some(&live), Some(&applied)), "{live} with {applied}");
@@ -261,7 +270,7 @@ mod tests {
         let position = Position::root(Schema::built_in("v1", "Pod"));
         let mut rng = Rng::new(11);
         for _ in 0..20_000 {
-            let (old, new) = (pod(&mut rng, false), pod(&mut rng, false));
+            let (old, new) = (pod(&mut rng, Names::Distinct), pod(&mut rng, Names::Distinct));
             let mut turned = new.clone();
             turned["spec"]["containers"].as_array_mut().into_iter().for_each(|all| all.reverse());
             assert_eq!(compare(position, &old, &new), compare(position, &old, &turned), "{old} and {new}");

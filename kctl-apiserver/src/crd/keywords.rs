@@ -52,7 +52,7 @@ fn node(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Vec<F
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         errors.push(FieldError::forbidden(&format!("{path}.uniqueItems"), detail));
     }
-    children(schema, path, SchemaPosition { is_root: false, ..position }, position.is_root, errors);
+    children(schema, path, position, errors);
     if schema["x-kubernetes-preserve-unknown-fields"] == false {
         let field = format!("{path}.x-kubernetes-preserve-unknown-fields");
         errors.push(FieldError::invalid(&field, &false.into(), "must be true or undefined"));
@@ -109,7 +109,9 @@ fn supported(schema: &Value, path: &str, position: SchemaPosition, errors: &mut 
 ///
 /// Order: map values, properties, `not`, `allOf`, `oneOf`, `anyOf`, definitions, items, dependencies. Schemas in
 /// unsupported keywords are checked, too, so that their errors are also reported.
-fn children(schema: &Value, path: &str, position: SchemaPosition, is_root: bool, errors: &mut Vec<FieldError>) {
+fn children(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Vec<FieldError>) {
+    let SchemaPosition { is_root, .. } = position;
+    let position = SchemaPosition { is_root: false, ..position };
     let values = &schema["additionalProperties"];
     let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
     if has_fields && (values.is_object() || *values == false) {

@@ -66,26 +66,15 @@ pub(super) fn check(
     errors.extend(range.check(value));
     let json = schema.json();
     if let Some(factor) = json.get("multipleOf").filter(|factor| factor.is_number()) {
-        let misfit = range.check(factor);
-        let value = as_compared(value, misfit.is_some());
-        errors.extend(misfit);
+        let value = range.comparable(value, factor, errors);
         errors.extend(multiple(&value, factor, path));
     }
     for (key, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         let Some(bound) = json.get(key).filter(|bound| bound.is_number()) else { continue };
         let limit = Limit { is_minimum: key == "minimum", is_exclusive: schema.flag(exclusive) };
-        let misfit = range.check(bound);
-        let value = as_compared(value, misfit.is_some());
-        errors.extend(misfit);
+        let value = range.comparable(value, bound, errors);
         errors.extend(limit.check(&value, bound, path));
     }
-}
-
-/// Returns the number as it is compared and reported: as a float, if it does not fit the type of the limit.
-///
-/// A float prints with a fraction in the error (`1.0`).
-fn as_compared(value: &Value, is_float: bool) -> Value {
-    if is_float { value.as_f64().into() } else { value.clone() }
 }
 
 /// The type and format whose value range a number must fit.
@@ -99,6 +88,20 @@ struct Range<'a> {
 }
 
 impl Range<'_> {
+    /// Returns a number as it is compared with a keyword and reported: as a float, if the keyword is out of the range,
+    /// which is an error of its own.
+    ///
+    /// A float prints with a fraction in the error (`1.0`).
+    fn comparable(&self, value: &Value, keyword: &Value, errors: &mut Vec<FieldError>) -> Value {
+        match self.check(keyword) {
+            None => value.clone(),
+            Some(error) => {
+                errors.push(error);
+                value.as_f64().into()
+            }
+        }
+    }
+
     /// Checks that a number is in the range of the type and format.
     ///
     /// Integers need 32 or 64 bits, `float` a magnitude of at most `f32::MAX`. Everything else

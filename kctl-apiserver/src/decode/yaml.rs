@@ -107,11 +107,10 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
                 return Err("yaml: the version must be 1.1".into());
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let is_plain = style == ScalarStyle::Plain;
-                if is_plain && tag.is_none() && text == "<<" && reader.merges() {
+                if style == ScalarStyle::Plain && tag.is_none() && text == "<<" && reader.merges() {
                     continue;
                 }
-                let value = scalar(&text, is_plain, tag.as_deref())?;
+                let value = scalar(&text, style, tag.as_deref())?;
                 reader.take(value, anchor)?;
             }
             Event::SequenceStart(_, anchor, _) => reader.open(Content::List(Vec::new()), anchor)?,
@@ -140,8 +139,8 @@ fn before_stray(text: &str, index: usize) -> Option<&str> {
 
 /// Returns the value of a scalar.
 ///
-/// An unknown tag makes a string.
-fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<Value, String> {
+/// A quoted scalar, a block and an unknown tag make a string.
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
     let name = tag.and_then(|tag| tag.suffix_in_namespace(NAMESPACE));
     match name.as_deref() {
         Some("binary") => {
@@ -160,7 +159,7 @@ fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<Value, String
             };
             if fits { Ok(value) } else { Err(format!("yaml: {text:?} is not a {scalar_tag}")) }
         }
-        None if is_plain && tag.is_none() => resolved(text),
+        None if style == ScalarStyle::Plain && tag.is_none() => resolved(text),
         _ => Ok(text.into()),
     }
 }

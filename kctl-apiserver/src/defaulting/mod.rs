@@ -167,8 +167,10 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
                 let Some(field) = schema.field(name) else { return true };
                 decode(field, value, stored);
                 let is_entry = schema.property(name).is_none();
-                if is(&QUANTITY, field) {
-                    decode_quantity(is_entry, value);
+                if is(&QUANTITY, field) && is_entry {
+                    decode_quantity_entry(value);
+                } else if is(&QUANTITY, field) {
+                    decode_quantity(quantity::canonical_fine, value);
                 } else if is(&TIME, field) {
                     decode_time(time::seconds, value);
                 } else if is(&MICRO_TIME, field) {
@@ -213,15 +215,20 @@ fn decode_time(write: fn(Timestamp) -> String, value: &mut Value) {
     }
 }
 
+/// Writes a quantity that is the value of a map, such as `requests`, in its canonical form. A null is `0` there.
+fn decode_quantity_entry(value: &mut Value) {
+    if value.is_null() {
+        *value = "0".into();
+    } else {
+        decode_quantity(quantity::canonical, value);
+    }
+}
+
 /// Writes a quantity in its canonical form. An invalid quantity stays as sent, so that validation reports it.
-///
-/// `is_entry` is for the values of a map, such as `requests`; there a null is `0`.
-fn decode_quantity(is_entry: bool, value: &mut Value) {
-    let canonical = if is_entry { quantity::canonical } else { quantity::canonical_fine };
+fn decode_quantity(canonical: fn(&str) -> Option<String>, value: &mut Value) {
     let text = match value {
         Value::String(text) => canonical(text),
         Value::Number(number) => canonical(&number.to_string()),
-        Value::Null if is_entry => Some("0".to_owned()),
         _ => None,
     };
     if let Some(text) = text {

@@ -86,7 +86,8 @@ impl<'a> Evaluator<'a> {
             "exists" => self.all(rounds, value, true),
             "existsOne" | "exists_one" => self.one(rounds, value),
             "transformList" => self.made(rounds, test, value),
-            _ => self.map_of(rounds, test, value, name == "transformMapEntry"),
+            "transformMapEntry" => self.transform_map(rounds, test, value, |_, map| entries_of(&map)),
+            _ => self.transform_map(rounds, test, value, entry_with_key),
         }
     }
 
@@ -180,16 +181,15 @@ impl<'a> Evaluator<'a> {
         items.map(|items| Cel::List(Arc::new(items)))
     }
 
-    /// Returns a map of `value` by the iterations' keys, or of the entries that the iterations create.
+    /// Returns a map of the entries that `entries` makes of each iteration and its result.
     ///
-    /// A key that occurs twice is an error. With `of_entries` each value is a map, all of whose
-    /// entries are added.
-    fn map_of(
+    /// A key that occurs twice is an error.
+    fn transform_map(
         &mut self,
         rounds: Vec<Round<'a>>,
         test: Option<&'a IdedExpr>,
         value: &'a IdedExpr,
-        of_entries: bool,
+        entries: fn(&Round<'a>, Cel) -> Result<Vec<(Key, Cel)>, String>,
     ) -> EvalResult {
         let mut made: HashMap<Key, Cel> = HashMap::new();
         for round in rounds {
@@ -197,14 +197,7 @@ impl<'a> Evaluator<'a> {
                 continue;
             }
             let value = self.with(&round, |evaluator| evaluator.evaluate(value))?;
-            let entries: Vec<(Key, Cel)> = match &value {
-                Cel::Map(map) if of_entries => {
-                    map.map.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
-                }
-                _ if of_entries => return Err(NO_OVERLOAD.into()),
-                _ => vec![(key_of(&round[0].1).ok_or(NO_OVERLOAD)?, value)],
-            };
-            for (key, value) in entries {
+            for (key, value) in entries(&round, value)? {
                 let why = format!("insert failed: key {key} already exists");
                 if made.insert(key, value).is_some() {
                     return Err(why);
@@ -229,6 +222,18 @@ impl<'a> Evaluator<'a> {
         pairs.sort_by(|(left, _), (right, _)| order(left, right).unwrap_or(std::cmp::Ordering::Equal));
         Ok(Cel::List(Arc::new(pairs.into_iter().map(|(_, item)| item).collect())))
     }
+}
+
+/// Returns the entry of `transformMap`: the result of an iteration under the key of the iteration.
+fn entry_with_key(round: &Round<'_>, value: Cel) -> Result<Vec<(Key, Cel)>, String> {
+    let key = key_of(&round[0].1).ok_or(NO_OVERLOAD)?;
+    Ok(vec![(key, value)])
+}
+
+/// Returns the entries of `transformMapEntry`: those of the map that an iteration results in.
+fn entries_of(value: &Cel) -> Result<Vec<(Key, Cel)>, String> {
+    let Cel::Map(map) = value else { return Err(NO_OVERLOAD.into()) };
+    Ok(map.map.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
 /// Returns the expressions without their ids, so that they can be matched as a slice.

@@ -104,6 +104,15 @@ fn is_path(path: &Value) -> bool {
     path.as_str().is_some_and(|path| path.contains('/'))
 }
 
+/// The location of an operation: the element of the object to which its JSON pointer leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Location {
+    /// An element that exists.
+    Existing,
+    /// An element that the operation adds. In an array it may stand behind the last item.
+    New,
+}
+
 /// Returns an operation with an absent value as null, and with array indexes as RFC 6902 writes them.
 ///
 /// Indexes depend on the state of the object, so each operation is translated just before it is
@@ -113,10 +122,11 @@ pub(crate) fn addressed(object: &Value, mut operation: Value) -> Value {
     if ["add", "replace", "test"].iter().any(|op| operation["op"] == **op) && operation.get("value").is_none() {
         operation["value"] = Value::Null;
     }
-    let to_new = is_add || operation["op"] == "move" || operation["op"] == "copy";
-    for (field, is_new) in [("path", to_new), ("from", false)] {
+    let adds = is_add || operation["op"] == "move" || operation["op"] == "copy";
+    let target = if adds { Location::New } else { Location::Existing };
+    for (field, location) in [("path", target), ("from", Location::Existing)] {
         if let Some(path) = operation[field].as_str() {
-            operation[field] = counted(object, path, is_new).into();
+            operation[field] = with_absolute_indexes(object, path, location).into();
         }
     }
     operation
@@ -126,20 +136,21 @@ pub(crate) fn addressed(object: &Value, mut operation: Value) -> Value {
 ///
 /// kube-apiserver accepts leading zeros, and counts negative indexes from the end. For an added item the end is behind
 /// the last one.
-fn counted(object: &Value, path: &str, is_new: bool) -> String {
-    let (mut value, mut counted) = (Some(object), String::new());
+fn with_absolute_indexes(object: &Value, path: &str, location: Location) -> String {
+    let (mut value, mut absolute) = (Some(object), String::new());
     let n_steps = path.matches('/').count();
     for (number, step) in path.split('/').skip(1).enumerate() {
         let list = value.and_then(Value::as_array);
         let index = list.zip(step.parse::<i64>().ok()).map(|(list, index)| {
-            let len = list.len() + usize::from(is_new && number + 1 == n_steps);
+            let is_added = location == Location::New && number + 1 == n_steps;
+            let len = list.len() + usize::from(is_added);
             if index < 0 { i64::try_from(len).unwrap_or(0) + index } else { index }
         });
         let step = index.map_or_else(|| step.to_owned(), |index| index.to_string());
         value = value.and_then(|value| value.pointer(&format!("/{step}")));
-        counted = format!("{counted}/{step}");
+        absolute = format!("{absolute}/{step}");
     }
-    counted
+    absolute
 }
 
 /// Returns the operation that upstream performs if the target does not exist.

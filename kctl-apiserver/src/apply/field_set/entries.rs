@@ -2,6 +2,8 @@
 
 use std::{ops::Deref, sync::Arc};
 
+use serde_json::{Map, Value};
+
 use super::{FieldSet, PathElement};
 
 /// An element that ends a path of the set, or leads to paths below it, or both.
@@ -28,6 +30,16 @@ impl Entry {
     /// Entries like this are never kept in a set.
     pub(super) fn is_empty(&self) -> bool {
         !self.is_member && self.below.is_empty()
+    }
+
+    /// Returns the `FieldsV1` value of the element: the paths below it, after `.` if the path that ends here is in the
+    /// set as well.
+    pub(super) fn encode(&self) -> Value {
+        let mut fields = Map::new();
+        if self.is_member && !self.below.is_empty() {
+            fields.insert(".".to_owned(), Map::new().into());
+        }
+        self.below.encode_into(fields)
     }
 }
 

@@ -38,17 +38,13 @@ impl FieldSet {
 
     /// Returns the `FieldsV1` form.
     pub(crate) fn encode(&self) -> Value {
-        self.encode_below(false)
+        self.encode_into(Map::new())
     }
 
-    /// Returns the `FieldsV1` of the paths below a path that may itself be in the set.
-    fn encode_below(&self, is_member: bool) -> Value {
-        let own = (is_member && !self.is_empty()).then(|| (".".to_owned(), Map::new().into()));
-        let steps = self
-            .entries
-            .iter()
-            .map(|Entry { element, is_member, below }| (element.as_str().to_owned(), below.encode_below(*is_member)));
-        Value::Object(own.into_iter().chain(steps).collect())
+    /// Adds the entries to the fields of a `FieldsV1` object, and returns the object.
+    fn encode_into(&self, mut fields: Map<String, Value>) -> Value {
+        fields.extend(self.entries.iter().map(|entry| (entry.element.as_str().to_owned(), entry.encode())));
+        Value::Object(fields)
     }
 
     /// Returns `true` if the set has no path.
