@@ -42,7 +42,7 @@ pub(crate) fn affinity(affinity: &Value, path: &str, errors: &mut Errors) {
     for (index, term) in entries(&of_nodes[PREFERRED]) {
         let path = format!("{nodes_at}.{PREFERRED}[{index}]");
         weight(&term["weight"], &path, errors);
-        node_term(&term["preference"], false, &format!("{path}.preference"), errors);
+        node_term(&term["preference"], NodeTerm::Preferred, &format!("{path}.preference"), errors);
     }
     for name in ["podAffinity", "podAntiAffinity"] {
         let path = format!("{path}.{name}");
@@ -77,11 +77,21 @@ pub(crate) fn node_selector(selector: &Value, path: &str, errors: &mut Errors) {
         errors.required(&path, "must have at least one node selector term");
     }
     for (index, term) in entries(&selector["nodeSelectorTerms"]) {
-        node_term(term, true, &format!("{path}[{index}]"), errors);
+        node_term(term, NodeTerm::Required, &format!("{path}[{index}]"), errors);
     }
 }
 
-/// Validates a node selector term. With `judges_values` each value must be a valid label value; preferred terms skip it.
+/// The effect of a node selector term on scheduling.
+#[derive(Clone, Copy)]
+enum NodeTerm {
+    /// A Node must match it.
+    Required,
+    /// A Node that matches it has a higher score.
+    Preferred,
+}
+
+/// Validates a node selector term. Values of a required term must be valid label values; upstream does not check those
+/// of a preferred one.
 ///
 /// All requirements of a term must hold. A term without requirements is valid and matches no
 /// Node. Rules by operator:
@@ -94,7 +104,7 @@ pub(crate) fn node_selector(selector: &Value, path: &str, errors: &mut Errors) {
 /// | another | – | `FieldValueInvalid` |
 ///
 /// The value of `Gt` and `Lt` is not checked to be an integer, as in upstream.
-fn node_term(term: &Value, judges_values: bool, path: &str, errors: &mut Errors) {
+fn node_term(term: &Value, kind: NodeTerm, path: &str, errors: &mut Errors) {
     for (index, requirement) in entries(&term["matchExpressions"]) {
         let path = format!("{path}.matchExpressions[{index}]");
         let (values_at, n_values) = (format!("{path}.values"), entries(&requirement["values"]).count());
@@ -112,14 +122,22 @@ fn node_term(term: &Value, judges_values: bool, path: &str, errors: &mut Errors)
             other => errors.invalid(&format!("{path}.operator"), &other.into(), "not a valid selector operator"),
         }
         errors.qualified_name(&format!("{path}.key"), text(&requirement["key"]));
-        for (nth, value) in entries(&requirement["values"]).filter(|_| judges_values) {
-            if let Some(message) = check_label_value(text(value)) {
-                errors.invalid(&format!("{values_at}[{nth}]"), value, message);
-            }
+        match kind {
+            NodeTerm::Required => label_values(&requirement["values"], &values_at, errors),
+            NodeTerm::Preferred => {}
         }
     }
     for (index, requirement) in entries(&term["matchFields"]) {
         node_field(requirement, &format!("{path}.matchFields[{index}]"), errors);
+    }
+}
+
+/// Validates that the values of a requirement are label values (`FieldValueInvalid`).
+fn label_values(values: &Value, path: &str, errors: &mut Errors) {
+    for (index, value) in entries(values) {
+        if let Some(message) = check_label_value(text(value)) {
+            errors.invalid(&format!("{path}[{index}]"), value, message);
+        }
     }
 }
 

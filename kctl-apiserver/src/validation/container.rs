@@ -222,8 +222,7 @@ fn common(
     mounts::of_container(container, path, volumes, errors);
     resources::resources(&container["resources"], &field("resources"), Asker::Container, claims, errors);
     resizes(&container["resizePolicy"], &field("resizePolicy"), &spec["restartPolicy"], errors);
-    let host_users = spec["hostUsers"] != false;
-    security::of_container(&container["securityContext"], &field("securityContext"), host_users, errors);
+    security::of_container(&container["securityContext"], &field("securityContext"), spec, errors);
 }
 
 /// Validates that images have no surrounding whitespace. Only Pods are checked, not templates.

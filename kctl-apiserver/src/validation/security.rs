@@ -34,13 +34,13 @@ const OF_PROCESSES: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mq
 /// `allowPrivilegeEscalation: false` excludes `privileged` and `CAP_SYS_ADMIN`; `Unmasked` needs `hostUsers: false`. Both
 /// are `FieldValueInvalid`.
 ///
-/// `path` is the field path of the context. `host_users` is `true` unless the Pod has a user namespace. An
-/// absent context is valid. Users and groups are 0 to 2,147,483,647.
+/// `path` is the field path of the context, `spec` the spec of its Pod. An absent context is valid. Users and groups are
+/// 0 to 2,147,483,647.
 ///
 /// The conflict with privilege escalation is one error per reason at the whole context, whose JSON
 /// is the value. Only the spelling `CAP_SYS_ADMIN` counts, as in upstream: `SYS_ADMIN` is not rejected
 /// here.
-pub(crate) fn of_container(context: &Value, path: &str, host_users: bool, errors: &mut Errors) {
+pub(crate) fn of_container(context: &Value, path: &str, spec: &Value, errors: &mut Errors) {
     if context.is_null() {
         return;
     }
@@ -48,7 +48,7 @@ pub(crate) fn of_container(context: &Value, path: &str, host_users: bool, errors
         errors.in_range(&format!("{path}.{name}"), &context[name], 0, ID_MAX);
     }
     let mounted = &context["procMount"];
-    if host_users && mounted == "Unmasked" {
+    if spec["hostUsers"] != false && mounted == "Unmasked" {
         errors.invalid(&format!("{path}.procMount"), mounted, "`hostUsers` must be false to use `Unmasked`");
     }
     system_calls(&context["seccompProfile"], &format!("{path}.seccompProfile"), errors);

@@ -197,44 +197,67 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
     let reason =
         authorizer::granted(state, user, &attributes).or_else(|| authorizer::denial(state, user, attributes.namespace));
     let mut status = with_reason(authorizer::allowed(state, user, &attributes), user, reason);
-    let ignored: Vec<String> = SELECTORS.iter().filter_map(|kind| ignored(kind, &resource[*kind])).collect();
+    let kinds = [SelectorKind::Field, SelectorKind::Label];
+    let ignored: Vec<String> = kinds.into_iter().filter_map(|kind| kind.ignored(&resource[kind.field()])).collect();
     if !ignored.is_empty() {
         status["evaluationError"] = ignored.join("; ").into();
     }
     status
 }
 
-/// Selectors of a `SubjectAccessReview`. RBAC ignores them: invalid ones are reported, and the decision is the same
-/// as without them.
-const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
-
-/// Returns the error of an invalid selector.
-///
-/// It contains "partially" if at least one requirement could be parsed. `None` for a valid or absent selector.
-fn ignored(kind: &str, selector: &Value) -> Option<String> {
-    let raw = text(&selector["rawSelector"]);
-    let of_fields = kind == "fieldSelector";
-    let requirements = selector["requirements"].as_array().map_or(&[][..], Vec::as_slice);
-    let (n_read, n_all) = if raw.is_empty() {
-        (requirements.iter().filter(|requirement| is_read(of_fields, requirement)).count(), requirements.len())
-    } else {
-        let is_valid =
-            if of_fields { selector::is_field_selector(raw) } else { kctl_apimachinery::labels::parse(raw).is_some() };
-        (usize::from(is_valid), 1)
-    };
-    let part = if n_read > 0 { "partially " } else { "" };
-    (n_read < n_all).then(|| format!("spec.resourceAttributes.{kind} {part}ignored due to parse error"))
+/// A selector of a `SubjectAccessReview`. RBAC ignores it: an invalid one is reported, and the decision is the same as
+/// without it.
+#[derive(Clone, Copy)]
+enum SelectorKind {
+    Field,
+    Label,
 }
 
-/// Returns `true` if a requirement is valid. A field is compared with exactly one value (`fieldSelectorAsSelector`).
-///
-/// Upstream's field selectors have no operators for existence.
-fn is_read(of_fields: bool, requirement: &Value) -> bool {
-    let n_values = requirement["values"].as_array().map_or(0, Vec::len);
-    match text(&requirement["operator"]) {
-        "In" | "NotIn" => !of_fields || n_values == 1,
-        "Exists" | "DoesNotExist" => !of_fields,
-        _ => false,
+impl SelectorKind {
+    /// Returns the field of `resourceAttributes`.
+    fn field(self) -> &'static str {
+        match self {
+            Self::Field => "fieldSelector",
+            Self::Label => "labelSelector",
+        }
+    }
+
+    /// Returns the error of an invalid selector.
+    ///
+    /// It contains "partially" if at least one requirement could be parsed. `None` for a valid or absent selector.
+    fn ignored(self, selector: &Value) -> Option<String> {
+        let raw = text(&selector["rawSelector"]);
+        let requirements = selector["requirements"].as_array().map_or(&[][..], Vec::as_slice);
+        let (n_valid, n_all) = if raw.is_empty() {
+            let n_valid = requirements.iter().filter(|requirement| self.is_valid_requirement(requirement)).count();
+            (n_valid, requirements.len())
+        } else {
+            (usize::from(self.is_valid_text(raw)), 1)
+        };
+        let part = if n_valid > 0 { "partially " } else { "" };
+        let field = self.field();
+        (n_valid < n_all).then(|| format!("spec.resourceAttributes.{field} {part}ignored due to parse error"))
+    }
+
+    /// Returns `true` if `rawSelector` can be parsed.
+    fn is_valid_text(self, raw: &str) -> bool {
+        match self {
+            Self::Field => selector::is_field_selector(raw),
+            Self::Label => kctl_apimachinery::labels::parse(raw).is_some(),
+        }
+    }
+
+    /// Returns `true` if a requirement is valid. A field is compared with exactly one value
+    /// (`fieldSelectorAsSelector`).
+    ///
+    /// Upstream's field selectors have no operators for existence.
+    fn is_valid_requirement(self, requirement: &Value) -> bool {
+        let n_values = requirement["values"].as_array().map_or(0, Vec::len);
+        match (self, text(&requirement["operator"])) {
+            (Self::Field, "In" | "NotIn") => n_values == 1,
+            (Self::Label, "In" | "NotIn" | "Exists" | "DoesNotExist") => true,
+            _ => false,
+        }
     }
 }
 

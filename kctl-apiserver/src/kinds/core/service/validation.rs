@@ -47,7 +47,11 @@ pub(crate) fn service(object: &Value, errors: &mut Errors) {
     }
     let mut names = Vec::new();
     for (index, port) in &list {
-        one_port(port, &format!("spec.ports[{index}]"), list.len() > 1, &mut names, errors);
+        let path = format!("spec.ports[{index}]");
+        if list.len() > 1 && text(&port["name"]).is_empty() {
+            errors.required(&format!("{path}.name"), "");
+        }
+        service_port(port, &path, &mut names, errors);
     }
     errors.labels("spec.selector", &spec["selector"]);
     affinity(spec, errors);
@@ -166,17 +170,13 @@ fn families(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates one port. Its name is required if there are several ports (`FieldValueRequired`) and unique
-/// (`FieldValueDuplicate`); an absent `targetPort` counts as `port`.
+/// Validates a `ServicePort`. Its name is unique (`FieldValueDuplicate`); an absent `targetPort` counts as `port`.
 ///
-/// `several` is `true` if the Service has more than one port. `names` collects the names so far.
-fn one_port<'a>(port: &'a Value, path: &str, several: bool, names: &mut Vec<&'a str>, errors: &mut Errors) {
+/// `names` collects the names so far. An absent name is valid here: the caller requires one if the Service has several
+/// ports.
+fn service_port<'a>(port: &'a Value, path: &str, names: &mut Vec<&'a str>, errors: &mut Errors) {
     let name = text(&port["name"]);
-    if name.is_empty() {
-        if several {
-            errors.required(&format!("{path}.name"), "");
-        }
-    } else {
+    if !name.is_empty() {
         errors.name(&format!("{path}.name"), &port["name"], NameRule::Label);
         if names.contains(&name) {
             errors.duplicate(&format!("{path}.name"), &port["name"].to_string());

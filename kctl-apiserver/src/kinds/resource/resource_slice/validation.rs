@@ -29,6 +29,22 @@ const TEXT_LEN_MAX: usize = 64;
 /// Detail of the error about a slice that specifies the nodes of its devices not at all, or more than once.
 const NODES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
 
+/// The level that selects the nodes from which a device can be reached.
+#[derive(Clone, Copy)]
+enum NodeSelection {
+    /// The slice selects the nodes of all its devices.
+    PerSlice,
+    /// Each device selects its own nodes (`perDeviceNodeSelection`).
+    PerDevice,
+}
+
+impl NodeSelection {
+    /// Returns the level that the spec of a slice chooses.
+    fn of(spec: &Value) -> Self {
+        if spec["perDeviceNodeSelection"] == true { Self::PerDevice } else { Self::PerSlice }
+    }
+}
+
 /// Validates a slice (`ValidateResourceSlice`).
 ///
 /// | field | rule |
@@ -55,13 +71,13 @@ pub(crate) fn slice(object: &Value, errors: &mut Errors) {
             || pairs(&device["attributes"]).any(|(_, attribute)| lists(attribute))
     };
     let most = if entries(devices).any(|(_, item)| has_more(item)) { DEVICES_WITH_MORE_MAX } else { DEVICES_MAX };
-    let by_device = spec["perDeviceNodeSelection"] == true;
+    let selection = NodeSelection::of(spec);
     let found = entries(devices).count();
     if found > most {
         errors.leave_out("spec.devices[");
         return errors.too_many("spec.devices", found, most);
     }
-    each(devices, "spec.devices", errors, |item, path, errors| device(item, by_device, path, errors));
+    each(devices, "spec.devices", errors, |item, path, errors| device(item, selection, path, errors));
     unique(devices, "spec.devices", errors, |item| &item["name"]);
 }
 
@@ -134,8 +150,7 @@ fn flag(value: &Value, field: &str, path: &str, set: &mut Vec<String>, errors: &
 /// Validates a device: name, attributes, capacities, taints, nodes and binding conditions.
 ///
 /// A request policy is only for devices that several claims can share (`allowMultipleAllocations`).
-/// `by_device` is `true` if the slice leaves the nodes to its devices.
-fn device(device: &Value, by_device: bool, path: &str, errors: &mut Errors) {
+fn device(device: &Value, selection: NodeSelection, path: &str, errors: &mut Errors) {
     errors.name(&format!("{path}.name"), &text(&device["name"]).into(), NameRule::Label);
     for (name, value) in pairs(&device["attributes"]) {
         let path = format!("{path}.attributes");
@@ -155,7 +170,10 @@ fn device(device: &Value, by_device: bool, path: &str, errors: &mut Errors) {
     for (index, item) in entries(&device["taints"]) {
         taint(item, &format!("{path}.taints[{index}]"), errors);
     }
-    nodes_of_device(device, by_device, path, errors);
+    match selection {
+        NodeSelection::PerSlice => no_device_nodes(device, path, errors),
+        NodeSelection::PerDevice => device_nodes(device, path, errors),
+    }
     bindings(device, path, errors);
 }
 
@@ -163,16 +181,17 @@ fn device(device: &Value, by_device: bool, path: &str, errors: &mut Errors) {
 const NODES_OF_DEVICE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                                `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 
-/// Validates that a device selects its nodes if and only if the slice requires it.
-fn nodes_of_device(device: &Value, by_device: bool, path: &str, errors: &mut Errors) {
-    if !by_device {
-        if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
-            let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in \
-                          the ResourceSlice spec";
-            errors.invalid(path, &Value::Null, detail);
-        }
-        return;
+/// Validates that a device selects no nodes.
+fn no_device_nodes(device: &Value, path: &str, errors: &mut Errors) {
+    if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
+        let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in \
+                      the ResourceSlice spec";
+        errors.invalid(path, &Value::Null, detail);
     }
+}
+
+/// Validates that a device selects its nodes in exactly one way.
+fn device_nodes(device: &Value, path: &str, errors: &mut Errors) {
     let set = node_fields(device, path, "must not be empty", errors);
     match set.len() {
         0 => errors.required(path, NODES_OF_DEVICE),
