@@ -103,6 +103,22 @@ pub(crate) struct Counts {
     handled: Arc<Handled>,
 }
 
+/// The kind of a request, which is the label `request_kind`.
+#[derive(Clone, Copy)]
+enum RequestKind {
+    /// May change something.
+    Mutating,
+    /// A read, by its HTTP method.
+    ReadOnly,
+}
+
+impl RequestKind {
+    /// Returns the kind of requests with this HTTP method.
+    fn of(method: &Method) -> Self {
+        if [Method::GET, Method::HEAD].contains(method) { Self::ReadOnly } else { Self::Mutating }
+    }
+}
+
 /// The number of requests that are being handled. A watch counts until its response begins.
 ///
 /// Atomic, because a request ends without the lock of the state.
@@ -115,9 +131,12 @@ struct Handled {
 }
 
 impl Handled {
-    /// Returns the counter of read-only or of mutating requests.
-    fn of(&self, is_read: bool) -> &AtomicUsize {
-        if is_read { &self.read_only } else { &self.mutating }
+    /// Returns the counter of the requests of a kind.
+    fn counter(&self, kind: RequestKind) -> &AtomicUsize {
+        match kind {
+            RequestKind::Mutating => &self.mutating,
+            RequestKind::ReadOnly => &self.read_only,
+        }
     }
 }
 
@@ -126,22 +145,22 @@ impl Handled {
 /// It lives as long as the future of the request, and ends as well if the client drops the future.
 pub(crate) struct Handling {
     handled: Arc<Handled>,
-    /// Selects the counter: read-only or mutating requests.
-    is_read: bool,
+    /// The kind with which the request was counted.
+    kind: RequestKind,
 }
 
 impl Drop for Handling {
     fn drop(&mut self) {
-        self.handled.of(self.is_read).fetch_sub(1, Ordering::Relaxed);
+        self.handled.counter(self.kind).fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Counts {
     /// Counts a request as being handled.
     pub(crate) fn begin(&self, method: &Method) -> Handling {
-        let is_read = [Method::GET, Method::HEAD].contains(method);
-        self.handled.of(is_read).fetch_add(1, Ordering::Relaxed);
-        Handling { handled: self.handled.clone(), is_read }
+        let kind = RequestKind::of(method);
+        self.handled.counter(kind).fetch_add(1, Ordering::Relaxed);
+        Handling { handled: self.handled.clone(), kind }
     }
 
     /// Counts an answered request.

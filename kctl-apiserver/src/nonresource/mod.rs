@@ -135,11 +135,13 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, router: Rout
             };
             // Discovery compares tags strictly, without weak validators.
             let tag = schemas::tag(&bytes);
-            let is_unchanged = parts
-                .headers
-                .get(header::IF_NONE_MATCH)
-                .is_some_and(|is_unchanged| *is_unchanged == *format!("{tag:?}"));
-            schemas::tagged(is_unchanged, respond(StatusCode::OK, form, full(bytes)), &tag, "public")
+            let known = parts.headers.get(header::IF_NONE_MATCH);
+            let response = if known.is_some_and(|known| *known == *format!("{tag:?}")) {
+                schemas::not_modified()
+            } else {
+                respond(StatusCode::OK, form, full(bytes))
+            };
+            schemas::with_etag(response, &tag, "public")
         }
         Ok(DocumentFormat::Json) if path == ["version"] => {
             respond(StatusCode::OK, "application/json", full(version_document()))

@@ -42,12 +42,9 @@ pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     let bytes = if form == JSON { document.to_string().into_bytes() } else { openapi::protobuf(&document) };
     let tag = tag(&bytes);
     let content_type = if form == JSON { JSON } else { PROTOBUF };
-    by_encoding(tagged(
-        is_known(parts, &tag),
-        respond(StatusCode::OK, content_type, full(bytes)),
-        &tag,
-        "no-cache, private",
-    ))
+    let response =
+        if is_known(parts, &tag) { not_modified() } else { respond(StatusCode::OK, content_type, full(bytes)) };
+    by_encoding(with_etag(response, &tag, "no-cache, private"))
 }
 
 /// Adds `Accept-Encoding` to `Vary`, as the first value: the body differs by encoding.
@@ -119,10 +116,11 @@ fn of_version(registry: &Registry, root: &str, content_type: &'static str, parts
     let tag = tag_of(registry, root);
     let params = Params::parse(parts.uri.query().unwrap_or_default());
     let document = || {
+        if is_known(parts, &tag) {
+            return not_modified();
+        }
         let root: Vec<&str> = root.split('/').collect();
-        let bytes = if is_known(parts, &tag) {
-            Vec::new()
-        } else if content_type == PROTOBUF_3 {
+        let bytes = if content_type == PROTOBUF_3 {
             openapi::protobuf_three(&openapi::v3(registry, &root))
         } else {
             openapi::v3(registry, &root).to_string().into_bytes()
@@ -130,8 +128,8 @@ fn of_version(registry: &Registry, root: &str, content_type: &'static str, parts
         respond(StatusCode::OK, content_type, full(bytes))
     };
     match params.text("hash") {
-        "" => tagged(is_known(parts, &tag), document(), &tag, "no-cache, private"),
-        requested if requested == tag => tagged(is_known(parts, &tag), document(), &tag, "public, immutable"),
+        "" => with_etag(document(), &tag, "no-cache, private"),
+        requested if requested == tag => with_etag(document(), &tag, "public, immutable"),
         _ => {
             let mut moved = respond(StatusCode::MOVED_PERMANENTLY, "application/json", full(Vec::new()));
             set(&mut moved, LOCATION, &format!("{}?hash={tag}", parts.uri.path()));
@@ -142,16 +140,15 @@ fn of_version(registry: &Registry, root: &str, content_type: &'static str, parts
     }
 }
 
-/// Adds the `ETag` and cache headers to a response. If the client already has the document, the response is a 304
-/// without a body.
+/// Returns the 304 to a client that already has the document.
+pub(super) fn not_modified() -> Response<Body> {
+    nothing(StatusCode::NOT_MODIFIED)
+}
+
+/// Adds the `ETag` and cache headers to a document or to its 304.
 ///
 /// `cache` becomes `Cache-Control`.
-pub(super) fn tagged(is_known: bool, mut response: Response<Body>, tag: &str, cache: &str) -> Response<Body> {
-    if is_known {
-        *response.body_mut() = full(Vec::new());
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response.headers_mut().remove(CONTENT_TYPE);
-    }
+pub(super) fn with_etag(mut response: Response<Body>, tag: &str, cache: &str) -> Response<Body> {
     set(&mut response, ETAG, &format!("{tag:?}"));
     set(&mut response, VARY, "Accept");
     set(&mut response, CACHE_CONTROL, cache);

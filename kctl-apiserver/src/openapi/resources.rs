@@ -93,15 +93,25 @@ const MAYBE_LATER: &[(&str, &str)] = &[("200", "OK"), ("202", "Accepted")];
 /// Responses of a create.
 const ALL: &[(&str, &str)] = &[("200", "OK"), ("201", "Created"), ("202", "Accepted")];
 
+/// The objects of a resource that a path names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PathScope {
+    /// One object.
+    Object,
+    /// The objects of one namespace, or all objects of a cluster-scoped resource.
+    Collection,
+    /// The objects of all namespaces.
+    AllNamespaces,
+}
+
 /// Returns all paths of a resource and its subresources.
 ///
 /// Paths without an operation are left out.
 pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
     let root = super::root(&resource.id.group, &resource.version);
     let mut paths = Vec::new();
-    let whole = |in_namespace, has_name| Writer::new(resource, &root, &resource.listed, in_namespace, has_name);
-    let in_namespace = resource.listed.namespaced;
-    let (single, all) = (whole(in_namespace, true), whole(in_namespace, false));
+    let whole = |scope| Writer::new(resource, &root, &resource.listed, scope);
+    let (single, all) = (whole(PathScope::Object), whole(PathScope::Collection));
     let pick = |verb: &str, operation: OpenApiOperation| resource.allows("", verb).then_some(operation);
     paths.push(all.path(
         "",
@@ -114,19 +124,20 @@ pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
         pick("patch", single.patch()),
     ];
     paths.push(single.path("", of_one));
-    let everywhere = whole(false, false);
-    if in_namespace {
+    let everywhere = whole(PathScope::AllNamespaces);
+    let is_namespaced = resource.listed.namespaced;
+    if is_namespaced {
         paths.push(everywhere.path("", [pick("list", everywhere.list())]));
     }
     if resource.custom.is_none() {
         paths.push(all.path("watch/", [pick("watch", all.watch())]));
         paths.push(single.path("watch/", [pick("watch", single.watch())]));
-        if in_namespace {
+        if is_namespaced {
             paths.push(everywhere.path("watch/", [pick("watch", everywhere.watch())]));
         }
     }
     for sub in &resource.subresources {
-        paths.extend(Writer::new(resource, &root, sub, in_namespace, true).paths_of_subresource(sub));
+        paths.extend(Writer::new(resource, &root, sub, PathScope::Object).paths_of_subresource(sub));
     }
     paths.retain(|path| !path.operations.is_empty());
     paths
@@ -153,10 +164,10 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Creates the description of a resource or subresource (`listed`) for one shape of its paths.
+    /// Creates the description of a resource or subresource (`listed`) for the paths of one scope.
     ///
     /// `listed` is the entry of discovery.
-    fn new(resource: &'a Resource, root: &'a str, listed: &'a Listed, in_namespace: bool, has_name: bool) -> Self {
+    fn new(resource: &'a Resource, root: &'a str, listed: &'a Listed, scope: PathScope) -> Self {
         let group = listed.group.as_ref().unwrap_or(&resource.id.group);
         let version = listed.version.as_ref().unwrap_or(&resource.version);
         let type_name = types::name_of(resource, group, version, &listed.kind);
@@ -166,6 +177,11 @@ impl<'a> Writer<'a> {
         let named = if own { resource.kind_name() } else { &listed.kind }.to_owned();
         let kind = json!({ "group": group, "version": version, "kind": named });
         let sub = listed.name.split_once('/').map_or("", |(_, sub)| sub);
+        let (is_namespaced, has_name) = (resource.listed.namespaced, scope == PathScope::Object);
+        let in_namespace = match scope {
+            PathScope::Object | PathScope::Collection => is_namespaced,
+            PathScope::AllNamespaces => false,
+        };
         Self { resource, root, sub, type_name, kind, named, in_namespace, has_name }
     }
 
@@ -190,11 +206,12 @@ impl<'a> Writer<'a> {
         if self.type_name.ends_with("Options") {
             let is_proxy = self.sub == "proxy";
             let methods: &[_] = if is_proxy { PROXIED } else { &["get", "post"] };
-            let of_path = |with_path| methods.iter().map(move |method| self.connect(method, with_path)).collect();
             let first = self.path("", []).path;
-            let mut paths = vec![PathItem::new(first.clone(), of_path(false))];
+            let connects = methods.iter().map(|method| self.connect(method)).collect();
+            let mut paths = vec![PathItem::new(first.clone(), connects)];
             if is_proxy {
-                paths.push(PathItem::new(format!("{first}/{{path}}"), of_path(true)));
+                let with_path = methods.iter().map(|method| self.connect_with_path(method)).collect();
+                paths.push(PathItem::new(format!("{first}/{{path}}"), with_path));
             }
             return paths;
         }
@@ -391,22 +408,25 @@ impl<'a> Writer<'a> {
     /// Returns an operation that leads to a process or an endpoint.
     ///
     /// Ids of connections have the method in front of the namespace part.
-    fn connect(&self, method: &'static str, with_path: bool) -> OpenApiOperation {
-        let what =
-            format!("connect {} requests to {} of {}", method.to_uppercase(), self.sub, self.resource.kind_name());
+    fn connect(&self, method: &'static str) -> OpenApiOperation {
+        let what = format!("connect {} requests to {} of {}", method.to_uppercase(), self.sub, self.resource.kind_name());
         let mut operation = self.operation(method, "connect", "connect", what);
         let namespaced = if self.in_namespace { "Namespaced" } else { "" };
         let (kind, sub) = (self.resource.kind_name(), capital(self.sub));
-        let path = if with_path { "WithPath" } else { "" };
         let prefix = names::operation(self.root, "connect", "");
-        operation.id = format!("{prefix}{}{namespaced}{kind}{sub}{path}", capital(method));
+        operation.id = format!("{prefix}{}{namespaced}{kind}{sub}", capital(method));
         (operation.consumes, operation.produces, operation.answer) = (ANY, ANY, None);
         operation.parameters.retain(|parameter| parameter.name() != "pretty");
         let subresource = format!("{}/{}", self.resource.id.resource, self.sub);
         operation.parameters.extend(parameters::of_subresource(&subresource).map(Used::Known));
-        if with_path {
-            operation.parameters.extend(parameters::named("path", "").map(Used::Known));
-        }
+        operation
+    }
+
+    /// Returns the operation of a proxy on the rest of the URL, which is a parameter.
+    fn connect_with_path(&self, method: &'static str) -> OpenApiOperation {
+        let mut operation = self.connect(method);
+        operation.id.push_str("WithPath");
+        operation.parameters.extend(parameters::named("path", "").map(Used::Known));
         operation
     }
 }

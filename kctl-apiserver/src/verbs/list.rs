@@ -58,14 +58,13 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
         let all = page(table, info, &Selector::default(), start, 0);
         let all = all.items.iter().map(|object| table.value(object)).collect();
         let page = chosen(conversion::all_shown(state, info, all)?, &selector, limit);
-        return Ok(Answer::ok(envelope(info, shown_in(&info.resource, page), shown, false)));
+        return Ok(Answer::ok(list_object(info, shown_in(&info.resource, page), shown)));
     }
     let Page { items, more } = page(table, info, &selector, start, limit);
     if source == ResponseSource::StoredText
         && let Some(texts) = texts(&info.resource, &items)
     {
-        let Value::Object(mut list) = envelope(info, Page { items: Vec::new(), more }, shown, selector.is_empty())
-        else {
+        let Value::Object(mut list) = list_object(info, Page { items: Vec::new(), more }, shown) else {
             return Ok(Answer::ok(Value::Null));
         };
         list.remove("items");
@@ -74,7 +73,7 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
     let items = items.iter().map(|object| table.value(object)).collect();
     let items = conversion::all_shown(state, info, items)?;
     let page = shown_in(&info.resource, Page { items, more });
-    Ok(Answer::ok(envelope(info, page, shown, selector.is_empty())))
+    Ok(Answer::ok(list_object(info, page, shown)))
 }
 
 /// Returns the validated options and the selector of a list or of a delete of a collection.
@@ -98,10 +97,8 @@ pub(super) struct CollectionToDelete {
     pub(super) objects: Vec<(Key, Arc<Value>)>,
     /// The revision of the list, for its `resourceVersion`.
     revision: u64,
-    /// The last key, and the number of remaining objects, if the list has a limit.
-    more: Option<(Key, usize)>,
-    /// `true` if the list has no selector: only then is `remainingItemCount` known.
-    is_all: bool,
+    /// The objects after them, if the list has a limit.
+    more: Option<RemainingItems>,
 }
 
 impl CollectionToDelete {
@@ -134,7 +131,7 @@ impl CollectionToDelete {
             objects.retain(|(key, _)| keys.contains(key));
             more = chosen.more;
         }
-        Ok(Self { objects, revision: reach.revision.unwrap_or(revision), more, is_all: selector.is_empty() })
+        Ok(Self { objects, revision: reach.revision.unwrap_or(revision), more })
     }
 
     /// Returns the list of deleted objects.
@@ -142,7 +139,7 @@ impl CollectionToDelete {
     /// `shown` are the converted objects, in the order of `objects`.
     pub(super) fn list(self, info: &RequestInfo, shown: &[Arc<Value>]) -> Value {
         let items = shown.iter().map(|object| item(&info.resource, object)).collect();
-        envelope(info, Page { items, more: self.more }, self.revision, self.is_all)
+        list_object(info, Page { items, more: self.more }, self.revision)
     }
 }
 
@@ -157,16 +154,15 @@ fn key_of(object: &Value) -> Key {
 /// Selects from converted objects. A selector of a kind with a conversion webhook applies to the requested version,
 /// so all objects are converted first.
 ///
-/// A limit of 0 means all. The number of remaining objects is exact here, unlike that of `page`.
+/// A limit of 0 means all.
 fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page<Arc<Value>> {
     items.retain(|object| selector.matches(object));
-    let left = items.len().saturating_sub(limit);
-    let last = limit.checked_sub(1).and_then(|last| items.get(last)).filter(|_| left > 0);
-    let key = last.map(|last| key_of(last));
-    if key.is_some() {
+    let last = limit.checked_sub(1).and_then(|last| items.get(last)).filter(|_| items.len() > limit);
+    let more = last.map(|last| RemainingItems { after: key_of(last), count: None });
+    if more.is_some() {
         items.truncate(limit);
     }
-    Page { items, more: key.map(|key| (key, left)) }
+    Page { items, more }
 }
 
 /// Formats a page of objects as items.
@@ -180,10 +176,16 @@ fn shown_in(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
 struct Page<T> {
     /// The items; at most as many as the limit.
     items: Vec<T>,
-    /// The last key of the page and the number of objects after it, if there are any.
-    ///
-    /// Becomes the continue token and `remainingItemCount`.
-    more: Option<(Key, usize)>,
+    /// The objects after the page, if there are any.
+    more: Option<RemainingItems>,
+}
+
+/// The objects of a list after a page.
+struct RemainingItems {
+    /// The last key of the page, which becomes the continue token.
+    after: Key,
+    /// Their number, which becomes `remainingItemCount`. `None` for a list with a selector, as upstream.
+    count: Option<usize>,
 }
 
 /// Returns the objects that match, up to the limit.
@@ -222,7 +224,8 @@ fn page(
     }
     // Objects after the page are counted without the selector: the number is reported only for lists without one.
     let left = if selector.name().is_some() { 0 } else { table.range(namespace, last.as_ref()).count() };
-    Page { items, more: last.filter(|_| left > 0).map(|last| (last, left)) }
+    let count = selector.is_empty().then_some(left);
+    Page { items, more: last.filter(|_| left > 0).map(|after| RemainingItems { after, count }) }
 }
 
 /// Returns the stored JSON of all items, or `None` if an item is stored in another version.
@@ -277,10 +280,7 @@ pub(super) fn item(resource: &Resource, object: &Value) -> Value {
 }
 
 /// Returns a list object with its metadata.
-///
-/// `all` is `true` for a list without a selector. For other lists the number of remaining items is unknown and left
-/// out.
-fn envelope(info: &RequestInfo, page: Page<Value>, revision: u64, all: bool) -> Value {
+fn list_object(info: &RequestInfo, page: Page<Value>, revision: u64) -> Value {
     let resource = &info.resource;
     let mut meta = Map::new();
     // Lists of custom kinds write an empty `continue`.
@@ -288,10 +288,10 @@ fn envelope(info: &RequestInfo, page: Page<Value>, revision: u64, all: bool) -> 
         meta.insert("continue".into(), "".into());
     }
     meta.insert("resourceVersion".into(), revision.to_string().into());
-    if let Some((start, left)) = page.more {
-        meta.insert("continue".into(), list_scope::token(info, Some(revision), &start).into());
-        if all {
-            meta.insert("remainingItemCount".into(), left.into());
+    if let Some(RemainingItems { after, count }) = page.more {
+        meta.insert("continue".into(), list_scope::token(info, Some(revision), &after).into());
+        if let Some(count) = count {
+            meta.insert("remainingItemCount".into(), count.into());
         }
     }
     json!({ "kind": resource.list_kind, "apiVersion": resource.api_version(), "metadata": meta, "items": page.items })

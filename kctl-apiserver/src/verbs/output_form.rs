@@ -35,6 +35,15 @@ pub(crate) enum OutputForm {
     PartialList(MetaVersion),
 }
 
+/// The place of an event in its watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventOrder {
+    /// The first event. Its table has the column definitions.
+    First,
+    /// An event after the first one.
+    Later,
+}
+
 /// The annotation of the bookmark after the initial events of a watch (`metav1.InitialEventsAnnotationKey`).
 ///
 /// The client's informer is synced from this event on.
@@ -203,14 +212,20 @@ impl OutputForm {
         Ok(())
     }
 
-    /// Changes a watch event to this form. `first` is `true` for the first event, which has the column definitions.
+    /// Changes a watch event to this form.
     ///
     /// Returns `false` if the form cannot have objects (`PartialObjectMetadataList`): kube-apiserver ends the watch
     /// there.
     ///
     /// `ERROR` events keep their `Status`. Rows of later events have no column definitions, as
     /// clients know them from the first.
-    pub(crate) fn shape_event(self, resource: &Resource, event: &mut Value, now: jiff::Timestamp, first: bool) -> bool {
+    pub(crate) fn shape_event(
+        self,
+        resource: &Resource,
+        event: &mut Value,
+        now: jiff::Timestamp,
+        order: EventOrder,
+    ) -> bool {
         let object = event["object"].take();
         let is_end = event["type"] == "BOOKMARK" && !object["metadata"]["annotations"][END_OF_STATE].is_null();
         event["object"] = match self {
@@ -223,8 +238,9 @@ impl OutputForm {
                 let include = if is_end && include == Include::None { Include::Metadata } else { include };
                 let meta = json!({ "resourceVersion": object["metadata"]["resourceVersion"] });
                 let mut rows = rows(resource, &[object], now, include, meta);
-                if !first {
-                    rows["columnDefinitions"] = Value::Null;
+                match order {
+                    EventOrder::First => {}
+                    EventOrder::Later => rows["columnDefinitions"] = Value::Null,
                 }
                 version.of(rows)
             }

@@ -10,7 +10,7 @@ use crate::{
     request::RequestInfo,
     state::State,
     status::StatusError,
-    write::{self, FieldManager, Ownership, Unpersisted, Write, body, place, precondition, unpersisted_fields},
+    write::{self, FieldManager, Ownership, Unpersisted, Write, body, place, precondition},
 };
 
 /// Returns the type of a patch.
@@ -179,12 +179,12 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
     info.round.check_complete()?;
     let new = new.map_err(|error| refused(info, error))?;
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
-    let has_odd_metadata = unpersisted_fields::is_odd(&new["metadata"]);
+    let in_metadata = Unpersisted::in_metadata(&new["metadata"]);
     let fitted = body::fit_applied(info, new, old.as_deref());
     let (mut new, lost) = fitted.map_err(|misfit| unconverted(info, misfit))?;
     // Upstream decodes the patch strictly after it was applied (`applyPatcher` in `handlers/patch.go`).
     body::report_fields(info, repeated).map_err(StatusError::bad_request)?;
-    let unpersisted = Unpersisted::of(info, has_odd_metadata, &lost);
+    let unpersisted = Unpersisted::decide(info, in_metadata, &lost);
     place::match_names(info, &mut new)?;
     let Some(old) = old else {
         authorizer::authorize_creation(state, info)?;

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use self::watch_event::{Transition, WatchEvent, as_deleted, convert, is_judged_later, kind_of};
-use super::{Answer, OutputForm, Payload, list};
+use super::{Answer, OutputForm, Payload, list, output_form::EventOrder};
 use crate::{
     conversion::{self, ConversionPlan},
     faults::{Connection, Gate, Opened, Passage, newest},
@@ -369,7 +369,7 @@ impl Start {
             over: self.over,
             start: self,
             state,
-            any: false,
+            order: EventOrder::First,
             unsent: Vec::new(),
         };
         watcher.unsent = initial;
@@ -399,8 +399,8 @@ struct Watcher {
     start_revision: u64,
     /// `true` once the watch has ended, after an error, a change of the CRD or the initial events.
     over: bool,
-    /// `true` after the first event: a table has column definitions only in its first event.
-    any: bool,
+    /// The place of the next event: a table has column definitions only in its first event.
+    order: EventOrder,
     /// Initial events that are not sent yet.
     unsent: Vec<WatchEvent>,
 }
@@ -449,7 +449,7 @@ impl Watcher {
     /// webhook is called without the lock.
     async fn lines(&mut self, mut events: Vec<WatchEvent>) -> Bytes {
         if let [WatchEvent::Line(line)] = events.as_slice() {
-            self.any = true;
+            self.order = EventOrder::Later;
             return line.clone();
         }
         if let Err(status_error) = convert(&self.state, &self.start.resource, &mut events).await {
@@ -466,16 +466,16 @@ impl Watcher {
                     None => continue,
                 },
                 WatchEvent::Line(line) => {
-                    self.any = true;
+                    self.order = EventOrder::Later;
                     body.extend_from_slice(&line);
                     continue;
                 }
             };
-            if !self.start.form.shape_event(&self.start.resource, &mut event, now, !self.any) {
+            if !self.start.form.shape_event(&self.start.resource, &mut event, now, self.order) {
                 self.over = true;
                 break;
             }
-            self.any = true;
+            self.order = EventOrder::Later;
             // Serialization of a JSON value into memory cannot fail.
             let _infallible = serde_json::to_writer(&mut body, &event);
             body.push(b'\n');

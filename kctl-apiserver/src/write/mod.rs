@@ -22,7 +22,7 @@ mod prepare;
 mod quotas;
 mod sizes;
 mod store;
-pub(crate) mod unpersisted_fields;
+mod unpersisted_fields;
 mod validate;
 mod validating_admission;
 

@@ -25,10 +25,15 @@ pub(crate) enum Unpersisted {
 }
 
 impl Unpersisted {
-    /// Decides by the paths of the fields that the applied object has lost.
+    /// Returns the effect of the values in metadata that reads drop.
+    pub(crate) fn in_metadata(metadata: &Value) -> Self {
+        if has_dropped_value(metadata) { Self::Something } else { Self::Nothing }
+    }
+
+    /// Decides by the effect of metadata, and by the paths of the fields that the applied object has lost.
     ///
     /// Built-in kinds are decoded into Go types, so they have no such fields.
-    pub(crate) fn of(info: &RequestInfo, has_odd_metadata: bool, lost: &[String]) -> Self {
+    pub(crate) fn decide(info: &RequestInfo, in_metadata: Self, lost: &[String]) -> Self {
         if info.resource.custom.is_none() {
             return Self::Nothing;
         }
@@ -41,14 +46,14 @@ impl Unpersisted {
         if lost.iter().any(|path| !(has_status && is_of_status(path))) {
             return Self::Counted;
         }
-        if has_odd_metadata { Self::Something } else { Self::Nothing }
+        in_metadata
     }
 }
 
 /// Returns `true` if metadata has a value that is dropped.
 ///
 /// Only metadata fields that an apply can set are checked.
-pub(crate) fn is_odd(metadata: &Value) -> bool {
+fn has_dropped_value(metadata: &Value) -> bool {
     let has_null = |fields: &Map<String, Value>| fields.values().any(Value::is_null);
     metadata.as_object().into_iter().flatten().any(|(name, value)| match (name.as_str(), value) {
         ("labels" | "annotations", Value::Object(map)) => map.is_empty() || has_null(map),
