@@ -348,7 +348,15 @@ impl Reflector {
                 self.was_healthy_for(lasted);
                 self.failed(&error)
             }
-            Input::Closed { lasted, any } => self.closed(lasted, any),
+            Input::Closed { lasted, .. } if self.request == Request::Stream => self.stream_closed(lasted),
+            // A server that ends watches at once is probably overloaded, so the next request waits.
+            Input::Closed { lasted, any: false } if lasted < Duration::from_secs(1) => {
+                vec![Effect::Wait(self.next_wait())]
+            }
+            Input::Closed { lasted, .. } => {
+                self.was_healthy_for(lasted);
+                vec![Effect::Next]
+            }
         }
     }
 
@@ -427,25 +435,17 @@ impl Reflector {
         self.request = Request::Watch { version };
     }
 
-    /// Handles the end of a watch without an error.
+    /// Handles the end of a stream before its initial state is complete.
     ///
-    /// A stream that ends before its initial state is complete is thrown away: a server may have been stopped. One that
-    /// took longer than [`STREAM_SILENCE_MAX`] shows that the server does not know the option.
-    fn closed(&mut self, lasted: Duration, any: bool) -> Vec<Effect> {
-        if self.request == Request::Stream {
-            self.objects.clear();
-            if lasted < STREAM_SILENCE_MAX {
-                return vec![Effect::Wait(self.next_wait())];
-            }
-            // A server that ignores `sendInitialEvents` never sends the bookmark that ends the initial state.
-            self.fall_back();
-            return vec![Effect::Next];
-        }
-        // A server that ends watches at once is probably overloaded, so the next request waits.
-        if lasted < Duration::from_secs(1) && !any {
+    /// The state is thrown away: a server may have been stopped. A stream that took longer than [`STREAM_SILENCE_MAX`]
+    /// shows that the server does not know the option.
+    fn stream_closed(&mut self, lasted: Duration) -> Vec<Effect> {
+        self.objects.clear();
+        if lasted < STREAM_SILENCE_MAX {
             return vec![Effect::Wait(self.next_wait())];
         }
-        self.was_healthy_for(lasted);
+        // A server that ignores `sendInitialEvents` never sends the bookmark that ends the initial state.
+        self.fall_back();
         vec![Effect::Next]
     }
 

@@ -301,13 +301,13 @@ struct Run {
 }
 
 impl Run {
-    fn new(streams: bool, scopes: Vec<Scope>) -> Self {
+    /// Starts a run with a reflector of each scope, which `reflector` creates.
+    fn new(reflector: fn(Scope) -> Reflector, scopes: Vec<Scope>) -> Self {
         let server = Server { revision: 10, ..Server::default() };
         let cache = Cache::of(scopes.clone());
         let watcher = Watcher { cache, told: BTreeMap::new(), newest: BTreeMap::new(), gone: BTreeSet::new() };
         let followers = scopes.into_iter().map(|scope| {
-            let of = scope.clone();
-            let reflector = if streams { Reflector::streaming(of) } else { Reflector::of(of) };
+            let reflector = reflector(scope.clone());
             Follower { scope, reflector, stream: None }
         });
         Self { server, followers: followers.collect(), watcher }
@@ -454,7 +454,7 @@ proptest! {
     ) {
         let scopes = if by_namespace { vec![Some("a".into()), Some("b".into())] } else { vec![None] };
         let n_followers = scopes.len();
-        let mut run = Run::new(streams, scopes);
+        let mut run = Run::new(if streams { Reflector::streaming } else { Reflector::of }, scopes);
         if pages {
             // A server that rejects both a stream of the initial state and a whole list.
             for of in 0..n_followers {

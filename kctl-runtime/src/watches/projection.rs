@@ -114,8 +114,16 @@ mod tests {
 
     use super::*;
 
-    fn pod(version: u32, fits: bool) -> Arc<Stored> {
-        let spec = if fits { r#"{"containers":[]}"# } else { r#"{"containers":3}"# };
+    fn pod(version: u32) -> Arc<Stored> {
+        with_spec(version, r#"{"containers":[]}"#)
+    }
+
+    /// Returns a Pod that can't be deserialized.
+    fn unfit(version: u32) -> Arc<Stored> {
+        with_spec(version, r#"{"containers":3}"#)
+    }
+
+    fn with_spec(version: u32, spec: &str) -> Arc<Stored> {
         let json = format!(
             r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"a","uid":"1","resourceVersion":"{version}"}},"spec":{spec}}}"#
         );
@@ -130,11 +138,11 @@ mod tests {
     fn unfitting_object_keeps_its_last_good_state() {
         let update = |old, new| Change::Updated { old, new };
         let cases = [
-            (vec![Change::Added(pod(1, false)), update(pod(1, false), pod(2, true))], "+2"),
-            (vec![Change::Added(pod(1, true)), update(pod(1, true), pod(2, false))], "+1"),
-            (vec![update(pod(1, true), pod(2, false)), update(pod(2, false), pod(3, true))], "1~3"),
-            (vec![update(pod(1, true), pod(2, false)), Change::Deleted { last: pod(3, false) }], "-1"),
-            (vec![Change::Added(pod(1, false)), Change::Deleted { last: pod(1, false) }], ""),
+            (vec![Change::Added(unfit(1)), update(unfit(1), pod(2))], "+2"),
+            (vec![Change::Added(pod(1)), update(pod(1), unfit(2))], "+1"),
+            (vec![update(pod(1), unfit(2)), update(unfit(2), pod(3))], "1~3"),
+            (vec![update(pod(1), unfit(2)), Change::Deleted { last: unfit(3) }], "-1"),
+            (vec![Change::Added(unfit(1)), Change::Deleted { last: unfit(1) }], ""),
         ];
         for (changes, expected) in cases {
             let mut reader = Reader::<Pod>::new();
@@ -149,7 +157,7 @@ mod tests {
 
     #[test]
     fn object_is_readable_typed_partial_and_dynamic() {
-        let stored = pod(1, true);
+        let stored = pod(1);
         assert_eq!(Pod::project(&stored).unwrap().metadata.name.as_deref(), Some("a"));
         assert_eq!(PartialObjectMeta::<Pod>::project(&stored).unwrap().metadata.name.as_deref(), Some("a"));
         assert_eq!(DynamicObject::project(&stored).unwrap().types.as_ref().unwrap().kind, "Pod");

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use http::{Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
@@ -72,7 +72,8 @@ impl Server {
         let (seen, n_connections): (Arc<parking_lot::Mutex<Vec<Seen>>>, Arc<AtomicUsize>) = Default::default();
         let accepted = Arc::<parking_lot::Mutex<String>>::default();
         let (ends, _) = broadcast::channel(4);
-        let (acceptor, counted, told) = (tls(n_streams > 0), n_connections.clone(), ends.clone());
+        let protocols: &[&[u8]] = if n_streams > 0 { &[b"h2", b"http/1.1"] } else { &[] };
+        let (acceptor, counted, told) = (tls(protocols), n_connections.clone(), ends.clone());
         let notes = Notes { seen: seen.clone(), accepted: accepted.clone() };
         tokio::spawn(async move {
             while let Ok((stream, _peer)) = listener.accept().await {
@@ -108,14 +109,13 @@ impl Server {
     }
 }
 
-fn tls(speaks_http2: bool) -> TlsAcceptor {
+/// Returns an acceptor that offers these protocols by ALPN.
+fn tls(protocols: &[&[u8]]) -> TlsAcceptor {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let config = ServerConfig::builder().with_client_cert_verifier(Arc::new(Anybody));
     let mut config = config.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
-    if speaks_http2 {
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    }
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     TlsAcceptor::from(Arc::new(config))
 }
 
@@ -196,7 +196,7 @@ async fn serve(
         let is_refused = ![String::new(), who.clone()].contains(&notes.accepted.lock());
         let (version, agent) = (request.version(), agent.unwrap_or_default());
         notes.seen.lock().push(Seen { connection, version, path, agent, who });
-        let mut answer = Response::new(body(is_streaming && !is_refused));
+        let mut answer = Response::new(if is_streaming && !is_refused { open_body() } else { body() });
         if is_refused {
             *answer.status_mut() = StatusCode::UNAUTHORIZED;
         }
@@ -213,11 +213,16 @@ async fn serve(
     }
 }
 
-fn body(is_streaming: bool) -> UnsyncBoxBody<Bytes, Infallible> {
-    let first = futures::stream::once(async { Ok(Frame::data(Bytes::from_static(b"{}\n"))) });
-    if is_streaming {
-        StreamBody::new(first.chain(futures::stream::pending())).boxed_unsync()
-    } else {
-        StreamBody::new(first).boxed_unsync()
-    }
+/// Returns the body of an answer: one line.
+fn body() -> UnsyncBoxBody<Bytes, Infallible> {
+    StreamBody::new(line()).boxed_unsync()
+}
+
+/// Returns the body of a watch or of followed logs: one line, and no end.
+fn open_body() -> UnsyncBoxBody<Bytes, Infallible> {
+    StreamBody::new(line().chain(futures::stream::pending())).boxed_unsync()
+}
+
+fn line() -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> + Send + 'static {
+    futures::stream::once(async { Ok(Frame::data(Bytes::from_static(b"{}\n"))) })
 }

@@ -11,10 +11,35 @@ use serde_json::Value;
 
 use super::{Problem, formats};
 
-/// Returns the problems for which an API server rejects the default of a schema.
+/// Returns the problems for which an API server rejects the default of a field.
 ///
-/// `path` is the place in the object. With `is_root` the default is a whole object and needs `apiVersion` and `kind`.
-pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
+/// `path` is the place in the object.
+pub(super) fn check(schema: &Value, path: &str) -> Vec<Problem> {
+    violations(schema, path).into_iter().map(|violation| problem(schema, violation)).collect()
+}
+
+/// Returns the problems for which an API server rejects the default of a whole object. It needs `apiVersion` and `kind`.
+pub(super) fn check_object(schema: &Value) -> Vec<Problem> {
+    let mut found = violations(schema, "");
+    for name in ["apiVersion", "kind"].into_iter().filter(|name| schema["default"].get(name).is_none()) {
+        found.push((String::new(), format!("`{name}` is missing")));
+    }
+    found.into_iter().map(|violation| problem(schema, violation)).collect()
+}
+
+/// Returns the problem of a default whose value at a path breaks a rule of the schema.
+fn problem(schema: &Value, (path, what): (String, String)) -> Problem {
+    let default = &schema["default"];
+    let display_path = if path.is_empty() { "the object" } else { &path };
+    Problem::new(
+        display_path,
+        format!("the default {default} is not a value of its field: {what}"),
+        "write another default",
+    )
+}
+
+/// Returns the rules of a schema that its default breaks, as pairs of a path and a reason.
+fn violations(schema: &Value, path: &str) -> Vec<(String, String)> {
     let default = &schema["default"];
     let mut found = Vec::new();
     value(schema, default, path, SchemaRole::Type, &mut found);
@@ -24,20 +49,7 @@ pub(super) fn check(schema: &Value, path: &str, is_root: bool) -> Vec<Problem> {
         let first = failed.err().and_then(|errors| errors.as_slice().first().map(|error| error.message.clone()));
         found.extend(first.map(|message| (path.to_owned(), message)));
     }
-    if is_root {
-        for name in ["apiVersion", "kind"].into_iter().filter(|name| default.get(name).is_none()) {
-            found.push((path.to_owned(), format!("`{name}` is missing")));
-        }
-    }
-    let problem = |(problem_path, what): (String, String)| {
-        let display_path = if problem_path.is_empty() { "the object" } else { &problem_path };
-        Problem::new(
-            display_path,
-            format!("the default {default} is not a value of its field: {what}"),
-            "write another default",
-        )
-    };
-    found.into_iter().map(problem).collect()
+    found
 }
 
 /// Checks a value. Problems are pairs of a path and a reason.
@@ -235,7 +247,7 @@ mod tests {
             ("integer", json!(1.5), json!(3), false),
         ] {
             let schema = json!({ "type": kind, "multipleOf": factor, "default": given });
-            assert_eq!(check(&schema, "spec.a", false).is_empty(), fits, "{given} of {factor}");
+            assert_eq!(check(&schema, "spec.a").is_empty(), fits, "{given} of {factor}");
         }
     }
 }

@@ -101,10 +101,12 @@ fn node(schema: &Value, path: &str, position: Position, problems: &mut Vec<Probl
     lists(schema, path, problems);
     rules(schema, path, problems);
     if !schema["default"].is_null() {
-        if position == Position::Metadata {
-            problems.push(Problem::new(name_of(path), "metadata has no default", "leave it out"));
-        } else {
-            problems.extend(defaults::check(schema, path, position == Position::Root));
+        match position {
+            Position::Root => problems.extend(defaults::check_object(schema)),
+            Position::Metadata => {
+                problems.push(Problem::new(name_of(path), "metadata has no default", "leave it out"));
+            }
+            Position::Below => problems.extend(defaults::check(schema, path)),
         }
     }
     alternatives(schema, path, position, problems);

@@ -210,6 +210,18 @@ impl Grants {
         merged.framework |= grant.framework;
     }
 
+    /// Adds the permissions for verbs that the user declared.
+    fn add_declared(&mut self, scopes: &[GrantScope], on: &On, verbs: &[&str], because: &str) {
+        each_grant(scopes, on, verbs, because).for_each(|grant| self.add(grant));
+    }
+
+    /// Adds the permissions for verbs that kctl needs for each declaration of this form.
+    fn add_framework(&mut self, scopes: &[GrantScope], on: &On, verbs: &[&str], because: &str) {
+        for grant in each_grant(scopes, on, verbs, because) {
+            self.add(Grant { framework: true, ..grant });
+        }
+    }
+
     /// Returns the permissions without those that another one covers.
     ///
     /// The larger one takes over the reasons of the smaller one, but not `framework`: kctl may need only a part of a
@@ -283,14 +295,8 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: 
     if primary.cluster == cluster {
         let mut add = |subresource: &str, because: &str| {
             let because = format!("{}: {because}", spec.name);
-            needs(
-                grants,
-                &grant_scopes(spec, primary.namespaced),
-                &on(&primary.kind, subresource),
-                &["patch"],
-                &because,
-                false,
-            );
+            let scopes = grant_scopes(spec, primary.namespaced);
+            grants.add_declared(&scopes, &on(&primary.kind, subresource), &["patch"], &because);
         };
         if spec.has_status {
             add("/status", "the status of its primary");
@@ -303,7 +309,7 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: 
             // `blockOwnerDeletion: true`.
             let because = format!("{}: {}", spec.name, relation.text);
             let finalizers = on(&primary.kind, "/finalizers");
-            needs(grants, &grant_scopes(spec, primary.namespaced), &finalizers, &["update"], &because, true);
+            grants.add_framework(&grant_scopes(spec, primary.namespaced), &finalizers, &["update"], &because);
         }
     }
     for extra in spec.rbac.iter().filter(|extra| extra.cluster == cluster) {
@@ -316,7 +322,7 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: 
     let scopes =
         if primary.namespaced { grant_scopes(spec, true) } else { vec![GrantScope::Namespace("default".into())] };
     let events = On::Resource { group: "events.k8s.io".into(), resource: "events".into(), name: String::new() };
-    needs(grants, &scopes, &events, &["create", "patch"], "kctl: events", true);
+    grants.add_framework(&scopes, &events, &["create", "patch"], "kctl: events");
 }
 
 /// Adds the permissions of `rbac(…)`. A group `core` is the core group, as controller-gen reads it.
@@ -339,14 +345,14 @@ fn on(kind: &Kind, subresource: &str) -> On {
     On::Resource { group: kind.group.clone(), resource: format!("{}{subresource}", kind.plural), name: String::new() }
 }
 
-/// Adds verbs on one resource in several scopes.
-fn needs(grants: &mut Grants, scopes: &[GrantScope], on: &On, verbs: &[&str], because: &str, framework: bool) {
-    for scope in scopes {
-        for verb in verbs {
+/// Returns the permissions for each of the verbs on one resource in each of the scopes.
+fn each_grant(scopes: &[GrantScope], on: &On, verbs: &[&str], because: &str) -> impl Iterator<Item = Grant> {
+    scopes.iter().flat_map(move |scope| {
+        verbs.iter().map(move |verb| {
             let because = BTreeSet::from([because.to_owned()]);
-            grants.add(Grant { scope: scope.clone(), on: on.clone(), verb: (*verb).into(), because, framework });
-        }
-    }
+            Grant { scope: scope.clone(), on: on.clone(), verb: (*verb).into(), because, framework: false }
+        })
+    })
 }
 
 /// Adds the permissions of one relation.
@@ -356,15 +362,12 @@ fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, grants: &mut Gran
         _ => format!("{}: {}", spec.name, relation.text),
     };
     let mut scopes = grant_scopes(spec, relation.namespaced);
-    let mut add = |scopes: &[GrantScope], on: &On, verbs: &[&str], framework| {
-        needs(grants, scopes, on, verbs, &because, framework);
-    };
     let whole = on(&relation.kind, "");
     match relation.role {
-        Role::Live => add(&scopes, &whole, &["get"], false),
+        Role::Live => grants.add_declared(&scopes, &whole, &["get"], &because),
         Role::LiveCluster => {
             scopes = vec![GrantScope::Everywhere];
-            add(&scopes, &whole, &["get"], false);
+            grants.add_declared(&scopes, &whole, &["get"], &because);
         }
         _ => {
             let cached = On::Resource {
@@ -372,7 +375,7 @@ fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, grants: &mut Gran
                 resource: relation.kind.plural.clone(),
                 name: only_name(&relation.fields).into(),
             };
-            add(&scopes, &cached, &["list", "watch"], true);
+            grants.add_framework(&scopes, &cached, &["list", "watch"], &because);
         }
     }
     let because = match relation.role {
@@ -381,7 +384,7 @@ fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, grants: &mut Gran
     };
     for verb in &relation.verbs {
         let (subresource, verbs) = verbs_of(verb);
-        needs(grants, &scopes, &on(&relation.kind, subresource), &verbs, &because, false);
+        grants.add_declared(&scopes, &on(&relation.kind, subresource), &verbs, &because);
     }
 }
 
