@@ -54,10 +54,9 @@ pub(super) fn status(pod: &Pod, asked: &StageRequest, event: Event, now: &str) -
         Event::Ended if asked.exit_code == 0 => "Succeeded",
         Event::Ended => "Failed",
     };
-    let ready = event == Event::Runs { ready: true };
     json!({
         "phase": phase,
-        "conditions": conditions(pod, phase, ready, event, now),
+        "conditions": conditions(pod, phase, event, now),
         "containerStatuses": statuses,
     })
 }
@@ -119,7 +118,7 @@ fn container_status(
 ///
 /// A condition whose status is unchanged keeps its `lastTransitionTime`. Only conditions about containers have a
 /// reason.
-fn conditions(pod: &Pod, phase: &str, ready: bool, event: Event, now: &str) -> Vec<Value> {
+fn conditions(pod: &Pod, phase: &str, event: Event, now: &str) -> Vec<Value> {
     /// Conditions that depend on the containers.
     const OF_CONTAINERS: &[&str] = &["Ready", "ContainersReady"];
     let begun = !matches!(event, Event::Waits(_));
@@ -132,7 +131,7 @@ fn conditions(pod: &Pod, phase: &str, ready: bool, event: Event, now: &str) -> V
         let holds = match kind {
             "PodScheduled" | "Initialized" => true,
             "PodReadyToStartContainers" => begun && phase == "Running",
-            _ => ready,
+            _ => event == Event::Runs { ready: true },
         };
         let value = if holds { "True" } else { "False" };
         let known = pod.status.iter().filter_map(|status| status.conditions.as_ref()).flatten();

@@ -44,6 +44,24 @@ impl Verdict {
     fn kinds(&self) -> (&'static str, &'static str) {
         if self.has_succeeded { ("SuccessCriteriaMet", "Complete") } else { ("FailureTarget", "Failed") }
     }
+
+    /// Returns the reason and the message of both conditions.
+    fn texts(&self) -> (&str, &str) {
+        (&self.reason, &self.message)
+    }
+}
+
+/// The state that the conditions of a Job show.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Progress<'a> {
+    /// The Job creates Pods.
+    Running,
+    /// The Job has no Pods until it is resumed (`spec.suspend`).
+    Suspended,
+    /// The result is known, while Pods are running, terminating or uncounted.
+    Ending(&'a Verdict),
+    /// The result is final.
+    Ended(&'a Verdict),
 }
 
 /// Returns a condition with the status `True`.
@@ -86,25 +104,18 @@ pub(super) fn verdict(job: &Job) -> Option<Verdict> {
 
 /// Returns the conditions after this pass.
 ///
-/// `is_over` is `true` if no Pod is running, terminating or uncounted. A Job with a result is
-/// neither suspended nor resumed. A Job that was never suspended has no condition `Suspended`.
-pub(super) fn next(
-    mut all: Vec<JobCondition>,
-    verdict: Option<&Verdict>,
-    is_over: bool,
-    is_suspended: bool,
-    now: Timestamp,
-) -> Vec<JobCondition> {
-    if let Some(verdict) = verdict {
-        let ((first, last), texts) = (verdict.kinds(), (verdict.reason.as_str(), verdict.message.as_str()));
-        set(&mut all, (first, "True"), texts, now);
-        if is_over {
-            set(&mut all, (last, "True"), texts, now);
+/// A Job with a result is neither suspended nor resumed. A Job that was never suspended has no condition `Suspended`.
+pub(super) fn next(mut all: Vec<JobCondition>, progress: Progress<'_>, now: Timestamp) -> Vec<JobCondition> {
+    match progress {
+        Progress::Running if is_true(&all, "Suspended").is_none() => {}
+        Progress::Running => set(&mut all, ("Suspended", "False"), ("JobResumed", "Job resumed"), now),
+        Progress::Suspended => set(&mut all, ("Suspended", "True"), ("JobSuspended", "Job suspended"), now),
+        Progress::Ending(verdict) => set(&mut all, (verdict.kinds().0, "True"), verdict.texts(), now),
+        Progress::Ended(verdict) => {
+            let (announced, last) = verdict.kinds();
+            set(&mut all, (announced, "True"), verdict.texts(), now);
+            set(&mut all, (last, "True"), verdict.texts(), now);
         }
-    } else if is_suspended {
-        set(&mut all, ("Suspended", "True"), ("JobSuspended", "Job suspended"), now);
-    } else if is_true(&all, "Suspended").is_some() {
-        set(&mut all, ("Suspended", "False"), ("JobResumed", "Job resumed"), now);
     }
     all
 }

@@ -21,7 +21,7 @@ use super::{
         is_alive,
         replica_set::{count, is_ready, phase},
     },
-    conditions::{self, Verdict, verdict},
+    conditions::{self, Progress, Verdict, verdict},
     deadline,
     indexes::{self, Failures},
     is_tracked,
@@ -264,22 +264,29 @@ impl<'a> JobState<'a> {
     pub(super) fn status(&self, now: Timestamp) -> JobStatus {
         let verdict = self.verdict(now);
         let is_over = self.active.is_empty() && self.n_going == 0 && self.held.is_empty();
+        let progress = match &verdict {
+            Some(verdict) if is_over => Progress::Ended(verdict),
+            Some(verdict) => Progress::Ending(verdict),
+            None if self.is_suspended() => Progress::Suspended,
+            None => Progress::Running,
+        };
         let mut status = self.counted.clone();
         status.uncounted_terminated_pods = Some(self.noted.clone());
         status.active = Some(count(self.active.len())).filter(|n| *n > 0);
         status.ready = Some(count(self.active.iter().filter(|pod| is_ready(pod)).count()));
         status.terminating = Some(count(self.n_going));
         let before = status.conditions.take().unwrap_or_default();
-        status.conditions = Some(conditions::next(before, verdict.as_ref(), is_over, self.is_suspended(), now));
+        status.conditions = Some(conditions::next(before, progress, now));
         status.conditions = status.conditions.filter(|all| !all.is_empty());
-        match &verdict {
-            Some(verdict) if verdict.has_succeeded && is_over => status.completion_time = Some(Time(now)),
-            None if self.is_suspended() => status.start_time = None,
-            _ => status.start_time = status.start_time.or(Some(Time(now))),
+        if let Progress::Ended(verdict) = progress
+            && verdict.has_succeeded
+        {
+            status.completion_time = Some(Time(now));
         }
-        if verdict.is_some() {
-            status.start_time = status.start_time.or(Some(Time(now)));
-        }
+        status.start_time = match progress {
+            Progress::Suspended => None,
+            Progress::Running | Progress::Ending(_) | Progress::Ended(_) => status.start_time.or(Some(Time(now))),
+        };
         status
     }
 }
