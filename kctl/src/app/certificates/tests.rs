@@ -52,8 +52,17 @@ pub(super) async fn install(server: &ApiServer, objects: impl IntoIterator<Item 
     apply(&Client::new(server.service(), "default"), &files).await.unwrap();
 }
 
+/// The part of a replica in the election.
+#[derive(Clone, Copy)]
+pub(super) enum ReplicaRole {
+    /// It leads, without an election.
+    Leader,
+    /// It takes part in an election that it has not won.
+    Standby,
+}
+
 /// Starts a replica that serves webhooks and keeps its certificates under the generated role.
-pub(super) async fn replica(server: &ApiServer, leads: bool) -> (Keeper, Reached) {
+pub(super) async fn start_replica(server: &ApiServer, role: ReplicaRole) -> (Keeper, Reached) {
     let served = Arc::new(Served::default());
     let mut options = ServerOptions::default();
     options.certificate = Certificate::Handed(served.clone());
@@ -73,25 +82,20 @@ pub(super) async fn replica(server: &ApiServer, leads: bool) -> (Keeper, Reached
         read_every: READ_EVERY,
     };
     let path = "/api/v1/namespaces/default/secrets/web-webhook-tls".into();
-    // `Leader::Itself` leads without an election. A standby has an election that it has not won.
-    (
-        Keeper {
-            of,
-            path,
-            client,
-            leader: if leads { Leader::Itself } else { Leader::Elected(elector.unwrap().leadership()) },
-        },
-        reached,
-    )
+    let leader = match role {
+        ReplicaRole::Leader => Leader::Itself,
+        ReplicaRole::Standby => Leader::Elected(elector.unwrap().leadership()),
+    };
+    (Keeper { of, path, client, leader }, reached)
 }
 
 pub(super) const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/web";
 
 /// Starts an API server with the generated role and one webhook per replica. Both webhooks have to
 /// admit each write.
-pub(super) async fn world(leads: [bool; 2]) -> (ApiServer, [Keeper; 2]) {
+pub(super) async fn world([first, second]: [ReplicaRole; 2]) -> (ApiServer, [Keeper; 2]) {
     let server = ApiServer::on_system_time();
-    let ((one, at_one), (two, at_two)) = (replica(&server, leads[0]).await, replica(&server, leads[1]).await);
+    let ((one, at_one), (two, at_two)) = (start_replica(&server, first).await, start_replica(&server, second).await);
     let webhooks = |client: &Reached| {
         let rules = app().hooks.admission;
         Configurations { name: "web", client, authority: None }.objects(&rules).remove(0)
@@ -130,7 +134,7 @@ pub(super) fn authorities(server: &ApiServer) -> usize {
 
 #[tokio::test]
 async fn concurrent_replicas_create_one_secret_and_serve_it() {
-    let (server, [one, two]) = world([false, false]).await;
+    let (server, [one, two]) = world([ReplicaRole::Standby, ReplicaRole::Standby]).await;
     assert!(write(&server).await.is_err(), "nobody has a certificate");
     let now = Timestamp::now();
     let (first, second) = tokio::join!(one.pass(now), two.pass(now));
@@ -145,7 +149,7 @@ async fn concurrent_replicas_create_one_secret_and_serve_it() {
 
 #[tokio::test]
 async fn no_request_fails_while_certificates_and_authorities_change() {
-    let (server, [leader, standby]) = world([true, false]).await;
+    let (server, [leader, standby]) = world([ReplicaRole::Leader, ReplicaRole::Standby]).await;
     let now = Timestamp::now();
     // Runs the rotation in the past, so that certificates were renewed and the successor of the authority is due today.
     for days in [186, 125, 64, 3] {
@@ -180,7 +184,7 @@ async fn no_request_fails_while_certificates_and_authorities_change() {
 
 #[tokio::test]
 async fn any_replica_restores_a_lost_ca_bundle() {
-    let (server, [one, two]) = world([true, false]).await;
+    let (server, [one, two]) = world([ReplicaRole::Leader, ReplicaRole::Standby]).await;
     let now = Timestamp::now();
     one.pass(now).await.unwrap();
     two.pass(now).await.unwrap();
@@ -236,7 +240,7 @@ async fn unanswered_requests_time_out_and_are_sent_again() {
             tokio::spawn(elector.run(std::future::pending()));
             assert!(leadership.led().await);
         }
-        let (mut keeper, _reached) = replica(&server, true).await;
+        let (mut keeper, _reached) = start_replica(&server, ReplicaRole::Leader).await;
         (keeper.client, keeper.leader) = (client, Leader::Elected(leadership));
         for _ in 0..2 {
             let began = Instant::now();

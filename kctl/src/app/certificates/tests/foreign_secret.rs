@@ -40,7 +40,7 @@ fn versions(server: &ApiServer) -> [Value; 2] {
 #[tokio::test]
 async fn foreign_secret_is_served_and_never_written() {
     for kind in ["kubernetes.io/tls", "Opaque"] {
-        let (server, keepers) = world([true, false]).await;
+        let (server, keepers) = world([ReplicaRole::Leader, ReplicaRole::Standby]).await;
         let now = Timestamp::now();
         for _renewal in 0..2 {
             fill(&server, kind, None).await;

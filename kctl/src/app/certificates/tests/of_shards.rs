@@ -16,7 +16,7 @@ async fn shard(server: &ApiServer, identity: &str) -> Shard {
     let client = Client::new(server.service(), "default");
     let slots = ShardConfig::new(ElectionConfig::new("web", "default", identity), 2, ShardBy::Object).unwrap();
     let manager = App::new("web").manager(client.clone()).await.unwrap().shard(client, slots).unwrap();
-    let (view, (mut keeper, _reached)) = (manager.view(), replica(server, true).await);
+    let (view, (mut keeper, _reached)) = (manager.view(), start_replica(server, ReplicaRole::Leader).await);
     keeper.leader = Leader::of(&view);
     let running = tokio::spawn(async move { drop(manager.run(std::future::pending()).await) });
     Shard { keeper, shards: view.shards().unwrap().clone(), running }

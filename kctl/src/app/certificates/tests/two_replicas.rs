@@ -97,7 +97,7 @@ fn writing(server: &ApiServer) -> (JoinHandle<()>, Arc<AtomicUsize>) {
 
 #[tokio::test]
 async fn only_leader_rotates_certificates_and_standbys_serve_them() {
-    let (server, [one, two]) = world([false, false]).await;
+    let (server, [one, two]) = world([ReplicaRole::Standby, ReplicaRole::Standby]).await;
     allow(&server, ["web-a", "web-b"]).await;
     let now = Timestamp::now();
     let time = Arc::new(Mutex::new(now - DAY * 186));
