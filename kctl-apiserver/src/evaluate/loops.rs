@@ -20,6 +20,9 @@ use super::{EvalResult, Evaluator, NO_OVERLOAD, key_of, operators::order, type_n
 /// The loop variables of one iteration, with their values.
 type Round<'a> = Vec<(&'a str, Cel)>;
 
+/// Makes the entries of a map from one iteration and its result.
+type EntriesFn<'a> = fn(&Round<'a>, Cel) -> Result<Vec<(Key, Cel)>, String>;
+
 impl<'a> Evaluator<'a> {
     /// Runs `does` with additional variables in scope.
     ///
@@ -189,7 +192,7 @@ impl<'a> Evaluator<'a> {
         rounds: Vec<Round<'a>>,
         test: Option<&'a IdedExpr>,
         value: &'a IdedExpr,
-        entries: fn(&Round<'a>, Cel) -> Result<Vec<(Key, Cel)>, String>,
+        entries: EntriesFn<'a>,
     ) -> EvalResult {
         let mut made: HashMap<Key, Cel> = HashMap::new();
         for round in rounds {

@@ -409,7 +409,8 @@ impl<'a> Writer<'a> {
     ///
     /// Ids of connections have the method in front of the namespace part.
     fn connect(&self, method: &'static str) -> OpenApiOperation {
-        let what = format!("connect {} requests to {} of {}", method.to_uppercase(), self.sub, self.resource.kind_name());
+        let what =
+            format!("connect {} requests to {} of {}", method.to_uppercase(), self.sub, self.resource.kind_name());
         let mut operation = self.operation(method, "connect", "connect", what);
         let namespaced = if self.in_namespace { "Namespaced" } else { "" };
         let (kind, sub) = (self.resource.kind_name(), capital(self.sub));

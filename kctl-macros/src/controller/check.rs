@@ -176,8 +176,8 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<CheckErrors>> {
 
 /// Checks one option and adds it to the model.
 fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
-    if let Some(relation_kind) = RelationKind::of(&entry.name) {
-        model.relations.extend(relation(entry, relation_kind, errors));
+    if let Some(declared_as) = RelationKind::of(&entry.name) {
+        model.relations.extend(relation(entry, declared_as, errors));
         return;
     }
     let setting = match entry.name.to_string().as_str() {
@@ -292,7 +292,7 @@ fn check_unique_kinds(model: &Model, errors: &mut Errors) {
     for relation in &model.relations {
         let kind = text(&relation.kind);
         let cluster = relation.cluster().map(|cluster| cluster.to_token_stream().to_string());
-        if relation.on().is_some() && relation.relation_kind != RelationKind::Owns && cluster.is_none() {
+        if relation.on().is_some() && relation.declared_as != RelationKind::Owns && cluster.is_none() {
             elsewhere.push(kind.clone());
         }
         let help = |other| if elsewhere.contains(&kind) { NAME_CLUSTERS_BY_TYPES } else { other };
@@ -319,7 +319,7 @@ fn check_unique_kinds(model: &Model, errors: &mut Errors) {
 fn check_owned_clusters(model: &Model, errors: &mut Errors) {
     let text = |on: Option<&Expr>| on.map(|on| on.to_token_stream().to_string());
     let primary = text(model.primary_on());
-    for relation in model.relations.iter().filter(|relation| relation.relation_kind == RelationKind::Owns) {
+    for relation in model.relations.iter().filter(|relation| relation.declared_as == RelationKind::Owns) {
         let Some(on) = relation.on() else { continue };
         if text(Some(on)) != primary {
             let kind = relation.kind.to_token_stream();

@@ -143,7 +143,7 @@ fn on(index: usize, relation: &Relation) -> Option<TokenStream> {
     if let Some(alias) = cluster_alias(index, relation) {
         return Some(quote_spanned!(alias.span()=> .on_cluster::<#alias>()));
     }
-    let on = relation.on().filter(|_| relation.relation_kind != RelationKind::Owns)?;
+    let on = relation.on().filter(|_| relation.declared_as != RelationKind::Owns)?;
     Some(quote!(.on(#on)))
 }
 
@@ -154,7 +154,7 @@ fn controller(model: &Model) -> TokenStream {
     let (primary, calls) = (primary_kind(model), model.settings.iter().map(calls::setting));
     let relations = model.relations.iter().enumerate().map(|(index, relation)| {
         let (alias, calls) = (alias(index, relation), calls::relation(relation));
-        let method = Ident::new(method(relation.relation_kind), relation.kind.span());
+        let method = Ident::new(method(relation.declared_as), relation.kind.span());
         let mut text = Literal::string(&calls::text(relation));
         text.set_span(relation.kind.span());
         let read = match relation.part {
@@ -204,8 +204,8 @@ fn controller(model: &Model) -> TokenStream {
 }
 
 /// Returns the method of the builder that adds a relation.
-fn method(relation_kind: RelationKind) -> &'static str {
-    match relation_kind {
+fn method(declared_as: RelationKind) -> &'static str {
+    match declared_as {
         RelationKind::Owns => "owns",
         RelationKind::Watches => "watches",
         RelationKind::Reads => "reads",

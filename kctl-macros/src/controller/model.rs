@@ -118,7 +118,7 @@ pub(super) struct PrimaryOptions {
 /// A related kind with what stands in its parentheses.
 pub(super) struct Relation {
     /// The relation, with the live forms of `reads`.
-    pub(super) relation_kind: RelationKind,
+    pub(super) declared_as: RelationKind,
     /// The type as the user wrote it.
     pub(super) kind: Type,
     /// The verbs in the order of the attribute. Without any, `owns` grants what `converge` needs, and the others only
@@ -308,7 +308,7 @@ impl Relation {
     /// kind has none, because it is in the cluster of the primary.
     pub(super) fn cluster(&self) -> Option<&ExprPath> {
         match self.on() {
-            Some(Expr::Path(path)) if self.relation_kind != RelationKind::Owns => Some(path),
+            Some(Expr::Path(path)) if self.declared_as != RelationKind::Owns => Some(path),
             _ => None,
         }
     }

@@ -243,8 +243,10 @@ fn notes(chart: &str, definitions: &[Manifest]) -> String {
     let converts = |crd: &&Manifest| crd.object["spec"]["conversion"]["strategy"] == "Webhook";
     let names = definitions.iter().filter(converts).filter_map(|crd| crd.object["metadata"]["name"].as_str());
     let patch = r#"{"spec":{"conversion":{"strategy":"None","webhook":null}}}"#;
-    let patches: String =
-        names.map(|name| format!("  kubectl patch crd {name} --type merge --patch '{patch}'\n")).collect();
+    let patches: String = names
+        .map(|name| format!("  kubectl patch crd {name} --type merge --patch '{patch}'\n"))
+        .collect::<Vec<_>>()
+        .concat();
     let conversions = if patches.is_empty() { String::new() } else { format!("{CONVERSIONS}\n{patches}") };
     let text = include_str!("helm/NOTES.txt").replace("KCTL-CONVERSIONS\n", &conversions);
     let text = text.replace("KCTL-CHART.", &format!("{chart}."));

@@ -29,10 +29,10 @@ impl Part {
 
 /// Reports `reads = PartialObjectMeta<Kind>`: metadata is declared with its kind, as `reads = Kind(metadata)`,
 /// because the role names the kind. Returns `true` for an error.
-pub(super) fn report_metadata_type(relation_kind: RelationKind, named: &Type, errors: &mut Errors) -> bool {
+pub(super) fn report_metadata_type(declared_as: RelationKind, named: &Type, errors: &mut Errors) -> bool {
     let Some(whole) = argument_of(named, "PartialObjectMeta").map(compact_text) else { return false };
     let help =
-        format!("write `{} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`", relation_kind.word());
+        format!("write `{} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`", declared_as.word());
     errors.push(
         named,
         codes::PART_OF_AN_OBJECT,
@@ -47,7 +47,7 @@ pub(super) fn report_metadata_type(relation_kind: RelationKind, named: &Type, er
 /// updated.
 pub(super) fn check_part(relation: &Relation, errors: &mut Errors) {
     let kind = relation.kind.to_token_stream();
-    if relation.relation_kind.is_live() {
+    if relation.declared_as.is_live() {
         let what = format!("`{kind}` is read live and has no cache: `metadata` and `as` have no effect");
         let help = "remove `live`, or `metadata` or `as`";
         match &relation.part {
@@ -56,7 +56,7 @@ pub(super) fn check_part(relation: &Relation, errors: &mut Errors) {
             Part::View(word, _) => errors.push(word, codes::PART_OF_AN_OBJECT, &what, help),
         }
     }
-    if relation.relation_kind == RelationKind::Owns {
+    if relation.declared_as == RelationKind::Owns {
         match &relation.part {
             Part::Whole => {}
             Part::View(word, _) => {

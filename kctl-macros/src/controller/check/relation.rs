@@ -85,16 +85,16 @@ fn kind_in_parentheses(argument: &Argument) -> Option<String> {
 
 /// Reads `owns = Kind(…)`, `watches = Kind(…)` or `reads = Kind(…)`. `None` without a kind: then its parentheses
 /// can't be judged.
-pub(super) fn relation(entry: &Entry, relation_kind: RelationKind, errors: &mut Errors) -> Option<Relation> {
+pub(super) fn relation(entry: &Entry, declared_as: RelationKind, errors: &mut Errors) -> Option<Relation> {
     let Some(Value::Kind(kind)) = &entry.value else {
         report_missing_kind(entry, errors);
         return None;
     };
-    if report_metadata_type(relation_kind, kind, errors) || report_dynamic(kind, errors) {
+    if report_metadata_type(declared_as, kind, errors) || report_dynamic(kind, errors) {
         return None;
     }
     let mut relation = Relation {
-        relation_kind,
+        declared_as,
         kind: kind.clone(),
         verbs: Vec::new(),
         options: Vec::new(),
@@ -102,8 +102,8 @@ pub(super) fn relation(entry: &Entry, relation_kind: RelationKind, errors: &mut 
         optional: None,
         part: Part::Whole,
     };
-    let prefix = format!("{} = {}", relation_kind.word(), kind.to_token_stream());
-    let parentheses = Parentheses { subject: Subject::Related(relation_kind), prefix };
+    let prefix = format!("{} = {}", declared_as.word(), kind.to_token_stream());
+    let parentheses = Parentheses { subject: Subject::Related(declared_as), prefix };
     let mut options_given = Vec::new();
     for argument in &entry.arguments {
         match argument {
@@ -113,7 +113,7 @@ pub(super) fn relation(entry: &Entry, relation_kind: RelationKind, errors: &mut 
                 }
             }
             Argument::Nested(word, scope)
-                if word == LIVE && scope == "cluster" && relation_kind == RelationKind::Reads =>
+                if word == LIVE && scope == "cluster" && declared_as == RelationKind::Reads =>
             {
                 set_live(word, RelationKind::ReadsLiveInCluster, &mut relation, errors);
             }
@@ -138,7 +138,7 @@ pub(super) fn relation(entry: &Entry, relation_kind: RelationKind, errors: &mut 
 
 /// Sets the flag of a word, or reports one that is wrong here. Returns `false` if the word is not a flag.
 fn set_flag(word: &Ident, relation: &mut Relation, errors: &mut Errors) -> bool {
-    match (word.to_string().as_str(), relation.relation_kind) {
+    match (word.to_string().as_str(), relation.declared_as) {
         (LIVE, RelationKind::Reads | RelationKind::ReadsLive | RelationKind::ReadsLiveInCluster) => {
             set_live(word, RelationKind::ReadsLive, relation, errors);
         }
@@ -169,12 +169,12 @@ fn set_once(word: &Ident, flag: &mut Option<Ident>, errors: &mut Errors) {
 
 /// Makes `reads` live. K0022 for `live` beside `live(cluster)`: one of them would be lost, and its rule in the role with it.
 fn set_live(word: &Ident, live: RelationKind, relation: &mut Relation, errors: &mut Errors) {
-    if relation.relation_kind.is_live() {
+    if relation.declared_as.is_live() {
         let help = "write `live` for the namespace of the primary, or `live(cluster)` for all namespaces";
         errors.push(word, codes::DUPLICATE, &format!("`{word}` is given twice"), help);
         return;
     }
-    relation.relation_kind = live;
+    relation.declared_as = live;
 }
 
 /// Reads `primary(…)`. `optional`, `metadata` and `as` are rejected: a primary is there, and it is cached as a whole.
@@ -248,7 +248,7 @@ pub(in crate::controller) fn is_dynamic(kind: &Type) -> bool {
 
 /// Reports `optional` on a kind that is read live: it has no cache that could be absent.
 fn check_optional(relation: &Relation, errors: &mut Errors) {
-    let Some(word) = relation.optional.as_ref().filter(|_| relation.relation_kind.is_live()) else { return };
+    let Some(word) = relation.optional.as_ref().filter(|_| relation.declared_as.is_live()) else { return };
     let kind = relation.kind.to_token_stream();
     let what = format!("`{kind}` is read live and has no cache: `{OPTIONAL}` has no effect");
     let help = format!("remove `live` or `{OPTIONAL}`; a live read of a kind that is not served fails with 404");
@@ -258,7 +258,7 @@ fn check_optional(relation: &Relation, errors: &mut Errors) {
 /// Reports verbs for which `cx.owned` has no operation. `binding`, `token` and `deletecollection` exist on
 /// `cx.objects` alone.
 fn check_verbs(relation: &Relation, errors: &mut Errors) {
-    if relation.relation_kind != RelationKind::Owns {
+    if relation.declared_as != RelationKind::Owns {
         return;
     }
     let has_no_operation =
@@ -273,9 +273,8 @@ fn check_verbs(relation: &Relation, errors: &mut Errors) {
 /// Checks that options fit the relation. A watched kind needs a mapper (K0014). A kind that triggers nothing has neither
 /// a mapper nor a predicate, and a kind without a cache has nothing to select or to index (K0028).
 fn check_options(relation: &Relation, options_given: &[GivenOption], errors: &mut Errors) {
-    let (relation_kind, kind) = (relation.relation_kind, relation.kind.to_token_stream());
-    if relation_kind == RelationKind::Watches && !options_given.iter().any(|given| given.option == RelationOption::Map)
-    {
+    let (declared_as, kind) = (relation.declared_as, relation.kind.to_token_stream());
+    if declared_as == RelationKind::Watches && !options_given.iter().any(|given| given.option == RelationOption::Map) {
         let what = "a watched kind needs a mapper from its objects to primaries";
         let help = format!(
             "write `watches = {kind}(map = f)` with a function that returns the keys of the primaries of an object"
@@ -284,11 +283,11 @@ fn check_options(relation: &Relation, options_given: &[GivenOption], errors: &mu
     }
     for GivenOption { option, word } in options_given {
         let is_of_triggers = matches!(option, RelationOption::Map | RelationOption::When);
-        if is_of_triggers && !relation_kind.triggers() {
+        if is_of_triggers && !declared_as.triggers() {
             let what = format!("`reads` triggers nothing: `{word}` would never be called");
             let help = format!("write `watches = {kind}(map = f)`, or remove `{word}`");
             errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
-        } else if relation_kind.is_live() && *option != RelationOption::On {
+        } else if declared_as.is_live() && *option != RelationOption::On {
             let what = format!("`{kind}` is read live and has no cache: `{word}` has no effect");
             errors.push(word, codes::WITHOUT_EFFECT, &what, &format!("remove `live` or `{word}`"));
         }

@@ -106,7 +106,7 @@ fn words(verbs: &[DeclaredVerb]) -> Vec<&'static str> {
 
 /// Returns the declaration of a relation as text, with everything that the role depends on: `owns = Pod(create)`.
 pub(super) fn text(relation: &Relation) -> String {
-    let flag = match relation.relation_kind {
+    let flag = match relation.declared_as {
         RelationKind::ReadsLive => Some("live".to_owned()),
         RelationKind::ReadsLiveInCluster => Some("live(cluster)".to_owned()),
         RelationKind::Owns | RelationKind::Watches | RelationKind::Reads => {
@@ -122,7 +122,7 @@ pub(super) fn text(relation: &Relation) -> String {
         .collect();
     let arguments =
         if arguments_of_flag.is_empty() { String::new() } else { format!("({})", arguments_of_flag.join(", ")) };
-    format!("{} = {}{arguments}", relation.relation_kind.word(), relation.kind.to_token_stream())
+    format!("{} = {}{arguments}", relation.declared_as.word(), relation.kind.to_token_stream())
 }
 
 /// Returns an option that the role depends on. Selectors and functions don't narrow a role.

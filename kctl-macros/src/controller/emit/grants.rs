@@ -25,12 +25,12 @@ pub(super) fn primary_grant(model: &Model) -> TokenStream {
     let options = model.primary_options();
     let verbs = with_contained(options.map(|options| options.verbs.clone()).unwrap_or_default());
     let verbs = verbs.iter().map(|declared| &declared.word);
-    let owns = model.relations.iter().any(|relation| relation.relation_kind == RelationKind::Owns);
+    let owns = model.relations.iter().any(|relation| relation.declared_as == RelationKind::Owns);
     let undeclared = (!owns).then(|| quote!(__p::owns_nothing!(#name);));
     let writes = model
         .relations
         .iter()
-        .any(|relation| relation.relation_kind != RelationKind::Owns && relation.cluster().is_none());
+        .any(|relation| relation.declared_as != RelationKind::Owns && relation.cluster().is_none());
     let unwritten = (!writes).then(|| quote!(__p::writes_nothing!(#name);));
     let is_read_only = options.is_some_and(|options| options.is_read_only);
     let status = (!is_read_only).then(|| quote!(WritesStatus));
@@ -62,7 +62,7 @@ pub(super) fn grants(model: &Model, index: usize, relation: &Relation) -> TokenS
         return grant(model, index, relation, &kind, &kind);
     };
     let explanation = explanation(model, index, relation, &part);
-    if relation.relation_kind == RelationKind::Owns {
+    if relation.declared_as == RelationKind::Owns {
         let grant = grant(model, index, relation, &part, &part);
         return quote!(#grant #explanation);
     }
@@ -75,8 +75,7 @@ pub(super) fn grants(model: &Model, index: usize, relation: &Relation) -> TokenS
 fn grant(model: &Model, index: usize, relation: &Relation, read: &Ident, written: &Ident) -> TokenStream {
     let name = &model.name;
     let grant_type = grant_type(&grant_alias(index), relation.kind.span());
-    let reads =
-        permission(index, relation, if relation.relation_kind.is_live() { "ReadsLive" } else { "Caches" }, read);
+    let reads = permission(index, relation, if relation.declared_as.is_live() { "ReadsLive" } else { "Caches" }, read);
     let writes = permission(index, relation, writes(relation), written);
     let verbs = granted_verbs(relation);
     let verbs = verbs.iter().map(|declared| &declared.word);
@@ -125,7 +124,7 @@ fn permission(index: usize, relation: &Relation, name: &str, kind: &Ident) -> To
 
 /// Returns the trait that has the verbs of a relation.
 fn writes(relation: &Relation) -> &'static str {
-    if relation.relation_kind == RelationKind::Owns { "Declares" } else { "Writes" }
+    if relation.declared_as == RelationKind::Owns { "Declares" } else { "Writes" }
 }
 
 /// Returns the name of a grant type.
@@ -136,7 +135,7 @@ fn grant_alias(index: usize) -> Ident {
 /// Returns the verbs that the grant type of a relation has: the declared ones and those that they contain.
 fn granted_verbs(relation: &Relation) -> Vec<DeclaredVerb> {
     let mut verbs = if relation.verbs.is_empty() { verbs(relation) } else { with_contained(verbs(relation)) };
-    if relation.relation_kind == RelationKind::Owns && !matches!(relation.part, Part::Whole) {
+    if relation.declared_as == RelationKind::Owns && !matches!(relation.part, Part::Whole) {
         // `apply` contains `create`, but `cx.owned::<PartialObjectMeta<K>>().create(…)` has only the metadata to send.
         verbs.retain(|declared| !declared.verb.sends_whole_object());
     }
@@ -146,7 +145,7 @@ fn granted_verbs(relation: &Relation) -> Vec<DeclaredVerb> {
 /// Returns the verbs of a relation: those in its parentheses, or for `owns` the default ones. With metadata alone the
 /// default has neither `create` nor `update`, because no operation could use them.
 pub(super) fn verbs(relation: &Relation) -> Vec<DeclaredVerb> {
-    if relation.relation_kind != RelationKind::Owns || !relation.verbs.is_empty() {
+    if relation.declared_as != RelationKind::Owns || !relation.verbs.is_empty() {
         return relation.verbs.clone();
     }
     let is_whole = matches!(relation.part, Part::Whole);

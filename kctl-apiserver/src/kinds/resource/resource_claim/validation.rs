@@ -146,7 +146,7 @@ pub(crate) fn toleration(toleration: &Value, path: &str, errors: &mut Errors) {
     let (value, value_path) = (&toleration["value"], format!("{path}.value"));
     match text(&toleration["operator"]) {
         "Exists" if !text(value).is_empty() => {
-            errors.invalid(&value_path, value, "must be empty for operator `Exists`")
+            errors.invalid(&value_path, value, "must be empty for operator `Exists`");
         }
         "Equal" => {
             if let Some(message) = check_label_value(text(value)) {
