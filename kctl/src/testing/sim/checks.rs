@@ -489,7 +489,7 @@ mod tests {
                 "hands back" => checks.change("", &lease(""), NOW),
                 resource => {
                     checks.authors.begin(&by, "labels", &ObjectKey::new(None, "a"), "t1");
-                    let mut written = request(&by, "patch", 200, false, "t1");
+                    let mut written = request(&by, "patch", 200, "t1");
                     written.resource = resource.into();
                     checks.request("", &written, NOW);
                 }
