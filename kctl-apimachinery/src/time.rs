@@ -32,6 +32,7 @@ pub const SECONDS: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 /// 24 hours and 60 minutes. It is stricter than jiff's parser, which accepts more of ISO 8601: a space instead of the
 /// `T`, lower case, and offsets without a colon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// `time.RFC3339`, the layout of `metav1.Time`: seconds, and an optional fraction of any length.
     Rfc3339,

@@ -51,6 +51,8 @@ struct Model {
     /// `true` if the key is processed again even if the current run fails.
     dirty: BTreeMap<u8, bool>,
     failures: BTreeMap<u8, u32>,
+    /// Keys that changed while they were processed. A failure of that run belongs to the earlier state.
+    changed: BTreeSet<u8>,
 }
 
 impl Model {
@@ -91,6 +93,9 @@ impl Model {
 
     fn done(&mut self, key: u8) {
         self.processing.remove(&key);
+        if self.changed.remove(&key) {
+            self.failures.remove(&key);
+        }
         if self.dirty.remove(&key).is_some() {
             self.ready.insert(key);
         }
@@ -119,6 +124,9 @@ impl Run {
             Step::Changed(key, priority) => {
                 queue.add_changed(key, priority, 0);
                 model.failures.remove(&key);
+                if model.processing.contains(&key) {
+                    model.changed.insert(key);
+                }
                 model.add(key, true);
             }
             Step::Unchanged(key, priority) => {
@@ -161,7 +169,7 @@ impl Run {
     fn fail(&mut self, key: u8) {
         let failures = self.model.failures.entry(key).or_default();
         let wait = self.backoff.wait(*failures);
-        *failures += 1;
+        *failures += u32::from(!self.model.changed.contains(&key));
         assert_eq!(self.queue.add_rate_limited(key), wait);
         self.model.delay(key, wait, true);
         self.queue.done(&key);

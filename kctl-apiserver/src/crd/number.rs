@@ -88,8 +88,8 @@ struct Range<'a> {
 }
 
 impl Range<'_> {
-    /// Returns a number as it is compared with a keyword and reported: as a float, if the keyword is out of the range,
-    /// which is an error of its own.
+    /// Returns a number as it is compared with a keyword and reported: as a float, if the keyword is out of the range. A
+    /// keyword out of the range is another error.
     ///
     /// A float prints with a fraction in the error (`1.0`).
     fn comparable(&self, value: &Value, keyword: &Value, errors: &mut Vec<FieldError>) -> Value {

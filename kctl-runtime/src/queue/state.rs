@@ -329,16 +329,8 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let entry = self.keys.value_mut(id);
         entry.check();
         entry.tags |= tags;
-        let fresh = Age { sequence, since: now };
-        if entry.processing.is_some() {
-            self.adds += u64::from(entry.dirty.is_none());
-            let clean = Dirty { priority, age: fresh, other: None, events: Vec::new() };
-            let dirty = entry.dirty.get_or_insert(clean);
-            dirty.note(effect, version);
-            dirty.priority = dirty.priority.max(priority);
-            return Wake::None;
-        }
-        if effect == BackoffEffect::Reset {
+        // The event may be that of an own write, which the end of the run finds out.
+        if effect == BackoffEffect::Reset && (entry.processing.is_none() || version.is_none()) {
             entry.reset_failures();
         }
         let mut priority = priority;
@@ -351,6 +343,15 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             let removed = self.delayed.remove(&(delayed.due, delayed.order));
             debug_assert_eq!(removed, Some(id), "a key that waits is in `delayed` under its own wait");
             entry.delayed = None;
+        }
+        let fresh = Age { sequence, since: now };
+        if entry.processing.is_some() {
+            self.adds += u64::from(entry.dirty.is_none());
+            let clean = Dirty { priority, age: fresh, other: None, events: Vec::new() };
+            let dirty = entry.dirty.get_or_insert(clean);
+            dirty.note(effect, version);
+            dirty.priority = dirty.priority.max(priority);
+            return Wake::None;
         }
         let age = match entry.queued {
             Some(position) if position.priority() >= priority => return Wake::None,
@@ -477,6 +478,9 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         }
         entry.dirty = entry.dirty.take().filter(|dirty| dirty.effect().is_some());
         entry.own_writes = written;
+        if entry.is_changed() {
+            entry.reset_failures();
+        }
     }
 
     /// Counts a conflict. The key waits for `wait` or for the backoff of that many failures, whichever is longer. Each

@@ -11,7 +11,7 @@
 
 use std::{
     collections::HashSet,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -58,10 +58,10 @@ enum OpaqueVersion {
 }
 
 /// A list beside the watch that is under way, for as long as this exists.
-struct Listing<'a>(&'a AtomicUsize);
+struct Listing<'a>(&'a AtomicU32);
 
 impl<'a> Listing<'a> {
-    fn begin(n_lists: &'a AtomicUsize) -> Self {
+    fn begin(n_lists: &'a AtomicU32) -> Self {
         n_lists.fetch_add(1, Ordering::Relaxed);
         Self(n_lists)
     }

@@ -13,7 +13,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -133,7 +133,7 @@ pub struct Source {
     /// Held while objects of moved slots are added or dropped.
     pub(super) moving: tokio::sync::Mutex<()>,
     /// Number of lists beside the watch that are under way ([`Delta::Listing`]).
-    pub(super) n_lists: AtomicUsize,
+    pub(super) n_lists: AtomicU32,
     /// The number of moves at the last list that was requested because of them.
     pub(super) listed_gains: AtomicU64,
 }
@@ -175,7 +175,7 @@ impl Source {
             filter: OnceLock::new(),
             labelled: OnceLock::new(),
             moving: tokio::sync::Mutex::default(),
-            n_lists: AtomicUsize::new(0),
+            n_lists: AtomicU32::new(0),
             listed_gains: AtomicU64::new(0),
         }
     }
@@ -715,7 +715,7 @@ impl Source {
         began: Instant,
     ) -> (Option<BoxFuture<'_, ()>>, ControlFlow<Option<Duration>>) {
         let mut left = Vec::new();
-        let (input, is_over) = match self.read_event(line, &mut left) {
+        let (input, is_over) = match self.read_event(line, reflector.scope(), &mut left) {
             Ok(None) => return (None, ControlFlow::Continue(())),
             Ok(Some(input)) => (input, false),
             Err(error) => (Input::Broken { error, lasted: began.elapsed() }, true),
@@ -752,7 +752,7 @@ impl Source {
     ///
     /// An object that the filter does not select is not decoded, and its event only moves the version on. `left` receives
     /// a deletion if it has just ceased to be selected, and its version while the scope is listed beside the watch.
-    fn read_event(&self, line: &[u8], left: &mut Vec<Delta>) -> Result<Option<Input>, ApiError> {
+    fn read_event(&self, line: &[u8], scope: &Scope, left: &mut Vec<Delta>) -> Result<Option<Input>, ApiError> {
         let event: Event<'_> = match serde_json::from_slice(line) {
             Ok(event) => event,
             Err(_) if line.trim_ascii().is_empty() => return Ok(None),
@@ -767,7 +767,7 @@ impl Source {
             self.unreadable.remove(&head.key());
             left.extend(self.last_selected(&head).map(Delta::Delete));
             if self.n_lists.load(Ordering::Relaxed) > 0 {
-                left.push(Delta::Unselected(head.key(), (&*head.uid).into(), head.resource_version.to_string()));
+                left.push(Delta::Unselected(scope.clone(), (&*head.uid).into(), head.resource_version.to_string()));
             }
             return Ok(Some(Input::Bookmark(head.resource_version.into_owned())));
         }
@@ -951,7 +951,7 @@ mod tests {
         let _readers = source.view::<Pod>();
         let json = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"containers":[]}}}}"#);
         let line = format!(r#"{{"type":"ADDED","object":{}}}"#, json("alone"));
-        let Some(Input::Applied(alone)) = source.read_event(line.as_bytes(), &mut Vec::new()).unwrap() else {
+        let Some(Input::Applied(alone)) = source.read_event(line.as_bytes(), &None, &mut Vec::new()).unwrap() else {
             panic!("an event");
         };
         let list = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{}]}}"#, json("listed"));

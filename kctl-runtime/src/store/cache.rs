@@ -68,9 +68,9 @@ pub enum Delta {
     /// [`Listing`](Self::Listing). It is applied even if the watch is past it, because the source may select more
     /// objects than when the watch passed them. Objects whose end the watch has reported meanwhile do not come back.
     Join(Scope, Vec<Arc<Stored>>, String),
-    /// The watch reported this `resourceVersion` of an object that the source does not select. Only a list beside the
+    /// The watch reported this `resourceVersion` of an object that the source does not select, by its uid. Only a list beside the
     /// watch needs it: an older state in it does not come back.
-    Unselected(ObjectKey, Uid, String),
+    Unselected(Scope, Uid, String),
     /// The state of one object in the response to an own write, or to a read beside the watch.
     Written(Arc<Stored>),
     /// This process deleted the object with this uid, and it is gone.
@@ -292,10 +292,8 @@ impl Cache {
                 changes.extend(self.advance(&scope, revision));
                 changes
             }
-            Delta::Unselected(key, uid, version) => {
-                if let Some(scope) = self.scope_of(&key) {
-                    self.joins.ended(&scope, uid, version.parse().ok());
-                }
+            Delta::Unselected(scope, uid, version) => {
+                self.joins.ended(&scope, uid, version.parse().ok());
                 Vec::new()
             }
             Delta::Bookmark(scope, version) => self.advance(&scope, version.parse().ok()),

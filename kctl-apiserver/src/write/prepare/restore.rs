@@ -1,4 +1,4 @@
-//! What a write restores from the stored object, by subresource.
+//! Restores fields of the stored object that a write must not change, by subresource.
 
 use serde_json::Value;
 

@@ -96,8 +96,8 @@ fn metadata_grant(model: &Model, index: usize, relation: &Relation) -> TokenStre
     }
 }
 
-/// Emits the error for reads of the whole kind, of which the cache has a part. On another cluster there is none: rustc
-/// words that error.
+/// Emits the error for reads of the whole kind, of which the cache has a part. On another cluster rustc words
+/// the error.
 fn explanation(model: &Model, index: usize, relation: &Relation, part: &Ident) -> Option<TokenStream> {
     if relation.cluster().is_some() {
         return None;

@@ -154,10 +154,7 @@ mod tests {
 
     #[test]
     fn object_that_another_replica_got_during_the_list_stays_away() {
-        let unselected = |uid: &str, version: &str| {
-            let key = pod("x", uid, 1).key().clone();
-            Delta::Unselected(key, uid.into(), version.into())
-        };
+        let unselected = |uid: &str, version: &str| Delta::Unselected(None, uid.into(), version.into());
         check(
             vec![
                 list(&[], "5"),
