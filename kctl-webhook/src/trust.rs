@@ -40,7 +40,7 @@ impl Trust {
     /// Creates a verifier.
     ///
     /// # Errors
-    /// There are no authorities, or one of them is not a certificate.
+    /// The list of authorities is empty, or one of them is not a certificate.
     pub fn new(authorities: Vec<CertificateDer<'static>>, provider: Arc<CryptoProvider>) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         for certificate in &authorities {
