@@ -189,6 +189,18 @@ impl Entry {
         self.dirty.as_ref().and_then(Dirty::effect) == Some(BackoffEffect::Reset)
     }
 
+    /// Counts a failure or a conflict. One that belongs to the spec before a change resets both counts instead.
+    fn count(&mut self, sequence: u64, counter: impl FnOnce(&mut Self) -> &mut u32) {
+        if self.is_changed() {
+            return self.reset_failures();
+        }
+        if self.in_a_row() == 0 {
+            self.failing_since = sequence;
+        }
+        let count = counter(self);
+        *count = count.saturating_add(1);
+    }
+
     fn reset_failures(&mut self) {
         self.failures = 0;
         self.conflicts = 0;
@@ -436,14 +448,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let entry = self.keys.value_mut(id);
         let wait = wait.unwrap_or_else(|| backoff.wait(entry.failures));
         entry.given_up = false;
-        if entry.is_changed() {
-            entry.reset_failures();
-        } else {
-            if entry.in_a_row() == 0 {
-                entry.failing_since = sequence;
-            }
-            entry.failures = entry.failures.saturating_add(1);
-        }
+        entry.count(sequence, |entry| &mut entry.failures);
         if self.phase != Phase::Open {
             return (wait, Wake::None);
         }
@@ -490,14 +495,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
         let wait = wait.max(backoff.wait(entry.conflicts));
-        if entry.is_changed() {
-            entry.reset_failures();
-        } else {
-            if entry.in_a_row() == 0 {
-                entry.failing_since = sequence;
-            }
-            entry.conflicts = entry.conflicts.saturating_add(1);
-        }
+        entry.count(sequence, |entry| &mut entry.conflicts);
         if self.phase != Phase::Open {
             return Wake::None;
         }
