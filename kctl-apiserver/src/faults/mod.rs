@@ -308,8 +308,8 @@ struct Shared {
     client: String,
     /// `true` after a crash. Never becomes `false` again.
     dead: AtomicBool,
-    /// Wakes a task that waits in [`Connection::crashed`], which ends the process or its connection. Requests and watches
-    /// of the process are not woken: they stay pending.
+    /// Wakes all tasks that wait in [`Connection::crashed`], which end the process or one of its connections. Requests and
+    /// watches of the process are not woken: they stay pending.
     died: Notify,
 }
 
@@ -333,15 +333,17 @@ impl Connection {
 
     /// Waits until the process has crashed.
     pub async fn crashed(&self) {
-        while !self.is_dead() {
-            self.shared.died.notified().await;
+        // Created before the check, so that a crash between both also wakes it.
+        let died = self.shared.died.notified();
+        if !self.is_dead() {
+            died.await;
         }
     }
 
     /// Cuts the process off: its requests no longer reach the server, and it receives no more responses or events.
     pub fn cut(&self) {
         self.shared.dead.store(true, Ordering::Release);
-        self.shared.died.notify_one();
+        self.shared.died.notify_waiters();
     }
 
     /// Returns `true` after a crash.

@@ -229,6 +229,19 @@ async fn late_request_arrives_after_its_client_gave_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn crash_wakes_every_connection_of_the_process() {
+    let world = World::new();
+    let waiting = [world.connection.clone(), world.connection.to("other"), world.connection.clone()]
+        .map(|connection| tokio::spawn(async move { connection.crashed().await }));
+    tokio::task::yield_now().await;
+    world.connection.cut();
+    for woken in waiting {
+        timeout(Duration::from_secs(1), woken).await.expect("a connection stays open after the crash").unwrap();
+    }
+    timeout(Duration::from_secs(1), world.connection.crashed()).await.expect("the process has ended already");
+}
+
+#[tokio::test(start_paused = true)]
 async fn cutting_one_connection_stops_requests_to_all_servers() {
     let (world, other) = (World::new(), ApiServer::new());
     let there = world.connection.to("other");
