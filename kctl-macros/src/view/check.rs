@@ -2,7 +2,7 @@
 //!
 //! | code | mistake |
 //! |---|---|
-//! | K0011 | an unknown option |
+//! | K0011, K0022 | an option: unknown, given twice |
 //! | K0073 | no kind, not a struct with named fields, generics, or a field named `metadata` |
 //! | K0074 | a field without a path, with two, or with something that is not a path |
 //!
@@ -71,8 +71,13 @@ fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, Cra
     let n_before = errors.len();
     match options {
         Ok(options) => {
+            let mut names = std::collections::HashSet::new();
             for ViewOption { name, value } in options {
-                match (name.to_string().as_str(), value) {
+                let text = name.to_string();
+                if !names.insert(text.clone()) {
+                    errors.push(&name, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
+                }
+                match (text.as_str(), value) {
                     ("of", kind) => of = Some(kind),
                     ("crate", Type::Path(path)) => krate = CratePath::from(path),
                     (other, _) => {
