@@ -1,7 +1,11 @@
 //! A primary that was deleted while its watch lags.
 
 use kctl::{
-    kube::{Api, api::DeleteParams},
+    k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    kube::{
+        Api, CustomResourceExt,
+        api::{DeleteParams, Patch, PatchParams, PostParams},
+    },
     prelude::*,
 };
 use kctl_tests::Fault;
@@ -67,4 +71,57 @@ async fn missing_kind_does_not_count_as_deleted_object() {
     seconds(5).await;
     assert_eq!(log.take(), ["deleted"], "it was still known");
     assert_eq!(world.pod_names().await, Vec::<String>::new());
+}
+
+/// A kind with the name of a built-in one.
+mod custom {
+    use kctl::prelude::*;
+
+    #[resource(group = "example.com", version = "v1", kind = "ConfigMap", namespaced)]
+    pub(super) struct ConfigMapSpec {
+        pub(super) text: String,
+    }
+}
+
+/// Copies the text of its primary into the built-in object of the same name.
+#[controller(of = custom::ConfigMap, reads = ConfigMap(patch))]
+struct Copies {
+    log: Log,
+}
+
+impl Reconcile for Copies {
+    async fn reconcile(&self, primary: Arc<custom::ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        self.log.add(primary.spec.text.clone());
+        if let Some(copy) = cx.store::<ConfigMap>().iter().next() {
+            cx.objects::<ConfigMap>().patch(&*copy, kctl::json!({ "data": { "text": primary.spec.text } })).await?;
+        }
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_object_of_a_namesake_kind_keeps_the_primary() {
+    let (mut world, log) = (World::new(), Log::default());
+    let definitions = Api::<CustomResourceDefinition>::all(world.client.clone());
+    definitions.create(&PostParams::default(), &custom::ConfigMap::crd()).await.unwrap();
+    world.run_cluster();
+    seconds(1).await;
+    world.set("a", "").await;
+    let primaries = Api::<custom::ConfigMap>::default_namespaced(world.client.clone());
+    let primary = custom::ConfigMap::new("a", custom::ConfigMapSpec { text: "1".into() });
+    primaries.create(&PostParams::default(), &primary).await.unwrap();
+    world.run(App::new("loop").controller_with(Copies { log: log.clone() })).await;
+    seconds(5).await;
+    assert_eq!(log.take(), ["1"]);
+    world.faults.add(Fault::Break, |request| request.reads("configmaps") && request.path.starts_with("/api/"));
+    world.faults.cut_watches();
+    let copies = Api::<ConfigMap>::default_namespaced(world.client.clone());
+    copies.delete("a", &DeleteParams::default()).await.unwrap();
+    let patch = |text: &str| Patch::Merge(kctl::json!({ "spec": { "text": text } }));
+    primaries.patch("a", &PatchParams::default(), &patch("2")).await.unwrap();
+    seconds(1).await;
+    assert!(log.take().contains(&"2".to_owned()));
+    primaries.patch("a", &PatchParams::default(), &patch("3")).await.unwrap();
+    seconds(1).await;
+    assert!(log.take().contains(&"3".to_owned()), "the primary is still known");
 }

@@ -9,6 +9,9 @@ use crate::{
     world::seconds,
 };
 
+/// The response to a list from a version that the server has not reached.
+const TOO_LARGE: &str = r#"{"kind":"Status","code":504,"reason":"Timeout","message":"Too large resource version: 7, current: 3","details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}"#;
+
 /// Compares the requests and the wait before each, which may be up to a quarter longer than expected.
 fn check_requests(scripted: &Scripted, expected: &[(u64, &str)]) {
     let lines = scripted.requests();
@@ -62,7 +65,7 @@ async fn relist_after_410_requests_last_seen_resource_version() {
 
 #[tokio::test(start_paused = true)]
 async fn expired_list_is_repeated_for_the_newest_state() {
-    let ahead = || Answer::Whole(504, status(504, "Too large resource version: 7, current: 3"));
+    let ahead = || Answer::Whole(504, TOO_LARGE.into());
     for refusal in [refuse(410), ahead()] {
         check_listed(
             vec![watch(&[error(410)], 0), refusal, list("9", &[&a("5")], "")],

@@ -17,9 +17,9 @@ use super::{
 use crate::{
     key::ObjectKey,
     object::{Kind, Object, Stored, Uid, is_namespaced},
-    source::Source,
+    source::{Identity, Source},
     store::decode_checked,
-    writer::{APPLY_PATCH, ApiError, Propagation, Target},
+    writer::{APPLY_PATCH, ApiError, Operation, Propagation, Target},
 };
 
 /// A desired object with its key and the hash of its form.
@@ -45,13 +45,14 @@ impl Desired {
     }
 
     /// Returns the desired form of an owned object: in the primary's namespace, with the controller reference.
-    fn owned(env: &Env, primary: &Stored, kind: &Kind, mut object: Value) -> Result<Self, ApiError> {
-        let name = name_of(kind, &object)?;
+    fn owned(env: &Env, primary: &Stored, source: &Source, mut object: Value) -> Result<Self, ApiError> {
+        let kind = &source.identity().kind;
+        let name = name_of(source, &object)?;
         check_place("apply", kind, object["metadata"]["namespace"].as_str(), &name, env, primary)?;
         let key = place_of(primary, &object);
-        let text = format!("{kind} {key}");
-        let given = given_references(&object, &text)?;
-        let references = with_controller(given, &format!("apply {text}"), &text, env, primary, kind)?;
+        let operation = Operation::on_object("apply", &env.spec.primary.cluster, kind, key.clone());
+        let given = given_references(&object, &operation)?;
+        let references = with_controller(given, &operation, &format!("{kind} {key}"), env, primary, kind)?;
         object["metadata"]["ownerReferences"] = json!(references);
         env.strip_ring_labels(&mut object);
         Ok(Self::new(kind, key, object))
@@ -59,12 +60,13 @@ impl Desired {
 
     /// Returns the desired form of an object that the primary does not own, with the namespace and owners that it
     /// names.
-    fn other<K: Object>(kind: &Kind, object: Value) -> Result<Self, ApiError> {
-        let name = name_of(kind, &object)?;
+    fn other<K: Object>(source: &Source, object: Value) -> Result<Self, ApiError> {
+        let Identity { cluster, kind, .. } = source.identity();
+        let name = name_of(source, &object)?;
         let namespace = object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
         if is_namespaced::<K>() && namespace.is_none() {
             return Err(ApiError::Unsendable {
-                operation: format!("apply {kind} {name}"),
+                operation: Operation::on_object("apply", cluster, kind, ObjectKey::new(None, &name)),
                 cause: "the object has no metadata.namespace: what the primary does not own can be in any".into(),
             });
         }
@@ -72,22 +74,22 @@ impl Desired {
     }
 }
 
-fn name_of(kind: &Kind, object: &Value) -> Result<String, ApiError> {
+fn name_of(source: &Source, object: &Value) -> Result<String, ApiError> {
     match object["metadata"]["name"].as_str() {
         Some(name) if !name.is_empty() => Ok(name.to_owned()),
         _ => Err(ApiError::Unsendable {
-            operation: format!("apply {kind}"),
+            operation: Operation::on_kind("apply", source.identity()),
             cause: "the object has no metadata.name: server-side apply needs one".into(),
         }),
     }
 }
 
 /// Returns the owner references that the caller gave.
-fn given_references(object: &Value, text: &str) -> Result<Vec<OwnerReference>, ApiError> {
+fn given_references(object: &Value, operation: &Operation) -> Result<Vec<OwnerReference>, ApiError> {
     match &object["metadata"]["ownerReferences"] {
         Value::Null => Ok(Vec::new()),
         given => serde_json::from_value(given.clone()).map_err(|error| ApiError::Unsendable {
-            operation: format!("apply {text}"),
+            operation: operation.clone(),
             cause: format!("metadata.ownerReferences is not a list of owner references: {error}"),
         }),
     }
@@ -107,7 +109,7 @@ pub(super) async fn apply_owned<K: Object>(
     source: &Arc<Source>,
     object: Value,
 ) -> Result<Arc<K>, ApiError> {
-    let desired = Desired::owned(env, primary, &source.identity().kind, object)?;
+    let desired = Desired::owned(env, primary, source, object)?;
     let applied = Apply { env, primary, source }.owned(desired).await?;
     env.applied.record_one(primary.key(), source.identity(), applied.uid, applied.form);
     Ok(applied.object)
@@ -122,7 +124,7 @@ pub(super) async fn apply_other<K: Object>(
 ) -> Result<Arc<K>, ApiError> {
     let mut object = object;
     env.strip_ring_labels(&mut object);
-    let desired = Desired::other::<K>(&source.identity().kind, object)?;
+    let desired = Desired::other::<K>(source, object)?;
     let apply = Apply { env, primary, source };
     // A cache with a field mask has no whole `K` to return, so the object is applied.
     let unchanged = if source.is_whole() { apply.unchanged(&desired) } else { None };
@@ -146,7 +148,7 @@ pub(super) async fn converge<K: Object>(
     let keys: Vec<ObjectKey> = desired.iter().map(|object| place_of(primary, object)).collect();
     let (apply, mut forms) = (Apply { env, primary, source }, HashMap::new());
     for object in desired {
-        let applied = apply.owned(Desired::owned(env, primary, &source.identity().kind, object)?).await?;
+        let applied = apply.owned(Desired::owned(env, primary, source, object)?).await?;
         forms.insert(applied.uid, applied.form);
         if applied.is_changed {
             result.applied.push(applied.object);
@@ -186,10 +188,11 @@ impl Apply<'_> {
     async fn owned<K: Object>(&self, mut desired: Desired) -> Result<Done<K>, ApiError> {
         let cached = self.source.store().get(&desired.key);
         if let Some(cached) = &cached {
-            let (kind, controller) = (&self.source.identity().kind, cached.meta().controller());
+            let Identity { cluster, kind, .. } = self.source.identity();
+            let controller = cached.meta().controller();
             if let Some(other) = controller.filter(|owner| owner.uid != self.primary.meta().uid) {
                 return Err(ApiError::Foreign {
-                    operation: format!("apply {kind} {}", desired.key),
+                    operation: Operation::on_object("apply", cluster, kind, desired.key.clone()),
                     object: format!("{kind} {} (controlled by {})", desired.key, other.name),
                     owner: format!("{} {}", self.env.spec.primary.kind, self.primary.key()),
                 });

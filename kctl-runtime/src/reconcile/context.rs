@@ -129,8 +129,8 @@ impl Env {
 
     /// Returns `true` if the error says that the primary itself is gone. The cache will follow in a moment.
     pub(crate) fn is_gone(&self, error: &ApiError, key: &ObjectKey) -> bool {
-        let primary = format!(" {} {key}", self.spec.primary.kind);
-        error.is_not_found() && error.operation().ends_with(&primary)
+        let primary = &self.spec.primary;
+        error.is_not_found() && error.operation().is_on(&primary.cluster, &primary.kind, key)
     }
 }
 
@@ -332,12 +332,8 @@ impl<C> Context<C> {
     {
         let inner = self.inner.clone();
         Request::new(async move {
-            let meta = inner.primary.meta();
-            inner
-                .env
-                .writer
-                .get(inner.env.primary.client(), &inner.env.spec.primary.kind, meta.namespace(), meta.name())
-                .await
+            let (primary, client) = (&inner.env.spec.primary, inner.env.primary.client());
+            inner.env.writer.get(client, &primary.cluster, &primary.kind, inner.primary.key()).await
         })
     }
 

@@ -18,7 +18,7 @@ use crate::{
     key::ObjectKey,
     object::{Kind, Object, Readable, Stored},
     source::Source,
-    writer::{ApiError, MERGE_PATCH, Target, Writer},
+    writer::{ApiError, MERGE_PATCH, Operation, Target, Writer},
 };
 
 /// Reads of the kind `K` from the API server, from [`cx.live::<K>()`](super::Context::live): always the newest state,
@@ -60,10 +60,10 @@ impl<K: Object> Live<K> {
     /// # Errors
     /// Those of the API server; one of them is a kind that it does not serve.
     pub fn get_opt(&self, name: &str) -> Request<Option<Arc<K>>> {
-        let (found, name) = (self.get(name), name.to_owned());
+        let found = self.get(name);
         Request::new(async move {
             match found.await {
-                Err(error) if error.names_missing(&name) => Ok(None),
+                Err(error) if error.is_object_missing() => Ok(None),
                 found => found.map(Some),
             }
         })
@@ -91,17 +91,17 @@ impl<K: Object> Live<K> {
         let own = self.primary.meta().namespace();
         let foreign = namespaced && !everywhere && namespace != own;
         let namespace = namespace.filter(|_| namespaced).map(str::to_owned);
-        let (env, name) = (self.env.clone(), name.to_owned());
+        let (env, key) = (self.env.clone(), ObjectKey::new(namespace.as_deref(), name));
         let cluster = relation.map_or(String::new(), |relation| relation.cluster.clone());
         Request::new(async move {
             if foreign {
                 return Err(ApiError::Undeclared {
-                    operation: format!("get {kind} {}/{name}", namespace.unwrap_or_default()),
+                    operation: Operation::on_object("get", &cluster, &kind, key),
                     declaration: format!("reads = {}(live(cluster))", kind.kind),
                 });
             }
             let client = env.client(&cluster);
-            env.writer.get(client, &kind, namespace.as_deref(), &name).await
+            env.writer.get(client, &cluster, &kind, &key).await
         })
     }
 }
@@ -242,7 +242,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         let (env, primary, source) = self.parts();
         let object = Payload::serialize(object);
         Request::new(async move {
-            let object = object.value(&format!("apply {}", source.identity().kind))?;
+            let object = object.value(&Operation::on_kind("apply", source.identity()))?;
             apply_other(&env, &primary, &source, object).await
         })
     }
@@ -381,7 +381,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
             });
             let answer = writer.token(&object.target(), &request).await?;
             serde_json::from_value(answer["status"].clone()).map_err(|error| ApiError::Unreadable {
-                operation: format!("create token of {}", object.target().name),
+                operation: object.target().operation("create token of"),
                 cause: error.to_string(),
             })
         })

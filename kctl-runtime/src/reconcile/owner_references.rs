@@ -12,15 +12,16 @@ use serde_json::{Value, json};
 
 use super::{Env, Request};
 use crate::{
+    key::ObjectKey,
     object::{Kind, Object, Stored, Uid},
-    writer::{ApiError, MERGE_PATCH, Target},
+    writer::{ApiError, MERGE_PATCH, Operation, Target},
 };
 
 /// Returns the given references with the controller reference to the primary. One to the primary itself, whatever
 /// version or `controller` it has, is replaced; its `blockOwnerDeletion` stays.
 pub(super) fn with_controller(
     given: Vec<OwnerReference>,
-    operation: &str,
+    operation: &Operation,
     object: &str,
     env: &Env,
     primary: &Stored,
@@ -123,7 +124,9 @@ pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Re
         ring.labels().strip_map(labels);
     }
     let (text, given) = (described(&object), std::mem::take(object.owner_references_mut()));
-    let references = with_controller(given, &format!("create {text}"), &text, env, primary, &kind)?;
+    let key = ObjectKey::new(object.meta().namespace.as_deref(), &object.name_any());
+    let operation = Operation::on_object("create", &env.spec.primary.cluster, &kind, key);
+    let references = with_controller(given, &operation, &text, env, primary, &kind)?;
     *object.owner_references_mut() = references;
     Ok(object)
 }
@@ -140,7 +143,12 @@ pub(super) fn check_place(
 ) -> Result<(), ApiError> {
     match (namespace.filter(|namespace| !namespace.is_empty()), primary.meta().namespace()) {
         (Some(namespace), Some(own)) if namespace != own => Err(ApiError::Elsewhere {
-            operation: format!("{verb} {} {namespace}/{name}", kind.kind),
+            operation: Operation::on_object(
+                verb,
+                &env.spec.primary.cluster,
+                kind,
+                ObjectKey::new(Some(namespace), name),
+            ),
             owner: format!("{} {}", env.spec.primary.kind, primary.key()),
         }),
         _ => Ok(()),
@@ -157,8 +165,9 @@ pub(super) fn check_owned<K: Object>(verb: &str, object: &K, env: &Env, primary:
 
 fn foreign<K: Object>(verb: &str, object: &K, env: &Env, primary: &Stored, other: Option<&str>) -> ApiError {
     let name = described(object);
+    let key = ObjectKey::new(object.namespace().as_deref(), &object.name_any());
     ApiError::Foreign {
-        operation: format!("{verb} {name}"),
+        operation: Operation::on_object(verb, &env.spec.primary.cluster, &Kind::of::<K>(), key),
         object: match other {
             Some(other) => format!("{name} (controlled by {other})"),
             None => name,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::writer::ApiError;
+use crate::writer::{ApiError, Operation};
 
 /// The JSON of a value, or the reason why it has none.
 pub(super) struct Payload(Result<Value, String>);
@@ -14,13 +14,13 @@ impl Payload {
     }
 
     /// Returns the JSON, or an error of this operation.
-    pub(super) fn value(self, operation: &str) -> Result<Value, ApiError> {
+    pub(super) fn value(self, operation: &Operation) -> Result<Value, ApiError> {
         self.0.map_err(|cause| ApiError::Unsendable { operation: operation.into(), cause })
     }
 
     /// Returns a merge patch with a precondition on `metadata.uid`, so that it never applies to a later object of the
     /// same name.
-    pub(super) fn patch(self, operation: &str, uid: &str) -> Result<Value, ApiError> {
+    pub(super) fn patch(self, operation: &Operation, uid: &str) -> Result<Value, ApiError> {
         let mut patch = self.value(operation)?;
         let metadata = patch.as_object_mut().map(|fields| fields.entry("metadata").or_insert_with(|| json!({})));
         let Some(metadata) = metadata.and_then(Value::as_object_mut) else {
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn value_without_json_names_the_operation() {
         let keys_are_no_texts = BTreeMap::from([((1, 2), 3)]);
-        let error = Payload::serialize(&keys_are_no_texts).value("patch PodSet default/a").unwrap_err();
+        let error = Payload::serialize(&keys_are_no_texts).value(&"patch PodSet default/a".into()).unwrap_err();
         assert!(error.is_terminal() && !error.is_unknown_outcome(), "{error:?}");
         let text = error.to_string();
         assert!(text.starts_with("patch PodSet default/a: not sent: what it was given is no JSON: "), "{text}");
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn patch_names_its_object_and_is_one() {
-        let patch = |given: Value| Payload::serialize(given).patch("patch", "u");
+        let patch = |given: Value| Payload::serialize(given).patch(&"patch".into(), "u");
         assert_eq!(patch(json!({ "a": 1 })).unwrap(), json!({ "a": 1, "metadata": { "uid": "u" } }));
         let labels = json!({ "metadata": { "labels": { "a": "b" } } });
         assert_eq!(patch(labels).unwrap()["metadata"], json!({ "labels": { "a": "b" }, "uid": "u" }));

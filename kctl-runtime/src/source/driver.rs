@@ -51,7 +51,7 @@ use crate::{
     key::ObjectKey,
     object::{DecodeError, Deduplicator, FieldMask, Kind, Meta, Readable, Stored},
     store::{Delta, Part, Scope, SharedStore, Store},
-    transport::{self, ApiError},
+    transport::{self, ApiError, Operation},
 };
 
 /// Shortest life of a watch that is requested from the API server; the longest is twice that, as in client-go. The
@@ -282,10 +282,11 @@ impl Source {
 
     fn expired(&self, message: &str) -> ApiError {
         ApiError::Refused {
-            operation: format!("list {}", self.identity.kind.plural),
+            operation: Operation::on_kind("list", &self.identity),
             code: 410,
             reason: "Expired".into(),
             message: message.into(),
+            details: Box::default(),
             retry_after: None,
         }
     }
@@ -548,7 +549,7 @@ impl Source {
         if let Some(version) = version {
             query.push(format!("resourceVersion={version}&resourceVersionMatch=NotOlderThan"));
         }
-        let operation = format!("list {}", self.identity.kind.plural);
+        let operation = Operation::on_kind("list", &self.identity);
         let path = self.path(scope, &query.join("&"));
         match transport::list_all(&self.client, &operation, &path, self.accepts(METADATA_LIST)).await {
             Ok(body) => match self.read_list(&operation, body).await {
@@ -570,7 +571,7 @@ impl Source {
     /// # Errors
     /// The response breaks off or is not a list. Items that cannot be decoded are not an error: they are reported, and
     /// their last good state is part of the result.
-    pub(super) async fn read_list(&self, operation: &str, body: Body) -> Result<Input, ApiError> {
+    pub(super) async fn read_list(&self, operation: &Operation, body: Body) -> Result<Input, ApiError> {
         let mut objects = Vec::new();
         let heard = || self.condition.record_response();
         let take = |item: &str| {
@@ -741,8 +742,8 @@ impl Source {
     }
 
     /// Returns the name of a watch in errors.
-    fn watching(&self) -> String {
-        format!("watch {}", self.identity.kind.plural)
+    fn watching(&self) -> Operation {
+        Operation::on_kind("watch", &self.identity)
     }
 
     /// Returns the input of a line, `None` for a line without one, or the error that ends the watch.
@@ -782,7 +783,7 @@ impl Source {
                 Err(_) => self.accept_or_report(json).map(Input::Deleted),
             },
             "BOOKMARK" => Bookmark::read(json),
-            "ERROR" => return Err(ApiError::refused(&self.watching(), 500, None, json)),
+            "ERROR" => return Err(ApiError::refused(self.watching(), 500, None, json)),
             other => {
                 tracing::warn!(event = other, "ignored a watch event of an unknown type");
                 None
@@ -955,7 +956,8 @@ mod tests {
             panic!("an event");
         };
         let list = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{}]}}"#, json("listed"));
-        let Input::Page { objects, .. } = source.read_list("list pods", Body::from(list.into_bytes())).await.unwrap()
+        let Input::Page { objects, .. } =
+            source.read_list(&"list pods".into(), Body::from(list.into_bytes())).await.unwrap()
         else {
             panic!("a list");
         };

@@ -5,7 +5,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 
 use super::items::{Items, ListMeta};
-use crate::transport::{self, ApiError};
+use crate::transport::{self, ApiError, Operation};
 
 /// Passes each item of a list to `take`, and returns the metadata of the list. `heard` is called for each chunk.
 ///
@@ -15,7 +15,7 @@ use crate::transport::{self, ApiError};
 /// The response pauses for too long, breaks off, is not a list, or `take` fails for an item. Items before that were
 /// passed on already, so the caller has to throw its result away.
 pub(super) async fn each_item(
-    operation: &str,
+    operation: &Operation,
     body: Body,
     heard: impl Fn(),
     mut take: impl FnMut(&str) -> Result<(), serde_json::Error>,

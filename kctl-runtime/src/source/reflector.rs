@@ -255,6 +255,7 @@ impl Reflector {
     ///     code: 404,
     ///     reason: "NotFound".into(),
     ///     message: "the server could not find the requested resource".into(),
+    ///     details: Box::default(),
     ///     retry_after: None,
     /// });
     /// // A starting API server may answer 404 for a moment, so one answer is not enough.
@@ -290,6 +291,7 @@ impl Reflector {
     ///     code: 410,
     ///     reason: "Expired".into(),
     ///     message: "too old resource version".into(),
+    ///     details: Box::default(),
     ///     retry_after: None,
     /// };
     /// let effects = reflector.on(Input::Failed(expired));
@@ -601,9 +603,9 @@ pub(super) fn wants_pages(error: &ApiError) -> bool {
 }
 
 /// Returns `true` if the server has not reached the requested version: it was restored from a backup, or is late
-/// (client-go, `reflector.go`, `isTooLargeResourceVersionError`, compares the same words).
+/// (client-go, `reflector.go`, `isTooLargeResourceVersionError`).
 fn is_ahead(error: &ApiError) -> bool {
-    matches!(error, ApiError::Refused { code: 504, message, .. } if message.contains("Too large resource version"))
+    error.code() == Some(504) && error.has_cause("ResourceVersionTooLarge", "")
 }
 
 #[cfg(test)]

@@ -351,7 +351,8 @@ impl Run {
             }
             Step::Close(of) => self.tell(of, Input::Closed { lasted: Duration::from_secs(30), any: true }),
             Step::Fail(of, code) => {
-                let message = if code == 504 { r#"{"message":"Too large resource version"}"# } else { "{}" };
+                let message =
+                    if code == 504 { r#"{"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}"# } else { "{}" };
                 self.tell(of, Input::Failed(ApiError::refused("list pods", code, None, message)))
             }
             Step::Lose(of) => self.tell(of, Input::Failed(unanswered())),

@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::StatusDetails;
 use serde::Deserialize;
+
+use super::Operation;
 
 /// The error of a request to the API server, with the operation and the object it was about.
 ///
@@ -37,38 +40,40 @@ pub enum ApiError {
     /// The API server rejected the request and said why in a `Status` object.
     #[error("{operation}: {message}")]
     Refused {
-        /// Verb, kind and name of the request, such as `create Pod shop/web-0`.
-        operation: String,
+        /// Verb, kind and key of the request, such as `create Pod shop/web-0`.
+        operation: Operation,
         /// HTTP status code.
         code: u16,
         /// `reason` of the Status object, for example `Conflict`; empty if the response was no Status.
         reason: String,
         /// `message` of the Status object, or the first 500 characters of another answer.
         message: String,
+        /// `details` of the Status object: kind and name that the rejection is about, and its causes.
+        details: Box<StatusDetails>,
         /// Wait that the server asked for, from the `Retry-After` header or `details.retryAfterSeconds`.
         retry_after: Option<Duration>,
     },
     /// The connection failed or timed out. The request may have taken effect or not.
     #[error("{operation}: no response from the API server: {cause}")]
     Unanswered {
-        /// Verb, kind and name of the request.
-        operation: String,
+        /// Verb, kind and key of the request.
+        operation: Operation,
         /// The error of the connection, or the time that was waited.
         cause: String,
     },
     /// The server reported success, but its response is not an object of the kind. The write has happened.
     #[error("{operation}: the answer cannot be read: {cause}")]
     Unreadable {
-        /// Verb, kind and name of the request.
-        operation: String,
+        /// Verb, kind and key of the request.
+        operation: Operation,
         /// The error of the decoder.
         cause: String,
     },
     /// The request could not be built, so nothing was sent. Terminal: a retry fails in the same way.
     #[error("{operation}: not sent: {cause}")]
     Unsendable {
-        /// Verb, kind and name of the request.
-        operation: String,
+        /// Verb, kind and key of the request.
+        operation: Operation,
         /// The mistake, and what to write instead.
         cause: String,
     },
@@ -78,8 +83,8 @@ pub enum ApiError {
     /// never fight over one. The object was created by another program or has another controller.
     #[error("{operation}: {object} is not controlled by {owner}")]
     Foreign {
-        /// Verb, kind and name of the request.
-        operation: String,
+        /// Verb, kind and key of the request.
+        operation: Operation,
         /// Kind and name of the object.
         object: String,
         /// Kind and name of the primary.
@@ -91,8 +96,8 @@ pub enum ApiError {
         "{operation}: {object} (controlled by {controller}) is not controlled by {owner}: an object has one controller; leave `controller` out of the owner reference to {controller}, or write the object by `cx.objects`, which adds no reference"
     )]
     SecondController {
-        /// Verb, kind and name of the request.
-        operation: String,
+        /// Verb, kind and key of the request.
+        operation: Operation,
         /// Kind and name of the object.
         object: String,
         /// The controller in the object's owner references.
@@ -106,16 +111,16 @@ pub enum ApiError {
         "{operation}: {owner} cannot own an object of another namespace; leave `metadata.namespace` out, or write it by `cx.objects` and watch it with a mapper"
     )]
     Elsewhere {
-        /// Verb, kind and name of the request.
-        operation: String,
+        /// Verb, kind and key of the request.
+        operation: Operation,
         /// Kind and name of the primary.
         owner: String,
     },
     /// The controller does not declare this operation, so its role does not permit it. Terminal.
     #[error("{operation}: not declared; write `{declaration}` in the controller")]
     Undeclared {
-        /// Verb, kind and name of the request.
-        operation: String,
+        /// Verb, kind and key of the request.
+        operation: Operation,
         /// The option of `#[controller(…)]` to add.
         declaration: String,
     },
@@ -124,16 +129,16 @@ pub enum ApiError {
     /// The key is reconciled by the process that leads. Nothing needs to be done about it.
     #[error("{operation}: not sent, because this process does not lead (any longer); the leader will do it")]
     NotLeading {
-        /// Verb, kind and name of the request.
-        operation: String,
+        /// Verb, kind and key of the request.
+        operation: Operation,
     },
     /// The cache does not follow the kind or the namespace, so the result could not be seen. Nothing was sent.
     #[error(
         "{operation}: not sent, because the cache does not follow it now: its namespace is no longer one of those that are watched, or its kind is not installed (for an optional kind, ask `cx.is_served` first)"
     )]
     NotFollowed {
-        /// Verb, kind and name of the request.
-        operation: String,
+        /// Verb, kind and key of the request.
+        operation: Operation,
     },
 }
 
@@ -144,14 +149,7 @@ struct Status {
     reason: String,
     message: String,
     code: u16,
-    details: Details,
-}
-
-/// The fields of `Status.details` that an error needs.
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Details {
-    retry_after_seconds: u64,
+    details: Box<StatusDetails>,
 }
 
 impl ApiError {
@@ -172,21 +170,22 @@ impl ApiError {
     /// assert_eq!((proxy.code(), proxy.to_string().as_str()), (Some(502), "get Pod shop/web-0: Bad Gateway"));
     /// assert!(proxy.is_unknown_outcome());
     /// ```
-    pub fn refused(operation: &str, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
+    pub fn refused(operation: impl Into<Operation>, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let status: Status = serde_json::from_str(body)
             .unwrap_or_else(|_not_a_status| Status { message: body.chars().take(500).collect(), ..Status::default() });
-        let seconds = status.details.retry_after_seconds;
+        let seconds = status.details.retry_after_seconds.and_then(|seconds| u64::try_from(seconds).ok());
         Self::Refused {
             operation: operation.into(),
             code: if status.code == 0 { code } else { status.code },
             reason: status.reason,
             message: status.message.trim().to_owned(),
-            retry_after: retry_after.or((seconds > 0).then(|| Duration::from_secs(seconds))),
+            retry_after: retry_after.or(seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs)),
+            details: status.details,
         }
     }
 
-    /// Returns verb, kind and name of the request, such as `patch Deployment shop/web`.
-    pub fn operation(&self) -> &str {
+    /// Returns verb, kind and key of the request, such as `patch Deployment shop/web`.
+    pub fn operation(&self) -> &Operation {
         match self {
             Self::Refused { operation, .. }
             | Self::Unanswered { operation, .. }
@@ -227,9 +226,7 @@ impl ApiError {
     /// Returns `true` for a patch that names the uid of a predecessor, which the server takes for an attempt
     /// to change the uid (`k8s.io/apimachinery`, `ValidateObjectMetaUpdate`).
     fn is_about_another(&self) -> bool {
-        let changes_uid =
-            |message: &str| message.contains("metadata.uid: Invalid value") && message.contains("field is immutable");
-        self.has_reason(422, "Invalid") && matches!(self, Self::Refused { message, .. } if changes_uid(message))
+        self.has_reason(422, "Invalid") && self.has_cause("FieldValueInvalid", "metadata.uid")
     }
 
     /// Returns `true` for 409 `AlreadyExists`: an object of this name exists.
@@ -251,10 +248,16 @@ impl ApiError {
         matches!(self, Self::Refused { code: 404, message, .. } if messages.contains(&message.trim()))
     }
 
-    /// Returns `true` if the kind is served but has no object of this name.
-    pub(crate) fn names_missing(&self, name: &str) -> bool {
-        let missing = format!("\"{name}\" not found");
-        self.has_reason(404, "NotFound") && matches!(self, Self::Refused { message, .. } if message.ends_with(&missing))
+    /// Returns `true` if the kind is served but has no object with the key of the operation.
+    ///
+    /// A 404 for another reason names another object, such as the missing namespace, or none
+    /// (`k8s.io/apimachinery`, `NewNotFound`).
+    pub(crate) fn is_object_missing(&self) -> bool {
+        let Self::Refused { operation, details, .. } = self else { return false };
+        let (Some(kind), Some(key)) = (operation.kind(), operation.key()) else { return false };
+        self.has_reason(404, "NotFound")
+            && details.kind.as_ref() == Some(&kind.plural)
+            && details.name.as_deref() == Some(&*key.name)
     }
 
     /// Returns `true` for 403: the role lacks a rule, or an admission plugin denied the request.
@@ -316,6 +319,13 @@ impl ApiError {
             Self::Refused { retry_after, .. } => *retry_after,
             _ => None,
         }
+    }
+
+    /// Returns `true` if the Status object has a cause of this type, about this field; an empty field for none.
+    pub(crate) fn has_cause(&self, cause: &str, field: &str) -> bool {
+        let Self::Refused { details, .. } = self else { return false };
+        let mut causes = details.causes.iter().flatten();
+        causes.any(|at| at.reason.as_deref() == Some(cause) && at.field.as_deref().unwrap_or_default() == field)
     }
 
     fn has_reason(&self, status: u16, name: &str) -> bool {

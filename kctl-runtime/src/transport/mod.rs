@@ -1,6 +1,7 @@
 //! One request and its response: status and body, or an error that names the operation.
 
 mod error;
+mod operation;
 
 use std::{future::poll_fn, io, task::Poll, time::Duration};
 
@@ -9,7 +10,7 @@ use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 use tokio::time::Instant;
 
-pub use self::error::ApiError;
+pub use self::{error::ApiError, operation::Operation};
 use crate::{connection::LongResponse, trace::Trace};
 
 /// Longest answer that is read, in bytes: a page of 500 objects of etcd's maximum size.
@@ -44,12 +45,12 @@ impl<'a> Ask<'a> {
 }
 
 /// Sends a GET and returns the body.
-pub(crate) async fn get(client: &Client, operation: &str, path: &str) -> Result<String, ApiError> {
+pub(crate) async fn get(client: &Client, operation: &Operation, path: &str) -> Result<String, ApiError> {
     send(client, operation, Method::GET, path, None).await
 }
 
 /// Opens a watch and returns its body once the status is success. It is not repeated on 429.
-pub(crate) async fn open(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
+pub(crate) async fn open(client: &Client, operation: &Operation, path: &str, accept: &str) -> Result<Body, ApiError> {
     let response =
         tokio::time::timeout(ANSWER_WITHIN, exchange(client, operation, &Ask::get(path, accept), None)).await;
     let response = response.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))?;
@@ -62,7 +63,7 @@ pub(crate) async fn open(client: &Client, operation: &str, path: &str, accept: &
 /// Sends a request and returns the body, waiting at most [`ANSWER_WITHIN`].
 pub(crate) async fn send(
     client: &Client,
-    operation: &str,
+    operation: &Operation,
     method: Method,
     path: &str,
     body: Option<(&str, Vec<u8>)>,
@@ -73,7 +74,7 @@ pub(crate) async fn send(
 /// Sends a request and returns the body, waiting at most `within`, retries included.
 pub(crate) async fn send_within(
     client: &Client,
-    operation: &str,
+    operation: &Operation,
     method: Method,
     path: &str,
     body: Option<(&str, Vec<u8>)>,
@@ -101,17 +102,27 @@ pub(crate) fn in_time<T>(within: Duration, future: impl Future<Output = T>) -> i
 
 /// Gets a list of one or a few objects as a stream, in the first of these media types that the server supports. The
 /// response's status has been checked.
-pub(crate) async fn list_few(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
+pub(crate) async fn list_few(
+    client: &Client,
+    operation: &Operation,
+    path: &str,
+    accept: &str,
+) -> Result<Body, ApiError> {
     stream(client, operation, Ask::get(path, accept)).await
 }
 
 /// Gets a list of all objects of a kind in the same way.
-pub(crate) async fn list_all(client: &Client, operation: &str, path: &str, accept: &str) -> Result<Body, ApiError> {
+pub(crate) async fn list_all(
+    client: &Client,
+    operation: &Operation,
+    path: &str,
+    accept: &str,
+) -> Result<Body, ApiError> {
     stream(client, operation, Ask { is_long: true, ..Ask::get(path, accept) }).await
 }
 
 /// Returns the body of a successful response. The timeout covers the head of the response alone.
-async fn stream(client: &Client, operation: &str, ask: Ask<'_>) -> Result<Body, ApiError> {
+async fn stream(client: &Client, operation: &Operation, ask: Ask<'_>) -> Result<Body, ApiError> {
     let until = Instant::now() + ANSWER_WITHIN;
     let answer = async { Ok(accepted(client, operation, &ask, until).await?.into_body()) };
     tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))
@@ -121,7 +132,12 @@ async fn stream(client: &Client, operation: &str, ask: Ask<'_>) -> Result<Body, 
 ///
 /// Only a `Retry-After` that ends before `until` is waited for here. A longer one is returned, and the
 /// work queue waits.
-async fn accepted(client: &Client, operation: &str, ask: &Ask<'_>, until: Instant) -> Result<Response<Body>, ApiError> {
+async fn accepted(
+    client: &Client,
+    operation: &Operation,
+    ask: &Ask<'_>,
+    until: Instant,
+) -> Result<Response<Body>, ApiError> {
     let (mut tries, mut repeats) = (1, None);
     loop {
         let response = exchange(client, operation, ask, repeats).await?;
@@ -143,7 +159,7 @@ async fn accepted(client: &Client, operation: &str, ask: &Ask<'_>, until: Instan
 }
 
 /// Returns the error of a request without a response in time.
-pub(crate) fn late(operation: &str, within: Duration) -> ApiError {
+pub(crate) fn late(operation: &Operation, within: Duration) -> ApiError {
     ApiError::Unanswered { operation: operation.into(), cause: format!("nothing within {within:?}") }
 }
 
@@ -152,7 +168,7 @@ pub(crate) fn late(operation: &str, within: Duration) -> ApiError {
 /// The current trace goes along as a `traceparent` header (W3C Trace Context).
 async fn exchange(
     client: &Client,
-    operation: &str,
+    operation: &Operation,
     ask: &Ask<'_>,
     repeats: Option<Repeats>,
 ) -> Result<Response<Body>, ApiError> {
@@ -192,7 +208,7 @@ fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Reads the body as a string, at most [`BODY_LEN_MAX`].
-async fn read(operation: &str, response: Response<Body>) -> Result<String, ApiError> {
+async fn read(operation: &Operation, response: Response<Body>) -> Result<String, ApiError> {
     let unreadable = |cause: String| ApiError::Unreadable { operation: operation.into(), cause };
     let body = http_body_util::Limited::new(response.into_body(), BODY_LEN_MAX);
     let bytes = body.collect().await.map_err(|error| unreadable(error.to_string()))?.to_bytes();
@@ -200,7 +216,7 @@ async fn read(operation: &str, response: Response<Body>) -> Result<String, ApiEr
 }
 
 /// Builds the error of a response that is not a success, from its `Status` and `Retry-After`.
-async fn refusal(operation: &str, response: Response<Body>) -> ApiError {
+async fn refusal(operation: &Operation, response: Response<Body>) -> ApiError {
     let code = response.status().as_u16();
     let after = response.headers().get("retry-after");
     let after = after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
@@ -252,7 +268,8 @@ mod tests {
         ] {
             let (client, n_requests) = busy(code, wait, refusals);
             let begins = Instant::now();
-            let answer = send_within(&client, "get it", Method::GET, "/", None, Duration::from_secs(within)).await;
+            let answer =
+                send_within(&client, &"get it".into(), Method::GET, "/", None, Duration::from_secs(within)).await;
             let case = format!("{code}, {wait} s, {refusals} times, within {within} s: {answer:?}");
             assert_eq!(begins.elapsed().as_secs(), took, "{case}");
             assert_eq!(n_requests.load(Ordering::Relaxed), requests, "{case}");
@@ -263,7 +280,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn frozen_process_repeats_no_request_after_its_time() {
         let (client, n_requests) = busy(429, 2, 1);
-        let sent = send_within(&client, "get it", Method::GET, "/", None, Duration::from_secs(10));
+        let operation = "get it".into();
+        let sent = send_within(&client, &operation, Method::GET, "/", None, Duration::from_secs(10));
         let mut sent = pin!(sent);
         assert!(futures::poll!(&mut sent).is_pending(), "it waits for the Retry-After");
         tokio::time::advance(Duration::from_secs(15)).await;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::WatchError;
 use crate::{
     object::Kind,
-    transport::{self, ApiError},
+    transport::{self, ApiError, Operation},
 };
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ pub(super) struct Found {
 pub(super) async fn find(client: &Client, requested: &GroupVersionKind) -> Result<Found, WatchError> {
     let GroupVersionKind { group, version, kind } = requested;
     let mut found = Kind { group: group.clone(), version: version.clone(), kind: kind.clone(), plural: String::new() };
-    let operation = format!("discover {}", found.api_version());
+    let operation = Operation::from(format!("discover {}", found.api_version()));
     let root = if group.is_empty() { "/api" } else { "/apis" };
     let unknown = || WatchError::UnknownKind { kind: kind.clone(), api_version: requested.api_version() };
     let body = match transport::get(client, &operation, &format!("{root}/{}", found.api_version())).await {

@@ -26,7 +26,7 @@ pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> 
     let finalizers: Vec<String> =
         stored.meta().finalizers().iter().filter(|present| *present != finalizer).cloned().collect();
     match set(env, stored, &finalizers).await {
-        Err(error) if error.names_missing(stored.meta().name()) => Ok(()),
+        Err(error) if error.is_object_missing() => Ok(()),
         other => other,
     }
 }
@@ -36,7 +36,7 @@ pub(super) async fn release(env: &Env, stored: &Stored, finalizer: &str) -> Resu
     let finalizers: Vec<String> =
         stored.meta().finalizers().iter().filter(|present| *present != finalizer).cloned().collect();
     match env.writer.patch_unreadable(&target(env, stored), MERGE_PATCH, &patch(stored, &finalizers)).await {
-        Err(error) if error.names_missing(stored.meta().name()) => {
+        Err(error) if error.is_object_missing() => {
             env.primary.forget_unreadable(stored.key());
             Ok(())
         }

@@ -274,7 +274,7 @@ impl<C: Reconcile> Pool<C> {
     /// not wait for the watch; until then each event of an owned object would start another reconcile of the deleted
     /// owner.
     async fn record_end(&self, error: &Error, key: &ObjectKey, uid: Uid) {
-        let gone = |api| self.env.is_gone(api, key) && api.names_missing(&key.name);
+        let gone = |api: &ApiError| self.env.is_gone(api, key) && api.is_object_missing();
         if error.api().is_some_and(gone) {
             self.env.primary.store().acknowledged(Delta::Gone(key.clone(), uid)).await;
         }

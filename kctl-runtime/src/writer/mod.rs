@@ -42,6 +42,7 @@
 //!     code: 409,
 //!     reason: "Conflict".into(),
 //!     message: "the object has been modified".into(),
+//!     details: Box::default(),
 //!     retry_after: None,
 //! };
 //! assert!(!conflict.is_unknown_outcome(), "the server decided, and the cache is right");
@@ -80,7 +81,7 @@ pub(crate) use review::{UserInfo, access, token};
 use uncertain::UncertainWrite;
 pub(crate) use uncertain::UncertainWrites;
 
-pub use crate::transport::ApiError;
+pub use crate::transport::{ApiError, Operation};
 
 use crate::{
     key::ObjectKey,
@@ -141,11 +142,8 @@ impl Target<'_> {
     }
 
     /// Returns `patch Pod shop/web-0`, as it begins error messages.
-    pub(crate) fn operation(&self, verb: &str) -> String {
-        match self.namespace {
-            Some(namespace) => format!("{verb} {} {namespace}/{}", self.kind(), self.name),
-            None => format!("{verb} {} {}", self.kind(), self.name),
-        }
+    pub(crate) fn operation(&self, verb: impl Into<String>) -> Operation {
+        Operation::on_object(verb, &self.source.identity().cluster, self.kind(), self.key())
     }
 }
 
@@ -236,7 +234,7 @@ impl Writer {
     async fn send(
         &self,
         target: &Target<'_>,
-        operation: &str,
+        operation: &Operation,
         method: Method,
         path: &str,
         body: Option<(&str, Vec<u8>)>,
@@ -422,8 +420,8 @@ impl Writer {
         target: &Target<'_>,
         subresource: &str,
         body: &Value,
-    ) -> Result<(String, Done), ApiError> {
-        let operation = target.operation(&format!("create {subresource} of"));
+    ) -> Result<(Operation, Done), ApiError> {
+        let operation = target.operation(format!("create {subresource} of"));
         let body = encode(&operation, body)?;
         let path = self.path(target, &format!("/{subresource}"), "");
         let sent = Some(("application/json", body));
@@ -465,15 +463,12 @@ impl Writer {
     pub(crate) async fn get<K: Object>(
         &self,
         client: &Client,
+        cluster: &str,
         kind: &Kind,
-        namespace: Option<&str>,
-        name: &str,
+        key: &ObjectKey,
     ) -> Result<Arc<K>, ApiError> {
-        let operation = match namespace {
-            Some(namespace) => format!("get {kind} {namespace}/{name}"),
-            None => format!("get {kind} {name}"),
-        };
-        let path = format!("{}/{}", kind.path(namespace), url::escape(name));
+        let operation = Operation::on_object("get", cluster, kind, key.clone());
+        let path = format!("{}/{}", kind.path(key.namespace.as_deref()), url::escape(&key.name));
         let answer = transport::get(client, &operation, &path).await?;
         let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
         let stored = Stored::accept(kind, &answer).map_err(|error| unreadable(format!("{error}: {}", error.source)))?;
@@ -542,7 +537,7 @@ impl Writer {
             }
             // The object is gone already. A 404 for the kind itself, for example of a CRD that is not installed yet, proves
             // nothing about the object.
-            Err(error) if error.names_missing(target.name) => {
+            Err(error) if error.is_object_missing() => {
                 store.acknowledged(gone()).await;
                 Ok(())
             }
@@ -588,7 +583,7 @@ fn is_terminating(object: &Stored) -> bool {
 /// Stores the object in a response and returns it decoded.
 async fn written<K: Readable>(
     target: &Target<'_>,
-    operation: &str,
+    operation: &Operation,
     done: Done,
     effect: BackoffEffect,
 ) -> Result<Arc<K>, ApiError> {
@@ -599,7 +594,12 @@ async fn written<K: Readable>(
 }
 
 /// Stores the object in a response, without decoding it for the caller.
-async fn accepted(target: &Target<'_>, operation: &str, done: Done, effect: BackoffEffect) -> Result<(), ApiError> {
+async fn accepted(
+    target: &Target<'_>,
+    operation: &Operation,
+    done: Done,
+    effect: BackoffEffect,
+) -> Result<(), ApiError> {
     let Done { text, uncertain } = done;
     let object = accept(target, operation, &text)?;
     store_written(target, operation, object, uncertain, effect).await;
@@ -607,14 +607,14 @@ async fn accepted(target: &Target<'_>, operation: &str, done: Done, effect: Back
 }
 
 /// Stores an object that was read, and returns it decoded.
-async fn store_read<K: Readable>(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<K>, ApiError> {
+async fn store_read<K: Readable>(target: &Target<'_>, operation: &Operation, text: &str) -> Result<Arc<K>, ApiError> {
     let object = accept(target, operation, text)?;
     target.source.store().acknowledged(Delta::Written(object.clone())).await;
     decoded(target, operation, &object, text)
 }
 
 /// Brings a response into the form of the cache, with the checks of the readers.
-fn accept(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<Stored>, ApiError> {
+fn accept(target: &Target<'_>, operation: &Operation, text: &str) -> Result<Arc<Stored>, ApiError> {
     target.source.accept(text).map_err(|error| ApiError::Unreadable {
         operation: operation.into(),
         cause: format!("{error}: {}", error.source),
@@ -627,7 +627,7 @@ fn accept(target: &Target<'_>, operation: &str, text: &str) -> Result<Arc<Stored
 /// because the caller gets all fields.
 fn decoded<K: Readable>(
     target: &Target<'_>,
-    operation: &str,
+    operation: &Operation,
     object: &Arc<Stored>,
     text: &str,
 ) -> Result<Arc<K>, ApiError> {
@@ -652,7 +652,7 @@ fn decoded<K: Readable>(
 /// A dry run returns an object without a `resourceVersion`. It is not stored.
 async fn store_written(
     target: &Target<'_>,
-    operation: &str,
+    operation: &Operation,
     object: Arc<Stored>,
     uncertain: UncertainWrite,
     effect: BackoffEffect,
@@ -669,7 +669,7 @@ async fn store_written(
         uncertain.resolved();
     } else {
         tracing::warn!(
-            operation,
+            %operation,
             "the watch has not delivered this write within {OPAQUE_WITHIN:?}, and the versions of this API server do not compare: \
              its objects are listed before the next reconcile"
         );
@@ -687,11 +687,11 @@ fn typed<T: Serialize>(kind: &Kind, object: &T) -> serde_json::Result<Value> {
 }
 
 /// Serializes a body. Fails for maps whose keys are not strings.
-fn encode(operation: &str, value: &Value) -> Result<Vec<u8>, ApiError> {
+fn encode(operation: &Operation, value: &Value) -> Result<Vec<u8>, ApiError> {
     serde_json::to_vec(value).map_err(|error| unsendable(operation, &error))
 }
 
 /// Returns the error for an object that cannot be serialized. Nothing was sent.
-fn unsendable(operation: &str, error: &serde_json::Error) -> ApiError {
+fn unsendable(operation: &Operation, error: &serde_json::Error) -> ApiError {
     ApiError::Unsendable { operation: operation.into(), cause: format!("the object cannot be encoded: {error}") }
 }

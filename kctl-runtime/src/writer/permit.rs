@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::{
     key::ObjectKey,
-    transport::{ANSWER_WITHIN, ApiError},
+    transport::{ANSWER_WITHIN, ApiError, Operation},
 };
 
 /// The part of a leader election that a [`WritePermit`] reads.
@@ -326,11 +326,12 @@ impl WritePermit {
     ///
     /// # Cancel safety
     /// Dropping the future has no effect: a write counts only once this has returned.
-    pub async fn acquire(&self, operation: &str) -> Result<WriteGuard, ApiError> {
+    pub async fn acquire(&self, operation: impl Into<Operation>) -> Result<WriteGuard, ApiError> {
         let Some(source) = self.0.get() else {
             return Ok(WriteGuard { timeout: ANSWER_WITHIN, writes: Vec::new() });
         };
-        let denied = || ApiError::NotLeading { operation: operation.into() };
+        let operation = operation.into();
+        let denied = || ApiError::NotLeading { operation: operation.clone() };
         let lease = Self::lease(source).ok_or_else(denied)?;
         'tries: loop {
             let now = Instant::now();

@@ -10,7 +10,7 @@ use http::{Method, Request};
 use kube::{Client, client::Body};
 use tower::{BoxError, service_fn};
 
-use super::WritePermit;
+use super::{Operation, WritePermit};
 use crate::transport;
 
 /// Returns a client whose writes acquire the permit first and get its timeout. Reads pass unchanged.
@@ -26,7 +26,7 @@ pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
             if is_read(request.method()) {
                 return client.send(request).await.map_err(BoxError::from);
             }
-            let operation = format!("{} {}", request.method(), request.uri().path());
+            let operation = Operation::from(format!("{} {}", request.method(), request.uri().path()));
             let guard = permit.acquire(&operation).await?;
             let within = guard.timeout();
             match transport::in_time(within, client.send(request)).await {

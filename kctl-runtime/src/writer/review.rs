@@ -13,7 +13,7 @@ use kube::Client;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::transport::{self, ApiError};
+use crate::transport::{self, ApiError, Operation};
 
 /// Longest wait for a response (controller-runtime, `pkg/metrics/filters`).
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -88,7 +88,7 @@ async fn create_review<T: DeserializeOwned>(
     kind: &str,
     spec: Value,
 ) -> Result<T, ApiError> {
-    let operation = format!("create {kind}");
+    let operation = Operation::from(format!("create {kind}"));
     let review = json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "spec": spec });
     let path = format!("/apis/{group}/v1/{}s", kind.to_lowercase());
     let sent = Some(("application/json", review.to_string().into_bytes()));

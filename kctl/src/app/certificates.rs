@@ -213,7 +213,7 @@ impl Keeper {
         let Some(permit) = self.leader.permit() else {
             return answered(path, ANSWER_WITHIN, self.client.request(request)).await?.context(named(path));
         };
-        let guard = permit.acquire(&named(path)).await?;
+        let guard = permit.acquire(named(path)).await?;
         let answer = answered(path, guard.timeout(), self.client.request(request)).await?.context(named(path))?;
         guard.answered();
         Ok(answer)

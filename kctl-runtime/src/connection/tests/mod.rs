@@ -183,7 +183,7 @@ async fn silent_server_is_named_in_the_error() {
     config.cluster_url = format!("https://{}", silent.local_addr().unwrap()).parse().unwrap();
     config.connect_timeout = Some(Duration::from_millis(50));
     let by = with_limits(config, Limits::default()).unwrap().build();
-    let error = transport::get(&by, "get pods", "/api/v1/pods").await.unwrap_err().to_string();
+    let error = transport::get(&by, &"get pods".into(), "/api/v1/pods").await.unwrap_err().to_string();
     assert!(error.starts_with("get pods: ") && error.ends_with(": the connection timed out"), "{error}");
 }
 

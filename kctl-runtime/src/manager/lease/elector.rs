@@ -27,7 +27,7 @@ use super::{
 use crate::{
     manager::Clock,
     transport,
-    writer::{ApiError, LeaseState, WritePermit},
+    writer::{ApiError, LeaseState, Operation, WritePermit},
 };
 
 /// A participant of a leader election.
@@ -266,7 +266,8 @@ impl Elector {
                 let within = deadline.saturating_duration_since(Instant::now());
                 let answer = transport::in_time(within, self.send(request)).await;
                 answer.unwrap_or_else(|| {
-                    let operation = format!("renew the lease {}/{}", self.config.namespace, self.config.name);
+                    let operation =
+                        Operation::from(format!("renew the lease {}/{}", self.config.namespace, self.config.name));
                     Input::Failed(ApiError::Unanswered { operation, cause: "nothing in time".into() })
                 })
             }
@@ -287,7 +288,7 @@ impl Elector {
             LeaseRequest::Create(lease) => ("create", Method::POST, all, Some(lease), true),
             LeaseRequest::Update(lease) => ("update", Method::PUT, one, Some(lease), true),
         };
-        let operation = format!("{verb} the lease {namespace}/{name}");
+        let operation = Operation::from(format!("{verb} the lease {namespace}/{name}"));
         let body = body.map(|lease| ("application/json", lease.to_string().into_bytes()));
         let answer = transport::send(&self.client, &operation, method, &path, body).await;
         let lease = answer.and_then(|answer| {

@@ -7,7 +7,10 @@ use kube::Client;
 use serde_json::Value;
 
 use super::{ElectionConfig, Record};
-use crate::{transport, writer::ApiError};
+use crate::{
+    transport,
+    writer::{ApiError, Operation},
+};
 
 /// Releases a Lease if its record still is `expired`, and returns `true` if it did.
 ///
@@ -24,7 +27,7 @@ pub(in crate::manager) async fn release_expired(
     let ElectionConfig { namespace, name, .. } = config;
     let path =
         format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}", url::escape(namespace), url::escape(name));
-    let operation = format!("get the lease {namespace}/{name}");
+    let operation = Operation::from(format!("get the lease {namespace}/{name}"));
     let answer = transport::send(client, &operation, Method::GET, &path, None).await?;
     let unreadable = |cause: serde_json::Error| ApiError::Unreadable { operation, cause: cause.to_string() };
     let lease: Value = serde_json::from_str(&answer).map_err(unreadable)?;
@@ -32,7 +35,7 @@ pub(in crate::manager) async fn release_expired(
         return Ok(false);
     }
     let released = Record::released(expired, wall).update(config, &lease).to_string().into_bytes();
-    let operation = format!("update the lease {namespace}/{name}");
+    let operation = Operation::from(format!("update the lease {namespace}/{name}"));
     transport::send(client, &operation, Method::PUT, &path, Some(("application/json", released))).await?;
     Ok(true)
 }

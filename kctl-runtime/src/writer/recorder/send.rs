@@ -20,7 +20,7 @@ use tokio::{
 use super::correlate::{Correlator, EventWrite};
 use crate::{
     transport,
-    writer::{ApiError, MERGE_PATCH, WritePermit},
+    writer::{ApiError, MERGE_PATCH, Operation, WritePermit},
 };
 
 /// Maximum number of tries of an event without a response (client-go, `tools/record/event.go`).
@@ -133,12 +133,20 @@ impl Sender {
     ///
     /// # Errors
     /// No permit, a rejection, or no response to the last try.
-    async fn request(&self, name: &str, method: Method, path: &str, body: (&str, Vec<u8>)) -> Result<(), ApiError> {
+    async fn request(
+        &self,
+        operation: &str,
+        method: Method,
+        path: &str,
+        body: (&str, Vec<u8>),
+    ) -> Result<(), ApiError> {
+        let operation = Operation::from(operation);
         let mut tries = 1;
         loop {
-            let guard = self.permit.acquire(name).await?;
+            let guard = self.permit.acquire(&operation).await?;
             let sent = Some((body.0, body.1.clone()));
-            let answer = transport::send_within(&self.client, name, method.clone(), path, sent, guard.timeout()).await;
+            let answer =
+                transport::send_within(&self.client, &operation, method.clone(), path, sent, guard.timeout()).await;
             guard.finish(&answer);
             match answer {
                 Err(ApiError::Unanswered { .. }) if tries < TRIES_MAX => {

@@ -1,0 +1,129 @@
+//! The operation of a request: the part of an error that says what was tried.
+
+use std::{fmt, sync::Arc};
+
+use crate::{key::ObjectKey, object::Kind, source::Identity};
+
+/// The operation of a request: a verb, and the kind and the object that the request was about.
+///
+/// Its text begins the message of each [`ApiError`](super::ApiError): `patch Deployment shop/web`. Requests about no
+/// object, such as discovery or the renewal of a Lease, have only a text.
+///
+/// ```
+/// use kctl_runtime::writer::{ApiError, Operation};
+///
+/// let error = ApiError::refused("discover apps/v1", 403, None, "");
+/// assert_eq!(error.operation(), &Operation::from("discover apps/v1"));
+/// assert_eq!(error.operation().key(), None);
+/// ```
+///
+/// Clones share their content.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Operation(Arc<Parts>);
+
+#[derive(PartialEq, Eq)]
+struct Parts {
+    /// The verb. The whole text if there is no kind.
+    verb: String,
+    /// Cluster and kind.
+    kind: Option<(String, Kind)>,
+    /// `None` for requests about all objects of a kind.
+    key: Option<ObjectKey>,
+}
+
+impl Operation {
+    /// Returns an operation on one object.
+    pub(crate) fn on_object(verb: impl Into<String>, cluster: &str, kind: &Kind, key: ObjectKey) -> Self {
+        Self(Arc::new(Parts { verb: verb.into(), kind: Some((cluster.to_owned(), kind.clone())), key: Some(key) }))
+    }
+
+    /// Returns an operation on the objects of a source, such as a list.
+    pub(crate) fn on_kind(verb: &str, identity: &Identity) -> Self {
+        let kind = Some((identity.cluster.clone(), identity.kind.clone()));
+        Self(Arc::new(Parts { verb: verb.to_owned(), kind, key: None }))
+    }
+
+    /// Returns the verb, for example `patch`; the whole text of an operation without a kind.
+    pub fn verb(&self) -> &str {
+        &self.0.verb
+    }
+
+    /// Returns the kind that the request was about.
+    pub fn kind(&self) -> Option<&Kind> {
+        self.0.kind.as_ref().map(|(_, kind)| kind)
+    }
+
+    /// Returns the name of the cluster. It is empty for the cluster that the program was started against, and for an
+    /// operation without a kind.
+    pub fn cluster(&self) -> &str {
+        self.0.kind.as_ref().map_or("", |(cluster, _)| cluster)
+    }
+
+    /// Returns the key of the object that the request was about.
+    pub fn key(&self) -> Option<&ObjectKey> {
+        self.0.key.as_ref()
+    }
+
+    /// Returns `true` if the request was about this object.
+    pub(crate) fn is_on(&self, cluster: &str, kind: &Kind, key: &ObjectKey) -> bool {
+        self.cluster() == cluster && self.kind() == Some(kind) && self.key() == Some(key)
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.verb())?;
+        match (self.kind(), self.key()) {
+            (Some(kind), Some(key)) => write!(f, " {kind} {key}"),
+            (Some(kind), None) => write!(f, " {}", kind.plural),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string())
+    }
+}
+
+impl From<String> for Operation {
+    fn from(text: String) -> Self {
+        Self(Arc::new(Parts { verb: text, kind: None, key: None }))
+    }
+}
+
+impl From<&str> for Operation {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl From<&Self> for Operation {
+    fn from(operation: &Self) -> Self {
+        operation.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operation_is_on_one_object_of_one_cluster() {
+        let kind = |group: &str| Kind {
+            group: group.into(),
+            version: "v1".into(),
+            kind: "Service".into(),
+            plural: "services".into(),
+        };
+        let (core, key) = (kind(""), ObjectKey::new(Some("shop"), "web"));
+        let patch = Operation::on_object("patch", "edge", &core, key.clone());
+        assert_eq!(patch.to_string(), "patch Service shop/web");
+        assert!(patch.is_on("edge", &core, &key));
+        assert!(!patch.is_on("", &core, &key), "another cluster");
+        assert!(!patch.is_on("edge", &kind("serving.knative.dev"), &key), "another group");
+        assert!(!patch.is_on("edge", &core, &ObjectKey::new(Some("shop"), "w")), "another object");
+        assert!(!Operation::from("patch Service shop/web").is_on("edge", &core, &key), "only a text");
+    }
+}
