@@ -1,7 +1,7 @@
 //! The end of a work queue, with and without a drain.
 
 use futures::FutureExt;
-use kctl_runtime::queue::{QueueConfig, WorkQueue};
+use kctl_runtime::queue::{Add, Cause, QueueConfig, WorkQueue};
 use tokio::time::{Duration, advance};
 
 const MS: Duration = Duration::from_millis(1);
@@ -22,9 +22,9 @@ async fn shutdown_serves_ready_keys_and_ignores_adds() {
     queue.add("b");
     queue.shut_down();
     queue.add("c");
-    queue.add_changed("c", 0, 0);
-    queue.add_after("c", MS);
-    queue.add_rate_limited("c");
+    queue.add(Add::new("c").cause(Cause::Changed));
+    queue.add(Add::new("c").cause(Cause::Requeue(MS)));
+    queue.add(Add::new("c").cause(Cause::Failure));
     advance(MINUTE).await;
     assert_eq!(try_get(&queue), Some("a"));
     assert_eq!(try_get(&queue), Some("b"));
@@ -46,7 +46,7 @@ async fn dirty_key_runs_once_more_after_shutdown() {
 #[tokio::test(start_paused = true)]
 async fn shut_down_ends_all_waiting_workers() {
     let queue = queue();
-    queue.add_after("later", MINUTE);
+    queue.add(Add::new("later").cause(Cause::Requeue(MINUTE)));
     let get = |queue: WorkQueue<_>| tokio::spawn(async move { queue.get().await });
     let workers: Vec<_> = (0..4).map(|_| get(queue.clone())).collect();
     tokio::task::yield_now().await;
@@ -59,10 +59,10 @@ async fn shut_down_ends_all_waiting_workers() {
 #[tokio::test(start_paused = true)]
 async fn shutdown_drops_delayed_keys() {
     let queue = queue();
-    queue.add_after("a", MS);
+    queue.add(Add::new("a").cause(Cause::Requeue(MS)));
     queue.add("b");
     assert_eq!(try_get(&queue), Some("b"));
-    queue.add_after("b", MS);
+    queue.add(Add::new("b").cause(Cause::Requeue(MS)));
     queue.shut_down();
     queue.done(&"b");
     advance(MINUTE).await;

@@ -1,7 +1,7 @@
 //! Keys of the work queue: each is queued once, is processed by one worker at a time, and comes out in order.
 
 use futures::FutureExt;
-use kctl_runtime::queue::{PASSED_OVER_MAX, QueueConfig, WorkQueue};
+use kctl_runtime::queue::{Add, Cause, PASSED_OVER_MAX, QueueConfig, WorkQueue};
 use tokio::time::{Duration, advance};
 
 fn queue() -> WorkQueue<&'static str> {
@@ -112,7 +112,7 @@ async fn keys_that_are_handed_back_leave_nothing_behind() {
     let queue = queue();
     for key in ["a", "b"] {
         queue.add(key);
-        queue.add_rate_limited(key);
+        queue.add(Add::new(key).cause(Cause::Failure));
     }
     for key in drain(&queue) {
         queue.forget(&key);
@@ -126,7 +126,7 @@ async fn len_counts_ready_keys_only() {
     for key in ["a", "b", "c"] {
         queue.add(key);
     }
-    queue.add_after("later", Duration::from_secs(1));
+    queue.add(Add::new("later").cause(Cause::Requeue(Duration::from_secs(1))));
     assert_eq!(try_get(&queue), Some("a"));
     assert_eq!((queue.len(), queue.processing(), queue.delayed()), (2, 1, 1));
     advance(Duration::from_secs(1)).await;
@@ -177,9 +177,9 @@ async fn each_of_several_waiting_workers_gets_a_key() {
 #[tokio::test(start_paused = true)]
 async fn higher_priority_comes_first() {
     let queue = queue();
-    queue.add_with("initial", -100);
-    queue.add_with("fresh", 0);
-    queue.add_with("urgent", 1);
+    queue.add(Add::new("initial").priority(-100));
+    queue.add(Add::new("fresh").priority(0));
+    queue.add(Add::new("urgent").priority(1));
     let item = queue.get().await.unwrap();
     assert_eq!((item.key, item.priority), ("urgent", 1));
     assert_eq!(drain(&queue), ["fresh", "initial"]);
@@ -189,10 +189,10 @@ async fn higher_priority_comes_first() {
 async fn late_higher_priority_is_taken_next() {
     let queue = queue();
     for key in ["a", "b"] {
-        queue.add_with(key, -100);
+        queue.add(Add::new(key).priority(-100));
     }
     assert_eq!(try_get(&queue), Some("a"));
-    queue.add_after("fresh", Duration::from_secs(1));
+    queue.add(Add::new("fresh").cause(Cause::Requeue(Duration::from_secs(1))));
     advance(Duration::from_secs(1)).await;
     assert_eq!(drain(&queue), ["fresh", "b"]);
 }
@@ -202,19 +202,19 @@ async fn raised_keys_keep_the_order_of_raising() {
     let queue = queue();
     queue.add("y");
     queue.add("x");
-    queue.add_with("x", 5);
-    queue.add_with("y", 5);
+    queue.add(Add::new("x").priority(5));
+    queue.add(Add::new("y").priority(5));
     assert_eq!(drain(&queue), ["x", "y"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn priority_never_sinks() {
     let queue = queue();
-    queue.add_with("a", 10);
-    queue.add_with("a", 1);
+    queue.add(Add::new("a").priority(10));
+    queue.add(Add::new("a").priority(1));
     assert_eq!(queue.get().await.unwrap().priority, 10);
-    queue.add_with("a", 2);
-    queue.add_with("a", 1);
+    queue.add(Add::new("a").priority(2));
+    queue.add(Add::new("a").priority(1));
     queue.done(&"a");
     assert_eq!(queue.get().await.unwrap().priority, 2);
 }
@@ -222,17 +222,17 @@ async fn priority_never_sinks() {
 #[tokio::test(start_paused = true)]
 async fn delayed_key_keeps_its_higher_priority() {
     let queue = queue();
-    queue.add_after("a", Duration::from_secs(60));
-    queue.add_with("a", -100);
+    queue.add(Add::new("a").cause(Cause::Requeue(Duration::from_secs(60))));
+    queue.add(Add::new("a").priority(-100));
     assert_eq!(queue.get().await.unwrap().priority, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn retry_keeps_the_priority_of_its_run() {
     let queue = queue();
-    queue.add_with("a", -100);
+    queue.add(Add::new("a").priority(-100));
     let item = queue.get().await.unwrap();
-    queue.add_rate_limited(item.key);
+    queue.add(Add::new(item.key).cause(Cause::Failure));
     queue.done(&item.key);
     assert_eq!(queue.get().await.unwrap().priority, -100);
 }
@@ -241,9 +241,9 @@ async fn retry_keeps_the_priority_of_its_run() {
 async fn takes_until_low(n_older: u32) -> u32 {
     let queue = WorkQueue::new(QueueConfig::default());
     for older in 0..n_older {
-        queue.add_with(format!("older-{older}"), -100);
+        queue.add(Add::new(format!("older-{older}")).priority(-100));
     }
-    queue.add_with("low".to_string(), -100);
+    queue.add(Add::new("low".to_string()).priority(-100));
     for take in 1.. {
         queue.add(format!("fresh-{take}-a"));
         queue.add(format!("fresh-{take}-b"));
@@ -267,7 +267,7 @@ async fn low_priority_keys_never_starve() {
 #[tokio::test(start_paused = true)]
 async fn fresh_keys_overtake_up_to_the_bound() {
     let queue = WorkQueue::new(QueueConfig::default());
-    queue.add_with(1000, -100);
+    queue.add(Add::new(1000).priority(-100));
     for key in 0..=PASSED_OVER_MAX {
         queue.add(key);
     }
@@ -278,9 +278,9 @@ async fn fresh_keys_overtake_up_to_the_bound() {
 #[tokio::test(start_paused = true)]
 async fn key_that_moves_up_keeps_its_age() {
     let queue = WorkQueue::new(QueueConfig::default());
-    queue.add_with(1000, -100);
-    queue.add_with(2000, -100);
-    queue.add_with(1000, -50);
+    queue.add(Add::new(1000).priority(-100));
+    queue.add(Add::new(2000).priority(-100));
+    queue.add(Add::new(1000).priority(-50));
     for key in 0..20 {
         queue.add(key);
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::FutureExt;
-use kctl_runtime::queue::{Backoff, QueueConfig, WorkQueue};
+use kctl_runtime::queue::{Add, Backoff, Cause, QueueConfig, WorkQueue};
 use proptest::prelude::*;
 use tokio::time::{Duration, Instant, advance};
 
@@ -118,11 +118,11 @@ impl Run {
         let Self { queue, model, .. } = self;
         match step {
             Step::Add(key, priority) => {
-                queue.add_with(key, priority);
+                queue.add(Add::new(key).priority(priority));
                 model.add(key, true);
             }
             Step::Changed(key, priority) => {
-                queue.add_changed(key, priority, 0);
+                queue.add(Add::new(key).priority(priority).cause(Cause::Changed));
                 model.failures.remove(&key);
                 if model.processing.contains(&key) {
                     model.changed.insert(key);
@@ -130,11 +130,11 @@ impl Run {
                 model.add(key, true);
             }
             Step::Unchanged(key, priority) => {
-                queue.add_unchanged(key, priority, 0);
+                queue.add(Add::new(key).priority(priority).cause(Cause::Unchanged));
                 model.add(key, false);
             }
             Step::After(key, ms) => {
-                queue.add_after(key, Duration::from_millis(ms));
+                queue.add(Add::new(key).cause(Cause::Requeue(Duration::from_millis(ms))));
                 model.delay(key, Duration::from_millis(ms), false);
             }
             Step::Get => self.get(),
@@ -170,7 +170,7 @@ impl Run {
         let failures = self.model.failures.entry(key).or_default();
         let wait = self.backoff.wait(*failures);
         *failures += u32::from(!self.model.changed.contains(&key));
-        assert_eq!(self.queue.add_rate_limited(key), wait);
+        assert_eq!(self.queue.add(Add::new(key).cause(Cause::Failure)), wait);
         self.model.delay(key, wait, true);
         self.queue.done(&key);
         self.model.done(key);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kctl_runtime::queue::{PRIORITIES_REPORTED_MAX, QueueConfig, QueueObserver, QueueStats, WorkQueue};
+use kctl_runtime::queue::{Add, Cause, PRIORITIES_REPORTED_MAX, QueueConfig, QueueObserver, QueueStats, WorkQueue};
 use parking_lot::Mutex;
 use tokio::time::{Duration, advance};
 
@@ -65,9 +65,9 @@ async fn dirty_key_counts_in_the_depth_when_done() {
 #[tokio::test(start_paused = true)]
 async fn delayed_add_counts_as_retry_then_add() {
     let queue = queue();
-    queue.add_after("a", SECOND);
-    queue.add_after("a", 2 * SECOND);
-    queue.add_rate_limited("b");
+    queue.add(Add::new("a").cause(Cause::Requeue(SECOND)));
+    queue.add(Add::new("a").cause(Cause::Requeue(2 * SECOND)));
+    queue.add(Add::new("b").cause(Cause::Failure));
     assert_eq!((queue.stats().retries, queue.stats().adds, queue.stats().delayed), (3, 0, 2));
     advance(SECOND).await;
     assert_eq!((queue.stats().retries, queue.stats().adds, queue.stats().depth), (3, 2, 2));
@@ -76,8 +76,8 @@ async fn delayed_add_counts_as_retry_then_add() {
 #[tokio::test(start_paused = true)]
 async fn delayed_key_has_waited_since_it_was_due() {
     let seen = Arc::new(Seen::default());
-    let queue = WorkQueue::observed(QueueConfig::default(), seen.clone());
-    queue.add_after("a", SECOND);
+    let queue = WorkQueue::<&str>::observed(QueueConfig::default(), seen.clone());
+    queue.add(Add::new("a").cause(Cause::Requeue(SECOND)));
     advance(3 * SECOND).await;
     queue.get().await.unwrap();
     assert_eq!(*seen.waited.lock(), [2 * SECOND]);
@@ -106,9 +106,9 @@ async fn work_that_hangs_is_seen_while_it_hangs() {
 #[tokio::test(start_paused = true)]
 async fn depth_by_priority_follows_keys_that_move_up() {
     let queue = queue();
-    queue.add_with("a", -100);
-    queue.add_with("b", -100);
-    queue.add_with("a", 5);
+    queue.add(Add::new("a").priority(-100));
+    queue.add(Add::new("b").priority(-100));
+    queue.add(Add::new("a").priority(5));
     assert_eq!(queue.stats().depth_by_priority, [(5, 1), (-100, 1)]);
     queue.get().await.unwrap();
     assert_eq!(queue.stats().depth_by_priority, [(-100, 1)]);
@@ -116,9 +116,9 @@ async fn depth_by_priority_follows_keys_that_move_up() {
 
 #[tokio::test(start_paused = true)]
 async fn number_of_reported_priorities_is_bounded() {
-    let queue = WorkQueue::new(QueueConfig::default());
+    let queue = WorkQueue::<i32>::new(QueueConfig::default());
     for priority in 0..=i32::try_from(PRIORITIES_REPORTED_MAX).unwrap() {
-        queue.add_with(priority, priority);
+        queue.add(Add::new(priority).priority(priority));
         let stats = queue.stats();
         assert_eq!(stats.depth_by_priority.len(), stats.depth.min(PRIORITIES_REPORTED_MAX));
         assert_eq!(stats.depth_beyond, stats.depth.saturating_sub(PRIORITIES_REPORTED_MAX));

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use kctl_runtime::queue::{Backoff, QueueConfig, WorkQueue};
+use kctl_runtime::queue::{Add, Backoff, Cause, QueueConfig, WorkQueue};
 use parking_lot::Mutex;
 use tokio::{task::JoinSet, time::Duration};
 
@@ -27,14 +27,15 @@ async fn add(queue: WorkQueue<usize>, adder: usize, versions: Arc<Vec<AtomicUsiz
         let key = choice % KEYS;
         // The version is increased before its key is added, so that the worker that takes the key sees the new version.
         versions[key].fetch_add(1, Ordering::SeqCst);
-        match choice / KEYS % 8 {
-            0 => queue.add_with(key, -100),
-            1 => queue.add_with(key, 5),
-            2 => queue.add_after(key, Duration::from_micros(200)),
-            3 => queue.add_unchanged(key, 0, 0),
-            4 => queue.add_changed(key, 0, 0),
-            _ => queue.add(key),
-        }
+        let add = Add::new(key);
+        queue.add(match choice / KEYS % 8 {
+            0 => add.priority(-100),
+            1 => add.priority(5),
+            2 => add.cause(Cause::Requeue(Duration::from_micros(200))),
+            3 => add.cause(Cause::Unchanged),
+            4 => add.cause(Cause::Changed),
+            _ => add,
+        });
         if n.is_multiple_of(16) {
             tokio::task::yield_now().await;
         }
@@ -60,7 +61,7 @@ async fn threads_share_no_key_and_see_last_state() {
                 tokio::task::yield_now().await;
                 let fails = mix(n_runs).is_multiple_of(4);
                 if fails {
-                    queue.add_rate_limited(item.key);
+                    queue.add(Add::new(item.key).cause(Cause::Failure));
                 } else {
                     seen.lock().insert(item.key, version);
                     queue.forget(&item.key);

@@ -10,9 +10,12 @@ use kctl::{
     },
     prelude::*,
 };
-use kctl_runtime::manager::metrics::{
-    Format, Metrics, RequestCounter,
-    prometheus_client::{metrics::counter::Counter, registry::Registry},
+use kctl_runtime::{
+    manager::metrics::{
+        Format, Metrics, RequestCounter,
+        prometheus_client::{metrics::counter::Counter, registry::Registry},
+    },
+    queue::Add,
 };
 use kctl_tests::{Fault, Faults};
 use tower::{Layer, ServiceExt};
@@ -132,7 +135,7 @@ async fn queue_depth_merges_indistinct_priorities_under_one_label() {
     let (_spec, queue) = &view.controllers()[0];
     for (least, expected) in [(0, None), (-2, Some(2))] {
         for priority in least..25 {
-            queue.add_with(ObjectKey::new(Some("default"), &format!("key{priority}")), priority);
+            queue.add(Add::new(ObjectKey::new(Some("default"), &format!("key{priority}"))).priority(priority));
         }
         let text = metrics.text(Format::Prometheus);
         let samples = || text.lines().filter_map(|line| line.strip_prefix("workqueue_depth{")?.split_once("} "));

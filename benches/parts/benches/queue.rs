@@ -7,7 +7,7 @@
 use divan::{Bencher, counter::ItemsCount};
 use kctl_runtime::{
     key::ObjectKey,
-    queue::{QueueConfig, WorkQueue},
+    queue::{Add, QueueConfig, WorkQueue},
 };
 use tokio::{runtime, task::JoinSet};
 
@@ -34,9 +34,9 @@ fn one_thread(bencher: Bencher<'_, '_>) {
     let keys = keys();
     bencher.counter(ItemsCount::new(KEYS)).bench_local(|| {
         runtime.block_on(async {
-            let queue = WorkQueue::new(QueueConfig::default());
+            let queue = WorkQueue::<ObjectKey>::new(QueueConfig::default());
             for (n, key) in keys.iter().enumerate() {
-                queue.add_with(key.clone(), [0, -100, 5][n % 3]);
+                queue.add(Add::new(key.clone()).priority([0, -100, 5][n % 3]));
             }
             for _ in 0..KEYS {
                 let item = queue.get().await.unwrap();

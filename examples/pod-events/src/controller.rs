@@ -12,7 +12,7 @@ use kctl_runtime::{
     handler,
     key::{Key, ObjectKey},
     object::Kind,
-    queue::{QueueConfig, WorkQueue},
+    queue::{Add, Cause, QueueConfig, WorkQueue},
     source::{Identity, Source},
     store::Store,
 };
@@ -107,7 +107,9 @@ impl<H: SyncHandler> PodController<H> {
     fn retry_or_forget(&self, key: &Key<Pod>, result: Result<(), Failure>) {
         let failures = self.queue.num_requeues(key.object());
         match result {
-            Err(_) if failures < RETRIES_MAX => drop(self.queue.add_rate_limited(key.object().clone())),
+            Err(_) if failures < RETRIES_MAX => {
+                drop(self.queue.add(Add::new(key.object().clone()).cause(Cause::Failure)))
+            }
             Err(error) => {
                 self.queue.forget(key.object());
                 self.handler.dropped(key, &error);

@@ -33,7 +33,7 @@ use crate::{
     key::ObjectKey,
     object::{Kind, Stored},
     own_writes,
-    queue::{BackoffEffect, WorkQueue},
+    queue::{Add, BackoffEffect, WorkQueue},
     store::{Change, Handler, Origin, SharedStore},
 };
 
@@ -106,7 +106,7 @@ pub fn for_object(queue: WorkQueue<ObjectKey>) -> Handler {
 /// assert_eq!(queue.len(), 1);
 /// ```
 pub fn trigger(queue: &WorkQueue<ObjectKey>, key: ObjectKey) {
-    queue.add_tagged(key, 0, TAG_TRIGGERED);
+    queue.add(Add::new(key).tags(TAG_TRIGGERED));
 }
 
 /// Returns the handler of one relation of a controller: it enqueues the keys of the primaries that a change concerns.
@@ -172,7 +172,9 @@ fn add(
     effect: BackoffEffect,
     (index, origin): (usize, Origin),
 ) {
-    queue.add_from_event(key, priority(origin), own_writes::event(change, effect), tag(index, origin));
+    queue.add(
+        Add::new(key).priority(priority(origin)).tags(tag(index, origin)).event(own_writes::event(change, effect)),
+    );
 }
 
 /// Returns the priority of a key: objects of the initial list wait behind fresh changes.

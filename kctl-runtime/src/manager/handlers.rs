@@ -16,7 +16,7 @@ use crate::{
     handler::{self, SpawnedHandler},
     key::ObjectKey,
     own_writes,
-    queue::{BackoffEffect, WorkQueue},
+    queue::{Add, BackoffEffect, Cause, WorkQueue},
     reconcile::Env,
     source::{Presence, Source},
     spec::{RelationSpec, Role},
@@ -116,7 +116,7 @@ fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(
         if ring.labels().changes_drain(change) {
             // A backoff ends, so that the key is handed over at once.
             let event = own_writes::event(change, BackoffEffect::Reset);
-            queue.add_from_event(change.latest().key().clone(), 0, event, handler::relation_tag(0));
+            queue.add(Add::new(change.latest().key().clone()).tags(handler::relation_tag(0)).event(event));
         }
     });
     Some((env.primary.clone(), By::Writer(handler)))
@@ -129,7 +129,12 @@ fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(
 /// It serves the periodic resync, and a handler whose buffer was replaced by "everything may have changed".
 pub(super) fn queue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
     for object in env.primary.store().all() {
-        queue.add_unchanged(object.key().clone(), handler::PRIORITY_INITIAL, handler::TAG_RESYNC);
+        queue.add(
+            Add::new(object.key().clone())
+                .priority(handler::PRIORITY_INITIAL)
+                .tags(handler::TAG_RESYNC)
+                .cause(Cause::Unchanged),
+        );
     }
 }
 
@@ -139,7 +144,7 @@ pub(super) fn queue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]
         if slots.contains(&env.gate.slot(key)) {
             // The previous owner of the slot may have applied another form.
             env.applied.forget(key);
-            queue.add_tagged(key.clone(), handler::PRIORITY_INITIAL, handler::TAG_INITIAL);
+            queue.add(Add::new(key.clone()).priority(handler::PRIORITY_INITIAL).tags(handler::TAG_INITIAL));
         }
     };
     env.primary.store().all().iter().for_each(|object| add(object.key()));
@@ -150,7 +155,7 @@ pub(super) fn queue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]
 /// have no objects.
 fn queue_tagged(env: &Env, queue: &WorkQueue<ObjectKey>, tag: u32) {
     for object in env.primary.store().all() {
-        queue.add_tagged(object.key().clone(), handler::PRIORITY_INITIAL, tag);
+        queue.add(Add::new(object.key().clone()).priority(handler::PRIORITY_INITIAL).tags(tag));
     }
 }
 

@@ -11,7 +11,7 @@
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
 //! use std::time::Duration;
-//! use kctl_runtime::queue::{Backoff, QueueConfig, WorkQueue};
+//! use kctl_runtime::queue::{Add, Backoff, Cause, QueueConfig, WorkQueue};
 //!
 //! fn reconcile(key: &str) -> Result<(), String> {
 //!     if key == "broken" { Err("still broken".into()) } else { Ok(()) }
@@ -25,7 +25,7 @@
 //!     let Some(item) = queue.get().await else { break };
 //!     match reconcile(item.key) {
 //!         Ok(()) => queue.forget(&item.key),
-//!         Err(_) => drop(queue.add_rate_limited(item.key)),
+//!         Err(_) => drop(queue.add(Add::new(item.key).cause(Cause::Failure))),
 //!     }
 //!     queue.done(&item.key);
 //! }
@@ -36,6 +36,7 @@
 //!
 //! [`worker::decide`](crate::worker::decide) determines which of these methods a controller's worker calls.
 
+mod add;
 mod backoff;
 mod keys;
 mod line;
@@ -56,6 +57,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+pub use add::{Add, Cause};
 pub use backoff::Backoff;
 pub use ready::PASSED_OVER_MAX;
 pub use state::{CONFLICTS_USUAL, TAG_CONFLICTED, TAG_REQUEUED, TAG_RETRIED, WAIT_MAX};
@@ -63,17 +65,17 @@ pub use stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueObserver, QueueStats};
 
 use crate::sync::Mutex;
 pub(crate) use state::{BackoffEffect, OWN_WRITES_MAX, VersionEffect};
-use state::{DelayReason, Next, Phase, QueueState, Wake};
+use state::{Next, Phase, QueueState, Wake};
 
 /// The configuration of a [`WorkQueue`].
 ///
 /// ```
 /// use std::time::Duration;
-/// use kctl_runtime::queue::{Backoff, QueueConfig, WorkQueue};
+/// use kctl_runtime::queue::{Add, Backoff, Cause, QueueConfig, WorkQueue};
 ///
 /// let patient = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(60) };
 /// let queue = WorkQueue::<String>::new(QueueConfig::default().backoff(patient));
-/// assert_eq!(queue.add_rate_limited("web".into()), Duration::from_secs(1));
+/// assert_eq!(queue.add(Add::new("web".into()).cause(Cause::Failure)), Duration::from_secs(1));
 /// ```
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
@@ -103,7 +105,7 @@ pub struct Item<K> {
     /// The highest priority with which the key was added since it was last taken. 0 is the normal priority, and higher
     /// ones go first.
     pub priority: i32,
-    /// The tags of all adds since the key was last taken, combined with `|`. See [`WorkQueue::add_tagged`].
+    /// The tags of all adds since the key was last taken, combined with `|`. See [`Add::tags`].
     pub tags: u32,
 }
 
@@ -116,18 +118,17 @@ pub struct Item<K> {
 /// list and resyncs, which have a low priority, wait behind fresh changes and still advance.
 ///
 /// **Time.** A key waits for at most one time: the earlier of two. Adding a key that waits for a time makes it ready
-/// now, with one exception: [`add_unchanged`](Self::add_unchanged) leaves a failed key in its backoff.
+/// now, with one exception: [`Cause::Unchanged`] leaves a failed key in its backoff.
 ///
-/// | Method | Use it after | Failure counter |
+/// | Call | Use it after | Failure counter |
 /// |---|---|---|
-/// | [`add`](Self::add) | a request by a user, a mapper or a timer | kept |
-/// | [`add_with`](Self::add_with), [`add_tagged`](Self::add_tagged) | the same, with a priority and with tags | kept |
-/// | [`add_changed`](Self::add_changed) | a change of the spec | reset |
-/// | [`add_unchanged`](Self::add_unchanged) | an event that probably changes nothing | kept |
-/// | [`add_after`](Self::add_after) | a success that wants another run | kept |
-/// | [`add_rate_limited`](Self::add_rate_limited) | a failure | incremented |
-/// | [`add_failed`](Self::add_failed) | a failure that names its wait | incremented |
-/// | [`add_outdated`](Self::add_outdated) | a conflict | kept; conflicts have a counter |
+/// | [`add`](Self::add), [`Cause::Request`] | a request by a user, a mapper or a timer | kept |
+/// | [`add`](Self::add), [`Cause::Changed`] | a change of the spec | reset |
+/// | [`add`](Self::add), [`Cause::Unchanged`] | an event that probably changes nothing | kept |
+/// | [`add`](Self::add), [`Cause::Requeue`] | a success that wants another run | kept |
+/// | [`add`](Self::add), [`Cause::Failure`] | a failure | incremented |
+/// | [`add`](Self::add), [`Cause::FailureAfter`] | a failure that names its wait | incremented |
+/// | [`add`](Self::add), [`Cause::Conflict`] | a conflict | kept; conflicts have a counter |
 /// | [`forget`](Self::forget) | a success | reset |
 /// | [`give_up`](Self::give_up) | a terminal failure | reset; the key still counts as failing |
 ///
@@ -254,149 +255,45 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         }
     }
 
-    /// Adds a key with the normal priority, 0. See [`add_with`](Self::add_with).
-    pub fn add(&self, key: K) {
-        self.add_with(key, 0);
-    }
-
-    /// Adds a key with a priority; higher ones are taken first.
+    /// Adds a key, or an [`Add`] with priority, tags and [`Cause`]. Returns the wait until the key is ready, 0 for an add
+    /// without a wait.
     ///
+    /// An add without a wait has these effects:
     /// - A key that is ready keeps its position, or moves up if the new priority is higher.
     /// - A key that waits for a time becomes ready now.
     /// - A key that is processed runs once more after [`done`](Self::done).
     ///
-    /// Its failures are kept. Does nothing after the queue was shut down.
+    /// An add with a wait does not delay a key further: one that already waits for an earlier time keeps it, and one that
+    /// is ready or will run again stays so.
     ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-    /// use kctl_runtime::queue::{QueueConfig, WorkQueue};
-    ///
-    /// let queue = WorkQueue::new(QueueConfig::default());
-    /// queue.add_with("from the initial list", -100);
-    /// queue.add("changed just now");
-    /// assert_eq!(queue.get().await.unwrap().key, "changed just now");
-    /// # });
-    /// ```
-    pub fn add_with(&self, key: K, priority: i32) {
-        self.add_for(key, priority, BackoffEffect::End, 0);
-    }
-
-    /// Adds a key like [`add_with`](Self::add_with), with tags that say why it was added.
-    ///
-    /// Tags are bits. The queue sets [`TAG_REQUEUED`], [`TAG_RETRIED`] and [`TAG_CONFLICTED`] itself; the caller gives the other ones a
-    /// meaning. [`Item::tags`] has the tags of all adds since the key was last taken.
-    ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-    /// use kctl_runtime::queue::{QueueConfig, WorkQueue};
-    ///
-    /// const POD_CHANGED: u32 = 1 << 8;
-    /// const NODE_CHANGED: u32 = 1 << 9;
-    /// let queue = WorkQueue::new(QueueConfig::default());
-    /// queue.add_tagged("web", 0, POD_CHANGED);
-    /// queue.add_tagged("web", 0, NODE_CHANGED);
-    /// assert_eq!(queue.get().await.unwrap().tags, POD_CHANGED | NODE_CHANGED);
-    /// # });
-    /// ```
-    pub fn add_tagged(&self, key: K, priority: i32, tags: u32) {
-        self.add_for(key, priority, BackoffEffect::End, tags);
-    }
-
-    /// Adds a key whose object has really changed, for example its spec.
-    ///
-    /// It works like [`add_tagged`](Self::add_tagged) and also resets the failures and conflicts of the key: they
-    /// belong to the state before the change.
-    pub fn add_changed(&self, key: K, priority: i32, tags: u32) {
-        self.add_for(key, priority, BackoffEffect::Reset, tags);
-    }
-
-    /// Adds a key for an event that does not end a backoff: a change of a status or of an owned object, or a resync.
-    ///
-    /// It works like [`add_tagged`](Self::add_tagged), but does not shorten the backoff of a failed key. Otherwise a
-    /// controller that writes and then fails would run in a hot loop on its own events. The key is not lost: the next
-    /// retry sees the state of the event.
-    pub fn add_unchanged(&self, key: K, priority: i32, tags: u32) {
-        self.add_for(key, priority, BackoffEffect::Keep, tags);
-    }
-
-    /// Adds a key because of an event, unless its last run failed and [wrote](WorkQueue::ignore_own_writes) the version
-    /// itself.
-    pub(crate) fn add_from_event(&self, key: K, priority: i32, event: VersionEffect, tags: u32) {
-        if !self.shared.admits(&key) {
-            return;
-        }
-        let wake = self.shared.state.lock().add_from_event(key, priority, event, tags, Instant::now());
-        self.shared.wake(wake);
-    }
-
-    fn add_for(&self, key: K, priority: i32, effect: BackoffEffect, tags: u32) {
-        if !self.shared.admits(&key) {
-            return;
-        }
-        let wake = self.shared.state.lock().add(key, priority, effect, tags, Instant::now());
-        self.shared.wake(wake);
-    }
-
-    /// Adds a key once `wait` has passed, at most [`WAIT_MAX`].
-    ///
-    /// A key that already waits for an earlier time keeps it, and one that is ready or will run again stays so. A key
-    /// that is processed keeps its priority; other keys get the normal one.
+    /// After a shutdown, failures and conflicts are still counted, and nothing else has an effect.
     ///
     /// ```
     /// use std::time::Duration;
-    /// use kctl_runtime::queue::{QueueConfig, WorkQueue};
+    /// use kctl_runtime::queue::{Add, Cause, QueueConfig, WorkQueue};
     ///
-    /// let queue = WorkQueue::new(QueueConfig::default());
-    /// queue.add_after("web", Duration::from_secs(60));
-    /// queue.add_after("web", Duration::from_secs(3600)); // the earlier time counts
-    /// assert_eq!((queue.len(), queue.delayed()), (0, 1));
-    /// assert_eq!(queue.next_delayed_within(Duration::from_secs(61)), 1);
+    /// let queue = WorkQueue::<&str>::new(QueueConfig::default());
+    /// queue.add("web");
+    /// assert_eq!(queue.len(), 1);
+    ///
+    /// queue.add(Add::new("api").cause(Cause::Requeue(Duration::from_secs(60))));
+    /// queue.add(Add::new("api").cause(Cause::Requeue(Duration::from_secs(3600)))); // the earlier time counts
+    /// assert_eq!((queue.delayed(), queue.next_delayed_within(Duration::from_secs(61))), (1, 1));
+    ///
+    /// assert_eq!(queue.add(Add::new("db").cause(Cause::Failure)), Duration::from_millis(5));
+    /// assert_eq!(queue.add(Add::new("db").cause(Cause::Failure)), Duration::from_millis(10));
+    /// queue.forget(&"db");
+    /// assert_eq!(queue.num_requeues(&"db"), 0);
     /// ```
-    pub fn add_after(&self, key: K, wait: Duration) {
-        if !self.shared.admits(&key) {
-            return;
+    pub fn add(&self, add: impl Into<Add<K>>) -> Duration {
+        let add = add.into();
+        // The end of a run of a key is counted even if its slot has gone meanwhile: `done` removes it then.
+        if !add.cause.is_counted() && !self.shared.admits(&add.key) {
+            return Duration::ZERO;
         }
-        let wake = self.shared.state.lock().add_after(key, wait, DelayReason::Requeue, Instant::now());
-        self.shared.wake(wake);
-    }
-
-    /// Counts a failure of the key and adds it after the wait of the [`Backoff`]. Returns that wait.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use kctl_runtime::queue::{QueueConfig, WorkQueue};
-    ///
-    /// let queue = WorkQueue::new(QueueConfig::default());
-    /// assert_eq!(queue.add_rate_limited("web"), Duration::from_millis(5));
-    /// assert_eq!(queue.add_rate_limited("web"), Duration::from_millis(10));
-    /// queue.forget(&"web");
-    /// assert_eq!(queue.num_requeues(&"web"), 0);
-    /// ```
-    pub fn add_rate_limited(&self, key: K) -> Duration {
-        self.fail(key, None)
-    }
-
-    /// Counts a failure of the key and adds it after `wait` instead of the wait of the [`Backoff`], for example after
-    /// an error with `Retry-After`.
-    pub fn add_failed(&self, key: K, wait: Duration) {
-        self.fail(key, Some(wait));
-    }
-
-    fn fail(&self, key: K, wait: Option<Duration>) -> Duration {
-        let (wait, wake) = self.shared.state.lock().fail(key, wait, self.shared.backoff, Instant::now());
+        let (wait, wake) = self.shared.state.lock().add(add, self.shared.backoff, Instant::now());
         self.shared.wake(wake);
         wait
-    }
-
-    /// Counts a conflict of the key and adds it after at least `least`. The wait grows with consecutive conflicts as it
-    /// does with failures.
-    ///
-    /// An add in the meantime makes the key ready at once, because it may bring the newer state. Up to
-    /// [`CONFLICTS_USUAL`] conflicts in a row are normal with concurrent writers; a key with more counts as
-    /// [failing](Self::failing).
-    pub fn add_outdated(&self, key: K, least: Duration) {
-        let wake = self.shared.state.lock().add_conflict(key, least, self.shared.backoff, Instant::now());
-        self.shared.wake(wake);
     }
 
     /// Returns the number of conflicts of the key in a row, since it was last forgotten or changed.

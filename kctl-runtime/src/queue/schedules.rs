@@ -8,7 +8,7 @@ use std::{
 use futures::FutureExt;
 use shuttle::future::{block_on, spawn, yield_now};
 
-use super::{QueueConfig, WorkQueue};
+use super::{Add, Cause, QueueConfig, WorkQueue};
 use crate::sync::any_schedule;
 
 const KEYS: u8 = 2;
@@ -30,10 +30,8 @@ async fn handle(queue: WorkQueue<u8>, seen: Shared, handler: usize) {
     for _ in 0..ROUNDS {
         for key in 0..KEYS {
             *seen.lock().unwrap().wanted.entry(key).or_default() += 1;
-            match handler {
-                0 => queue.add(key),
-                _ => queue.add_changed(key, -100, 1),
-            }
+            let changed = Add::new(key).priority(-100).tags(1).cause(Cause::Changed);
+            queue.add(if handler == 0 { Add::new(key) } else { changed });
         }
         yield_now().await;
     }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, hash::Hash, mem, time::Duration};
 use tokio::time::Instant;
 
 use super::{
-    Backoff, Item,
+    Add, Backoff, Cause, Item,
     keys::{KeyId, Keys},
     ready::{Age, Ready, ReadyPosition},
     stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueStats},
@@ -16,11 +16,11 @@ use super::{
 /// shortened to it.
 pub const WAIT_MAX: Duration = Duration::from_secs(365 * 86_400);
 
-/// The tag of a key whose last run requested another one, by [`add_after`](super::WorkQueue::add_after).
+/// The tag of a key whose last run requested another one, for [`Cause::Requeue`].
 pub const TAG_REQUEUED: u32 = 1;
 /// The tag of a key that was added again after a failure.
 pub const TAG_RETRIED: u32 = 2;
-/// The tag of a key that was added again after a conflict, by [`add_outdated`](super::WorkQueue::add_outdated).
+/// The tag of a key that was added again after a conflict, for [`Cause::Conflict`].
 pub const TAG_CONFLICTED: u32 = 1 << 5;
 
 /// Maximum number of versions that are remembered of the writes of one run, and of the events during it. An event
@@ -293,35 +293,55 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         self.sequence
     }
 
-    /// Adds a key that is ready at once, unless it is processed: then it runs again afterwards. Does nothing after a
-    /// shutdown.
-    pub(super) fn add(&mut self, key: K, priority: i32, effect: BackoffEffect, tags: u32, now: Instant) -> Wake {
-        if self.phase != Phase::Open {
-            return Wake::None;
-        }
-        let id = self.keys.ensure(key);
-        self.add_known(id, priority, effect, tags, None, now)
-    }
-
-    /// Adds a key because of an event, unless its last run failed and wrote that version.
-    pub(super) fn add_from_event(
-        &mut self,
-        key: K,
-        priority: i32,
-        event: VersionEffect,
-        tags: u32,
-        now: Instant,
-    ) -> Wake {
-        if self.phase != Phase::Open {
-            return Wake::None;
+    /// Adds a key, and returns the wait until it is ready. After a shutdown, only failures and conflicts are counted.
+    ///
+    /// An event of a version that the last run wrote before it failed changes nothing but the tags.
+    pub(super) fn add(&mut self, add: Add<K>, backoff: Backoff, now: Instant) -> (Duration, Wake) {
+        let Add { key, priority, tags, cause, version } = add;
+        if self.phase != Phase::Open && !cause.is_counted() {
+            return (Duration::ZERO, Wake::None);
         }
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
-        if event.is_explained_by(&entry.own_writes) {
-            entry.tags |= tags;
-            return Wake::None;
+        entry.tags |= tags;
+        let Some(effect) = cause.effect() else { return self.add_later(id, priority, cause, backoff, now) };
+        let event = version.map(|version| VersionEffect { version, effect });
+        if event.is_some_and(|event| event.is_explained_by(&entry.own_writes)) {
+            return (Duration::ZERO, Wake::None);
         }
-        self.add_known(id, priority, event.effect, tags, Some(event.version), now)
+        (Duration::ZERO, self.add_known(id, priority, effect, version, now))
+    }
+
+    /// Adds a key that waits for a time, and counts its failure or conflict.
+    fn add_later(
+        &mut self,
+        id: KeyId,
+        priority: i32,
+        cause: Cause,
+        backoff: Backoff,
+        now: Instant,
+    ) -> (Duration, Wake) {
+        let sequence = self.next_number();
+        let entry = self.keys.value_mut(id);
+        let (wait, reason) = match cause {
+            Cause::Failure => (backoff.wait(entry.failures), DelayReason::Backoff),
+            Cause::FailureAfter(wait) => (wait, DelayReason::Backoff),
+            Cause::Conflict(least) => (least.max(backoff.wait(entry.conflicts)), DelayReason::Conflict),
+            Cause::Requeue(wait) => (wait, DelayReason::Requeue),
+            Cause::Request | Cause::Changed | Cause::Unchanged => (Duration::ZERO, DelayReason::Requeue),
+        };
+        match reason {
+            DelayReason::Backoff => {
+                entry.given_up = false;
+                entry.count(sequence, |entry| &mut entry.failures);
+            }
+            DelayReason::Conflict => entry.count(sequence, |entry| &mut entry.conflicts),
+            DelayReason::Requeue => {}
+        }
+        if self.phase != Phase::Open {
+            return (wait, Wake::None);
+        }
+        (wait, self.add_known_after(id, priority, wait, reason, now))
     }
 
     /// Adds a key that has an entry.
@@ -333,14 +353,12 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         id: KeyId,
         priority: i32,
         effect: BackoffEffect,
-        tags: u32,
         version: Option<u64>,
         now: Instant,
     ) -> Wake {
         let sequence = self.next_number();
         let entry = self.keys.value_mut(id);
         entry.check();
-        entry.tags |= tags;
         // The event may be that of an own write, which the end of the run finds out.
         if effect == BackoffEffect::Reset && (entry.processing.is_none() || version.is_none()) {
             entry.reset_failures();
@@ -383,24 +401,16 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         Wake::Worker
     }
 
-    /// Adds a key that is ready after `wait`.
+    /// Adds a key that has an entry, after a wait of at most [`WAIT_MAX`].
     ///
     /// A key that is processed keeps the priority with which it was taken (controller-runtime,
     /// `pkg/internal/controller/controller.go`, `reconcileHandler`).
-    pub(super) fn add_after(&mut self, key: K, wait: Duration, reason: DelayReason, now: Instant) -> Wake {
-        if self.phase != Phase::Open {
-            return Wake::None;
-        }
-        let id = self.keys.ensure(key);
-        self.add_known_after(id, wait, reason, now)
-    }
-
-    /// Adds a key that has an entry, after a wait of at most [`WAIT_MAX`].
-    fn add_known_after(&mut self, id: KeyId, wait: Duration, reason: DelayReason, now: Instant) -> Wake {
+    fn add_known_after(&mut self, id: KeyId, priority: i32, wait: Duration, reason: DelayReason, now: Instant) -> Wake {
         self.retries += 1;
-        let priority = self.keys.value(id).processing.map_or(0, |work| work.priority);
+        let priority = self.keys.value(id).processing.map_or(priority, |work| work.priority);
         if wait.is_zero() {
-            return self.add_known(id, priority, BackoffEffect::End, reason.tag(), None, now);
+            self.keys.value_mut(id).tags |= reason.tag();
+            return self.add_known(id, priority, BackoffEffect::End, None, now);
         }
         self.delay(id, priority, now + wait.min(WAIT_MAX), reason)
     }
@@ -441,20 +451,6 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         if is_first { Wake::Timekeeper } else { Wake::None }
     }
 
-    /// Counts a failure; the key waits for `wait`, or else for the next wait of the backoff, which is returned.
-    pub(super) fn fail(&mut self, key: K, wait: Option<Duration>, backoff: Backoff, now: Instant) -> (Duration, Wake) {
-        let sequence = self.next_number();
-        let id = self.keys.ensure(key);
-        let entry = self.keys.value_mut(id);
-        let wait = wait.unwrap_or_else(|| backoff.wait(entry.failures));
-        entry.given_up = false;
-        entry.count(sequence, |entry| &mut entry.failures);
-        if self.phase != Phase::Open {
-            return (wait, Wake::None);
-        }
-        (wait, self.add_known_after(id, wait, DelayReason::Backoff, now))
-    }
-
     /// Resets failures and conflicts after a success.
     pub(super) fn forget(&mut self, key: &K) {
         if let Some(id) = self.keys.find(key) {
@@ -486,20 +482,6 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         if entry.is_changed() {
             entry.reset_failures();
         }
-    }
-
-    /// Counts a conflict. The key waits for `wait` or for the backoff of that many failures, whichever is longer. Each
-    /// add makes it ready earlier.
-    pub(super) fn add_conflict(&mut self, key: K, wait: Duration, backoff: Backoff, now: Instant) -> Wake {
-        let sequence = self.next_number();
-        let id = self.keys.ensure(key);
-        let entry = self.keys.value_mut(id);
-        let wait = wait.max(backoff.wait(entry.conflicts));
-        entry.count(sequence, |entry| &mut entry.conflicts);
-        if self.phase != Phase::Open {
-            return Wake::None;
-        }
-        self.add_known_after(id, wait, DelayReason::Conflict, now)
     }
 
     /// Returns the conflicts in a row of a key.
@@ -583,7 +565,8 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             let delayed = self.keys.value_mut(id).delayed.take();
             debug_assert!(delayed.is_some(), "a key in `delayed` knows its wait");
             let (priority, tags) = delayed.map_or((0, 0), |delayed| (delayed.priority, delayed.reason.tag()));
-            self.add_known(id, priority, BackoffEffect::End, tags, None, due);
+            self.keys.value_mut(id).tags |= tags;
+            self.add_known(id, priority, BackoffEffect::End, None, due);
         }
     }
 

@@ -11,12 +11,12 @@ pub const PRIORITIES_REPORTED_MAX: usize = 25;
 /// those of the metrics in client-go (`util/workqueue/metrics.go`).
 ///
 /// ```
-/// use kctl_runtime::queue::{QueueConfig, WorkQueue};
+/// use kctl_runtime::queue::{Add, QueueConfig, WorkQueue};
 ///
-/// let queue = WorkQueue::new(QueueConfig::default());
+/// let queue = WorkQueue::<&str>::new(QueueConfig::default());
 /// queue.add("a");
 /// queue.add("b");
-/// queue.add_with("c", -100);
+/// queue.add(Add::new("c").priority(-100));
 /// let stats = queue.stats();
 /// assert_eq!(stats.depth, 3);
 /// assert_eq!(stats.depth_by_priority, [(0, 2), (-100, 1)]);
@@ -41,7 +41,7 @@ pub struct QueueStats {
     /// Number of adds that made a key wait, since the start (`workqueue_adds_total`). Adds of a key that already waits
     /// are not counted. While a key is processed, only the first add is counted.
     pub adds: u64,
-    /// Number of adds for a later time, after a failure or by [`add_after`](super::WorkQueue::add_after)
+    /// Number of adds for a later time, after a failure or for [`Cause::Requeue`](super::Cause::Requeue)
     /// (`workqueue_retries_total`).
     pub retries: u64,
     /// Time since the longest of the running reconciles began (`workqueue_longest_running_processor_seconds`).

@@ -9,6 +9,7 @@ use super::Pool;
 use crate::{
     key::ObjectKey,
     object::Stored,
+    queue::{Add, Cause},
     reconcile::Reconcile,
     shard::{NextStep, Pass, Ring},
     writer::{ApiError, MERGE_PATCH, Target},
@@ -52,7 +53,8 @@ impl<C: Reconcile> Pool<C> {
     async fn hand_over(&self, ring: &Ring, key: &ObjectKey, stored: &Stored) {
         if let Some(over) = ring.unresolved_until(key) {
             let wait = over.saturating_duration_since(Instant::now()).min(WRITES_AGAIN_AFTER);
-            return self.queue.add_after(key.clone(), wait);
+            self.queue.add(Add::new(key.clone()).cause(Cause::Requeue(wait)));
+            return;
         }
         let (source, meta) = (&self.env.primary, stored.meta());
         let target = Target { by: key, source, namespace: meta.namespace(), name: meta.name() };
@@ -75,9 +77,10 @@ impl<C: Reconcile> Pool<C> {
     /// Enqueues a key whose hand-over failed. It stays with this shard until a hand-over succeeds.
     fn hand_over_later(&self, key: &ObjectKey, error: &ApiError) {
         if error.is_conflict() {
-            return self.queue.add_outdated(key.clone(), CONFLICT_AGAIN_AFTER);
+            self.queue.add(Add::new(key.clone()).cause(Cause::Conflict(CONFLICT_AGAIN_AFTER)));
+            return;
         }
-        let wait = self.queue.add_rate_limited(key.clone());
+        let wait = self.queue.add(Add::new(key.clone()).cause(Cause::Failure));
         let controller = &self.env.spec.name;
         tracing::error!(controller, %key, "failed to hand the object over to another shard: {error}; tried again in {wait:?}");
     }

@@ -50,7 +50,7 @@ use crate::{
     object::{Stored, Uid},
     own_writes,
     panic::panic_text,
-    queue::WorkQueue,
+    queue::{Add, Cause, WorkQueue},
     reconcile::{Action, Context, Env, Error, Reconcile, ReconcileReason, UnreadableObject},
     source::Unreadable,
     store::Delta,
@@ -131,7 +131,7 @@ impl<C: Reconcile> Pool<C> {
         let (key, tags) = (item.key, item.tags);
         if !self.env.is_complete() {
             // A reconcile would read an incomplete cache, so the key goes back into the queue.
-            self.queue.add_tagged(key.clone(), item.priority, tags);
+            self.queue.add(Add::new(key.clone()).priority(item.priority).tags(tags));
             self.queue.done(&key);
             return true;
         }
@@ -153,15 +153,18 @@ impl<C: Reconcile> Pool<C> {
         let attempts = Attempts { failures: self.queue.num_requeues(&key), conflicts: self.queue.num_conflicts(&key) };
         let decision = decide(&outcome, attempts, self.env.spec.retries);
         self.record_failure(&key, attempts.failures, &outcome, &decision);
+        let again = |cause| {
+            let _wait = self.queue.add(Add::new(key.clone()).cause(cause));
+        };
         match &decision {
             Decision::RequeueAfter(wait) => {
                 self.queue.forget(&key);
-                self.queue.add_after(key.clone(), *wait);
+                again(Cause::Requeue(*wait));
             }
-            Decision::RetryAfter(wait) => self.queue.add_failed(key.clone(), *wait),
+            Decision::RetryAfter(wait) => again(Cause::FailureAfter(*wait)),
             // The event of the newer state enqueues the key at once. The wait is for watches that are late.
-            Decision::Outdated { .. } => self.queue.add_outdated(key.clone(), OUTDATED_WAIT),
-            Decision::RateLimited => drop(self.queue.add_rate_limited(key.clone())),
+            Decision::Outdated { .. } => again(Cause::Conflict(OUTDATED_WAIT)),
+            Decision::RateLimited => again(Cause::Failure),
             Decision::Drop => self.queue.give_up(key.clone()),
             Decision::Forget => self.queue.forget(&key),
         }

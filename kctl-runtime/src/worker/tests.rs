@@ -18,7 +18,7 @@ use tokio::{
 use super::*;
 use crate::{
     object::Kind,
-    queue::QueueConfig,
+    queue::{Add, Cause, QueueConfig},
     reconcile::{Applied, Controller, NoopWrites, Result, ResultExt, UsedCaches},
     shard::Gate,
     source::{Identity, Source},
@@ -294,7 +294,7 @@ async fn shutdown_finishes_running_reconciles() {
     .await;
     let start = Instant::now();
     world.add("ab");
-    world.queue.add_after(key("c"), SECOND / 2);
+    world.queue.add(Add::new(key("c")).cause(Cause::Requeue(SECOND / 2)));
     sleep(SECOND / 4).await;
     assert_eq!(world.finish().await, ["a RequeueAfter(1s)", "b Forget"]);
     assert_eq!(start.elapsed(), 2 * SECOND);
@@ -344,7 +344,7 @@ async fn own_writes_do_not_end_the_backoff() {
         |_| {},
         act(move |_, _| {
             if let Some(queue) = &*events.lock() {
-                queue.add_unchanged(key("a"), 0, 0);
+                queue.add(Add::new(key("a")).cause(Cause::Unchanged));
             }
             async { Err("no".into()) }
         }),
@@ -377,7 +377,7 @@ async fn success_forgets_the_failures() {
 async fn key_of_a_deleted_object_is_forgotten() {
     let world = World::new(|_| {}, act(|_, _| async { panic!("there is nothing to reconcile") })).await;
     world.queue.add(key("gone"));
-    world.queue.add_rate_limited(key("gone"));
+    world.queue.add(Add::new(key("gone")).cause(Cause::Failure));
     sleep(SECOND).await;
     assert_eq!(world.queue.stats().keys, 0);
     assert_eq!(world.finish().await, ["gone Forget"]);
