@@ -25,6 +25,8 @@ validation.json has the tags of declarative validation (`+k8s:…` in k8s.io/api
 that kctl-apiserver/src/validation/declared.rs applies. A tag that depends on a feature gate is included if the default of the gate
 turns the tag on.
 
+tables.py then writes the tables of kctl-runtime, which come from types.json and resources.json.
+
 features.json has the feature gates of kube-apiserver: the versions in which the stage or the default of each changed, and the fields
 of served types that need it (`+featureGate`). kctl-apiserver/src/feature_gates.rs reads it.
 """
@@ -37,6 +39,8 @@ import re
 import subprocess
 import sys
 import urllib.request
+
+import tables
 
 here = pathlib.Path(__file__).parent
 
@@ -370,9 +374,10 @@ def write_types():
                     known["default"] = property["default"]
     text = json.dumps([{"name": name, "type": definitions[name]} for name in sorted(definitions)])
     write("types.json", json.loads(text.replace('"#/definitions/', '"')))
-    write("columns.json", tables(groups))
+    write("columns.json", table_columns(groups))
     write("access.json", access())
     write("standard.json", standard())
+    tables.write()
 
 
 def descriptions(definitions):
@@ -473,7 +478,7 @@ def standard():
             yield {"group": group, "resource": resource, "object": found}
 
 
-def tables(groups):
+def table_columns(groups):
     """Returns the table columns of each listable kind. The requests go through a proxy, because kubectl can't set the `Accept` header
     that selects tables."""
     proxy = subprocess.Popen(["kubectl", "proxy", "--port=0"], stdout=subprocess.PIPE, text=True)

@@ -8,4 +8,5 @@ mod merging;
 mod mistakes;
 mod schemas;
 mod scopes;
+mod tables;
 mod values;

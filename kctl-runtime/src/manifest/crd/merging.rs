@@ -1,7 +1,7 @@
 //! Adds list and map types to built-in types, so that two appliers can share the containers of a Pod template.
 //!
 //! The schemas of k8s-openapi lack them, and the range of an `IntOrString`. `merging.txt` lists them by type
-//! and field.
+//! and field; `kctl-apiserver/data/tables.py` writes it from the types of the API server.
 //!
 //! Without them, every list in a Pod template would be atomic, that is, owned as a whole. A user who adds a sidecar by
 //! server-side apply would have to take over the list of containers from the controller, and the next apply of the
@@ -52,10 +52,11 @@ fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     }
     for (field, below) in schema.properties.iter_mut().flatten() {
         let Some(from) = find(root, node, field) else { continue };
-        walk(root, from, below);
+        // The mark of a field comes before that of its type, which it overrides.
         if let Some(mark) = type_name.and_then(|type_name| MARKS.get(&(type_name, field.as_str()))) {
             apply(mark, below);
         }
+        walk(root, from, below);
     }
     if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut schema.items {
         walk(root, &node["items"], items);
@@ -151,5 +152,24 @@ mod tests {
         ] {
             assert_eq!(merged(&path), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn map_type_of_a_field_overrides_that_of_its_type() {
+        let volume = "io.k8s.api.core.v1.PersistentVolumeSpec";
+        let claim = "io.k8s.api.core.v1.ObjectReference";
+        let root = json!({
+            "properties": { "volume": { "$ref": format!("#/$defs/{volume}") }, "claim": { "$ref": format!("#/$defs/{claim}") } },
+            "$defs": { volume: { "properties": { "claimRef": { "$ref": format!("#/$defs/{claim}") } } }, claim: {} },
+        });
+        let claim = json!({ "type": "object" });
+        let volume = json!({ "type": "object", "properties": { "claimRef": claim } });
+        let made = json!({ "type": "object", "properties": { "volume": volume, "claim": claim } });
+        let mut schema: JSONSchemaProps = serde_json::from_value(made).unwrap();
+        walk(&root, &root, &mut schema);
+        let made = json!(schema);
+        let map_type = |path: &str| made.pointer(&format!("/properties/{path}/x-kubernetes-map-type")).cloned();
+        assert_eq!(map_type("volume/properties/claimRef"), Some(json!("granular")));
+        assert_eq!(map_type("claim"), Some(json!("atomic")));
     }
 }

@@ -19,6 +19,7 @@
 //! `ClusterRole` in any case.
 
 mod grant;
+mod resources;
 mod rule;
 mod scope;
 mod subresource;
