@@ -40,9 +40,12 @@ import subprocess
 import sys
 import urllib.request
 
+import gates
 import tables
 
 here = pathlib.Path(__file__).parent
+# What the Go modules contain and this program can't read. It is an error at the end, after everything else is written.
+left_over = []
 
 
 def get(path):
@@ -174,62 +177,50 @@ FORMATS = {
 }
 
 
-GATE_CONSTANT = re.compile(r'^\t(\w+) +featuregate\.Feature += "(\w+)"', re.MULTILINE)
-GATE_SPECS = re.compile(r"^\t(\w+): \{\n(.*?)^\t\},", re.MULTILINE | re.DOTALL)
-GATE_SPEC = re.compile(r'MustParse\("([\d.]+)"\), *Default: (\w+),.*?PreRelease: featuregate\.(\w+)')
-GATE_TAG = re.compile(r"^\s*//\s*\+featureGate=(\S+)")
 # Go modules that define feature gates of kube-apiserver, with the folder of these files.
 GATE_MODULES = [("kubernetes", "pkg/features"), ("apiserver", "pkg/features"), ("apiextensions-apiserver", "pkg/features")]
-# Names in `+featureGate` tags that are not the name of a feature gate, with the gate's real name.
-GATE_ALIASES = {"PodCertificateProjection": "PodCertificateRequest"}
 
 
 def gate_stages(cache):
     """Returns the feature gates of kube-apiserver by name. Each has a list of steps: the version, the default and the stage."""
-    found = {}
+    files = {}
     for module, folder in GATE_MODULES:
         version = VERSION if module != "kubernetes" else KUBERNETES
-        text = (cache / "k8s.io" / f"{module}@{version}" / folder / "kube_features.go").read_text()
-        names = dict(GATE_CONSTANT.findall(text))
-        for constant, specs in GATE_SPECS.findall(text):
-            stages = [
-                {"since": since, "default": default == "true", "stage": stage}
-                for since, default, stage in GATE_SPEC.findall(specs)
-            ]
-            if stages and constant in names:
-                found[names[constant]] = stages
+        files[module] = (cache / "k8s.io" / f"{module}@{version}" / folder / "kube_features.go").read_text()
+    found, unread = gates.stages(files, KUBERNETES.removeprefix("v"))
+    left_over.extend(unread)
     return found
 
 
 def gated_fields(lines):
     """Returns the fields of a package with a `+featureGate` tag: struct, JSON name and gates. The field needs all of the gates."""
-    struct, gates = None, []
+    struct, names = None, []
     for line in lines:
-        tag, go_type, field = GATE_TAG.match(line), GO_TYPE.match(line), GO_FIELD_OF_JSON.match(line)
+        tag, go_type, field = gates.TAG.match(line), GO_TYPE.match(line), GO_FIELD_OF_JSON.match(line)
         if tag:
-            gates = tag[1].split(",")
+            names = tag[1].split(",")
         elif go_type:
-            struct, gates = go_type[1], []
+            struct, names = go_type[1], []
         elif not line.strip().startswith("//"):
             # Enum values also have the tag, but no JSON name.
-            if field and gates:
-                yield struct, field[2], [GATE_ALIASES.get(gate, gate) for gate in gates]
-            gates = []
+            if field and names:
+                yield struct, field[2], [gates.ALIASES.get(name, name) for name in names]
+            names = []
 
 
 def write_features(cache, served):
     """Writes the feature gates, each with the fields that it gates. Returns the names of those that are on by default."""
     stages, fields = gate_stages(cache), {}
     for package, lines in packages(cache, served):
-        for struct, field, gates in gated_fields(lines):
+        for struct, field, names in gated_fields(lines):
             if f"{package}.{struct}" not in served:
                 continue
-            for gate in gates:
+            for gate in names:
                 if gate in stages:
                     by_type = fields.setdefault(gate, {})
                     by_type.setdefault(f"{package}.{struct}", []).append(field)
-                else:
-                    print(f"{package}.{struct}.{field}: feature gate {gate} was removed or never existed; the field is kept")
+                elif gate not in gates.REMOVED:
+                    left_over.append(f"{package}.{struct}.{field}: no feature gate {gate}; see REMOVED and ALIASES in gates.py")
     gated = {gate: {"fields": of} for gate, of in fields.items()}
     write("features.json", [{"name": gate, "stages": stages[gate]} | gated.get(gate, {}) for gate in sorted(stages)])
     return {gate for gate, steps in stages.items() if steps[-1]["default"]}
@@ -508,3 +499,5 @@ write_messages(cache)
 (here / "version.txt").write_text(KUBERNETES.removeprefix("v") + "\n")
 served = {entry["name"] for entry in json.loads((here / "types.json").read_text())}
 write_rules(cache, served, write_features(cache, served))
+if left_over:
+    sys.exit("\n".join(["left over:", *left_over]))
