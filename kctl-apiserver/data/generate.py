@@ -29,6 +29,8 @@ tables.py then writes the tables of kctl-runtime, which come from types.json and
 
 features.json has the feature gates of kube-apiserver: the versions in which the stage or the default of each changed, and the fields
 of served types that need it (`+featureGate`). kctl-apiserver/src/feature_gates.rs reads it.
+
+A feature gate that gates.py can't read, and a tag that is neither a rule nor in `BY_FUNCTION`, is an error after all files are written.
 """
 
 import collections
@@ -170,6 +172,18 @@ NO_RULES = re.compile(
 # Rules that are named like their tag. The value of a rule without a number or string is `true`.
 NUMBERS = {"minimum", "maximum", "maxItems", "maxLength", "maxBytes"}
 FLAGS = {"required", "immutable", "enum"}
+# Tags that no rule of validation.json expresses, by field: a function of the kind validates the field, except where a comment says more.
+# A tag that is neither here nor a rule is an error.
+BY_FUNCTION = {
+    ("batch.v1.JobSpec", "maxFailedIndexes"): ['dependentRequired("backoffLimitPerIndex")'],
+    ("certificates.v1.CertificateSigningRequestStatus", "conditions"): [
+        "listMapKey=type", "customUnique", 'item(type: "Approved")=+k8s:zeroOrOneOfMember', 'item(type: "Denied")=+k8s:zeroOrOneOfMember',
+    ],
+    # Names of objects are validated with the rest of the metadata.
+    ("core.v1.ReplicationController", "metadata"): ["subfield(name)=+k8s:optional", "subfield(name)=+k8s:format=k8s-long-name"],
+    ("resource.v1.DeviceClass", "metadata"): ["subfield(name)=+k8s:optional", "subfield(name)=+k8s:format=k8s-long-name"],
+    ("core.v1.NodeSpec", "providerID"): ["update=NoUnset"],
+}
 # The formats that kctl-apiserver/src/validation/format.rs checks.
 FORMATS = {
     "k8s-short-name", "k8s-long-name", "k8s-long-name-caseless", "k8s-label-key", "k8s-uuid", "k8s-extended-resource-name",
@@ -226,9 +240,13 @@ def write_features(cache, served):
     return {gate for gate, steps in stages.items() if steps[-1]["default"]}
 
 
+def without_stage(tag):
+    return re.sub(r'^(alpha|beta)\(since: *"[^"]*"\)=\+k8s:', "", tag)
+
+
 def rule_of_tag(tag, enabled):
     """Returns the rule of a tag: its name and its value. Returns None if a feature gate turns the tag off by default."""
-    tag = re.sub(r'^alpha\(since: *"[^"]*"\)=\+k8s:|^beta\(since: *"[^"]*"\)=\+k8s:', "", tag)
+    tag = without_stage(tag)
     gated = re.match(r'if(En|Dis)abled\("?(\w+)"?\)=\+k8s:(.*)', tag)
     if gated:
         return rule_of_tag(gated[3], enabled) if (gated[2] in enabled) == (gated[1] == "En") else None
@@ -267,7 +285,7 @@ def declared_rules(lines, enabled):
     unknown = []
     for line in lines:
         tag, go_type, field = K8S_TAG.match(line), GO_TYPE.match(line), GO_FIELD_OF_JSON.match(line)
-        if tag and not NO_RULES.match(re.sub(r'^(alpha|beta)\(since: *"[^"]*"\)=\+k8s:', "", tag[1])):
+        if tag and not NO_RULES.match(without_stage(tag[1])):
             tags.append(tag[1])
             n_tags += 1
         elif go_type:
@@ -284,7 +302,7 @@ def declared_rules(lines, enabled):
                 if rule and rule[0] == "unique" and custom:
                     rule = ("unknown", tag)
                 if not rule or rule[0] == "unknown":
-                    unknown += [f"{struct}.{field[2]}: {tag}"] if rule and "unique=map" not in tag and "listType=map" not in tag else []
+                    unknown += [(struct, field[2], without_stage(tag))] if rule and "unique=map" not in tag and "listType=map" not in tag else []
                     continue
                 n_used += 1
                 name, value = rule
@@ -310,15 +328,41 @@ def packages(cache, served):
             yield package, path.read_text().splitlines()
 
 
+def reachable(enabled_fields):
+    """Returns the types that an object in a request can contain. `enabled_fields` returns the fields of a type that are not dropped."""
+    types = {entry["name"]: entry["type"] for entry in json.loads((here / "types.json").read_text())}
+    left = [name for name, schema in types.items() if "x-kubernetes-group-version-kind" in schema]
+    found = set()
+    while left:
+        name = left.pop()
+        if name in found or name not in types:
+            continue
+        found.add(name)
+        for field in enabled_fields(name, types[name].get("properties", {})):
+            left += [part["$ref"] for part in [field, field.get("items", {}), field.get("additionalProperties", {})] if "$ref" in part]
+    return found
+
+
+def report_unknown_tags(unknown, features):
+    """Reports tags that are neither rules nor in `BY_FUNCTION`. Fields that the server drops are not considered, and entries of `BY_FUNCTION`
+    whose tag is gone are reported too."""
+    dropped = {(name, field) for gate in features if not gate["stages"][-1]["default"] for name, fields in gate.get("fields", {}).items() for field in fields}
+    in_requests = reachable(lambda name, fields: [fields[field] for field in fields if (name, field) not in dropped])
+    listed = {(f"io.k8s.api.{name}", field, tag) for (name, field), tags in BY_FUNCTION.items() for tag in tags}
+    found = {(name, field, tag) for name, field, tag in unknown if name in in_requests and (name, field) not in dropped}
+    left_over.extend(f"no rule for {name}.{field}: {tag}" for name, field, tag in sorted(found - listed))
+    left_over.extend(f"not a tag, but in BY_FUNCTION: {name}.{field}: {tag}" for name, field, tag in sorted(listed - found))
+
+
 def write_rules(cache, served, enabled):
-    entries = []
+    entries, all_unknown = [], []
     n_tags = n_used = 0
     for package, lines in packages(cache, served):
         found, tags, used, unknown = declared_rules(lines, enabled)
         n_tags, n_used = n_tags + tags, n_used + used
-        for what in unknown:
-            print(f"no rule for {package}.{what}")
+        all_unknown += [(f"{package}.{struct}", field, tag) for struct, field, tag in unknown]
         entries += [{"name": f"{package}.{name}", "fields": fields} for name, fields in found.items()]
+    report_unknown_tags(all_unknown, json.loads((here / "features.json").read_text()))
     print(f"{n_used} of {n_tags} tags of served versions that restrict a value are rules in validation.json")
     write("validation.json", [entry for entry in sorted(entries, key=lambda entry: entry["name"]) if entry["name"] in served])
 
