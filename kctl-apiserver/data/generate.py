@@ -54,6 +54,16 @@ def get(path):
     return json.loads(subprocess.run(["kubectl", "get", "--raw", path], check=True, capture_output=True).stdout)
 
 
+def check_version():
+    """Exits if the server has another version than the Go modules. A server that was built from modules only knows its minor version."""
+    version = get("/version")
+    found = version["gitVersion"]
+    if found.startswith("v0.0.0-"):
+        found = f"v{version['major']}.{version['minor']}"
+    if found != KUBERNETES and not (KUBERNETES + ".").startswith(found + "."):
+        sys.exit(f"the server of KUBECONFIG has version {found}, but tests/envtest/go.mod has {KUBERNETES}")
+
+
 def write(name, entries):
     lines = ",\n".join(json.dumps(entry, separators=(",", ":"), sort_keys=True) for entry in entries)
     (here / name).write_text("[\n" + lines + "\n]\n")
@@ -389,6 +399,7 @@ def write_messages(cache):
 
 
 def write_types():
+    check_version()
     groups = [{"groupVersion": "v1", "resources": get("/api/v1")["resources"]}]
     for group in get("/apis")["groups"]:
         for version in group["versions"]:

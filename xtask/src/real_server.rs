@@ -66,7 +66,7 @@ pub(crate) fn script(name: &str, version: Option<&str>) -> Run {
 
 impl Version {
     /// Returns the complete version, or `None` for the default. Without Go, which resolves minor versions, returns the
-    /// option unchanged: binaries in `KUBEBUILDER_ASSETS` have their own version.
+    /// option unchanged: the build needs Go too, and reports that.
     pub(crate) fn complete(&self) -> Result<Option<String>> {
         match &self.kubernetes {
             Some(version) if find("go").is_some() => resolve(version).map(Some),
@@ -111,7 +111,8 @@ impl Servers {
     /// The Go modules are available but don't compile.
     pub(crate) fn prepare(gate: &mut Gate, version: Option<&str>) -> Result<Option<Self>> {
         let missing = ["bash", "curl", "openssl", "python3"].into_iter().find(|program| find(program).is_none());
-        let has_assets = std::env::var_os("KUBEBUILDER_ASSETS").is_some();
+        // Binaries of an unknown version can't stand for the selected one.
+        let has_assets = version.is_none() && std::env::var_os("KUBEBUILDER_ASSETS").is_some();
         let missing = missing.or_else(|| (!has_assets && find("go").is_none()).then_some("go"));
         let left_out = match missing {
             Some(program) => format!("{program} is not installed"),
