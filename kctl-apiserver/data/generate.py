@@ -30,7 +30,8 @@ tables.py then writes the tables of kctl-runtime, which come from types.json and
 features.json has the feature gates of kube-apiserver: the versions in which the stage or the default of each changed, and the fields
 of served types that need it (`+featureGate`). kctl-apiserver/src/feature_gates.rs reads it.
 
-A feature gate that gates.py can't read, and a tag that is neither a rule nor in `BY_FUNCTION`, is an error after all files are written.
+A feature gate that gates.py can't read, a tag that is neither a rule nor in `BY_FUNCTION`, and a function of CEL that cel.py misses in
+kctl-cel are errors after all files are written.
 """
 
 import collections
@@ -42,6 +43,7 @@ import subprocess
 import sys
 import urllib.request
 
+import cel
 import gates
 import tables
 
@@ -554,5 +556,6 @@ write_messages(cache)
 (here / "version.txt").write_text(KUBERNETES.removeprefix("v") + "\n")
 served = {entry["name"] for entry in json.loads((here / "types.json").read_text())}
 write_rules(cache, served, write_features(cache, served))
+left_over += cel.check(cache / "k8s.io" / f"apiserver@{VERSION}", int(KUBERNETES.split(".")[1]))
 if left_over:
     sys.exit("\n".join(["left over:", *left_over]))
