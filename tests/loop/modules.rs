@@ -5,16 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tidy::sources;
 
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 11] = [
     "kctl",
     "kctl-apimachinery",
     "kctl-apiserver",
     "kctl-cel",
+    "kctl-cli",
     "kctl-interpreter",
     "kctl-macros",
     "kctl-runtime",
     "kctl-webhook",
     "kctl-workloads",
+    "xtask",
 ];
 
 /// The files that import a module, by the importing and the imported module.

@@ -1,8 +1,7 @@
 //! The gate: runs steps, and reports their times and the tests that no step ran.
 //!
-//! A test that needs something which a machine may lack is `#[ignore]`d with a reason, and one step runs it. If the
-//! machine lacks it, the step records that. An ignored test that ran in no step and has no such explanation is an
-//! error.
+//! Each step checks one thing and works alone. A step whose tool is missing reports that, and succeeds unless
+//! `--strict` is set.
 
 use std::{
     path::PathBuf,
@@ -10,78 +9,124 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clap::ValueEnum;
+
 use crate::{
-    Options, Result,
-    ledger::Ledger,
+    Options, Result, features,
+    gate::Gate,
+    new_project, packages,
     process::{Run, find, scratch, target},
-    steps::Step,
+    real_server, steps,
 };
 
-/// Prefix of the `#[ignore]` reason of tests that no step of the gate runs.
-const BY_HAND: &str = "takes an hour";
-
-/// Something that a step needs and that this machine lacks.
-struct LeftOut {
-    /// The sentence that the gate prints.
-    what: String,
-    /// Parts of `#[ignore]` reasons. Tests whose reason contains one of them did not run because of this lack.
-    reasons: &'static [&'static str],
+/// A step of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Step {
+    /// The formatting.
+    Fmt,
+    /// All tests that need nothing but this repository.
+    Test,
+    /// Random requests to the embedded API server.
+    Fuzz,
+    /// The output of kubectl.
+    Kubectl,
+    /// The page of `dev`.
+    Browser,
+    /// Clients in other languages.
+    Interop,
+    /// Charts of the examples, installed by Helm.
+    Helm,
+    /// A project from `kctl new`.
+    NewProject,
+    /// Lints.
+    Clippy,
+    /// Lints with each feature alone, and with all.
+    Features,
+    /// Rustdoc.
+    Docs,
+    /// The book.
+    Book,
+    /// The spelling.
+    Spelling,
+    /// GitHub's workflows.
+    Workflows,
+    /// Licences and sources of dependencies.
+    Deny,
+    /// The packages of a release, and a project that is built from them.
+    Packages,
+    /// Suites on a real kube-apiserver.
+    RealServer,
 }
 
-/// State that the steps of a run share.
-pub(crate) struct Gate {
-    /// `true` if steps may install missing tools (`--install`).
-    pub(crate) install: bool,
-    /// `true` if missing tools are an error (`--strict`).
-    is_strict: bool,
-    /// Results of all tests so far.
-    pub(crate) ledger: Ledger,
-    /// Everything that was left out, without duplicates, in the order of the first report.
-    left_out: Vec<LeftOut>,
-}
+impl Step {
+    /// All steps, in the order of `cargo xtask ci`: formatting, tests, lints, docs, and the real server last.
+    pub(crate) const ALL: [Self; 17] = [
+        Self::Fmt,
+        Self::Test,
+        Self::Fuzz,
+        Self::Kubectl,
+        Self::Browser,
+        Self::Interop,
+        Self::Helm,
+        Self::NewProject,
+        Self::Clippy,
+        Self::Features,
+        Self::Docs,
+        Self::Book,
+        Self::Spelling,
+        Self::Workflows,
+        Self::Deny,
+        Self::Packages,
+        Self::RealServer,
+    ];
 
-impl Gate {
-    /// Creates the state of a run, before any step.
-    pub(crate) fn new(options: Options) -> Self {
-        let Options { install, strict } = options;
-        Self { install, is_strict: strict, ledger: Ledger::default(), left_out: Vec::new() }
-    }
-
-    /// Records that something was not checked, and which ignored tests did not run because of it. Several steps may
-    /// report the same lack.
-    pub(crate) fn leave_out(&mut self, what: impl Into<String>, reasons: &'static [&'static str]) {
-        let what = what.into();
-        if self.left_out.iter().any(|left_out| left_out.what == what) {
-            return;
+    /// Returns the name of the step on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Fmt => "fmt",
+            Self::Test => "test",
+            Self::Fuzz => "fuzz",
+            Self::Kubectl => "kubectl",
+            Self::Browser => "browser",
+            Self::Interop => "interop",
+            Self::Helm => "helm",
+            Self::NewProject => "new-project",
+            Self::Clippy => "clippy",
+            Self::Features => "features",
+            Self::Docs => "docs",
+            Self::Book => "book",
+            Self::Spelling => "spelling",
+            Self::Workflows => "workflows",
+            Self::Deny => "deny",
+            Self::Packages => "packages",
+            Self::RealServer => "real-server",
         }
-        eprintln!("left out: {what}");
-        self.left_out.push(LeftOut { what, reasons });
     }
 
-    /// Prints everything that was left out.
+    /// Runs the step.
     ///
     /// # Errors
-    /// Something was left out, and `--strict` is set.
-    pub(crate) fn finish(&self) -> Result {
-        for left_out in &self.left_out {
-            eprintln!("left out: {}", left_out.what);
+    /// The check failed. The error contains the command that failed.
+    pub(crate) fn run(self, gate: &mut Gate) -> Result {
+        match self {
+            Self::Fmt => steps::fmt(),
+            Self::Test => steps::test(gate, &[]),
+            Self::Fuzz => steps::fuzz(gate, steps::FUZZ_REQUESTS),
+            Self::Kubectl => steps::kubectl(gate),
+            Self::Browser => steps::browser(gate),
+            Self::Interop => steps::interop(gate),
+            Self::Helm => steps::helm(gate),
+            Self::NewProject => new_project::run(gate),
+            Self::Clippy => steps::clippy(),
+            Self::Features => features::check(features::Extent::Gate),
+            Self::Docs => steps::docs(),
+            Self::Book => steps::book(gate),
+            Self::Spelling => steps::spelling(gate),
+            Self::Workflows => steps::workflows(gate),
+            Self::Deny => steps::deny(gate),
+            Self::Packages => packages::check(packages::Builds::Together),
+            Self::RealServer => real_server::suites(gate, None),
         }
-        if self.is_strict && !self.left_out.is_empty() {
-            return Err("something was left out, and --strict (or STRICT=1) forbids it".into());
-        }
-        Ok(())
-    }
-
-    /// Returns the ignored tests that ran in no step without an explanation.
-    ///
-    /// Only a complete run can report them, because another step may run the test.
-    fn forgotten(&self) -> Vec<String> {
-        let is_explained = |reason: &str| {
-            let mut reasons = self.left_out.iter().flat_map(|left_out| left_out.reasons);
-            reason.starts_with(BY_HAND) || reasons.any(|part| reason.contains(part))
-        };
-        let never = self.ledger.never_ran().into_iter().filter(|(_test, reason)| !is_explained(reason));
-        never.map(|(test, reason)| format!("  {test} ({reason})")).collect()
     }
 }
 
@@ -225,20 +270,4 @@ pub(crate) fn run(steps: &[Step], beside: &[Step], options: Options) -> Result {
     let n_skipped = gate.ledger.never_ran().len();
     eprintln!("tests: {} passed, {} failed, {n_skipped} skipped", gate.ledger.n_passed(), gate.ledger.n_failed());
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ignored_tests_need_an_explanation() {
-        let mut gate = Gate::new(Options::default());
-        gate.ledger.read("     Running go.rs (target/debug/deps/interop-0)");
-        gate.ledger.read("test a ... ignored, needs Go: cargo xtask interop");
-        gate.ledger.read("test b ... ignored, needs KUBECONFIG: cargo xtask real-server");
-        gate.ledger.read("test c ... ignored, takes an hour");
-        gate.leave_out("Go is not installed", &["needs Go"]);
-        assert_eq!(gate.forgotten(), ["  interop: b (needs KUBECONFIG: cargo xtask real-server)"]);
-    }
 }

@@ -8,9 +8,10 @@ use clap::Args;
 
 use crate::{
     Options, Result,
-    ci::Gate,
+    gate::Gate,
     process::{Run, cargo, root},
     real_server::{self, Servers},
+    release::resolve,
 };
 
 /// Arguments of `cargo xtask kubernetes`.
@@ -21,18 +22,6 @@ pub(crate) struct Arguments {
     /// Regenerates the data alone, and keeps the answers that are recorded.
     #[arg(long)]
     keep_recorded: bool,
-}
-
-/// Returns the complete version. A minor version is completed with the newest patch version that the Go proxy serves.
-pub(crate) fn resolve(version: &str) -> Result<String> {
-    let version = version.trim_start_matches('v');
-    if version.split('.').count() > 2 {
-        return Ok(version.to_owned());
-    }
-    let query = format!("k8s.io/kubernetes@v{version}");
-    let found = Run::new("go").args(["list", "-m", "-f", "{{.Version}}", &query]);
-    let found = found.folder(root().join("tests/envtest")).env("GOFLAGS", "-mod=mod").env("GOWORK", "off").read()?;
-    Ok(found.trim().trim_start_matches('v').to_owned())
 }
 
 /// Makes a version the default of `cargo xtask server` by copying the Go module of its binaries.

@@ -3,12 +3,14 @@
 mod ci;
 mod dist;
 mod features;
+mod gate;
 mod kubernetes;
 mod ledger;
 mod new_project;
 mod packages;
 mod process;
 mod real_server;
+mod release;
 mod shards;
 mod sizes;
 mod steps;
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{ci::Gate, steps::Step};
+use crate::{ci::Step, gate::Gate};
 
 /// The result of a command. The error is a message for the user.
 type Result<T = ()> = std::result::Result<T, String>;

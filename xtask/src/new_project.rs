@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::{
     Result,
-    ci::Gate,
+    gate::Gate,
     process::{Run, cargo, root, scratch, target},
     steps::{cargo_test, path_with_helm},
     tools,

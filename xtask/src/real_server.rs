@@ -9,15 +9,12 @@ use clap::{Args, Subcommand};
 
 use crate::{
     Result,
-    ci::Gate,
-    kubernetes::resolve,
+    gate::Gate,
     process::{Run, find, root, scratch},
+    release::{VERSION, resolve},
     shards,
     steps::{cargo_test, clients, path_with_helm},
 };
-
-/// The environment variable that selects the version in `tests/envtest`.
-pub(crate) const VERSION: &str = "KUBERNETES_VERSION";
 
 /// The version of the server.
 #[derive(Args)]

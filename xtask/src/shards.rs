@@ -6,6 +6,7 @@ use clap::Args;
 use crate::{
     Result,
     process::{Run, cargo, root, target},
+    release,
 };
 
 /// Options of the gate's short chaos run: fewer objects, and Leases short enough to expire several times in half a
@@ -46,7 +47,7 @@ pub(crate) fn short_chaos(version: Option<&str>) -> Result {
     cargo("build").args(["--workspace", "--test", "browser", "--bin", "shards-bench", "--bin", "podset"]).run()?;
     let run = in_target(Run::new(target().join("debug/shards-bench")).arg("chaos").args(SHORT));
     match version {
-        Some(version) => run.env(crate::real_server::VERSION, version),
+        Some(version) => run.env(release::VERSION, version),
         None => run,
     }
     .run()

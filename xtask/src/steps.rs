@@ -1,18 +1,12 @@
-//! The steps of the gate.
-//!
-//! Each step checks one thing and works alone. A step whose tool is missing reports that, and succeeds unless
-//! `--strict` is set.
+//! Steps of the gate that run one or two commands, and the commands beside the gate.
 
 use std::ffi::OsString;
 
-use clap::ValueEnum;
-
 use crate::{
-    Result,
-    ci::Gate,
-    features, new_project, packages,
+    Result, features,
+    gate::Gate,
     process::{Run, cargo, find, root, scratch},
-    real_server, tools,
+    tools,
 };
 
 /// Default number of requests of the step `fuzz`. The ordinary tests send a few thousand.
@@ -22,122 +16,21 @@ pub(crate) const FUZZ_REQUESTS: u32 = 100_000;
 /// The kubectl version whose output `tests/kubectl` has recorded. Other versions print different messages.
 const KUBECTL: &str = "v1.32.";
 
-/// A step of the gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Step {
-    /// The formatting.
-    Fmt,
-    /// All tests that need nothing but this repository.
-    Test,
-    /// Random requests to the embedded API server.
-    Fuzz,
-    /// The output of kubectl.
-    Kubectl,
-    /// The page of `dev`.
-    Browser,
-    /// Clients in other languages.
-    Interop,
-    /// Charts of the examples, installed by Helm.
-    Helm,
-    /// A project from `kctl new`.
-    NewProject,
-    /// Lints.
-    Clippy,
-    /// Lints with each feature alone, and with all.
-    Features,
-    /// Rustdoc.
-    Docs,
-    /// The book.
-    Book,
-    /// The spelling.
-    Spelling,
-    /// GitHub's workflows.
-    Workflows,
-    /// Licences and sources of dependencies.
-    Deny,
-    /// The packages of a release, and a project that is built from them.
-    Packages,
-    /// Suites on a real kube-apiserver.
-    RealServer,
+/// Checks the formatting.
+pub(crate) fn fmt() -> Result {
+    cargo("fmt").args(["--all", "--check"]).run()
 }
 
-impl Step {
-    /// All steps, in the order of `cargo xtask ci`: formatting, tests, lints, docs, and the real server last.
-    pub(crate) const ALL: [Self; 17] = [
-        Self::Fmt,
-        Self::Test,
-        Self::Fuzz,
-        Self::Kubectl,
-        Self::Browser,
-        Self::Interop,
-        Self::Helm,
-        Self::NewProject,
-        Self::Clippy,
-        Self::Features,
-        Self::Docs,
-        Self::Book,
-        Self::Spelling,
-        Self::Workflows,
-        Self::Deny,
-        Self::Packages,
-        Self::RealServer,
-    ];
-
-    /// Returns the name of the step on the command line.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Fmt => "fmt",
-            Self::Test => "test",
-            Self::Fuzz => "fuzz",
-            Self::Kubectl => "kubectl",
-            Self::Browser => "browser",
-            Self::Interop => "interop",
-            Self::Helm => "helm",
-            Self::NewProject => "new-project",
-            Self::Clippy => "clippy",
-            Self::Features => "features",
-            Self::Docs => "docs",
-            Self::Book => "book",
-            Self::Spelling => "spelling",
-            Self::Workflows => "workflows",
-            Self::Deny => "deny",
-            Self::Packages => "packages",
-            Self::RealServer => "real-server",
-        }
-    }
-
-    /// Runs the step.
-    ///
-    /// # Errors
-    /// The check failed. The error contains the command that failed.
-    pub(crate) fn run(self, gate: &mut Gate) -> Result {
-        match self {
-            Self::Fmt => cargo("fmt").args(["--all", "--check"]).run(),
-            Self::Test => test(gate, &[]),
-            Self::Fuzz => fuzz(gate, FUZZ_REQUESTS),
-            Self::Kubectl => kubectl(gate),
-            Self::Browser => browser(gate),
-            Self::Interop => interop(gate),
-            Self::Helm => helm(gate),
-            Self::NewProject => new_project::run(gate),
-            Self::Clippy => cargo("clippy").args(["--workspace", "--all-targets", "--", "-D", "warnings"]).run(),
-            Self::Features => features::check(features::Extent::Gate),
-            Self::Docs => docs(),
-            Self::Book => book(gate),
-            Self::Spelling => spelling(gate),
-            Self::Workflows => workflows(gate),
-            Self::Deny => deny(gate),
-            Self::Packages => packages::check(packages::Builds::Together),
-            Self::RealServer => real_server::suites(gate, None),
-        }
-    }
+/// Lints everything.
+pub(crate) fn clippy() -> Result {
+    cargo("clippy").args(["--workspace", "--all-targets", "--", "-D", "warnings"]).run()
 }
 
 /// Features that the manifests enable for docs.rs. The pages link to items behind features that are off by default.
 const DOCS_FEATURES: &str = "kctl/karmada-chain,kctl/otel,kctl/sim,kctl-runtime/rules";
 
 /// Builds the documentation with the features of docs.rs. Warnings are errors, so a broken link fails the step.
-fn docs() -> Result {
+pub(crate) fn docs() -> Result {
     let doc = cargo("doc").args(["--workspace", "--no-deps", "--features", DOCS_FEATURES]);
     doc.env("RUSTDOCFLAGS", "-D warnings").run()
 }
@@ -180,7 +73,7 @@ pub(crate) fn fuzz(gate: &mut Gate, n_requests: u32) -> Result {
 /// Compares the output of kubectl against the embedded server with that against a real one.
 ///
 /// It needs the exact minor version in [`KUBECTL`]. Any other version is reported and not compared.
-fn kubectl(gate: &mut Gate) -> Result {
+pub(crate) fn kubectl(gate: &mut Gate) -> Result {
     let version = find("kubectl").and_then(|_| Run::new("kubectl").args(["version", "--client"]).read().ok());
     if !version.is_some_and(|version| version.contains(KUBECTL)) {
         gate.leave_out(format!("kubectl {KUBECTL}x is not installed: its output is not compared"), &["needs kubectl"]);
@@ -192,7 +85,7 @@ fn kubectl(gate: &mut Gate) -> Result {
 /// Opens the page of `dev` in a browser. npm provides the accessibility checker.
 ///
 /// Without npm, all tests except the accessibility test run.
-fn browser(gate: &mut Gate) -> Result {
+pub(crate) fn browser(gate: &mut Gate) -> Result {
     if !tools::has_browser(gate) {
         gate.leave_out("chromedriver is not installed: the page is not tried in a browser", &["needs chromedriver"]);
         return Ok(());
@@ -266,7 +159,7 @@ const N_GO: usize = 5;
 const N_INTEROP: usize = N_GO + 7;
 
 /// Runs the clients in other languages, and an OTLP collector in Go, against the embedded server.
-fn interop(gate: &mut Gate) -> Result {
+pub(crate) fn interop(gate: &mut Gate) -> Result {
     let clients = clients(gate);
     cargo_test(&["--test", "interop", "--", "--ignored", "--skip", "real_server"])
         .args(&clients.skips)
@@ -291,7 +184,7 @@ pub(crate) fn path_with_helm(gate: &mut Gate) -> Option<OsString> {
 }
 
 /// Installs the charts of the examples on the embedded API server.
-fn helm(gate: &mut Gate) -> Result {
+pub(crate) fn helm(gate: &mut Gate) -> Result {
     let Some(path) = path_with_helm(gate) else { return Ok(()) };
     cargo_test(&["--test", "deploy", "helm::", "--", "--ignored", "--skip", "on_a_real_server"])
         .env("PATH", path)
@@ -299,7 +192,7 @@ fn helm(gate: &mut Gate) -> Result {
 }
 
 /// Builds the book. mdbook exits with 0 despite warnings, so the step searches its output for them.
-fn book(gate: &mut Gate) -> Result {
+pub(crate) fn book(gate: &mut Gate) -> Result {
     let Some(mdbook) = tools::cargo_tool(gate, &tools::MDBOOK) else { return Ok(()) };
     let (succeeded, output) = Run::new(mdbook).args(["build", "guide"]).output()?;
     let is_warning = |line: &str| line.contains("WARN") || line.contains("ERROR");
@@ -307,7 +200,7 @@ fn book(gate: &mut Gate) -> Result {
 }
 
 /// Checks the spelling of code and prose. `_typos.toml` lists the exceptions.
-fn spelling(gate: &mut Gate) -> Result {
+pub(crate) fn spelling(gate: &mut Gate) -> Result {
     let Some(typos) = tools::typos() else {
         gate.leave_out("typos is not available: spelling is not checked", &[]);
         return Ok(());
@@ -316,7 +209,7 @@ fn spelling(gate: &mut Gate) -> Result {
 }
 
 /// Lints `.github/workflows`.
-fn workflows(gate: &mut Gate) -> Result {
+pub(crate) fn workflows(gate: &mut Gate) -> Result {
     let Some(actionlint) = tools::actionlint() else {
         gate.leave_out("actionlint is not available (Go builds it): workflows are not checked", &[]);
         return Ok(());
@@ -325,7 +218,7 @@ fn workflows(gate: &mut Gate) -> Result {
 }
 
 /// Checks bans, licences and sources of all dependencies (`deny.toml`). Only the initial fetch uses the network.
-fn deny(gate: &mut Gate) -> Result {
+pub(crate) fn deny(gate: &mut Gate) -> Result {
     let Some(_deny) = tools::cargo_tool(gate, &tools::CARGO_DENY) else { return Ok(()) };
     // cargo-deny reads the whole dependency graph, including dependencies for other platforms.
     cargo("fetch").arg("--locked").run()?;

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    ci::Gate,
+    gate::Gate,
     process::{Run, cargo, find, scratch},
 };
 
