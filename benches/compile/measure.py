@@ -9,6 +9,8 @@ the CPU time (user + system) of rustc and of its linker. Prints each run, the me
 
 import os, pathlib, shutil, statistics, subprocess, sys
 
+from versions import dependency, newest
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLACE = ROOT / "target" / "compile"
 RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
@@ -19,10 +21,10 @@ resolver = "3"
 members = ["on-kctl", "on-kube"]
 
 [workspace.dependencies]
-kctl = {{ path = "{ROOT}/kctl", default-features = false, features = ["v1_37"] }}
-kube = {{ version = "5.0.0", default-features = false, features = ["client", "derive", "jsonpatch", "rustls-tls", "ring", "runtime"] }}
-k8s-openapi = {{ version = "0.29.0", features = ["schemars", "v1_37"] }}
-schemars = "1.2.3"
+kctl = {{ path = "{ROOT}/kctl", default-features = false, features = ["{newest(ROOT)}"] }}
+kube = {{ version = "{dependency(ROOT, "kube")}", default-features = false, features = ["client", "derive", "jsonpatch", "rustls-tls", "ring", "runtime"] }}
+k8s-openapi = {{ version = "{dependency(ROOT, "k8s-openapi")}", features = ["schemars", "{newest(ROOT)}"] }}
+schemars = "{dependency(ROOT, "schemars")}"
 serde = {{ version = "1", features = ["derive"] }}
 serde_json = "1"
 futures = "0.3"

@@ -10,6 +10,8 @@ compilers, and the elapsed time.
 
 import os, pathlib, resource, shutil, subprocess, sys, time
 
+from versions import newest
+
 FEATURES = sys.argv[1] if len(sys.argv) > 1 else "testing"
 CHECKOUT = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else pathlib.Path(__file__).resolve().parents[2]).resolve()
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", CHECKOUT / "target")).resolve() / "test-server"
@@ -23,11 +25,11 @@ publish = false
 [workspace]
 
 [dependencies]
-kctl = {{ path = "{CHECKOUT}/kctl", default-features = false, features = ["v1_37"] }}
+kctl = {{ path = "{CHECKOUT}/kctl", default-features = false, features = ["{newest(CHECKOUT)}"] }}
 tokio = {{ version = "1", features = ["rt", "macros"] }}
 
 [dev-dependencies]
-kctl = {{ path = "{CHECKOUT}/kctl", default-features = false, features = ["v1_37", {", ".join(f'"{one}"' for one in FEATURES.split(","))}] }}
+kctl = {{ path = "{CHECKOUT}/kctl", default-features = false, features = ["{newest(CHECKOUT)}", {", ".join(f'"{one}"' for one in FEATURES.split(","))}] }}
 tokio = {{ version = "1", features = ["test-util"] }}
 
 [profile.dev]

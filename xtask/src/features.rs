@@ -47,6 +47,12 @@ fn versions<'a>(names: &[&'a str]) -> Vec<&'a str> {
     versions
 }
 
+/// Returns the feature of the newest Kubernetes version, such as `v1_37`.
+pub(crate) fn newest() -> Result<String> {
+    let manifest = manifest("kctl")?;
+    versions(&names(&manifest)).pop().map(str::to_owned).ok_or_else(|| "kctl/Cargo.toml has no version".to_owned())
+}
+
 /// Returns a version followed by all features that are neither a version nor `default`, separated by commas.
 fn all_together(names: &[&str], version: &str) -> String {
     let others = names.iter().copied().filter(|name| number(name).is_none() && *name != "default");

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Result,
+    Result, features,
     process::{Run, cargo, root, scratch, target},
     steps::of_workspace,
 };
@@ -146,7 +146,9 @@ fn quickstart(version: &str, outside: &Path) -> Result {
         write(&folder.join("Cargo.toml"), &manifest(&kctl))?;
         tree(run("tree"))
     };
-    let (lean, testing) = (packages("\"v1_37\"")?, packages("\"testing\", \"v1_37\"")?);
+    let newest = features::newest()?;
+    let lean = packages(&format!("\"{newest}\""))?;
+    let testing = packages(&format!("\"testing\", \"{newest}\""))?;
     if !has(&lean, "kctl-runtime") {
         return Err("a build without `dev` has no kctl-runtime: did `cargo tree` change?".into());
     }
