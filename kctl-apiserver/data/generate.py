@@ -25,7 +25,8 @@ validation.json has the tags of declarative validation (`+k8s:…` in k8s.io/api
 that kctl-apiserver/src/validation/declared.rs applies. A tag that depends on a feature gate is included if the default of the gate
 turns the tag on.
 
-tables.py then writes the tables of kctl-runtime, which come from types.json and resources.json.
+tables.py then writes the tables of kctl-runtime, which come from types.json and resources.json, and answers.py records the defaulted
+objects of kctl-apiserver/src/defaulting/answers.json.
 
 features.json has the feature gates of kube-apiserver: the versions in which the stage or the default of each changed, and the fields
 of served types that need it (`+featureGate`). kctl-apiserver/src/feature_gates.rs reads it.
@@ -43,6 +44,7 @@ import subprocess
 import sys
 import urllib.request
 
+import answers
 import cel
 import gates
 import tables
@@ -53,7 +55,7 @@ left_over = []
 
 
 def get(path):
-    return json.loads(subprocess.run(["kubectl", "get", "--raw", path], check=True, capture_output=True).stdout)
+    return json.loads(subprocess.run(["kubectl", "get", "--raw", path], check=True, stdout=subprocess.PIPE).stdout)
 
 
 def check_version():
@@ -426,6 +428,7 @@ def write_types():
     write("access.json", access())
     write("standard.json", standard())
     tables.write()
+    answers.write()
 
 
 def descriptions(definitions):

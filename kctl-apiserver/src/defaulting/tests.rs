@@ -1,14 +1,12 @@
-//! Compares defaulted objects with those of kube-apiserver 1.37. `answers.json` has each object as sent and as stored,
+//! Compares defaulted objects with those of kube-apiserver. `answers.json` has each object as sent and as stored,
 //! without the parts that the caller of `default_object` sets.
 //!
 //! A new default needs a case in `tests/conformance/cases/defaulting.yaml`, which compares the whole response. The tests
 //! here call `default_object` alone, because a request cannot show that a second call changes nothing and that
 //! malformed objects do not panic.
 //!
-//! No command writes `answers.json`: `cargo xtask kubernetes` records only the conformance topics. To add or correct an
-//! entry, `POST` the object to a real API server (`cargo xtask server up`). Copy what was sent and what is stored, both
-//! without the name, uid, times, `managedFields`, and values that the server allocates, such as addresses. Then add the
-//! entry to `answers!`.
+//! `kctl-apiserver/data/answers.py` records `stored` of each entry again, and `cargo xtask kubernetes` runs it. A new
+//! entry needs `apiVersion`, `kind`, `sent`, and its name in `answers!`.
 
 use std::sync::LazyLock;
 
