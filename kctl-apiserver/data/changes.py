@@ -185,7 +185,7 @@ def differing(one, other, at=""):
 def recorded():
     """Returns the recorded responses that changed, by topic and case."""
     of_topics = [*(tests / "conformance/recorded").glob("*.json"), *(tests / "kubectl/recorded").glob("*.json")]
-    for path in sorted([*of_topics, tests / "schemas/recorded.json"]):
+    for path in [here.parent / "src/defaulting/answers.json", *sorted([*of_topics, tests / "schemas/recorded.json"])]:
         before, after = was(path) or {}, json.loads(path.read_text())
         if not isinstance(after, dict):
             before, after = {"all": before}, {"all": after}

@@ -25,11 +25,11 @@ validation.json has the tags of declarative validation (`+k8s:…` in k8s.io/api
 that kctl-apiserver/src/validation/declared.rs applies. A tag that depends on a feature gate is included if the default of the gate
 turns the tag on.
 
-tables.py then writes the tables of kctl-runtime, which come from types.json and resources.json, and answers.py records the defaulted
-objects of kctl-apiserver/src/defaulting/answers.json.
-
 features.json has the feature gates of kube-apiserver: the versions in which the stage or the default of each changed, and the fields
 of served types that need it (`+featureGate`). kctl-apiserver/src/feature_gates.rs reads it.
+
+With a server, tables.py writes the tables of kctl-runtime, which come from types.json and resources.json, and answers.py records the
+defaulted objects of kctl-apiserver/src/defaulting/answers.json.
 
 A feature gate that gates.py can't read, a tag that is neither a rule nor in `BY_FUNCTION`, and a function of CEL that cel.py misses in
 kctl-cel are errors after all files are written.
@@ -360,7 +360,8 @@ def reachable(enabled_fields):
 def report_unknown_tags(unknown, features):
     """Reports tags that are neither rules nor in `BY_FUNCTION`. Fields that the server drops are not considered, and entries of `BY_FUNCTION`
     whose tag is gone are reported too."""
-    dropped = {(name, field) for gate in features if not gate["stages"][-1]["default"] for name, fields in gate.get("fields", {}).items() for field in fields}
+    off = [gate["fields"] for gate in features if "fields" in gate and not gate["stages"][-1]["default"]]
+    dropped = {(name, field) for of_gate in off for name, fields in of_gate.items() for field in fields}
     in_requests = reachable(lambda name, fields: [fields[field] for field in fields if (name, field) not in dropped])
     listed = {(f"io.k8s.api.{name}", field, tag) for (name, field), tags in BY_FUNCTION.items() for tag in tags}
     found = {(name, field, tag) for name, field, tag in unknown if name in in_requests and (name, field) not in dropped}
