@@ -42,3 +42,51 @@ fn notice_names_the_version_of_the_data() {
     let expected = format!("version {}: kctl-apiserver/data/", version.trim());
     assert!(notice.contains(&expected), "NOTICE does not say `{expected}`");
 }
+
+/// Returns the pages of [`crate::links::pages`] and the README of each crate, with their content.
+fn pages_and_readmes() -> Vec<(String, String)> {
+    let folders = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path().join("README.md"));
+    let files = crate::links::pages().into_iter().chain(folders.filter(|file| file.exists()));
+    files.map(|file| (file.display().to_string(), fs::read_to_string(&file).unwrap())).collect()
+}
+
+/// A measurement names a patch version, such as 1.36.3, and keeps it. Everything else is about the current version.
+#[test]
+fn pages_name_the_current_kube_apiserver() {
+    let version = fs::read_to_string(root().join("kctl-apiserver/data/version.txt")).unwrap();
+    let minor = version.split('.').nth(1).unwrap();
+    let named = regex::Regex::new(r"kube-apiserver 1\.(\d+)(\.\d)?").unwrap();
+    let mut n_current = 0;
+    for (page, text) in pages_and_readmes() {
+        for found in named.captures_iter(&text).filter(|found| found.get(2).is_none()) {
+            assert_eq!(&found[1], minor, "{page}: {}", &found[0]);
+            n_current += 1;
+        }
+    }
+    assert!(n_current >= 5, "only {n_current} were found");
+}
+
+/// The version in examples for users of an older cluster.
+const OLDER: &str = "v1_34";
+
+#[test]
+fn features_in_pages_have_the_newest_version() {
+    let manifest = fs::read_to_string(root().join("kctl/Cargo.toml")).unwrap();
+    let default = manifest.lines().find_map(|line| line.strip_prefix("default = [")).unwrap();
+    let named = regex::Regex::new(r#""(v1_\d+)""#).unwrap();
+    let newest = &named.captures(default).unwrap()[1];
+    assert!(manifest.contains(&format!("\n{OLDER} = ")), "kctl no longer has {OLDER}: choose another version");
+    let (mut n_newest, mut n_older) = (0, 0);
+    for (page, text) in pages_and_readmes() {
+        for line in text.lines().filter(|line| line.contains("features = [")) {
+            for found in named.captures_iter(line) {
+                match &found[1] {
+                    version if version == newest => n_newest += 1,
+                    OLDER => n_older += 1,
+                    other => panic!("{page}: {other} is not {newest}: {line}"),
+                }
+            }
+        }
+    }
+    assert!(n_newest >= 3 && n_older == 2, "{n_newest}, {n_older}");
+}
