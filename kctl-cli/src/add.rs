@@ -196,17 +196,19 @@ impl Project {
         Ok(Self { folder: folder.into(), root, kinds })
     }
 
-    /// Returns the first declared version of a kind.
+    /// Returns the version of a kind that is stored, because a kind alone without it can't be served.
+    ///
+    /// If every version has `storage = false`, returns the first one.
     fn kind(&self, kind: &str) -> Result<&Kind, AddFailure> {
-        self.kinds
-            .iter()
-            .find(|known| known.name == kind)
-            .ok_or_else(|| AddFailure::NoKind { kind: kind.into(), known: self.names() })
+        let mut versions = self.kinds.iter().filter(|known| known.name == kind);
+        let stored = versions.clone().find(|version| version.is_stored);
+        stored.or_else(|| versions.next()).ok_or_else(|| AddFailure::NoKind { kind: kind.into(), known: self.names() })
     }
 
-    /// Returns the kinds for an error message, without repeating one that has several versions.
+    /// Returns the kinds for an error message, sorted and without repeating one that has several versions.
     fn names(&self) -> String {
         let mut names: Vec<_> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
+        names.sort_unstable();
         names.dedup();
         if names.is_empty() { "none".into() } else { names.join(", ") }
     }
@@ -459,6 +461,21 @@ fn app() -> App {
         }
         let main = folder.text("src/main.rs");
         assert!(main.contains(".kind::<shop_v1::Shop>().conversion::<(shop_v1::shop_to_v1, shop_v1::shop_from_v1)>()"));
+    }
+
+    /// The file of version `v1` is read before `main.rs`, which declares the stored version.
+    #[test]
+    fn further_versions_and_webhooks_use_the_stored_version() {
+        let bar = MAIN.replace("Shop", "Bar").replace("shop", "bar");
+        let folder = Folder::new("stored", &bar);
+        let version = |version: &str| What::Version { version: version.into(), kind: None };
+        folder.add(version("v1")).unwrap();
+        folder.add(version("v2")).unwrap();
+        let text = folder.text("src/bar_v2.rs");
+        assert!(text.contains("fn bar_to_v2(object: crate::Bar)"), "{text}");
+        assert!(text.contains("between it and `v1alpha1`"), "{text}");
+        folder.add(What::Webhook { kind: "Bar".into() }).unwrap();
+        assert!(folder.text("src/bar_webhook.rs").contains("use crate::Bar;"));
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(super) struct Kind {
     pub(super) version: String,
     /// `true` if the attribute has `namespaced`; a kind is cluster-scoped otherwise.
     pub(super) is_namespaced: bool,
+    /// `false` if the attribute has `storage = false`: API servers store objects in another version.
+    pub(super) is_stored: bool,
     /// The module, such as `crate::tea_room`.
     pub(super) path: String,
     /// The options of the attribute, each as it is written.
@@ -92,6 +94,12 @@ fn is_resource(attribute: &Attribute) -> bool {
     attribute.path().segments.last().is_some_and(|segment| segment.ident == "resource")
 }
 
+/// Returns `true` for the option `storage = false`.
+fn is_unstored(option: &Meta) -> bool {
+    let is_false = |value: &Expr| matches!(value, Expr::Lit(ExprLit { lit: Lit::Bool(value), .. }) if !value.value());
+    option.path().is_ident("storage") && option.require_name_value().is_ok_and(|pair| is_false(&pair.value))
+}
+
 /// Reads a struct with `#[resource]`; `None` without the attribute or without a literal kind, group or version.
 fn kind(text: &str, item: &ItemStruct, path: &str, names: &[String]) -> Option<Kind> {
     let resource = item.attrs.iter().find(|attribute| is_resource(attribute))?;
@@ -133,6 +141,7 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &[String]) -> Option<K
         group: string("group")?,
         version: string("version")?,
         is_namespaced: metas.iter().any(|meta| meta.path().is_ident("namespaced")),
+        is_stored: !metas.iter().any(is_unstored),
         path: path.into(),
         options: metas.iter().map(option).collect(),
         attributes: others.join("\n"),

@@ -23,7 +23,7 @@ fn is_version(version: &str) -> bool {
 }
 
 impl Project {
-    /// Returns a version of a kind that is a copy of the version there is.
+    /// Returns a version of a kind that is a copy of the stored version.
     ///
     /// Both versions have the same fields at first, so the conversions copy each field. The user edits them with the new
     /// spec. Types of the file, such as enums in the spec, are imported and not copied.
@@ -36,7 +36,9 @@ impl Project {
         }
         let kind = match (kind, self.kinds.as_slice()) {
             (Some(kind), _) => self.kind(kind)?,
-            (None, [first, others @ ..]) if others.iter().all(|other| other.name == first.name) => first,
+            (None, [first, others @ ..]) if others.iter().all(|other| other.name == first.name) => {
+                self.kind(&first.name)?
+            }
             (None, _) => return Err(AddFailure::WhichKind(self.names())),
         };
         if let Some(same) = self.kinds.iter().find(|known| known.name == kind.name && known.version == version) {
