@@ -149,6 +149,27 @@ struct Project {
     kinds: Vec<Kind>,
 }
 
+/// An object that generated tests create.
+struct Sample {
+    /// The path of the file, relative to `src`.
+    file: String,
+    /// The name of the object.
+    object: String,
+}
+
+/// Returns the name of the first object of a kind and version in YAML documents.
+///
+/// Objects in other namespaces than `default` are skipped, because the tests read objects there.
+fn object_of(text: &str, kind: &Kind) -> Option<String> {
+    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(text).ok()?;
+    let api_version = format!("{}/{}", kind.group, kind.version);
+    let fits = |object: &&serde_json::Value| {
+        let namespace = object["metadata"]["namespace"].as_str();
+        object["apiVersion"] == api_version && object["kind"] == kind.name && namespace.is_none_or(|it| it == "default")
+    };
+    documents.iter().find(fits)?["metadata"]["name"].as_str().map(ToOwned::to_owned)
+}
+
 /// Reads a file, with its path in the error.
 fn read(path: &Path) -> Result<String, AddFailure> {
     std::fs::read_to_string(path).map_err(|source| AddFailure::File { path: path.into(), source })
@@ -213,20 +234,39 @@ impl Project {
         if names.is_empty() { "none".into() } else { names.join(", ") }
     }
 
-    /// Returns the sample of a kind, relative to `src`, and the name of its object.
-    fn sample(&self, kind: &Kind) -> Option<(String, String)> {
+    /// Returns an object of a kind for generated tests: from the sample of the module, `sample.yaml`, or another file in
+    /// `samples/`.
+    ///
+    /// Folders that can't be read have no samples.
+    fn sample(&self, kind: &Kind) -> Option<Sample> {
         let module = kind.path.rsplit("::").next().unwrap_or_default().replace('_', "-");
-        for file in [format!("samples/{module}.yaml"), "sample.yaml".to_owned()] {
-            let Ok(text) = read(&self.folder.join(&file)) else { continue };
-            let value =
-                |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(|value| value.trim().to_owned());
-            if value("kind:").as_deref() == Some(kind.name.as_str())
-                && let Some(name) = value("  name:")
-            {
-                return Some((format!("../{file}"), name));
-            }
-        }
-        None
+        let folder = std::fs::read_dir(self.folder.join("samples")).into_iter().flatten().flatten();
+        let mut others: Vec<String> = folder
+            .filter_map(|file| file.file_name().into_string().ok())
+            .filter(|name| name.ends_with(".yaml"))
+            .map(|name| format!("samples/{name}"))
+            .collect();
+        others.sort();
+        let first = [format!("samples/{module}.yaml"), "sample.yaml".to_owned()];
+        first.into_iter().chain(others).find_map(|file| {
+            let text = read(&self.folder.join(&file)).ok()?;
+            Some(Sample { object: object_of(&text, kind)?, file: format!("../{file}") })
+        })
+    }
+
+    /// Fills a template whose tests need an object of the kind. Without a sample, the tests are left out: the values of the
+    /// required fields are unknown.
+    fn with_sample(&self, kind: &Kind, template: &str, names: &[(&str, &str)]) -> String {
+        let api = if kind.is_namespaced { "Api::default_namespaced" } else { "Api::all" };
+        let Some(Sample { file, object }) = self.sample(kind) else {
+            let code = template.split_once("\n#[cfg(test)]").map_or(template, |(code, _tests)| code);
+            say!(
+                "no tests were generated, because no file in samples/ has a {}: write one, and a test with it",
+                kind.name
+            );
+            return fill(code, names);
+        };
+        fill(&fill(template, names), &[("sample", &file), ("object", &object), ("api", api)])
     }
 
     /// Generates a kind with its controller and a sample.
@@ -260,27 +300,15 @@ impl Project {
         })
     }
 
-    /// Generates defaulting and validation of a declared kind, with tests that use its sample.
+    /// Generates defaulting and validation of a declared kind, with tests if the kind has a sample.
     ///
     /// The code needs the feature `webhook` of kctl, which [`Project::apply`] turns on.
     fn webhook(&self, kind: &str) -> Result<Added, AddFailure> {
         let kind = self.kind(kind)?;
         let lower = kind.name.to_ascii_lowercase();
         let module = format!("{lower}_webhook");
-        let (sample, name) = self.sample(kind).unwrap_or_else(|| ("../sample.yaml".into(), "sample".into()));
-        let api = if kind.is_namespaced { "Api::default_namespaced" } else { "Api::all" };
-        let text = fill(
-            WEBHOOK,
-            &[
-                ("kind", &kind.name),
-                ("path", &kind.path),
-                ("group", &kind.group),
-                ("lower", &lower),
-                ("sample", &sample),
-                ("object", &name),
-                ("api", api),
-            ],
-        );
+        let names = [("kind", &*kind.name), ("path", &*kind.path), ("group", &*kind.group), ("lower", &*lower)];
+        let text = self.with_sample(kind, WEBHOOK, &names);
         Ok(Added {
             files: vec![(format!("src/{module}.rs").into(), text)],
             call: format!(".admission::<({module}::default_{lower}, {module}::validate_{lower})>()"),
@@ -476,6 +504,25 @@ fn app() -> App {
         assert!(text.contains("between it and `v1alpha1`"), "{text}");
         folder.add(What::Webhook { kind: "Bar".into() }).unwrap();
         assert!(folder.text("src/bar_webhook.rs").contains("use crate::Bar;"));
+    }
+
+    #[test]
+    fn kind_without_sample_gets_no_tests() {
+        let folder = Folder::new("sample", MAIN);
+        folder.add(What::Webhook { kind: "Shop".into() }).unwrap();
+        folder.add(What::Version { version: "v1".into(), kind: None }).unwrap();
+        for file in ["src/shop_webhook.rs", "src/shop_v1.rs"] {
+            let text = folder.text(file);
+            assert!(!text.contains("#[cfg(test)]") && !text.contains("{{") && text.ends_with("}\n"), "{text}");
+        }
+        let other = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n";
+        let elsewhere = "---\napiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata: { name: b, namespace: c }\n";
+        let shop =
+            "---\napiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata:\n  name: corner\nspec:\n  host: b\n";
+        write(&folder.0.join("samples/all.yaml"), &format!("{other}{elsewhere}{shop}")).unwrap();
+        folder.add(What::Version { version: "v2".into(), kind: None }).unwrap();
+        let text = folder.text("src/shop_v2.rs");
+        assert!(text.contains("include_str!(\"../samples/all.yaml\")") && text.contains("get(\"corner\")"), "{text}");
     }
 
     #[test]

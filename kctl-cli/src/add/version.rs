@@ -1,6 +1,6 @@
 //! A new version of a kind: a copy of its spec, and conversions in both directions.
 
-use super::{AddFailure, Added, Project, fill, source::Kind};
+use super::{AddFailure, Added, Project, source::Kind};
 
 /// Template of a module with the new version, its conversions and tests of both directions.
 const VERSION: &str = include_str!("../../templates/version.rs.tpl");
@@ -54,8 +54,8 @@ impl Project {
         let has_status = kind.options.iter().any(|(name, _)| name == "status");
         let copied: Vec<String> = fields.iter().map(|(name, _)| format!("{name}: object.spec.{name},")).collect();
         let declared: Vec<String> = fields.iter().map(|(_, field)| format!("{field},")).collect();
-        let (sample, object) = self.sample(kind).unwrap_or_else(|| ("../sample.yaml".into(), "sample".into()));
-        let text = fill(
+        let text = self.with_sample(
+            kind,
             VERSION,
             &[
                 ("imports", &imports(kind)),
@@ -69,9 +69,6 @@ impl Project {
                 ("old", &kind.version),
                 ("version", version),
                 ("lower", &lower),
-                ("sample", &sample),
-                ("object", &object),
-                ("api", if kind.is_namespaced { "Api::default_namespaced" } else { "Api::all" }),
             ],
         );
         Ok(Added {
