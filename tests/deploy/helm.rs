@@ -164,11 +164,41 @@ async fn wrong_values_are_rejected_with_a_reason() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(part), "{values}: {said}");
     }
-    // Names that look like numbers in YAML must stay strings.
-    let line = format!("template 7 {} --set fullnameOverride=42 --namespace 1234", chart.display());
-    let rendered = objects(&helm.run(&line).await);
-    let deployment = rendered.iter().find(|object| object["kind"] == "Deployment").unwrap();
-    assert_eq!((&deployment["metadata"]["name"], &deployment["metadata"]["namespace"]), (&json!("42"), &json!("1234")));
+}
+
+/// Values that are numbers in YAML. Helm reads those of a file as floats, and those of `--set` as integers.
+const NUMBERS: &str = "
+fullnameOverride: 20241105
+image: { tag: 20241106 }
+priorityClassName: 20241107
+serviceAccount: { name: 20241108 }
+extraArgs: [20241109, 0.5]
+podDisruptionBudget: { minAvailable: 0 }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Helm: cargo xtask helm"]
+async fn numbers_in_values_stay_as_they_are_written() {
+    let helm = Helm::new("shop");
+    let chart = helm.chart("podset", "");
+    let file = helm.files.join("numbers.yaml");
+    std::fs::write(&file, NUMBERS).unwrap();
+    let set = "fullnameOverride=20241105,image.tag=20241106,priorityClassName=20241107,serviceAccount.name=20241108,\
+               extraArgs={20241109,0.5},podDisruptionBudget.minAvailable=0";
+    for values in [format!("--values {}", file.display()), format!("--set {set}")] {
+        let line = format!("template 7 {} {values} --namespace 1234", chart.display());
+        let rendered = objects(&helm.run(&line).await);
+        let of_kind = |kind: &str| rendered.iter().find(|object| object["kind"] == kind).unwrap();
+        let (deployment, budget) = (of_kind("Deployment"), of_kind("PodDisruptionBudget"));
+        assert_eq!(deployment["metadata"]["name"], "20241105", "{values}");
+        assert_eq!(deployment["metadata"]["namespace"], "1234", "{values}");
+        let pod = &deployment["spec"]["template"]["spec"];
+        assert_eq!(pod["containers"][0]["image"], "example.com/podset:20241106", "{values}");
+        let args = pod["containers"][0]["args"].as_array().unwrap();
+        assert!(args.ends_with(&[json!("20241109"), json!("0.5")]), "{values}: {args:?}");
+        assert_eq!((&pod["priorityClassName"], &pod["serviceAccountName"]), (&json!("20241107"), &json!("20241108")));
+        assert_eq!((&budget["spec"]["minAvailable"], &budget["spec"]["maxUnavailable"]), (&json!(0), &json!(null)));
+    }
 }
 
 /// Values that users commonly set. The API server validates the resulting fields.

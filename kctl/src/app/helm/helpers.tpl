@@ -1,14 +1,19 @@
+{{- /* A value as a string. Numbers in files of values are floats, which are otherwise printed as `2.0241105e+07`. */}}
+{{- define "KCTL-CHART.string" -}}
+{{- if kindIs "float64" . }}{{ toJson . }}{{ else }}{{ . }}{{ end }}
+{{- end }}
+
 {{- /* The name of the program in labels. */}}
 {{- define "KCTL-CHART.name" -}}
-{{- default .Chart.Name .Values.nameOverride | toString | trunc 63 | trimSuffix "-" }}
+{{- include "KCTL-CHART.string" (default .Chart.Name .Values.nameOverride) | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
 {{- /* The name of the objects. With the longest suffix of a Service, `-metrics`, it is still a DNS label. */}}
 {{- define "KCTL-CHART.fullname" -}}
 {{- if .Values.fullnameOverride }}
-{{- .Values.fullnameOverride | toString | trunc 55 | trimSuffix "-" }}
+{{- include "KCTL-CHART.string" .Values.fullnameOverride | trunc 55 | trimSuffix "-" }}
 {{- else }}
-{{- $name := default .Chart.Name .Values.nameOverride | toString }}
+{{- $name := include "KCTL-CHART.string" (default .Chart.Name .Values.nameOverride) }}
 {{- if contains $name .Release.Name }}
 {{- .Release.Name | trunc 55 | trimSuffix "-" }}
 {{- else }}
@@ -33,17 +38,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 
 {{- define "KCTL-CHART.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
-{{- default (include "KCTL-CHART.fullname" .) .Values.serviceAccount.name }}
+{{- include "KCTL-CHART.string" (default (include "KCTL-CHART.fullname" .) .Values.serviceAccount.name) }}
 {{- else }}
-{{- required "serviceAccount.name is needed when serviceAccount.create is false" .Values.serviceAccount.name }}
+{{- include "KCTL-CHART.string" (required "serviceAccount.name is needed when serviceAccount.create is false" .Values.serviceAccount.name) }}
 {{- end }}
 {{- end }}
 
 {{- define "KCTL-CHART.image" -}}
+{{- $repository := include "KCTL-CHART.string" .Values.image.repository }}
 {{- if .Values.image.digest }}
-{{- printf "%s@%s" (toString .Values.image.repository) (toString .Values.image.digest) }}
+{{- printf "%s@%s" $repository (include "KCTL-CHART.string" .Values.image.digest) }}
 {{- else }}
-{{- printf "%s:%s" (toString .Values.image.repository) (.Values.image.tag | default .Chart.AppVersion | default "latest" | toString) }}
+{{- printf "%s:%s" $repository (include "KCTL-CHART.string" (.Values.image.tag | default .Chart.AppVersion | default "latest")) }}
 {{- end }}
 {{- end }}
 
