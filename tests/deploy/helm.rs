@@ -343,6 +343,39 @@ async fn notes_say_how_to_turn_conversion_off() {
     assert_eq!(place.get(crd, "").await.unwrap()["spec"]["conversion"]["strategy"], "Webhook");
 }
 
+/// cert-manager leaves its Secret behind when its Certificate is deleted.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Helm: cargo xtask helm"]
+async fn program_replaces_cert_manager_in_an_upgrade() {
+    let place = &Place::embedded().await;
+    for definition in objects(include_str!("../golden/cert-manager.yaml")) {
+        place.apply(&definition, "").await;
+    }
+    let namespace = "helm-issuer";
+    let helm = Helm::at(place, namespace);
+    let chart = helm.chart("website", "--with cert-manager");
+    let chart = chart.display();
+    let install = format!("upgrade --install {RELEASE} {chart} --create-namespace");
+    helm.run(&install).await;
+    let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
+    let certificate = manifests.iter().find(|object| object["kind"] == "Certificate").unwrap();
+    let secret = |name: &Json| {
+        let data = json!({ "tls.crt": "", "tls.key": "" });
+        json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": { "name": name }, "data": data })
+    };
+    let of_cert_manager = secret(&certificate["spec"]["secretName"]);
+    place.apply_soon(&of_cert_manager, namespace).await;
+
+    helm.run(&format!("upgrade {RELEASE} {chart} --set certManager.enabled=false")).await;
+    let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
+    let own = manifests.iter().find(|object| object["kind"] == "Secret").unwrap();
+    assert!(place.get(own, namespace).await.unwrap()["data"].is_null(), "the program writes its certificate there");
+    assert!(place.get(&of_cert_manager, namespace).await.is_some());
+
+    helm.run(&format!("{install} --reset-values")).await;
+    until("the key of the program is gone", || async { place.get(own, namespace).await.is_none() }).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
 async fn chart_installs_upgrades_and_uninstalls_on_embedded_server() {

@@ -188,7 +188,7 @@ pub(crate) fn helm(gate: &mut Gate) -> Result {
     let Some(path) = path_with_helm(gate) else { return Ok(()) };
     cargo_test(&["--test", "deploy", "helm::", "--", "--ignored", "--skip", "on_a_real_server"])
         .env("PATH", path)
-        .tests(&mut gate.ledger, 6)
+        .tests(&mut gate.ledger, 7)
 }
 
 /// Builds the book. mdbook exits with 0 despite warnings, so the step searches its output for them.

@@ -95,12 +95,12 @@ impl App {
         };
         let authority = options.webhook_ca_file.as_deref().map(authority).transpose()?;
         let source = match issued {
-            Issued::Elsewhere => Source::Files,
+            Issued::Elsewhere => Source::CertManager,
             Issued::Here if !self.makes_certificate() || authority.is_some() => Source::Files,
             Issued::Here => Source::Secret,
         };
         let probed = match (self.controllers.is_empty(), source) {
-            (true, Source::Files) => Probed::WebhookAlone,
+            (true, Source::Files | Source::CertManager) => Probed::WebhookAlone,
             (false, _) if self.hooks.is_empty() => Probed::Manager,
             (true, Source::Secret) | (false, _) => Probed::Webhook,
         };
@@ -148,10 +148,22 @@ pub(in crate::app) enum Issued {
 /// The place of the container's certificate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// Files of a Secret that another program writes.
+    /// Files of a Secret that a user or another program writes.
     Files,
+    /// Files of the Secret that cert-manager writes.
+    CertManager,
     /// A Secret that the program writes.
     Secret,
+}
+
+impl Source {
+    /// Returns the name of the Secret with the certificate.
+    fn secret(self, name: &str) -> String {
+        match self {
+            Self::CertManager => secret_of_cert_manager(name),
+            Self::Files | Self::Secret => secret_name(name),
+        }
+    }
 }
 
 /// The server that answers the kubelet's probes.
@@ -168,11 +180,18 @@ pub(super) fn secret_name(name: &str) -> String {
     format!("{name}-webhook-tls")
 }
 
+/// Returns the name of the Secret that cert-manager writes. It is not that of [`secret_name`], so that one issuer can
+/// replace the other: cert-manager leaves its Secret behind, Helm takes over no Secret that it did not create, and the
+/// program never renews a certificate of cert-manager.
+fn secret_of_cert_manager(name: &str) -> String {
+    format!("{name}-webhook-cert-manager")
+}
+
 /// Adds arguments, port, volume and probes for webhooks to a Deployment.
 fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) {
     let pod = &mut deployment["spec"]["template"]["spec"];
-    let secret = secret_name(name);
-    if source == Source::Files {
+    let secret = source.secret(name);
+    if source != Source::Secret {
         pod["volumes"] = json!([{ "name": "webhook-tls", "secret": { "secretName": secret } }]);
         pod["containers"][0]["volumeMounts"] =
             json!([{ "name": "webhook-tls", "mountPath": CERTIFICATES, "readOnly": true }]);
@@ -181,7 +200,7 @@ fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) 
     if let Some(args) = container["args"].as_array_mut() {
         args.push(format!("--webhook-bind-address=0.0.0.0:{CONTAINER_PORT}").into());
         match source {
-            Source::Files => args.push(format!("--webhook-cert-dir={CERTIFICATES}").into()),
+            Source::Files | Source::CertManager => args.push(format!("--webhook-cert-dir={CERTIFICATES}").into()),
             Source::Secret => {
                 args.push(format!("--webhook-secret={secret}").into());
                 args.push(format!("--webhook-service={name}").into());
@@ -232,7 +251,7 @@ fn issued_by_cert_manager(
         "kind": "Certificate",
         "metadata": meta(&secret_name(name)),
         "spec": {
-            "secretName": secret_name(name),
+            "secretName": secret_of_cert_manager(name),
             "dnsNames": [format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")],
             "issuerRef": { "kind": "Issuer", "name": format!("{name}-webhook") },
         },
