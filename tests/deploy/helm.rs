@@ -180,7 +180,7 @@ podDisruptionBudget: { minAvailable: 0 }
 #[ignore = "needs Helm: cargo xtask helm"]
 async fn numbers_in_values_stay_as_they_are_written() {
     let helm = Helm::new("shop");
-    let chart = helm.chart("podset", "");
+    let chart = helm.chart("podset", "--leader-elect");
     let file = helm.files.join("numbers.yaml");
     std::fs::write(&file, NUMBERS).unwrap();
     let set = "fullnameOverride=20241105,image.tag=20241106,priorityClassName=20241107,serviceAccount.name=20241108,\
@@ -197,6 +197,9 @@ async fn numbers_in_values_stay_as_they_are_written() {
         let args = pod["containers"][0]["args"].as_array().unwrap();
         assert!(args.ends_with(&[json!("20241109"), json!("0.5")]), "{values}: {args:?}");
         assert_eq!((&pod["priorityClassName"], &pod["serviceAccountName"]), (&json!("20241107"), &json!("20241108")));
+        let rules = rendered.iter().flat_map(|object| object["rules"].as_array().into_iter().flatten());
+        let names = rules.flat_map(|rule| rule["resourceNames"].as_array().into_iter().flatten());
+        assert_eq!(names.collect::<Vec<_>>(), ["20241105"], "{values}: the Lease of leader election");
         assert_eq!((&budget["spec"]["minAvailable"], &budget["spec"]["maxUnavailable"]), (&json!(0), &json!(null)));
     }
 }

@@ -135,7 +135,7 @@ impl Template<'_> {
 
 /// Replaces the placeholders of names in a line.
 ///
-/// A name that is the whole scalar is quoted, because a namespace may be called `1234`.
+/// A name that is the whole scalar, also in a list, is quoted, because a namespace may be called `1234`.
 fn named(line: &str) -> String {
     let actions = [
         (NAME, "include \"KCTL-CHART.fullname\" ."),
@@ -145,8 +145,10 @@ fn named(line: &str) -> String {
     ];
     let mut line = line.to_owned();
     for (placeholder, action) in actions {
-        if let Some(start) = line.strip_suffix(&format!(": {placeholder}")) {
-            line = format!("{start}: {{{{ {action} | quote }}}}");
+        for before in [": ", "- "] {
+            if let Some(start) = line.strip_suffix(&format!("{before}{placeholder}")) {
+                line = format!("{start}{before}{{{{ {action} | quote }}}}");
+            }
         }
         line = line.replace(placeholder, &format!("{{{{ {action} }}}}"));
     }
@@ -265,6 +267,7 @@ mod tests {
         let object = json!({
             "kind": "ConfigMap",
             "metadata": { "name": NAME, "namespace": NAMESPACE },
+            "names": [NAME],
             "data": { "legend": "{{controller}}", "service": format!("{NAME}.{NAMESPACE}.svc") },
         });
         let text = TEMPLATE.render(&[manifest(object)]).unwrap();
@@ -272,6 +275,7 @@ mod tests {
             "{{- if .Values.crds.enabled }}\n",
             "  name: {{ include \"web.fullname\" . | quote }}\n",
             "  namespace: {{ .Release.Namespace | quote }}\n",
+            "- {{ include \"web.fullname\" . | quote }}\n",
             "  labels:\n    {{- include \"web.labels\" . | nindent 4 }}\n",
             "  service: {{ include \"web.fullname\" . }}.{{ .Release.Namespace }}.svc\n",
             "{{ \"{{\" }}controller}}",
