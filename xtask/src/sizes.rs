@@ -9,8 +9,19 @@ use crate::{
 
 /// The measured program.
 const PROGRAM: &str = "quickstart";
+/// The target whose dependencies are counted, so that every machine counts the same ones.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// Arguments of Cargo for a build with the default features, which include `dev`, and for one without.
+const WITH_DEV: [&str; 0] = [];
+const WITHOUT_DEV: [&str; 1] = ["--no-default-features"];
 
-/// Returns the number of dependencies of a program. Two versions of a crate count as two.
+/// Returns the number of dependencies of the program.
+fn count(features: &[&str]) -> Result<usize> {
+    let tree = cargo("tree").args(["--locked", "--package", PROGRAM, "--target", TARGET]);
+    Ok(dependencies(&tree.args(["--edges", "normal", "--prefix", "none"]).args(features).read()?))
+}
+
+/// Returns the number of packages in the output of `cargo tree` without the program. Two versions of a crate count as two.
 fn dependencies(tree: &str) -> usize {
     let crates: BTreeSet<&str> = tree.lines().map(|line| line.trim_end_matches(" (*)")).collect();
     crates.into_iter().filter(|name| !name.is_empty()).count().saturating_sub(1)
@@ -22,12 +33,11 @@ fn dependencies(tree: &str) -> usize {
 /// A build fails.
 pub(crate) fn run() -> Result {
     let mut table = format!("| {PROGRAM} | dependencies | release binary |\n|---|---|---|\n");
-    for (title, features) in [("with `dev`", &[][..]), ("without `dev`", &["--no-default-features"][..])] {
+    for (title, features) in [("with `dev`", &WITH_DEV[..]), ("without `dev`", &WITHOUT_DEV[..])] {
         cargo("build").args(["--release", "--locked", "--package", PROGRAM]).args(features).quietly()?;
         let program = target().join("release").join(format!("{PROGRAM}{}", std::env::consts::EXE_SUFFIX));
         let size = std::fs::metadata(&program).map_err(|error| format!("{}: {error}", program.display()))?.len();
-        let tree = cargo("tree").args(["--package", PROGRAM, "--edges", "normal", "--prefix", "none"]);
-        let n = dependencies(&tree.args(features).read()?);
+        let n = count(features)?;
         // Rounded to tenths of a megabyte.
         let tenths = (size + 50_000) / 100_000;
         table += &format!("| {title} | {n} | {}.{} MB |\n", tenths / 10, tenths % 10);
@@ -38,10 +48,19 @@ pub(crate) fn run() -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::root;
 
     #[test]
     fn crates_are_counted_once_for_each_version() {
         let tree = "quickstart v0.1.0 (/a)\nkctl v0.1.0 (/b)\nsyn v2.0.0\nsyn v3.0.0\nkctl v0.1.0 (/b) (*)\n\n";
         assert_eq!(dependencies(tree), 3);
+    }
+
+    #[test]
+    fn guide_states_the_numbers_of_dependencies() {
+        let guide = std::fs::read_to_string(root().join("guide/versions.md")).unwrap();
+        let (with, without) = (count(&WITH_DEV).unwrap(), count(&WITHOUT_DEV).unwrap());
+        let sentence = format!("Without `dev` the quickstart has {without} dependencies instead of {with}.");
+        assert!(guide.contains(&sentence), "guide/versions.md does not say: {sentence}");
     }
 }
