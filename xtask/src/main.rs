@@ -119,7 +119,7 @@ enum StepCommand {
     Fmt(Options),
     /// Runs clippy over everything; a warning is an error. 3 minutes.
     Clippy(Options),
-    /// Runs clippy over `kctl` with each feature alone, and with all of them. 4 minutes.
+    /// Runs clippy over `kctl` and the small libraries with each feature alone, and with all of them. 4 minutes.
     Features {
         #[command(flatten)]
         options: Options,
