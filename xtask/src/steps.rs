@@ -26,24 +26,31 @@ pub(crate) fn clippy() -> Result {
     cargo("clippy").args(["--workspace", "--all-targets", "--", "-D", "warnings"]).run()
 }
 
-/// Features that the manifests enable for docs.rs. The pages link to items behind features that are off by default.
-const DOCS_FEATURES: &str = "kctl/karmada-chain,kctl/otel,kctl/sim,kctl-runtime/rules";
+/// Returns the features that the manifests enable for docs.rs, such as `kctl/otel`, separated by commas. The pages link to
+/// items behind features that are off by default.
+fn docs_features() -> Result<String> {
+    let mut all = Vec::new();
+    for krate in features::CRATES {
+        all.extend(features::of_docs(krate)?.split(',').map(|feature| format!("{krate}/{feature}")));
+    }
+    Ok(all.join(","))
+}
 
 /// Builds the documentation with the features of docs.rs. Warnings are errors, so a broken link fails the step.
 pub(crate) fn docs() -> Result {
-    let doc = cargo("doc").args(["--workspace", "--no-deps", "--features", DOCS_FEATURES]);
+    let doc = cargo("doc").args(["--workspace", "--no-deps", "--features", &docs_features()?]);
     doc.env("RUSTDOCFLAGS", "-D warnings").run()
 }
 
-/// Builds the documentation with a nightly compiler and `--cfg docsrs`, as docs.rs does. It is not a step of the gate,
-/// because it can fail without a change in this repository: nightly features change.
+/// Builds the documentation with a nightly compiler and `--cfg docsrs`, as docs.rs does. Warnings are errors. It is not a
+/// step of the gate, because it can fail without a change in this repository: nightly features and lints change.
 pub(crate) fn docs_rs(gate: &mut Gate) -> Result {
     if !has_toolchain(gate, "nightly") {
         return Ok(());
     }
     let doc = Run::new("rustup").args(["run", "nightly", "cargo", "doc", "--workspace", "--no-deps", "--locked"]);
-    let doc = doc.args(["--features", DOCS_FEATURES]).env("CARGO_TARGET_DIR", scratch("docs-rs")?);
-    doc.env("RUSTDOCFLAGS", "--cfg docsrs").run()
+    let doc = doc.args(["--features", &docs_features()?]).env("CARGO_TARGET_DIR", scratch("docs-rs")?);
+    doc.env("RUSTDOCFLAGS", "--cfg docsrs -D warnings").run()
 }
 
 /// Returns `cargo test` for the whole workspace.
