@@ -62,6 +62,9 @@ enum Command {
     Advisories(Options),
     /// Builds the documentation as docs.rs does, with a nightly compiler. Needs that toolchain (rustup). 4 minutes.
     DocsRs(Options),
+    /// Renders the charts of the examples with Helm 3. Needs Go to put it into `target/xtask` (3 minutes).
+    #[command(name = "helm-3")]
+    Helm3(Options),
     /// Builds the `kctl` tool for users, and packs it into `target/dist`. Needs the target (rustup) and tar. 3 minutes.
     Dist {
         /// The target triple; static on Linux with `…-unknown-linux-musl`.
@@ -233,6 +236,7 @@ fn run(command: Command) -> Result {
         Command::Semver(options) => alone(options, steps::semver),
         Command::Advisories(options) => alone(options, steps::advisories),
         Command::DocsRs(options) => alone(options, steps::docs_rs),
+        Command::Helm3(options) => alone(options, steps::helm_3),
         Command::Dist { target } => dist::run(&target),
         Command::Sizes => sizes::run(),
         Command::Server(command) => real_server::command(&command),

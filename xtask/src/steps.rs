@@ -1,6 +1,6 @@
 //! Steps of the gate that run one or two commands, and the commands beside the gate.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::Path};
 
 use crate::{
     Result, features,
@@ -146,9 +146,7 @@ pub(crate) fn clients(gate: &mut Gate) -> Clients {
     }
     // The Kubernetes client for Python runs with the interpreter of its virtual environment.
     if let Some(python) = tools::python_client() {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = python.parent().map(Into::into).into_iter().chain(std::env::split_paths(&path));
-        found.variables.extend(std::env::join_paths(folders).ok().map(|path| ("PATH", path)));
+        found.variables.extend(path_with(&python).map(|path| ("PATH", path)));
     } else {
         gate.leave_out(
             "the Python client of Kubernetes is not available: it is not tried",
@@ -185,8 +183,13 @@ pub(crate) fn path_with_helm(gate: &mut Gate) -> Option<OsString> {
         gate.leave_out("Helm is not available (Go builds it): charts are not installed", &["needs Helm"]);
         return None;
     };
+    path_with(&helm)
+}
+
+/// Returns `PATH` with the folder of a program in front.
+fn path_with(program: &Path) -> Option<OsString> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = helm.parent().map(Into::into).into_iter().chain(std::env::split_paths(&path));
+    let folders = program.parent().map(Into::into).into_iter().chain(std::env::split_paths(&path));
     std::env::join_paths(folders).ok()
 }
 
@@ -196,6 +199,20 @@ pub(crate) fn helm(gate: &mut Gate) -> Result {
     cargo_test(&["--test", "deploy", "helm::", "--", "--ignored", "--skip", "on_a_real_server"])
         .env("PATH", path)
         .tests(&mut gate.ledger, 7)
+}
+
+/// Renders the charts of the examples with Helm 3. It is not a step of the gate, because Go takes minutes to build a second
+/// Helm, and templates mean the same in both.
+pub(crate) fn helm_3(gate: &mut Gate) -> Result {
+    let Some(path) = tools::helm_3().and_then(|helm| path_with(&helm)) else {
+        gate.leave_out("Helm 3 is not available (Go builds it): charts are not rendered with it", &[]);
+        return Ok(());
+    };
+    let tests = ["helm::charts_render", "helm::wrong_values", "helm::numbers_in_values", "helm::hand_edits"];
+    cargo_test(&["--test", "deploy", "--", "--ignored"])
+        .args(tests)
+        .env("PATH", path)
+        .tests(&mut gate.ledger, tests.len())
 }
 
 /// Builds the book. mdbook exits with 0 despite warnings, so the step searches its output for them.

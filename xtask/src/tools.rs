@@ -14,6 +14,8 @@ use crate::{
 const ACTIONLINT: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12";
 /// Helm, as a Go module. Its major version determines how charts are applied: Helm 4 uses server-side apply.
 const HELM: &str = "helm.sh/helm/v4/cmd/helm@v4.3.1";
+/// Helm 3, which many clusters are still managed with.
+const HELM_3: &str = "helm.sh/helm/v3/cmd/helm@v3.22.0";
 /// The accessibility checker, as an npm package. Its major version determines the rules.
 const AXE: &str = "axe-core@4";
 /// The spelling checker, as a Python package. A newer version knows more misspellings, and would fail without a change here.
@@ -109,17 +111,22 @@ pub(crate) fn helm() -> Option<PathBuf> {
         let version = Run::new(helm).args(["version", "--short"]).read();
         version.is_ok_and(|version| version.starts_with("v4."))
     };
-    find("helm").filter(is_4).or_else(|| built_by_go("helm", HELM))
+    find("helm").filter(is_4).or_else(|| built_by_go("helm", "helm", HELM))
+}
+
+/// Returns Helm 3, which Go builds.
+pub(crate) fn helm_3() -> Option<PathBuf> {
+    built_by_go("helm-3", "helm", HELM_3)
 }
 
 /// Returns a program in `PATH`, or the one that Go builds.
 fn go_tool(name: &str, package: &str) -> Option<PathBuf> {
-    find(name).or_else(|| built_by_go(name, package))
+    find(name).or_else(|| built_by_go(name, name, package))
 }
 
-/// Returns a program that Go builds below `target/xtask`.
-fn built_by_go(name: &str, package: &str) -> Option<PathBuf> {
-    let folder = scratch(name).ok()?;
+/// Returns a program that Go builds in a folder below `target/xtask`.
+fn built_by_go(folder: &str, name: &str, package: &str) -> Option<PathBuf> {
+    let folder = scratch(folder).ok()?;
     let program = folder.join(name);
     if !program.exists() {
         find("go")?;
