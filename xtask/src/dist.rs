@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     Result,
-    process::{Run, cargo, root, target as built},
+    process::{Run, cargo, root, scratch, target as built},
     steps::of_workspace,
 };
 
@@ -14,27 +14,118 @@ fn copy(from: &Path, folder: &Path) -> Result {
     std::fs::copy(from, folder.join(name)).map(drop).map_err(|error| format!("{}: {error}", from.display()))
 }
 
-/// Builds the tool for a target triple, and packs it with its licences into `target/dist`.
+/// Returns `true` if this machine has the architecture and the operating system of a target triple.
+fn runs_here(target: &str) -> bool {
+    let system = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };
+    target.starts_with(std::env::consts::ARCH) && target.contains(system)
+}
+
+/// Returns `true` if an ELF program names a dynamic loader. A static program doesn't.
+///
+/// # Errors
+/// The program is not a complete 64-bit ELF file with little-endian numbers.
+fn has_loader(program: &[u8]) -> Result<bool> {
+    /// The type of the program header that names the loader (`PT_INTERP`).
+    const INTERPRETER: usize = 3;
+    if !program.starts_with(b"\x7fELF\x02\x01") {
+        return Err("not a 64-bit little-endian ELF file".into());
+    }
+    let number = |at: usize, len: usize| {
+        let bytes = program.get(at..).and_then(|rest| rest.get(..len)).ok_or("the ELF file is too short")?;
+        Ok::<_, String>(bytes.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte)))
+    };
+    // `e_phoff`, `e_phentsize` and `e_phnum` of the file header.
+    let (start, len, n_headers) = (number(0x20, 8)?, number(0x36, 2)?, number(0x38, 2)?);
+    for index in 0..n_headers {
+        if number(start.saturating_add(index * len), 4)? == INTERPRETER {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Checks the program before it is packed: a musl program is static, and a program that this machine can run prints its
+/// version and writes its man pages.
+fn check(program: &Path, target: &str, version: &str) -> Result {
+    if target.ends_with("-musl") {
+        let bytes = std::fs::read(program).map_err(|error| format!("{}: {error}", program.display()))?;
+        if has_loader(&bytes).map_err(|error| format!("{}: {error}", program.display()))? {
+            return Err(format!("{} is not static: it names a dynamic loader", program.display()));
+        }
+    }
+    if !runs_here(target) {
+        eprintln!("{target}: this machine can't run the program");
+        return Ok(());
+    }
+    let printed = Run::new(program).arg("--version").read()?;
+    if printed != format!("kctl {version}") {
+        return Err(format!("{} --version prints `{printed}`, not the version {version}", program.display()));
+    }
+    let pages = scratch("man")?;
+    Run::new(program).arg("man").arg(&pages).run()?;
+    let page = std::fs::read_to_string(pages.join("kctl.1")).map_err(|error| format!("kctl.1: {error}"))?;
+    if page.contains(".SH DESCRIPTION") { Ok(()) } else { Err("the man page kctl.1 has no description".into()) }
+}
+
+/// Builds the tool for a target triple, checks it, and packs it with its licences into `target/dist`.
 ///
 /// The archive is named `kctl-VERSION-TARGET.tar.gz` and has one folder of that name.
 ///
 /// # Errors
-/// The target is not installed, the build fails, or `tar` is missing.
+/// The target is not installed, the build fails, the program does not run, or `tar` is missing.
 pub(crate) fn run(target: &str) -> Result {
     cargo("build")
         .args(["--release", "--locked", "--package", "kctl-cli", "--bin", "kctl", "--target", target])
         .run()?;
-    let name = format!("kctl-{}-{target}", of_workspace("version")?);
+    let version = of_workspace("version")?;
+    let name = format!("kctl-{version}-{target}");
     let dist = root().join("target/dist");
     let folder = built().join("xtask").join(&name);
     for folder in [&dist, &folder] {
         std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     }
     let program = if target.contains("windows") { "kctl.exe" } else { "kctl" };
-    copy(&built().join(target).join("release").join(program), &folder)?;
+    let program = built().join(target).join("release").join(program);
+    check(&program, target, &version)?;
+    copy(&program, &folder)?;
     for file in ["LICENSE-APACHE", "LICENSE-MIT", "NOTICE", "README.md"] {
         copy(&root().join(file), &folder)?;
     }
     let archive = dist.join(format!("{name}.tar.gz"));
     Run::new("tar").arg("-czf").arg(archive).arg("-C").arg(folder.parent().unwrap_or(&folder)).arg(&name).run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns an ELF file whose program headers have these types.
+    fn elf(types: &[u8]) -> Vec<u8> {
+        let mut file = b"\x7fELF\x02\x01".to_vec();
+        file.resize(0x40, 0);
+        (file[0x20], file[0x36], file[0x38]) = (0x40, 0x38, u8::try_from(types.len()).unwrap());
+        for kind in types {
+            file.push(*kind);
+            file.resize(file.len() + 0x37, 0);
+        }
+        file
+    }
+
+    #[test]
+    fn program_with_interpreter_header_is_dynamic() {
+        assert_eq!(has_loader(&elf(&[6, 3, 1])), Ok(true));
+        assert_eq!(has_loader(&elf(&[6, 1])), Ok(false));
+        assert!(has_loader(&elf(&[6, 1])[..0x50]).is_err());
+        assert!(has_loader(b"MZ").is_err());
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        assert_eq!(has_loader(&std::fs::read(std::env::current_exe().unwrap()).unwrap()), Ok(true));
+    }
+
+    #[test]
+    fn machine_runs_targets_of_its_architecture() {
+        let arch = std::env::consts::ARCH;
+        let targets = ["unknown-linux-musl", "apple-darwin", "pc-windows-msvc"].map(|rest| format!("{arch}-{rest}"));
+        assert_eq!(targets.iter().filter(|target| runs_here(target)).count(), 1);
+        assert!(!runs_here("riscv32-unknown-linux-musl"));
+    }
 }
