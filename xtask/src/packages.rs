@@ -207,4 +207,46 @@ mod tests {
         packaged.sort_unstable();
         assert_eq!(published, packaged);
     }
+
+    /// Returns the names of crates in backticks in a text.
+    fn crates_in(text: &str) -> Vec<&str> {
+        text.split('`').skip(1).step_by(2).collect()
+    }
+
+    #[test]
+    fn release_publishes_crates_after_their_dependencies() {
+        let guide = read(&root().join("RELEASING.md")).unwrap();
+        let order = guide.split_once("The order is ").unwrap().1.split_once('.').unwrap().0;
+        assert_eq!(crates_in(order), CRATES);
+        let first = guide.lines().find_map(|line| line.trim().strip_prefix("cargo release publish -p ")).unwrap();
+        assert_eq!(first.trim_end_matches(" --execute").split(" -p ").collect::<Vec<_>>(), CRATES[..5]);
+        for (position, name) in CRATES.iter().enumerate() {
+            let manifest = read(&root().join(name).join("Cargo.toml")).unwrap();
+            let names = manifest.lines().filter_map(|line| line.split(['.', ' ', '=']).next());
+            let later: Vec<&str> = names.filter(|name| CRATES[position..].contains(name)).collect();
+            assert!(later.is_empty(), "{name} depends on {later:?}");
+        }
+    }
+
+    /// Between a release and the next section, the first section has the date of the release.
+    #[test]
+    fn release_dates_first_section_of_changelog() {
+        let manifest = read(&root().join("kctl/Cargo.toml")).unwrap();
+        let recipe = manifest.lines().find(|line| line.contains("file = \"../CHANGELOG.md\"")).unwrap();
+        let field = |name: &str| recipe.split_once(&format!("{name} = \"")).unwrap().1.split('"').next().unwrap();
+        assert!(recipe.contains("exactly = 1") && field("replace") == "## {{version}} – {{date}}", "{recipe}");
+        let search = regex::Regex::new(field("search")).unwrap();
+
+        let (changelog, version) = (read(&root().join("CHANGELOG.md")).unwrap(), of_workspace("version").unwrap());
+        let (_head, sections) = changelog.split_once("\n## ").unwrap();
+        let (title, text) = sections.split_once('\n').unwrap();
+        let heading = format!("## {title}");
+        let is_dated = regex::Regex::new(r"^## [0-9.]+ – \d{4}-\d{2}-\d{2}$").unwrap().is_match(&heading);
+        let matches: Vec<&str> = search.find_iter(&changelog).map(|found| found.as_str()).collect();
+        assert_eq!(matches, if is_dated { vec![] } else { vec![&*heading] }, "the first section is the next release");
+        // The workflow `binaries` takes the notes of the release from the section of its version.
+        assert!(!is_dated || heading.starts_with(&format!("## {version} ")), "{heading}");
+        let notes = text.split("\n## ").next().unwrap();
+        assert!(notes.lines().any(|line| line.starts_with("- ")), "the section of the release is empty");
+    }
 }
