@@ -80,18 +80,25 @@ pub(crate) fn check(builds: Builds) -> Result {
     quickstart(&version, &outside)
 }
 
+/// Returns the files that the package of a crate must contain, by its manifest. Data under the Apache License alone, which an
+/// `AND` in `license` says, needs the file that attributes it.
+fn files_of(manifest: &str) -> Vec<&'static str> {
+    let is_mixed = manifest.lines().any(|line| line.starts_with("license = ") && line.contains(" AND "));
+    FILES.into_iter().chain(is_mixed.then_some("NOTICE")).collect()
+}
+
 /// Unpacks a crate, and checks that it contains the files and fields that crates.io and docs.rs show.
 fn unpack(name: &str, version: &str, outside: &Path) -> Result {
     let package = target().join("package").join(format!("{name}-{version}.crate"));
     // `-m` sets new modification times. Those in packages are old, so Cargo would reuse the result of an earlier build.
     Run::new("tar").arg("-xzmf").arg(package).arg("-C").arg(outside).quietly()?;
     let folder = outside.join(format!("{name}-{version}"));
-    for file in FILES {
+    let manifest = read(&folder.join("Cargo.toml"))?;
+    for file in files_of(&manifest) {
         if read(&folder.join(file))?.is_empty() {
             return Err(format!("{file} in the package of {name} is empty"));
         }
     }
-    let manifest = read(&folder.join("Cargo.toml"))?;
     match FIELDS.iter().find(|field| !manifest.lines().any(|line| line.starts_with(&format!("{field} = ")))) {
         Some(field) => Err(format!("{name}/Cargo.toml has no {field}: add `{field}.workspace = true` or a value")),
         None => Ok(()),
@@ -206,6 +213,20 @@ mod tests {
         let mut packaged = CRATES.to_vec();
         packaged.sort_unstable();
         assert_eq!(published, packaged);
+    }
+
+    #[test]
+    fn mixed_licence_requires_notice() {
+        assert!(files_of("license = \"(MIT OR Apache-2.0) AND Apache-2.0\"\n").contains(&"NOTICE"));
+        assert_eq!(files_of("license = \"MIT OR Apache-2.0\"\n"), FILES);
+        for name in CRATES {
+            let folder = root().join(name);
+            let manifest = read(&folder.join("Cargo.toml")).unwrap();
+            // The package of `kctl` gets the README of the workspace.
+            for file in files_of(&manifest).into_iter().filter(|file| *file != "README.md") {
+                assert!(folder.join(file).exists(), "{name} has no {file}");
+            }
+        }
     }
 
     /// Returns the names of crates in backticks in a text.
