@@ -2,6 +2,9 @@
 
 use std::process::{Command, Output};
 
+/// The commands of the tool, as `kctl --help` lists them.
+const COMMANDS: [&str; 7] = ["apiserver", "kubelet", "interpret", "new", "add", "completions", "man"];
+
 fn kctl(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kctl")).args(arguments).output().unwrap()
 }
@@ -18,11 +21,21 @@ fn version_is_that_of_the_package() {
 }
 
 #[test]
+fn help_lists_exactly_the_checked_commands() {
+    let help = printed(&["--help"]);
+    let (_usage, list) = help.split_once("Commands:\n").unwrap();
+    let listed = list.lines().map_while(|line| line.split_whitespace().next());
+    assert_eq!(listed.collect::<Vec<_>>(), COMMANDS);
+}
+
+#[test]
 fn every_shell_gets_completions_of_every_command() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = printed(&["completions", shell]);
-        for command in ["apiserver", "completions", "interpret", "kubelet", "man", "new"] {
-            assert!(script.contains(command), "{shell}: {command}");
+        // `add` and `man` are parts of other words.
+        let words: Vec<&str> = script.split(|c: char| !c.is_alphanumeric()).collect();
+        for command in COMMANDS {
+            assert!(words.contains(&command), "{shell}: {command}");
         }
     }
 }
@@ -31,9 +44,18 @@ fn every_shell_gets_completions_of_every_command() {
 fn man_pages_are_written_for_every_command() {
     let dir = std::env::temp_dir().join(format!("kctl-man-{}", std::process::id()));
     printed(&["man", dir.to_str().unwrap()]);
-    for page in ["kctl.1", "kctl-apiserver.1", "kctl-completions.1", "kctl-new.1"] {
-        let page = std::fs::read_to_string(dir.join(page)).unwrap();
-        assert!(page.contains(".SH DESCRIPTION"), "{page}");
+    let of_commands = COMMANDS.iter().map(|command| format!("kctl-{command}.1"));
+    // `kctl add` has commands of its own.
+    let of_add = ["controller", "webhook", "version"].map(|command| format!("kctl-add-{command}.1"));
+    let mut expected: Vec<String> = of_commands.chain(of_add).chain(["kctl.1".to_owned()]).collect();
+    expected.sort();
+    let pages = std::fs::read_dir(&dir).unwrap().map(|page| page.unwrap().file_name().into_string().unwrap());
+    let mut pages: Vec<String> = pages.collect();
+    pages.sort();
+    assert_eq!(pages, expected);
+    for page in pages {
+        let text = std::fs::read_to_string(dir.join(&page)).unwrap();
+        assert!(text.contains(".SH DESCRIPTION"), "{page}: {text}");
     }
     std::fs::remove_dir_all(&dir).unwrap();
 }
