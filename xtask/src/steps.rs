@@ -289,19 +289,45 @@ pub(crate) fn msrv(gate: &mut Gate) -> Result {
     check.env("CARGO_TARGET_DIR", scratch("msrv")?).run()
 }
 
+/// Returns `true` if `cargo info` found kctl, by its success and its output.
+///
+/// # Errors
+/// It failed for another reason than that the registry has no kctl, for example without a network.
+fn is_released((succeeded, output): &(bool, String)) -> Result<bool> {
+    if !succeeded && !output.contains("could not find `kctl` in registry") {
+        return Err("crates.io could not be asked for the last release of kctl".into());
+    }
+    Ok(*succeeded)
+}
+
 /// Checks the public API of each published library against its last release, with the features that docs.rs shows.
 ///
 /// Macro crates and programs have no library to compare.
 pub(crate) fn semver(gate: &mut Gate) -> Result {
-    let Some(_program) = tools::cargo_tool(gate, &tools::SEMVER_CHECKS) else { return Ok(()) };
-    if !cargo("info").args(["kctl", "--registry", "crates-io"]).succeeds() {
+    let info = cargo("info").args(["kctl", "--registry", "crates-io"]).env("CARGO_TERM_COLOR", "never").output()?;
+    if !is_released(&info)? {
         gate.leave_out("kctl has no release to compare with", &[]);
         return Ok(());
     }
+    let Some(_program) = tools::cargo_tool(gate, &tools::SEMVER_CHECKS) else { return Ok(()) };
     for name in features::CRATES {
         let features = features::of_docs(name)?;
         let check = cargo("semver-checks").args(["--package", name, "--only-explicit-features"]);
         check.args(["--features", &features]).run()?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unreachable_registry_is_not_a_missing_release() {
+        let of = |succeeded, output: &str| is_released(&(succeeded, output.to_owned()));
+        assert_eq!(of(true, "kctl #kubernetes\nversion: 0.1.0\n"), Ok(true));
+        let missing = "error: could not find `kctl` in registry `https://github.com/rust-lang/crates.io-index`\n";
+        assert_eq!(of(false, missing), Ok(false));
+        assert!(of(false, "error: failed to query replaced source registry `crates-io`\n").is_err());
+    }
 }
