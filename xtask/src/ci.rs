@@ -164,10 +164,17 @@ fn print_times(times: &[StepTime]) {
     eprintln!("{:<14}{:>10}", "all", all.as_secs());
 }
 
-/// Steps in a separate process at low priority. They run when the other steps leave a processor idle.
-///
-/// Suites against servers spend half of their time waiting, and compilers can use that time. At normal priority, a
-/// compiler would make tests miss their deadlines.
+/// The way in which a process runs steps at the same time as this one.
+#[derive(Clone, Copy)]
+enum Lane {
+    /// Compilers and linters, which take only CPU time that nothing else wants. At normal priority, a compiler would make
+    /// tests miss their deadlines. They have a separate target directory, because Cargo locks it while it compiles.
+    Idle,
+    /// Suites at normal priority, which spend most of their time waiting.
+    Waiting,
+}
+
+/// Steps in a separate process.
 struct Beside {
     /// The running `cargo xtask ci`, which is killed on drop.
     process: Child,
@@ -176,20 +183,30 @@ struct Beside {
 }
 
 impl Beside {
-    /// Starts `cargo xtask ci STEPS` with a separate target directory, because Cargo locks the target directory while
-    /// it compiles.
-    fn start(steps: &[Step], options: Options) -> Result<Self> {
-        let output = scratch("beside")?.join("output");
+    /// Starts `cargo xtask ci STEPS`. Returns `None` without steps.
+    fn start(steps: &[Step], lane: Lane, options: Options) -> Result<Option<Self>> {
+        if steps.is_empty() {
+            return Ok(None);
+        }
+        let name = match lane {
+            Lane::Idle => "beside",
+            Lane::Waiting => "waiting",
+        };
+        let output = scratch(name)?.join("output");
         let xtask = std::env::current_exe().map_err(|error| format!("failed to find the xtask program: {error}"))?;
-        let run = match find("nice") {
-            Some(nice) => Run::new(nice).args(["-n", "10"]).arg(xtask),
-            None => Run::new(xtask),
+        let run = match (lane, find("nice")) {
+            (Lane::Idle, Some(nice)) => Run::new(nice).args(["-n", "19"]).arg(xtask),
+            _ => Run::new(xtask),
+        };
+        let run = match lane {
+            Lane::Idle => run.env("CARGO_TARGET_DIR", target().join("beside")),
+            Lane::Waiting => run,
         };
         let run = run.arg("ci").args(steps.iter().map(|step| step.name()));
         let run = run.args(options.install.then_some("--install")).args(options.strict.then_some("--strict"));
-        let process = run.env("CARGO_TARGET_DIR", target().join("beside")).start(&output)?;
-        eprintln!("\n=== beside the next steps: {}", names(steps));
-        Ok(Self { process, output })
+        let process = run.start(&output)?;
+        eprintln!("\n=== beside the next steps: {}; see {}", names(steps), output.display());
+        Ok(Some(Self { process, output }))
     }
 
     /// Returns `true` if the steps have already failed.
@@ -197,11 +214,13 @@ impl Beside {
         matches!(self.process.try_wait(), Ok(Some(status)) if !status.success())
     }
 
-    /// Waits for the end of the steps, and prints their output.
-    fn finish(mut self) -> Result {
+    /// Waits for the end of the steps, prints their output, and adds their results to the gate.
+    fn finish(mut self, gate: &mut Gate) -> Result {
         let status = self.process.wait().map_err(|error| format!("failed to wait for the steps beside: {error}"));
         let output = std::fs::read(&self.output).unwrap_or_default();
-        eprintln!("\n=== beside the other steps:\n{}", String::from_utf8_lossy(&output));
+        let output = String::from_utf8_lossy(&output);
+        eprintln!("\n=== beside the other steps:\n{output}");
+        gate.read(&output);
         if status?.success() {
             Ok(())
         } else {
@@ -222,52 +241,91 @@ fn names(steps: &[Step]) -> String {
     steps.iter().map(|step| step.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// Runs the given steps, or all steps if `steps` is empty. The first failure ends the run. Times are printed in any
-/// case.
-///
-/// The steps `beside` start after the one that compiles the tests, because all later steps leave a processor idle.
+/// The steps of a run. Each step is in one of the three lists.
+pub(crate) struct Plan {
+    /// The steps one after another; all steps that are in no other list if it is empty.
+    pub(crate) steps: Vec<Step>,
+    /// Suites that wait for a server: they run at the same time as the steps after `test`.
+    pub(crate) waiting: Vec<Step>,
+    /// Compilers and linters: they begin when the tests are compiled, at low priority.
+    pub(crate) beside: Vec<Step>,
+}
+
+impl Plan {
+    /// Returns the steps to run one after another.
+    fn in_order(&self) -> Vec<Step> {
+        let steps = if self.steps.is_empty() { &Step::ALL[..] } else { &self.steps };
+        steps.iter().copied().filter(|step| !self.waiting.contains(step) && !self.beside.contains(step)).collect()
+    }
+
+    /// Returns `true` if the run contains every step.
+    fn is_whole(&self) -> bool {
+        let in_order = self.in_order();
+        let has = |step: &Step| in_order.contains(step) || self.waiting.contains(step) || self.beside.contains(step);
+        Step::ALL.iter().all(has)
+    }
+}
+
+/// Runs steps. The first failure ends the run. Times are printed in any case.
 ///
 /// # Errors
 /// A step failed, a test ran in no step of a complete run, or something was left out with `--strict`.
-pub(crate) fn run(steps: &[Step], beside: &[Step], options: Options) -> Result {
-    let is_beside = |step: &Step| beside.contains(step);
-    let steps: Vec<Step> = if steps.is_empty() { Step::ALL.to_vec() } else { steps.to_vec() };
-    let steps: Vec<Step> = steps.into_iter().filter(|step| !is_beside(step)).collect();
+pub(crate) fn run(plan: &Plan, options: Options) -> Result {
     let mut gate = Gate::new(options);
     let mut times = Vec::new();
-    let mut result = Ok(());
-    let mut running = None;
-    for step in &steps {
-        if running.is_none() && !beside.is_empty() && !matches!(step, Step::Fmt | Step::Test) {
-            running = Some(Beside::start(beside, options)?);
-        }
-        if running.as_mut().is_some_and(Beside::has_failed) {
-            break;
-        }
-        eprintln!("\n=== {}", step.name());
-        let (begun, cpu_before) = (Instant::now(), cpu_time());
-        result = step.run(&mut gate).map_err(|error| format!("{}: {error}", step.name()));
-        let cpu = cpu_time().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
-        times.push(StepTime { step: *step, wall: begun.elapsed(), cpu });
-        if result.is_err() {
-            break;
-        }
-    }
+    let mut beside = Vec::new();
+    let result = run_in_order(plan, options, &mut gate, &mut times, &mut beside);
     print_times(&times);
     result?;
-    if running.is_none() && !beside.is_empty() {
-        running = Some(Beside::start(beside, options)?);
-    }
-    if let Some(running) = running {
-        running.finish()?;
+    for running in beside {
+        running.finish(&mut gate)?;
     }
     let forgotten = gate.forgotten();
-    let has_run = |step: &Step| steps.contains(step) || is_beside(step);
-    if Step::ALL.iter().all(has_run) && !forgotten.is_empty() {
+    if plan.is_whole() && !forgotten.is_empty() {
         return Err(format!("these tests were ignored and no step ran them:\n{}", forgotten.join("\n")));
     }
     gate.finish()?;
     let n_skipped = gate.ledger.never_ran().len();
     eprintln!("tests: {} passed, {} failed, {n_skipped} skipped", gate.ledger.n_passed(), gate.ledger.n_failed());
+    Ok(())
+}
+
+/// Runs the steps that run one after another, and starts the other ones between them. Ends early, without an error, if a
+/// step beside has failed: its end reports that.
+fn run_in_order(
+    plan: &Plan,
+    options: Options,
+    gate: &mut Gate,
+    times: &mut Vec<StepTime>,
+    beside: &mut Vec<Beside>,
+) -> Result {
+    let (mut compilers, mut suites) = (Some(&plan.beside), Some(&plan.waiting));
+    for step in plan.in_order() {
+        if step == Step::Test {
+            steps::build_tests()?;
+        }
+        if step != Step::Fmt
+            && let Some(steps) = compilers.take()
+        {
+            beside.extend(Beside::start(steps, Lane::Idle, options)?);
+        }
+        if step != Step::Fmt
+            && step != Step::Test
+            && let Some(steps) = suites.take()
+        {
+            beside.extend(Beside::start(steps, Lane::Waiting, options)?);
+        }
+        if beside.iter_mut().any(Beside::has_failed) {
+            return Ok(());
+        }
+        eprintln!("\n=== {}", step.name());
+        let (begun, cpu_before) = (Instant::now(), cpu_time());
+        let result = step.run(gate).map_err(|error| format!("{}: {error}", step.name()));
+        let cpu = cpu_time().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+        times.push(StepTime { step, wall: begun.elapsed(), cpu });
+        result?;
+    }
+    beside.extend(Beside::start(compilers.map_or(&[][..], |steps| steps), Lane::Idle, options)?);
+    beside.extend(Beside::start(suites.map_or(&[][..], |steps| steps), Lane::Waiting, options)?);
     Ok(())
 }

@@ -20,7 +20,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{ci::Step, gate::Gate};
+use crate::{
+    ci::{Plan, Step},
+    gate::Gate,
+};
 
 /// The result of a command. The error is a message for the user.
 type Result<T = ()> = std::result::Result<T, String>;
@@ -46,9 +49,12 @@ enum Command {
     Ci {
         /// The steps, in this order.
         steps: Vec<Step>,
-        /// Steps that run at low priority at the same time as those after `test`, for compilers and linters.
+        /// Steps that run at low priority as soon as the tests are compiled, for compilers and linters.
         #[arg(long, value_delimiter = ',', value_name = "STEP")]
         beside: Vec<Step>,
+        /// Steps that run at the same time as those after `test`, for suites that mostly wait for a server.
+        #[arg(long, value_delimiter = ',', value_name = "STEP")]
+        waiting: Vec<Step>,
         #[command(flatten)]
         options: Options,
     },
@@ -231,7 +237,7 @@ fn run_step(command: StepCommand) -> Result {
 fn run(command: Command) -> Result {
     match command {
         Command::Step(step) => run_step(step),
-        Command::Ci { steps, beside, options } => ci::run(&steps, &beside, options),
+        Command::Ci { steps, waiting, beside, options } => ci::run(&Plan { steps, waiting, beside }, options),
         Command::Check => process::cargo("check").args(["--workspace", "--all-targets", "--locked"]).run(),
         Command::Msrv(options) => alone(options, steps::msrv),
         Command::Semver(options) => alone(options, steps::semver),

@@ -206,7 +206,11 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         None => (&["--test", "conformance", "--test", "definitions", "--test", "webhooks"][..], 150),
         Some(_) => (&["--test", "webhooks"][..], 5),
     };
-    cargo_test(suites).args(["--", "--include-ignored"]).envs(&conformance).tests(&mut gate.ledger, at_least)?;
+    cargo_test(suites)
+        .args(["--", "--include-ignored"])
+        .envs(&conformance)
+        .env("EMBEDDED", "0")
+        .tests(&mut gate.ledger, at_least)?;
     servers.down("podset");
     servers.down("conformance");
 

@@ -60,6 +60,11 @@ pub(crate) fn cargo_test(arguments: &[&str]) -> Run {
     cargo("test").arg("--workspace").args(arguments)
 }
 
+/// Compiles all tests.
+pub(crate) fn build_tests() -> Result {
+    cargo_test(&["--no-run"]).run()
+}
+
 /// Runs `cargo test`. Without arguments, at least 1,500 tests have to pass.
 ///
 /// The bound detects a workspace that lost a crate, or a filter that matches nothing.
