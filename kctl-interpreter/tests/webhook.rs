@@ -284,6 +284,16 @@ async fn body_over_limit_returns_code_413_with_uid() {
     }
 }
 
+/// Waits until the webhook runs `n` functions.
+async fn until_running(metrics: &Metrics, n: usize) {
+    let running = async {
+        while metrics.n_running() != n {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), running).await.expect("the functions run");
+}
+
 #[tokio::test]
 async fn slow_function_ends_at_the_request_timeout() {
     let world = World::start(WebhookOptions::default()).await;
@@ -300,9 +310,9 @@ async fn blocking_functions_time_out_and_delay_no_request() {
     let mut options = WebhookOptions::default();
     options.concurrency_max = 4;
     let world = World::start(options).await;
-    // Releases blocked functions after 30 s. Otherwise a test in which all threads are blocked would never fail.
+    // Releases blocked functions after five minutes. Otherwise a test in which all threads are blocked would never fail.
     std::thread::spawn(|| {
-        std::thread::park_timeout(Duration::from_secs(30));
+        std::thread::park_timeout(Duration::from_secs(300));
         RELEASED.set(())
     });
     let named = |name: &str| context("InterpretHealth", &object(name, &json!({})), &json!({}));
@@ -319,7 +329,7 @@ async fn blocking_functions_time_out_and_delay_no_request() {
     };
     let blocked = async { tokio::join!(ask("blocks", "2s"), ask("blocks", "2s"), ask("blocks", "2s")) };
     let meanwhile = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        until_running(&world.metrics, 3).await;
         (ask("web", "10s").await, world.send(Request::get("/readyz").body(Vec::new()).unwrap()).await)
     };
     let ((first, second, third), (web, ready)) = tokio::join!(blocked, meanwhile);
@@ -369,7 +379,7 @@ async fn metrics_labels_come_from_functions_not_clients() {
     };
     let of = "kind=\"apps/v1, Kind=Deployment\",operation=\"InterpretHealth\"";
     let (_, running) = tokio::join!(world.ask(&naps), async {
-        tokio::time::sleep(Duration::from_millis(150)).await;
+        until_running(&world.metrics, 1).await;
         text()
     });
     let in_flight = format!("kctl_webhook_requests_in_flight{{{of}}} ");
@@ -416,7 +426,7 @@ async fn request_that_waited_too_long_is_counted() {
         world.send(request(&path, "application/json", waits.clone()))
     };
     let (_, (_, _, answer)) = tokio::join!(send("3s"), async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        until_running(&world.metrics, 1).await;
         send("1s").await
     });
     assert_eq!(answer["response"]["uid"], "6c4ac0d2-0b5b-4c3a-9c8f-0f2f0e9a9f10");
@@ -436,7 +446,7 @@ async fn a_stop_lets_requests_that_run_end() {
     let (client, stop, served) = (world.client.clone(), world.stop, world.served);
     let rest = World { client, metrics: world.metrics, stop: oneshot::channel().0, served: tokio::spawn(async {}) };
     let (answer, ()) = tokio::join!(rest.ask(&naps), async {
-        tokio::time::sleep(Duration::from_millis(150)).await;
+        until_running(&rest.metrics, 1).await;
         stop.send(()).unwrap();
     });
     assert_eq!(answer.2["response"]["healthy"], true);

@@ -110,6 +110,20 @@
 //! }
 //! ```
 //!
+//! With `delete` in the declaration, the same function compiles:
+//!
+//! ```
+//! use kctl::prelude::*;
+//!
+//! #[controller(owns = Pod(create, delete))]
+//! async fn sites(_site: Arc<ConfigMap>, cx: Context<sites>) -> Result<Action> {
+//!     for pod in cx.owned::<Pod>().iter() {
+//!         cx.owned::<Pod>().delete(&pod).await?;
+//!     }
+//!     Ok(Action::await_change())
+//! }
+//! ```
+//!
 //! From the same declaration, `generate-rbac` prints a role with exactly these verbs. `dev` and
 //! tests run the app under that role, so a permission that is missing in a cluster is missing in a
 //! test as well.

@@ -6,6 +6,7 @@ mod format;
 mod links;
 mod prose;
 mod public_api;
+mod readme;
 mod versions;
 
 /// One module per program of the book, collected by `build.rs`.

@@ -209,6 +209,31 @@ impl Crate {
         Some(at)
     }
 
+    /// Returns the module and the name under which a type is defined that a module calls `path`. Follows imports, at most
+    /// `depth` of them.
+    fn definition(&self, from: &ModulePath, path: &[String], depth: usize) -> Option<(ModulePath, String)> {
+        let target = match path {
+            [name] => [&from[..], std::slice::from_ref(name)].concat(),
+            path => self.resolve(from, path)?,
+        };
+        let (name, module) = target.split_last()?;
+        let module = module.to_vec();
+        if self.find(&module, name).is_some() {
+            return Some((module, name.clone()));
+        }
+        let depth = depth.checked_sub(1)?;
+        let items = self.modules.get(&module).into_iter().flat_map(|module| &module.items);
+        let uses = items.filter_map(|item| if let Item::Use(inner) = item { Some(flatten(&inner.tree)) } else { None });
+        uses.flatten().find_map(|(mut path, found)| {
+            if found == "*" {
+                path.push(name.clone());
+            } else if found != *name {
+                return None;
+            }
+            self.definition(&module, &path, depth)
+        })
+    }
+
     /// Writes the public items of a module whose public path is `shown`.
     fn write_module(
         &self,
@@ -369,14 +394,16 @@ impl Crate {
     /// has the `#[cfg(…)]` of each of these modules that the type is not in.
     fn methods(&self, module: &ModulePath, name: &str, shown: &str, out: &mut BTreeSet<String>) {
         let near = &module[..module.len().saturating_sub(1)];
-        let of_type = &self.modules[module].cfgs;
+        let (of_type, defined) = (&self.modules[module].cfgs, (module.clone(), name.to_owned()));
         for (module, found) in self.modules.iter().filter(|(path, _)| path.starts_with(near)) {
             let of_module: String =
                 found.cfgs.iter().filter(|cfg| !of_type.contains(cfg)).map(String::as_str).collect();
             for item in &found.items {
                 let Item::Impl(block) = item else { continue };
                 let syn::Type::Path(of) = &*block.self_ty else { continue };
-                if block.trait_.is_some() || of.path.segments.last().is_none_or(|last| last.ident != name) {
+                let path: Vec<String> = of.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+                let is_of_type = || self.definition(module, &path, 5).as_ref() == Some(&defined);
+                if block.trait_.is_some() || path.last().is_none_or(|last| last != name) || !is_of_type() {
                     continue;
                 }
                 let Some(prefix) = attributes(&block.attrs) else { continue };

@@ -85,7 +85,7 @@ impl Site {
 
     /// Returns the state once it fulfills a condition.
     async fn state_when(&self, wanted: impl Fn(&Value) -> bool) -> Value {
-        for _ in 0..500 {
+        for _ in 0..9_000 {
             let (head, body) = self.get("/debug/state.json").await;
             assert!(head.starts_with("HTTP/1.1 200"), "{head}");
             let state = serde_json::from_str(&body).unwrap();

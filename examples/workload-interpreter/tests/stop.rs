@@ -12,7 +12,7 @@ use std::{
 
 use program::{Example, WITHIN, read};
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::{sleep, timeout},
 };
@@ -30,7 +30,7 @@ fn request() -> (String, String) {
         "spec":{"replicas":7,"template":{}}}}}"#;
     let (first, second) = body.split_at(body.len() / 2);
     let head = format!(
-        "POST /interpreter-workload?timeout=30s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "POST /interpreter-workload?timeout=30s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     (format!("{head}{first}"), second.to_owned())
@@ -60,8 +60,10 @@ async fn running_request_is_answered_before_exit_with_0() {
         // Neither an unused TLS connection nor a TCP connection without a handshake delays the end of the process.
         let _idle = example.connect().await.unwrap();
         let _silent = TcpStream::connect(&example.address).await.unwrap();
-        // Wait until the server has received the headers, before the signal is sent.
-        sleep(Duration::from_millis(500)).await;
+        // The server has received the headers when it asks for the body.
+        let mut asked = [0; 25];
+        timeout(WITHIN, stream.read_exact(&mut asked)).await.expect("it asks for the body").unwrap();
+        assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n", "{name}");
         example.terminate().await;
         let refused = async {
             while TcpStream::connect(&example.address).await.is_ok() {

@@ -135,7 +135,7 @@ impl Scraped {
             let object = kctl::from_json(kctl::json!({ "metadata": { "name": name } })).unwrap();
             Api::<ConfigMap>::default_namespaced(client.clone()).create(&PostParams::default(), &object).await.unwrap();
         }
-        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        tokio::time::sleep(std::time::Duration::from_secs(5)).await;
         Self { url, running }
     }
 }

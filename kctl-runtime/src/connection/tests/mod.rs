@@ -166,8 +166,8 @@ async fn watches_of_a_lost_connection_reconnect_over_one() {
 #[tokio::test]
 async fn connection_that_went_silent_is_noticed_and_replaced() {
     let server = Server::start(100).await;
-    let moment = Duration::from_millis(50);
-    let by = client(&server, Limits { ping_every: moment, ping_within: moment, ..Limits::default() });
+    let (ping_every, ping_within) = (Duration::from_millis(50), Duration::from_secs(1));
+    let by = client(&server, Limits { ping_every, ping_within, ..Limits::default() });
     let mut open = watch(&by).await.into_data_stream();
     server.end(End::Silent);
     let end = timeout(SOON, open.next()).await.expect("the end of the watch");

@@ -25,7 +25,7 @@ async fn write_after_silence_uses_a_new_connection() {
 #[tokio::test]
 async fn unanswered_get_is_repeated_over_a_new_connection() {
     let server = Server::start(0).await;
-    let by = client(&server, Limits { first_byte_within: Duration::from_millis(50), ..Limits::default() });
+    let by = client(&server, Limits { first_byte_within: Duration::from_millis(500), ..Limits::default() });
     // Leaves several idle connections, all of which become silent.
     join_all((0..4).map(|_| ask(&by, get("/api")))).await;
     let known = server.n_connections();
