@@ -300,7 +300,7 @@ impl Source {
         let _one_at_a_time = self.moving.lock().await;
         for object in self.store.all() {
             if !filter.has(&object) {
-                self.store.push(Delta::Delete(object)).await;
+                self.store.push(Delta::Drop(object)).await;
             }
         }
         for one in self.unreadable.all() {

@@ -57,6 +57,9 @@ pub enum Delta {
     Apply(Arc<Stored>),
     /// A watch event `DELETED`, with the last state.
     Delete(Arc<Stored>),
+    /// The source no longer selects this object, whatever its version is. Unlike [`Delete`](Self::Delete) it is no message
+    /// of the watch, so it does not prove that the watch is past the version.
+    Drop(Arc<Stored>),
     /// Everything of a scope up to this `resourceVersion` has been reported.
     Bookmark(Scope, String),
     /// The objects of a namespace at a `resourceVersion`, from a list beside the watch.
@@ -292,6 +295,7 @@ impl Cache {
                 changes.extend(self.advance(&scope, revision));
                 changes
             }
+            Delta::Drop(object) => self.drop_object(&object),
             Delta::Unselected(scope, uid, version) => {
                 self.joins.ended(&scope, uid, version.parse().ok());
                 Vec::new()
@@ -521,6 +525,15 @@ impl Cache {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Removes an object that is no longer selected, also in a later state. The mark of the watch stays: the cached state
+    /// may be an own write, with a version that the watch has not reached.
+    fn drop_object(&mut self, object: &Stored) -> Vec<Change<Stored>> {
+        let is_same = |cached: &&Arc<Stored>| cached.meta().uid == object.meta().uid;
+        let Some(last) = self.get(object.key()).filter(is_same).cloned() else { return Vec::new() };
+        self.remove(&last);
+        vec![Change::Deleted { last }]
     }
 
     /// Deletes the object that had this name before. The given object is not shown, but its existence proves that the

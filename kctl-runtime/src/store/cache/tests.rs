@@ -199,6 +199,31 @@ fn own_write_passed_by_the_watch_leaves_cache() {
 }
 
 #[test]
+fn dropped_own_write_hides_no_events_below_it() {
+    let x = pod("x", "1", 105);
+    let cache = check(
+        vec![
+            list(&[pod("x", "1", 90), pod("w", "2", 91)], "100"),
+            Delta::Written(x.clone()),
+            Delta::Written(pod("w", "2", 103)),
+            Delta::Drop(x),
+            Delta::Apply(pod("w", "2", 103)),
+            Delta::Apply(pod("y", "3", 104)),
+        ],
+        "+x@90 +w@91 ~x@105 ~w@103 -x@105 +y@104",
+    );
+    assert_eq!(cache.revision(), 104, "the watch is not past the dropped version");
+}
+
+#[test]
+fn object_is_dropped_in_its_newest_state() {
+    let first = pod("x", "1", 5);
+    let successor = vec![list(&[first.clone()], "5"), Delta::Apply(pod("x", "2", 7)), Delta::Drop(first.clone())];
+    check(successor, "+x@5 -x@5 +x@7");
+    check(vec![list(&[first.clone()], "5"), Delta::Apply(pod("x", "1", 7)), Delta::Drop(first)], "+x@5 ~x@7 -x@7");
+}
+
+#[test]
 fn empty_sets_leave_the_indexes() {
     let cache = check(vec![list(&[pod("x", "1", 5)], "5"), Delta::Delete(pod("x", "1", 8))], "+x@5 -x@8");
     assert!(cache.owners.is_empty() && cache.sorted.is_empty());
