@@ -72,11 +72,13 @@ impl Limits {
 }
 
 async fn create(world: &World, namespace: &str) {
+    create_named(world, namespace, "web").await;
+}
+
+async fn create_named(world: &World, namespace: &str, name: &str) {
     let configs = Api::<ConfigMap>::namespaced(world.client.clone(), namespace);
-    configs
-        .create(&PostParams::default(), &ConfigMap { metadata: named("web"), ..ConfigMap::default() })
-        .await
-        .unwrap();
+    let config = ConfigMap { metadata: named(name), ..ConfigMap::default() };
+    configs.create(&PostParams::default(), &config).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,6 +99,28 @@ async fn added_namespace_is_reconciled_until_removed() {
     limits.watches.add_namespace("a").await.unwrap();
     let seen = limits.seen().await;
     assert!(seen.contains(&"a/web has 0".into()) && seen.contains(&"made web".into()), "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_removed_and_added_at_once_is_listed_again() {
+    let limits = Limits::new().await;
+    limits.watches.add_namespace("b").await.unwrap();
+    limits.seen().await;
+    limits.watches.remove_namespace("b").await.unwrap();
+    limits.watches.add_namespace("b").await.unwrap();
+    assert_eq!(limits.seen().await, ["b/web has 1"]);
+    create_named(&limits.world, "b", "late").await;
+    assert_eq!(limits.seen().await, ["b/late has 0", "b/late has 1", "made late"], "it is watched");
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_added_and_removed_at_once_holds_up_nothing() {
+    let limits = Limits::new().await;
+    limits.seen().await;
+    limits.watches.add_namespace("b").await.unwrap();
+    limits.watches.remove_namespace("b").await.unwrap();
+    create_named(&limits.world, "a", "late").await;
+    assert_eq!(limits.seen().await, ["a/late has 0", "a/late has 1", "made late"]);
 }
 
 #[tokio::test(start_paused = true)]

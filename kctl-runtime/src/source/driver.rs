@@ -59,6 +59,16 @@ use crate::{
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
 /// The reflected scopes, with the handle that ends each.
 type Handles = Vec<(Scope, AbortHandle)>;
+
+/// The time at which a source begins to follow scopes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// With the source.
+    First,
+    /// While the source runs.
+    Later,
+}
+
 /// Number of lists that may be repeated because slots move meanwhile.
 const GAINS_MAX: usize = 3;
 /// The body of a watch response.
@@ -434,30 +444,44 @@ impl Source {
     /// Dropping the future ends the watches. The store keeps its objects, which then become outdated.
     pub async fn run(&self) {
         let (mut running, mut handles) = (FuturesUnordered::new(), Handles::new());
+        let mut start = Start::First;
         loop {
-            let scopes = self.scopes.all();
-            let (stay, go): (Handles, Handles) = handles.into_iter().partition(|(scope, _)| scopes.contains(scope));
-            handles = stay;
-            for (scope, handle) in go {
-                // No delta of the scope is sent after this, so `Close` is its last one.
-                handle.abort();
-                self.condition.forget_scope(&scope);
-                Box::pin(self.store.push(Delta::Close(scope))).await;
+            for scope in Box::pin(self.update_scopes(&mut handles, start)).await {
+                let (reflect, handle) = abortable(self.reflect(scope.clone()));
+                // Boxed: `FuturesUnordered` keeps one empty node of that size.
+                running.push(Box::pin(reflect));
+                handles.push((scope, handle));
             }
-            for scope in scopes {
-                if handles.iter().all(|(started, _)| *started != scope) {
-                    let (reflect, handle) = abortable(self.reflect(scope.clone()));
-                    // Boxed: `FuturesUnordered` keeps one empty node of that size.
-                    running.push(Box::pin(reflect));
-                    handles.push((scope, handle));
-                }
-            }
+            start = Start::Later;
             tokio::select! {
                 biased;
                 () = self.scopes.change() => {}
                 () = async { while running.next().await.is_some() {} pending().await } => {}
             }
         }
+    }
+
+    /// Ends the scopes that were removed, and returns those that have to be listed and watched now. Of a scope that was
+    /// removed and added again, both.
+    async fn update_scopes(&self, handles: &mut Handles, start: Start) -> Vec<Scope> {
+        let (removed, mut scopes) = self.scopes.take_removed();
+        for scope in &removed {
+            // No delta of the scope is sent after this, so `Close` is its last one.
+            for (_, handle) in handles.extract_if(.., |(started, _)| started == scope) {
+                handle.abort();
+            }
+            self.condition.forget_scope(scope);
+            self.unreadable.clear(scope);
+            self.store.push(Delta::Close(scope.clone())).await;
+        }
+        scopes.retain(|scope| handles.iter().all(|(started, _)| started != scope));
+        for scope in &scopes {
+            // The store has the scopes of the start. A later one may have been closed after it was added.
+            if start == Start::Later || removed.contains(scope) {
+                self.store.push(Delta::Open(scope.clone())).await;
+            }
+        }
+        scopes
     }
 
     /// Returns the namespaces that are listed and watched now; empty for all.

@@ -3,6 +3,8 @@
 //! A [`Scope`] is one list and one watch: a namespace, or `None` for all. controller-runtime fixes the set when the
 //! cache is built; here [`watches`](crate::watches) may add and remove namespaces while the program runs.
 
+use std::collections::BTreeSet;
+
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -10,10 +12,18 @@ use crate::store::Scope;
 
 /// A set of scopes that notifies the source of changes.
 pub(crate) struct Scopes {
-    /// Sorted and without duplicates. `None` is the only element if all namespaces are followed.
-    all: Mutex<Vec<Scope>>,
+    state: Mutex<State>,
     /// One permit for the one source that waits in [`change`](Self::change).
     changes: Notify,
+}
+
+/// The scopes, and the removals that the source has not performed yet.
+struct State {
+    /// Sorted and without duplicates. `None` is the only element if all namespaces are followed.
+    all: Vec<Scope>,
+    /// The scopes that were removed since the last [`Scopes::take_removed`]. One of them may have been added again: its
+    /// list and watch have to begin anew all the same.
+    removed: BTreeSet<Scope>,
 }
 
 impl Scopes {
@@ -25,33 +35,40 @@ impl Scopes {
         if all.is_empty() {
             all.push(None);
         }
-        Self { all: Mutex::new(all), changes: Notify::new() }
+        Self { state: Mutex::new(State { all, removed: BTreeSet::new() }), changes: Notify::new() }
     }
 
     /// Returns the present scopes, sorted.
     pub(crate) fn all(&self) -> Vec<Scope> {
-        self.all.lock().clone()
+        self.state.lock().all.clone()
+    }
+
+    /// Returns the scopes that were removed since the last call, and the present ones.
+    pub(super) fn take_removed(&self) -> (BTreeSet<Scope>, Vec<Scope>) {
+        let mut state = self.state.lock();
+        (std::mem::take(&mut state.removed), state.all.clone())
     }
 
     /// Returns `true` if the scope is followed now.
     pub(crate) fn has(&self, scope: &Scope) -> bool {
-        self.all.lock().binary_search(scope).is_ok()
+        self.state.lock().all.binary_search(scope).is_ok()
     }
 
     /// Lists and watches a scope from now on.
     pub(crate) fn add(&self, scope: Scope) {
-        let mut all = self.all.lock();
-        if let Err(idx) = all.binary_search(&scope) {
-            all.insert(idx, scope);
+        let mut state = self.state.lock();
+        if let Err(idx) = state.all.binary_search(&scope) {
+            state.all.insert(idx, scope);
             self.changes.notify_one();
         }
     }
 
     /// Ends list and watch of a scope; its objects leave the store.
     pub(crate) fn remove(&self, scope: &Scope) {
-        let mut all = self.all.lock();
-        if let Ok(idx) = all.binary_search(scope) {
-            all.remove(idx);
+        let mut state = self.state.lock();
+        if let Ok(idx) = state.all.binary_search(scope) {
+            let removed = state.all.remove(idx);
+            state.removed.insert(removed);
             self.changes.notify_one();
         }
     }

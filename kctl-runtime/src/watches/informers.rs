@@ -261,11 +261,8 @@ impl Informers {
         let removed: Vec<_> = sources.into_iter().filter(|(source, _)| source.scopes().has(&scope)).collect();
         // Writes to the namespace fail from here on: a running reconcile sees objects disappear that still exist.
         send_delta(&removed, &Delta::Open(scope.clone())).await;
-        for (source, runs) in removed {
+        for (source, _) in removed {
             source.scopes().remove(&scope);
-            if !runs {
-                source.store().push(Delta::Close(scope.clone())).await;
-            }
         }
         Ok(())
     }
