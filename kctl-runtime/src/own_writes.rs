@@ -24,8 +24,15 @@ use crate::{
     store::Change,
 };
 
+/// One object, and the last version of it that was written.
+struct LastWrite {
+    uid: Uid,
+    version: Option<Version>,
+}
+
 tokio::task_local! {
     static CURRENT: Arc<Mutex<Vec<VersionEffect>>>;
+    static LAST_WRITE: Arc<Mutex<LastWrite>>;
 }
 
 /// The top-level fields that do not belong to the spec. `kind` is one of them because items of lists have none.
@@ -43,9 +50,24 @@ pub(crate) async fn record<F: Future>(future: F) -> (F::Output, Vec<VersionEffec
     (output, written)
 }
 
+/// Runs a future and returns its output with the last version that it wrote of the object with this uid, `None` if it
+/// did not write it. Unlike [`record`] it misses no write after many others.
+pub(crate) async fn last_write<F: Future>(uid: Uid, future: F) -> (F::Output, Option<Version>) {
+    let last = Arc::new(Mutex::new(LastWrite { uid, version: None }));
+    let output = LAST_WRITE.scope(last.clone(), future).await;
+    let version = last.lock().version.take();
+    (output, version)
+}
+
 /// Records that the reconcile in this task wrote this version of the object with this uid. Does nothing outside of a
 /// reconcile.
 pub(crate) fn record_write(uid: &Uid, version: &Version, effect: BackoffEffect) {
+    let _not_followed = LAST_WRITE.try_with(|last| {
+        let mut last = last.lock();
+        if last.uid == *uid {
+            last.version = Some(version.clone());
+        }
+    });
     record_version(VersionEffect { version: number((uid, Some(version))), effect });
 }
 

@@ -5,6 +5,7 @@ mod applying;
 mod behaviours;
 mod bounds;
 mod cache;
+mod cleaned;
 mod conditions;
 mod converged;
 mod determinism;

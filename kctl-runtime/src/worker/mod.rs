@@ -293,8 +293,10 @@ impl<C: Reconcile> Pool<C> {
             finalizer.is_some_and(|finalizer| stored.meta().finalizers().iter().any(|present| present == finalizer));
         match (finalizer, C::finalize_fn()) {
             (Some(finalizer), Some(finalize)) if deleting && is_present => {
-                (finalize.readable)(&self.controller, Self::decode(&stored)?, self.context(&stored, tags)).await?;
-                finalizer::remove(&self.env, &stored, finalizer).await?;
+                let finalize =
+                    (finalize.readable)(&self.controller, Self::decode(&stored)?, self.context(&stored, tags));
+                let cleaned_up = self.clean_up(&stored, finalize).await?;
+                finalizer::remove(&self.env, &cleaned_up, finalizer).await?;
                 return Ok(Action::await_change());
             }
             _ if deleting => return Ok(Action::await_change()),
@@ -320,14 +322,31 @@ impl<C: Reconcile> Pool<C> {
             return Ok(Action::await_change());
         };
         let context = self.context(stored, tags);
-        if let Some(object) = self.last_readable(stored) {
-            (finalize.readable)(&self.controller, object, context).await?;
+        let cleaned_up = if let Some(object) = self.last_readable(stored) {
+            self.clean_up(stored, (finalize.readable)(&self.controller, object, context)).await?
         } else {
             let object = UnreadableObject::new(unreadable, &self.env.spec.primary.kind, finalizer);
-            (finalize.unreadable)(&self.controller, object, context).await?;
-        }
-        finalizer::release(&self.env, stored, finalizer).await?;
+            self.clean_up(stored, (finalize.unreadable)(&self.controller, object, context)).await?
+        };
+        finalizer::release(&self.env, &cleaned_up, finalizer).await?;
         Ok(Action::await_change())
+    }
+
+    /// Runs a cleanup, and returns the state of the object from which its finalizer may be removed: the one that was
+    /// cleaned up, or what the cleanup itself has made of it. After a change by another client, the removal meets a
+    /// conflict, and the newer state is cleaned up.
+    async fn clean_up(
+        &self,
+        stored: &Arc<Stored>,
+        finalize: impl Future<Output = Result<(), Error>>,
+    ) -> Result<Arc<Stored>, Error> {
+        let meta = stored.meta();
+        let (result, written) = own_writes::last_write(meta.uid.clone(), finalize).await;
+        result?;
+        let is_own = |cached: &Arc<Stored>| {
+            cached.meta().uid == meta.uid && written.as_ref() == Some(&cached.meta().resource_version)
+        };
+        Ok(self.env.primary.store().get(&meta.key).filter(is_own).unwrap_or_else(|| stored.clone()))
     }
 
     /// Returns the last readable state of an object with its present metadata.

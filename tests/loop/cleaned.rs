@@ -1,0 +1,62 @@
+//! Clean-ups that write the object which they clean up.
+
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use kctl::{k8s::api::apps::v1::DeploymentStatus, kube::api::DeleteParams, prelude::*};
+
+use crate::world::{World, app, seconds};
+
+/// Counts its clean-ups in the status, so that each of them makes a new version of the object.
+#[controller(of = Deployment, finalizer = "loop.example.com/counted", primary(status))]
+struct Counting {
+    n_cleaned: Arc<AtomicI32>,
+    /// The time between the write and the end of a clean-up.
+    takes: Duration,
+}
+
+impl Reconcile for Counting {
+    async fn reconcile(&self, _: Arc<Deployment>, _: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Counting {
+    async fn finalize(&self, _: Arc<Deployment>, cx: Context<Self>) -> Result<()> {
+        let replicas = Some(self.n_cleaned.fetch_add(1, Ordering::Relaxed) + 1);
+        cx.patch_status(DeploymentStatus { replicas, ..DeploymentStatus::default() }).await?;
+        tokio::time::sleep(self.takes).await;
+        Ok(())
+    }
+}
+
+/// Starts the controller, and deletes a Deployment. Returns the number of clean-ups.
+async fn delete(world: &mut World, takes: Duration) -> Arc<AtomicI32> {
+    let n_cleaned = Arc::<AtomicI32>::default();
+    let counted = n_cleaned.clone();
+    let counting = move |_env| std::future::ready(Ok(Counting { n_cleaned: counted.clone(), takes }));
+    world.run(app().controller_with(counting)).await;
+    world.create_deployment("web").await;
+    seconds(5).await;
+    world.deployments().delete("web", &DeleteParams::default()).await.unwrap();
+    n_cleaned
+}
+
+#[tokio::test(start_paused = true)]
+async fn cleanup_that_writes_its_object_runs_once() {
+    let mut world = World::new();
+    let n_cleaned = delete(&mut world, Duration::ZERO).await;
+    seconds(60).await;
+    assert_eq!(n_cleaned.load(Ordering::Relaxed), 1);
+    assert!(world.deployments().get_opt("web").await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn foreign_change_during_a_cleanup_repeats_it() {
+    let mut world = World::new();
+    let n_cleaned = delete(&mut world, Duration::from_secs(10)).await;
+    seconds(5).await;
+    world.patch_deployment("web", kctl::json!({ "metadata": { "annotations": { "keep": "the data" } } })).await;
+    seconds(60).await;
+    assert_eq!(n_cleaned.load(Ordering::Relaxed), 2, "the first one has not seen the annotation");
+    assert!(world.deployments().get_opt("web").await.unwrap().is_none());
+}
