@@ -12,6 +12,7 @@ use kctl::{
     prelude::*,
 };
 use kctl_runtime::manager::metrics::Format;
+use kctl_tests::Fault;
 use tokio::task::JoinSet;
 
 use crate::world::{Log, World, app, seconds};
@@ -67,6 +68,29 @@ impl Finalize for Thorough {
         assert!(gauge.error.contains("300"), "{}", gauge.error);
         self.log.add(format!("finalize_unreadable {}", gauge.json["spec"]["level"]));
         Ok(())
+    }
+}
+
+/// Never manages to clean up an unreadable object.
+#[controller(of = Gauge, finalizer = "loop.example.com/gauge")]
+struct Stubborn {
+    log: Log,
+}
+
+impl Reconcile for Stubborn {
+    async fn reconcile(&self, _: Arc<Gauge>, _: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Stubborn {
+    async fn finalize(&self, _: Arc<Gauge>, _: Context<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    async fn finalize_unreadable(&self, _: UnreadableObject, _: Context<Self>) -> Result<()> {
+        self.log.add("try");
+        Err("the external service is down").retry_after(Duration::from_secs(5))
     }
 }
 
@@ -196,4 +220,32 @@ async fn finalize_unreadable_cleans_up_what_was_never_readable() {
     assert_eq!(log.take(), ["finalize_unreadable 300"]);
     assert!(!is_there(&world).await);
     assert!(warnings(&world).await.iter().all(|(reason, _)| reason == "Unreadable"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_lists_end_no_retries_of_an_unreadable_object() {
+    let (mut world, log) = (World::new(), Log::default());
+    install(&world).await;
+    create(&world, 300, &[FINALIZER]).await;
+    let logged = log.clone();
+    world.run(app().controller_with(move |_| std::future::ready(Ok(Stubborn { log: logged.clone() })))).await;
+    delete(&world).await;
+    assert!(log.take().len() > 5, "it is tried every five seconds");
+    world.faults.add(Fault::Refuse(503), |request| request.reads("gauges"));
+    world.faults.cut_watches();
+    seconds(20).await;
+    world.faults.clear();
+    seconds(60).await;
+    log.take();
+    seconds(60).await;
+    assert!(log.take().len() > 5, "and still is");
+    // A list that works forgets what it does not report.
+    world.faults.add(Fault::Refuse(410), |request| request.is_watch && request.reads("gauges"));
+    world.faults.cut_watches();
+    let patch = Patch::Merge(kctl::json!({ "metadata": { "finalizers": null } }));
+    gauges(&world).patch("a", &PatchParams::default(), &patch).await.unwrap();
+    seconds(60).await;
+    log.take();
+    seconds(60).await;
+    assert_eq!(log.take(), Vec::<String>::new());
 }

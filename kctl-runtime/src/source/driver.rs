@@ -45,7 +45,7 @@ use super::{
     pages::each_item,
     reflector::{Effect, Input, Reflector, Request, STREAM_SILENCE_MAX, wants_pages},
     scopes::Scopes,
-    unreadable::{Unreadable, Unreadables},
+    unreadable::{ListNumber, Unreadable, Unreadables},
 };
 use crate::{
     key::ObjectKey,
@@ -59,6 +59,15 @@ use crate::{
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
 /// The reflected scopes, with the handle that ends each.
 type Handles = Vec<(Scope, AbortHandle)>;
+
+/// The state at the begin of a list, for its later pages.
+#[derive(Default)]
+struct ListBegin {
+    /// The number of gained slots.
+    gained: u64,
+    /// The number of the list.
+    list: ListNumber,
+}
 
 /// The time at which a source begins to follow scopes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -505,7 +514,7 @@ impl Source {
         let mut reflector = reflector.with(self.identity.presence);
         let mut jitter = Jitter::of((&self.identity, &scope));
         // Held from the first list until the watch after it has begun.
-        let (mut permit, mut moves) = (None, 0);
+        let (mut permit, mut begun) = (None, ListBegin::default());
         loop {
             // Lists are boxed, so that an informer that only watches does not hold the memory of their futures.
             let wait = match reflector.request() {
@@ -513,9 +522,9 @@ impl Source {
                     if permit.is_none() {
                         permit = Some(self.list_limiter.next().await);
                     }
-                    Box::pin(self.list(&mut reflector, &scope, &mut moves)).await
+                    Box::pin(self.list(&mut reflector, &scope, &mut begun)).await
                 }
-                Request::Probe => Box::pin(self.list(&mut reflector, &scope, &mut moves)).await,
+                Request::Probe => Box::pin(self.list(&mut reflector, &scope, &mut begun)).await,
                 Request::Stream | Request::Watch { .. } => {
                     self.watch(&mut reflector, &scope, jitter.life(WATCH_LIFE_MIN), &mut permit).await
                 }
@@ -529,14 +538,14 @@ impl Source {
 
     /// Performs a list, a page or a probe, and returns the wait before the next request.
     ///
-    /// `gained` is the number of gained slots at the begin of the list. If there are more since, it is requested again.
-    async fn list(&self, reflector: &mut Reflector, scope: &Scope, gained: &mut u64) -> Option<Duration> {
+    /// If a slot was gained since the begin of the list, it is requested again.
+    async fn list(&self, reflector: &mut Reflector, scope: &Scope, begun: &mut ListBegin) -> Option<Duration> {
         let request = reflector.request().clone();
         if !matches!(request, Request::List { token: Some(_), .. }) {
-            *gained = self.n_gained();
+            begun.gained = self.n_gained();
         }
-        let mut input = self.request_list(scope, &request).await;
-        if matches!(input, Input::Page { .. }) && request != Request::Probe && self.n_gained() != *gained {
+        let mut input = self.request_list(scope, &request, &mut begun.list).await;
+        if matches!(input, Input::Page { .. }) && request != Request::Probe && self.n_gained() != begun.gained {
             input = Input::Failed(self.gained());
         }
         self.perform(reflector, input).await
@@ -545,10 +554,12 @@ impl Source {
     /// Requests a list or one page of it.
     ///
     /// All failures come back as an [`Input`], since the reflector decides about them. Items are in their final form.
-    pub(super) async fn request_list(&self, scope: &Scope, request: &Request) -> Input {
+    ///
+    /// `list` is the number of the list that its first page sets. Objects that were unreadable are forgotten only at
+    /// its last page, because a list that fails says nothing about them.
+    pub(super) async fn request_list(&self, scope: &Scope, request: &Request, list: &mut ListNumber) -> Input {
         if matches!(request, Request::Whole { .. } | Request::List { token: None, .. }) {
-            // Objects that are still unreadable are reported once more by this list.
-            self.unreadable.clear(scope);
+            *list = self.unreadable.begin_list();
         }
         // If no object is selected, a list with one item is enough to get the version. If a slot is gained meanwhile,
         // the list is requested again.
@@ -575,13 +586,19 @@ impl Source {
         }
         let operation = Operation::on_kind("list", &self.identity);
         let path = self.path(scope, &query.join("&"));
-        match transport::list_all(&self.client, &operation, &path, self.accepts(METADATA_LIST)).await {
+        let input = match transport::list_all(&self.client, &operation, &path, self.accepts(METADATA_LIST)).await {
             Ok(body) => match self.read_list(&operation, body).await {
                 Ok(Input::Page { objects, version, .. }) if is_empty => Input::Page { objects, version, token: None },
                 input => input.unwrap_or_else(Input::Cut),
             },
             Err(error) => Input::Failed(error),
+        };
+        let is_last =
+            |input: &Input| matches!(input, Input::Page { token, .. } if token.as_deref().is_none_or(str::is_empty));
+        if *request != Request::Probe && is_last(&input) {
+            self.unreadable.end_list(scope, *list);
         }
+        input
     }
 
     /// Returns the `Accept` header. API servers that lack the metadata form send whole objects, of which the same parts
@@ -869,6 +886,9 @@ impl Source {
         for effect in reflector.on(input) {
             match effect {
                 Effect::Emit(delta) => {
+                    if let Delta::Clear(scope) | Delta::Absent(scope) = &delta {
+                        self.unreadable.clear(scope);
+                    }
                     if let Delta::Restore(_, objects, version) = &delta {
                         let (kind, n_objects) = (&self.identity.kind.plural, objects.len());
                         tracing::warn!(
@@ -925,9 +945,9 @@ impl Source {
     /// Does the same, and keeps a list during which a slot was gained. It lacks some objects of that slot.
     pub(super) async fn partial_state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
         let mut request = Request::Whole { version: None };
-        let mut state = Vec::new();
+        let (mut state, mut list) = (Vec::new(), ListNumber::default());
         loop {
-            match self.request_list(scope, &request).await {
+            match self.request_list(scope, &request, &mut list).await {
                 Input::Page { objects, version, token } => {
                     state.extend(objects);
                     match token.filter(|token| !token.is_empty()) {

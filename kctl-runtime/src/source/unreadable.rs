@@ -25,6 +25,10 @@ use crate::{key::ObjectKey, object::Stored, store::Scope};
 /// their finalizers stay until other objects become readable or are deleted.
 pub const UNREADABLE_MAX: usize = 1_000;
 
+/// The number of a list, in the order in which lists began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ListNumber(u64);
+
 /// The state of an object that cannot be decoded.
 pub(crate) struct Unreadable {
     /// Its metadata and JSON. Metadata is always readable, or the object would have no key.
@@ -35,12 +39,20 @@ pub(crate) struct Unreadable {
 
 /// The unreadable objects of one source.
 pub(super) struct Unreadables {
-    /// By key; the newest state of each.
-    objects: Mutex<BTreeMap<ObjectKey, Arc<Unreadable>>>,
+    /// The newest state of each object.
+    objects: Mutex<Objects>,
     /// The number of objects, read without the lock for each readable object.
     len: AtomicUsize,
     /// Notifies readers. It carries no value, because they read the whole set.
     changes: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct Objects {
+    /// By key, with the last list that had begun when the state was reported.
+    by_key: BTreeMap<ObjectKey, (Arc<Unreadable>, ListNumber)>,
+    /// The list that began last.
+    last_list: ListNumber,
 }
 
 impl Default for Unreadables {
@@ -54,11 +66,12 @@ impl Unreadables {
     pub(super) fn add(&self, stored: Stored, error: String) {
         let mut objects = self.objects.lock();
         let key = stored.key().clone();
-        if objects.len() >= UNREADABLE_MAX && !objects.contains_key(&key) {
+        if objects.by_key.len() >= UNREADABLE_MAX && !objects.by_key.contains_key(&key) {
             return;
         }
-        objects.insert(key, Arc::new(Unreadable { stored: Arc::new(stored), error }));
-        self.len.store(objects.len(), Ordering::Relaxed);
+        let last_list = objects.last_list;
+        objects.by_key.insert(key, (Arc::new(Unreadable { stored: Arc::new(stored), error }), last_list));
+        self.len.store(objects.by_key.len(), Ordering::Relaxed);
         self.changes.send_replace(());
     }
 
@@ -66,30 +79,44 @@ impl Unreadables {
     pub(super) fn remove(&self, key: &ObjectKey) {
         if self.len() > 0 {
             let mut objects = self.objects.lock();
-            objects.remove(key);
-            self.len.store(objects.len(), Ordering::Relaxed);
+            objects.by_key.remove(key);
+            self.len.store(objects.by_key.len(), Ordering::Relaxed);
         }
     }
 
-    /// Forgets the objects of a scope that is about to be listed.
-    ///
-    /// The list adds those that are still unreadable, so objects that were deleted meanwhile do not stay for ever.
+    /// Begins a list. Objects that are reported from now on stay at its end.
+    pub(super) fn begin_list(&self) -> ListNumber {
+        let mut objects = self.objects.lock();
+        objects.last_list.0 += 1;
+        objects.last_list
+    }
+
+    /// Forgets the objects of a scope that were not reported since this list of it began. Call it only for a complete
+    /// list: an object that it does not report is readable again, or deleted.
+    pub(super) fn end_list(&self, scope: &Scope, list: ListNumber) {
+        self.retain(|one, reported| !is_in(scope, one) || reported >= list);
+    }
+
+    /// Forgets all objects of a scope, which is no longer listed or no longer served.
     pub(super) fn clear(&self, scope: &Scope) {
+        self.retain(|one, _| !is_in(scope, one));
+    }
+
+    fn retain(&self, stays: impl Fn(&Unreadable, ListNumber) -> bool) {
         if self.len() > 0 {
             let mut objects = self.objects.lock();
-            let is_in = |one: &Unreadable| scope.is_none() || scope.as_deref() == one.stored.meta().namespace();
-            objects.retain(|_, one| !is_in(one));
-            self.len.store(objects.len(), Ordering::Relaxed);
+            objects.by_key.retain(|_, (one, reported)| stays(one, *reported));
+            self.len.store(objects.by_key.len(), Ordering::Relaxed);
         }
     }
 
     /// Returns an object's unreadable state. Without any, which is usual, no lock is taken.
     pub(super) fn get(&self, key: &ObjectKey) -> Option<Arc<Unreadable>> {
-        if self.len() == 0 { None } else { self.objects.lock().get(key).cloned() }
+        if self.len() == 0 { None } else { self.objects.lock().by_key.get(key).map(|(one, _)| one.clone()) }
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Unreadable>> {
-        self.objects.lock().values().cloned().collect()
+        self.objects.lock().by_key.values().map(|(one, _)| one.clone()).collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -99,6 +126,10 @@ impl Unreadables {
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
+}
+
+fn is_in(scope: &Scope, one: &Unreadable) -> bool {
+    scope.is_none() || scope.as_deref() == one.stored.meta().namespace()
 }
 
 #[cfg(test)]
@@ -125,7 +156,23 @@ mod tests {
     }
 
     #[test]
-    fn list_forgets_unreadable_objects_of_its_namespace() {
+    fn complete_list_forgets_what_it_does_not_report() {
+        let (all, a) = (Unreadables::default(), Some("a".into()));
+        for (namespace, name) in [("a", "stays"), ("a", "gone"), ("b", "other")] {
+            all.add(pod(namespace, name), String::new());
+        }
+        let cut = all.begin_list();
+        let list = all.begin_list();
+        all.add(pod("a", "stays"), String::new());
+        assert_eq!(all.len(), 3, "until the list is complete");
+        all.end_list(&a, list);
+        all.end_list(&a, cut);
+        let left: Vec<_> = all.all().iter().map(|one| one.stored.key().to_string()).collect();
+        assert_eq!(left, ["a/stays", "b/other"]);
+    }
+
+    #[test]
+    fn scope_that_ends_forgets_its_unreadable_objects() {
         let all = Unreadables::default();
         all.add(pod("a", "pod"), String::new());
         all.add(pod("b", "pod"), String::new());
