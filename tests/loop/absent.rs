@@ -193,3 +193,38 @@ async fn brief_404_of_a_kind_causes_no_deletes() {
     assert_eq!(changes.take().len(), 1, "the one that is new");
     assert_eq!(log.take(), ["b"]);
 }
+
+/// Treats all objects as converged, and logs those that it reconciles.
+#[controller(of = ConfigMap, converged = is_fine)]
+struct Trusting {
+    log: Log,
+}
+
+fn is_fine(_config: &ConfigMap, _cx: &Context<Trusting>) -> bool {
+    true
+}
+
+impl Reconcile for Trusting {
+    async fn reconcile(&self, config: Arc<ConfigMap>, _: Context<Self>) -> Result<Action> {
+        self.log.add(config.name_any());
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn change_during_a_brief_404_is_reconciled() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.set("a", "1").await;
+    world.set("b", "1").await;
+    let logged = log.clone();
+    world.run(app().controller_with(move |_env| std::future::ready(Ok(Trusting { log: logged.clone() })))).await;
+    seconds(5).await;
+    assert_eq!(log.take(), Vec::<String>::new());
+    world.faults.add(Fault::Refuse(404), |request| request.reads("configmaps"));
+    world.faults.cut_watches();
+    seconds(3).await;
+    world.set("a", "2").await;
+    world.faults.clear();
+    seconds(10).await;
+    assert_eq!(log.take(), ["a"]);
+}

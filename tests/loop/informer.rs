@@ -133,6 +133,27 @@ async fn only_the_first_list_is_initial() {
     store.push(replace(&[("a", 1)], "2")).await;
     store.acknowledged(replace(&[("a", 1), ("b", 3)], "4")).await;
     assert_eq!(log.take(), ["initial +a@1", "+b@3"]);
+    store.push(Delta::Open(None)).await;
+    store.acknowledged(replace(&[("a", 5), ("b", 3)], "6")).await;
+    assert_eq!(log.take(), ["~a@5"], "the first list after a 404 brings changes");
+    for delta in [Delta::Open(None), Delta::Clear(None)] {
+        store.push(delta).await;
+    }
+    store.acknowledged(replace(&[("a", 7)], "8")).await;
+    assert_eq!(log.take(), ["-a@5", "-b@3", "initial +a@7"], "the kind was deleted, and is installed again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_list_of_each_namespace_is_initial() {
+    let store = Arc::new(SharedStore::of_namespaces(&["default".into(), "other".into()]));
+    let _writer = tokio::spawn(store.clone().write());
+    let log = Log::default();
+    let _delivered = store.subscribe(noting(&log)).await;
+    let listed =
+        |version: usize| Delta::Replace(Some("default".into()), vec![stored("a", version)], version.to_string());
+    store.push(listed(1)).await;
+    store.acknowledged(listed(3)).await;
+    assert_eq!(log.take(), ["initial +a@1", "~a@3"], "though the other namespace is not listed yet");
 }
 
 #[tokio::test(start_paused = true)]

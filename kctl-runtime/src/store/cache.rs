@@ -178,6 +178,13 @@ impl Cache {
         self.scopes.all().all(|mark| mark.listed)
     }
 
+    /// Returns `true` if the delta is the first list of its scope. A list after an interruption is not: it brings changes
+    /// that no handler has seen.
+    pub(crate) fn is_initial(&self, delta: &Delta) -> bool {
+        let (Delta::Replace(scope, ..) | Delta::Restore(scope, ..)) = delta else { return false };
+        self.scopes.get(scope).is_some_and(|mark| !mark.was_listed)
+    }
+
     /// Returns `true` if the API server serves the kind in every scope.
     pub(crate) fn is_served(&self) -> bool {
         self.scopes.all().all(|mark| mark.listed && !mark.absent)
@@ -320,7 +327,7 @@ impl Cache {
                 }
                 let changes = self.clear(&scope);
                 let mark = self.scopes.entry(&scope);
-                (mark.listed, mark.absent) = (true, true);
+                (mark.listed, mark.was_listed, mark.absent) = (true, true, true);
                 self.blocked.insert(scope);
                 changes
             }
@@ -366,6 +373,9 @@ impl Cache {
     fn clear(&mut self, scope: &Scope) -> Vec<Change<Stored>> {
         self.forget_reads(scope, u64::MAX);
         self.joins.end(scope);
+        if let Some(mark) = self.scopes.get_mut(scope) {
+            mark.was_listed = false;
+        }
         let objects = self.of_scope(scope);
         for object in &objects {
             self.remove(object);
@@ -639,7 +649,7 @@ impl Cache {
 
     /// Records that the scope has been listed up to this revision.
     fn set_mark(&mut self, scope: &Scope, revision: u64) {
-        *self.scopes.entry(scope) = Mark { listed: true, absent: false, revision };
+        *self.scopes.entry(scope) = Mark { listed: true, was_listed: true, absent: false, revision };
         self.blocked.remove(scope);
     }
 

@@ -33,9 +33,9 @@ pub const DELTAS_MAX: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// The object belongs to the initial list of its kind, so the change may be old.
+    /// The object belongs to the initial list of its kind or of its namespace, so the change may be old.
     InitialList,
-    /// The object has changed, or a later list contains it.
+    /// The object has changed, also if that was found by a later list.
     Live,
 }
 
@@ -224,11 +224,10 @@ impl SharedStore {
     }
 
     fn apply(&self, delta: Delta, subscribers: &mut Subscribers) {
-        let listed = matches!(delta, Delta::Replace(..) | Delta::Restore(..));
-        let origin = if listed && !self.is_synced() { Origin::InitialList } else { Origin::Live };
-        let (changes, complete, served) = {
+        let (origin, changes, complete, served) = {
             let mut cache = self.cache.write();
-            (cache.apply(delta), cache.is_complete(), cache.is_served())
+            let origin = if cache.is_initial(&delta) { Origin::InitialList } else { Origin::Live };
+            (origin, cache.apply(delta), cache.is_complete(), cache.is_served())
         };
         subscribers.all.retain(Subscriber::is_alive);
         for change in &changes {

@@ -8,6 +8,8 @@ use super::Scope;
 pub(super) struct Mark {
     /// Is `true` once a list was applied, or the API server answered that it does not serve an optional kind.
     pub(super) listed: bool,
+    /// Is `true` once a list was applied, even if another one is under way. It stays until the objects leave.
+    pub(super) was_listed: bool,
     /// Is `true` if the API server does not serve the kind, which is optional.
     pub(super) absent: bool,
     /// Everything up to this revision has been reported. An unknown object at or below it was deleted.
