@@ -6,8 +6,8 @@
 //! the handlers compute the same number for each change, and the [queue](crate::queue) compares the two.
 //!
 //! The cache may receive the response of a write before the event of an earlier change by another client. The change
-//! to the written version then shows both. A patch that names no field of the spec does not explain a changed spec, so
-//! such a change still runs the key at once.
+//! to the written version then shows both. A patch that names no field of the spec does not explain a changed spec, and a
+//! patch of the status explains neither a changed spec nor changed labels. Such a change still runs the key at once.
 
 use std::{
     hash::{BuildHasher, Hash},
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::{
     object::{Stored, Uid, Version},
-    queue::{BackoffEffect, OWN_WRITES_MAX, VersionEffect},
+    queue::{BackoffEffect, KeyEvent, OWN_WRITES_MAX, VersionEffect},
     store::Change,
 };
 
@@ -37,6 +37,9 @@ tokio::task_local! {
 
 /// The top-level fields that do not belong to the spec. `kind` is one of them because items of lists have none.
 pub(crate) const NOT_SPECIFIED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
+
+/// The fields of the metadata that a write only names, and does not change.
+const NAMED: [&str; 4] = ["name", "namespace", "uid", "resourceVersion"];
 
 /// A fixed seed is enough: the numbers never leave the process.
 const NUMBERS: FixedState = FixedState::with_seed(0);
@@ -79,11 +82,17 @@ pub(crate) fn record_delete(uid: &Uid) {
 }
 
 /// Returns the greatest effect that a write of this body to the object itself can have: only one that names a field of
-/// the spec can change it.
+/// the spec can change it, and only one that names a further field of the metadata can change that.
 pub(crate) fn effect_of_body(body: &Value) -> BackoffEffect {
-    match body.as_object() {
-        Some(fields) if fields.keys().all(|field| NOT_SPECIFIED.contains(&field.as_str())) => BackoffEffect::End,
-        _ => BackoffEffect::Reset,
+    let names_only = |value: &Value, fields: &[&str]| {
+        value.as_object().is_some_and(|named| named.keys().all(|field| fields.contains(&field.as_str())))
+    };
+    if !names_only(body, &NOT_SPECIFIED) {
+        BackoffEffect::Reset
+    } else if body.get("metadata").is_some_and(|metadata| !names_only(metadata, &NAMED)) {
+        BackoffEffect::End
+    } else {
+        BackoffEffect::Keep
     }
 }
 
@@ -98,15 +107,15 @@ fn record_version(write: VersionEffect) {
 }
 
 /// Returns an event of the queue with the number of a change: the same that [`record_write`] or [`record_delete`] recorded
-/// if this process caused it.
-pub(crate) fn event(change: &Change<Stored>, effect: BackoffEffect) -> VersionEffect {
+/// if this process caused it. `shows` is the least effect of a write that explains the whole change.
+pub(crate) fn event(change: &Change<Stored>, effect: BackoffEffect, shows: BackoffEffect) -> KeyEvent {
     let version = match change {
         Change::Added(new) | Change::Updated { new, .. } => {
             number((&new.meta().uid, Some(&new.meta().resource_version)))
         }
         Change::Deleted { last } => of_end(&last.meta().uid),
     };
-    VersionEffect { version, effect }
+    KeyEvent { change: VersionEffect { version, effect }, shows }
 }
 
 fn of_end(uid: &Uid) -> u64 {
@@ -115,4 +124,29 @@ fn of_end(uid: &Uid) -> u64 {
 
 fn number(value: impl Hash) -> u64 {
     NUMBERS.hash_one(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn body_has_the_effect_of_what_it_can_change() {
+        use BackoffEffect::{End, Keep, Reset};
+        let named = json!({"name": "a", "namespace": "b", "uid": "1", "resourceVersion": "2"});
+        for (body, expected) in [
+            (json!({"status": {"n": 1}}), Keep),
+            (json!({"apiVersion": "v1", "kind": "A", "metadata": named, "status": {}}), Keep),
+            (json!({"metadata": {"uid": "1", "labels": {"a": "b"}}}), End),
+            (json!({"metadata": {"finalizers": []}, "status": {}}), End),
+            (json!({"metadata": null}), End),
+            (json!({"metadata": {"uid": "1"}, "spec": {}}), Reset),
+            (json!({"data": {}}), Reset),
+            (json!([{"op": "remove", "path": "/status"}]), Reset),
+        ] {
+            assert_eq!(effect_of_body(&body), expected, "{body}");
+        }
+    }
 }

@@ -18,6 +18,8 @@ use crate::{
 enum Writes {
     Nothing,
     Status,
+    /// After ten seconds, in which another client can change something.
+    StatusLate,
     Annotation,
     Specification,
     NewPod,
@@ -56,7 +58,9 @@ impl Reconcile for Hopeless {
         let first = pods.iter().next();
         match (self.writes, first) {
             (Writes::Nothing, _) => {}
-            (Writes::Status, _) => {
+            (Writes::Status | Writes::StatusLate, _) => {
+                let late = Duration::from_secs(if self.writes == Writes::StatusLate { 10 } else { 0 });
+                tokio::time::sleep(late).await;
                 let replicas = Some(i32::try_from(run)? + 1);
                 cx.patch_status(kctl::k8s::api::apps::v1::DeploymentStatus { replicas, ..Default::default() }).await?;
             }
@@ -202,4 +206,20 @@ async fn failure_of_the_old_spec_does_not_count_for_the_new_one() {
         // The run of the old spec, then one and three retries for the new one.
         assert_eq!(runs.lock().len(), 5, "{writes:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn own_status_write_hides_no_annotation_by_others() {
+    let mut world = World::new();
+    world.create_deployment("web").await;
+    let runs = start(&mut world, Writes::StatusLate, Fails::Terminally).await;
+    seconds(5).await;
+    assert_eq!(runs.lock().len(), 1);
+    // The response to the write brings the annotation into the cache, before the watch does.
+    world.deafen("deployments");
+    change(&world, "an annotation").await;
+    seconds(10).await;
+    world.faults.clear();
+    seconds(600).await;
+    assert_eq!(runs.lock().len(), 2);
 }

@@ -89,7 +89,7 @@ pub(crate) fn relation_tag(index: usize) -> u32 {
 /// ```
 pub fn for_object(queue: WorkQueue<ObjectKey>) -> Handler {
     Arc::new(move |change, origin| {
-        add(&queue, change, change.latest().key().clone(), effect_on_primary(change), (0, origin));
+        add(&queue, change, change.latest().key().clone(), Effects::on_primary(change), (0, origin));
     })
 }
 
@@ -127,37 +127,64 @@ pub fn for_relation(
         if !passes(&relation, change) {
             return;
         }
-        for (key, effect) in concerned(&relation, change, &primary, &primaries) {
-            add(&queue, change, key, effect, (index, origin));
+        for (key, effects) in concerned(&relation, change, &primary, &primaries) {
+            add(&queue, change, key, effects, (index, origin));
         }
     })
 }
 
-/// Returns the keys that a change concerns, and its effect on each of them.
+/// The effects of a change on one key.
+#[derive(Clone, Copy)]
+struct Effects {
+    /// The effect on a key that failed.
+    backoff: BackoffEffect,
+    /// The least effect of an own write that explains the whole change.
+    shows: BackoffEffect,
+}
+
+impl Effects {
+    /// Returns the effects on the changed primary itself.
+    fn on_primary(change: &Change<Stored>) -> Self {
+        let backoff = effect_on_primary(change);
+        Self { backoff, shows: backoff }
+    }
+
+    /// Returns the effects on the key of another object. Any own write of the version explains the change, since the
+    /// contents of these objects are not compared.
+    fn on_other(backoff: BackoffEffect) -> Self {
+        Self { backoff, shows: BackoffEffect::Keep }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self { backoff: self.backoff.max(other.backoff), shows: self.shows.max(other.shows) }
+    }
+}
+
+/// Returns the keys that a change concerns, and its effects on each of them.
 fn concerned(
     relation: &RelationSpec,
     change: &Change<Stored>,
     primary: &(Kind, bool),
     primaries: &Arc<SharedStore>,
-) -> BTreeMap<ObjectKey, BackoffEffect> {
-    let mut keys: BTreeMap<ObjectKey, BackoffEffect> = BTreeMap::new();
-    let mut note = |key, effect: BackoffEffect| {
-        let merged = keys.entry(key).or_insert(effect);
-        *merged = effect.max(*merged);
+) -> BTreeMap<ObjectKey, Effects> {
+    let mut keys: BTreeMap<ObjectKey, Effects> = BTreeMap::new();
+    let mut note = |key, effects: Effects| {
+        let merged = keys.entry(key).or_insert(effects);
+        *merged = effects.max(*merged);
     };
     for object in change.states() {
         match relation.role {
-            Role::Primary => note(object.key().clone(), effect_on_primary(change)),
+            Role::Primary => note(object.key().clone(), Effects::on_primary(change)),
             Role::Owned => {
                 if let Some(owner) = controller_key(object, &primary.0, primary.1) {
-                    note(owner, BackoffEffect::Keep);
+                    note(owner, Effects::on_other(BackoffEffect::Keep));
                 }
             }
             _ => {}
         }
         if let Some(map) = &relation.map {
             for key in map(object, primaries) {
-                note(key, BackoffEffect::End);
+                note(key, Effects::on_other(BackoffEffect::End));
             }
         }
     }
@@ -169,12 +196,11 @@ fn add(
     queue: &WorkQueue<ObjectKey>,
     change: &Change<Stored>,
     key: ObjectKey,
-    effect: BackoffEffect,
+    effects: Effects,
     (index, origin): (usize, Origin),
 ) {
-    queue.add(
-        Add::new(key).priority(priority(origin)).tags(tag(index, origin)).event(own_writes::event(change, effect)),
-    );
+    let event = own_writes::event(change, effects.backoff, effects.shows);
+    queue.add(Add::new(key).priority(priority(origin)).tags(tag(index, origin)).event(event));
 }
 
 /// Returns the priority of a key: objects of the initial list wait behind fresh changes.

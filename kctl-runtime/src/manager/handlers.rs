@@ -115,7 +115,7 @@ fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(
     let handler: Handler = Arc::new(move |change, _origin| {
         if ring.labels().changes_drain(change) {
             // A backoff ends, so that the key is handed over at once.
-            let event = own_writes::event(change, BackoffEffect::Reset);
+            let event = own_writes::event(change, BackoffEffect::Reset, BackoffEffect::Reset);
             queue.add(Add::new(change.latest().key().clone()).tags(handler::relation_tag(0)).event(event));
         }
     });

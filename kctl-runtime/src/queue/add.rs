@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::state::{BackoffEffect, VersionEffect};
+use super::state::{BackoffEffect, KeyEvent};
 
 /// A key to [add](super::WorkQueue::add) to a queue. A key alone is an add of [`Cause::Request`] with the normal
 /// priority.
@@ -28,8 +28,8 @@ pub struct Add<K> {
     pub(super) priority: i32,
     pub(super) tags: u32,
     pub(super) cause: Cause,
-    /// The version of the object whose event this is.
-    pub(super) version: Option<u64>,
+    /// The event that is the cause.
+    pub(super) event: Option<KeyEvent>,
 }
 
 /// The cause of an add, which decides when the key becomes ready and what becomes of its failures.
@@ -85,7 +85,7 @@ impl Cause {
 impl<K> Add<K> {
     /// Returns an add of this key, for [`Cause::Request`], with priority 0 and without tags.
     pub fn new(key: K) -> Self {
-        Self { key, priority: 0, tags: 0, cause: Cause::default(), version: None }
+        Self { key, priority: 0, tags: 0, cause: Cause::default(), event: None }
     }
 
     /// Sets the priority; keys with a higher one are taken first. The normal priority is 0.
@@ -111,13 +111,13 @@ impl<K> Add<K> {
 
     /// Sets the event that is the cause. It does not make the key ready if the last run of the key failed and
     /// [wrote](super::WorkQueue::ignore_own_writes) the version itself.
-    pub(crate) fn event(self, event: VersionEffect) -> Self {
-        let cause = match event.effect {
+    pub(crate) fn event(self, event: KeyEvent) -> Self {
+        let cause = match event.change.effect {
             BackoffEffect::Keep => Cause::Unchanged,
             BackoffEffect::End => Cause::Request,
             BackoffEffect::Reset => Cause::Changed,
         };
-        Self { cause, version: Some(event.version), ..self }
+        Self { cause, event: Some(event), ..self }
     }
 }
 

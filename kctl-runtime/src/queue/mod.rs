@@ -64,7 +64,7 @@ pub use state::{CONFLICTS_USUAL, TAG_CONFLICTED, TAG_REQUEUED, TAG_RETRIED, WAIT
 pub use stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueObserver, QueueStats};
 
 use crate::sync::Mutex;
-pub(crate) use state::{BackoffEffect, OWN_WRITES_MAX, VersionEffect};
+pub(crate) use state::{BackoffEffect, KeyEvent, OWN_WRITES_MAX, VersionEffect};
 use state::{Next, Phase, QueueState, Wake};
 
 /// The configuration of a [`WorkQueue`].

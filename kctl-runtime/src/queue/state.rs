@@ -45,15 +45,24 @@ pub(crate) enum BackoffEffect {
 pub(crate) struct VersionEffect {
     /// The number of the version, from `own_writes.rs`.
     pub(crate) version: u64,
-    /// The effect of the event. For a write, the greatest effect that the write itself can have: an event with a
-    /// greater one also shows a change by another client.
+    /// The effect of the event. For a write, the greatest effect that the write itself can have.
     pub(crate) effect: BackoffEffect,
 }
 
-impl VersionEffect {
+/// An event that adds a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyEvent {
+    /// The version of the changed object, with the effect on the key.
+    pub(crate) change: VersionEffect,
+    /// The effect that a write needs to explain the change. A write of that version with a lesser one leaves open that
+    /// another client has changed the object as well.
+    pub(crate) shows: BackoffEffect,
+}
+
+impl KeyEvent {
     /// Returns `true` if these writes of a run explain the event.
-    fn is_explained_by(self, writes: &[Self]) -> bool {
-        writes.iter().any(|write| write.version == self.version && self.effect <= write.effect)
+    fn is_explained_by(self, writes: &[VersionEffect]) -> bool {
+        writes.iter().any(|write| write.version == self.change.version && self.shows <= write.effect)
     }
 }
 
@@ -251,14 +260,14 @@ struct Dirty {
     other: Option<BackoffEffect>,
     /// The events that added it, at most [`OWN_WRITES_MAX`]. Those of own writes are removed at the end of a failed
     /// run.
-    events: Vec<VersionEffect>,
+    events: Vec<KeyEvent>,
 }
 
 impl Dirty {
-    /// Notes an add. One without a version, or beyond the limit, can not be recognized as an own write.
-    fn note(&mut self, effect: BackoffEffect, version: Option<u64>) {
-        match version {
-            Some(version) if self.events.len() < OWN_WRITES_MAX => self.events.push(VersionEffect { version, effect }),
+    /// Notes an add. One without an event, or beyond the limit, can not be recognized as an own write.
+    fn note(&mut self, effect: BackoffEffect, event: Option<KeyEvent>) {
+        match event {
+            Some(event) if self.events.len() < OWN_WRITES_MAX => self.events.push(event),
             _ => self.other = self.other.max(Some(effect)),
         }
         debug_assert!(self.events.len() <= OWN_WRITES_MAX, "it is bounded");
@@ -266,7 +275,7 @@ impl Dirty {
 
     /// Returns the greatest effect of all adds. `None` if all of them were events of own writes.
     fn effect(&self) -> Option<BackoffEffect> {
-        self.events.iter().map(|event| Some(event.effect)).fold(self.other, Ord::max)
+        self.events.iter().map(|event| Some(event.change.effect)).fold(self.other, Ord::max)
     }
 }
 
@@ -297,7 +306,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     ///
     /// An event of a version that the last run wrote before it failed changes nothing but the tags.
     pub(super) fn add(&mut self, add: Add<K>, backoff: Backoff, now: Instant) -> (Duration, Wake) {
-        let Add { key, priority, tags, cause, version } = add;
+        let Add { key, priority, tags, cause, event } = add;
         if self.phase != Phase::Open && !cause.is_counted() {
             return (Duration::ZERO, Wake::None);
         }
@@ -305,11 +314,10 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let entry = self.keys.value_mut(id);
         entry.tags |= tags;
         let Some(effect) = cause.effect() else { return self.add_later(id, priority, cause, backoff, now) };
-        let event = version.map(|version| VersionEffect { version, effect });
         if event.is_some_and(|event| event.is_explained_by(&entry.own_writes)) {
             return (Duration::ZERO, Wake::None);
         }
-        (Duration::ZERO, self.add_known(id, priority, effect, version, now))
+        (Duration::ZERO, self.add_known(id, priority, effect, event, now))
     }
 
     /// Adds a key that waits for a time, and counts its failure or conflict.
@@ -353,14 +361,14 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         id: KeyId,
         priority: i32,
         effect: BackoffEffect,
-        version: Option<u64>,
+        event: Option<KeyEvent>,
         now: Instant,
     ) -> Wake {
         let sequence = self.next_number();
         let entry = self.keys.value_mut(id);
         entry.check();
         // The event may be that of an own write, which the end of the run finds out.
-        if effect == BackoffEffect::Reset && (entry.processing.is_none() || version.is_none()) {
+        if effect == BackoffEffect::Reset && (entry.processing.is_none() || event.is_none()) {
             entry.reset_failures();
         }
         let mut priority = priority;
@@ -379,7 +387,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             self.adds += u64::from(entry.dirty.is_none());
             let clean = Dirty { priority, age: fresh, other: None, events: Vec::new() };
             let dirty = entry.dirty.get_or_insert(clean);
-            dirty.note(effect, version);
+            dirty.note(effect, event);
             dirty.priority = dirty.priority.max(priority);
             return Wake::None;
         }

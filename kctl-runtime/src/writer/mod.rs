@@ -559,7 +559,11 @@ impl Writer {
 /// Returns the greatest effect of a patch on the key of the patched object. Fields beside the status that a patch of the
 /// status names are ignored by the server.
 fn effect_of_patch(subresource: &str, patch: &Value) -> BackoffEffect {
-    if subresource.is_empty() { own_writes::effect_of_body(patch) } else { BackoffEffect::End }
+    match subresource {
+        "" => own_writes::effect_of_body(patch),
+        "/status" => BackoffEffect::Keep,
+        _ => BackoffEffect::End,
+    }
 }
 
 /// Returns `true` if a deleted object still waits for a finalizer or its grace period.
