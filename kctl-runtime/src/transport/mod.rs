@@ -219,7 +219,9 @@ async fn read(operation: &Operation, response: Response<Body>) -> Result<String,
 async fn refusal(operation: &Operation, response: Response<Body>) -> ApiError {
     let code = response.status().as_u16();
     let after = response.headers().get("retry-after");
-    let after = after.and_then(|value| value.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+    let seconds = after.and_then(|value| value.to_str().ok()?.parse().ok());
+    // A wait of zero names none: a request that is rejected at once again would end in a hot loop.
+    let after = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
     match read(operation, response).await {
         Ok(body) => ApiError::refused(operation, code, after, &body),
         Err(_) => ApiError::refused(operation, code, after, ""),
@@ -265,6 +267,8 @@ mod tests {
             (429, 25, 9, 60, 50, 3, Some(25)),
             (429, 10, 9, 5, 0, 1, Some(10)),
             (429, 1, 99, 60, 9, 10, Some(1)),
+            (429, 0, 99, 60, 0, 1, None),
+            (503, 0, 99, 60, 0, 1, None),
         ] {
             let (client, n_requests) = busy(code, wait, refusals);
             let begins = Instant::now();
