@@ -347,6 +347,18 @@ async fn stopped_replica_keys_move_within_a_second() {
     assert_eq!(world.leases().await["podset-seat-0"], "", "its seat is free for the next replica");
 }
 
+/// A stop that polls without waiting would hold up the simulated time, and this test would not end.
+#[tokio::test(start_paused = true)]
+async fn replica_that_waits_for_other_seats_stops() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let a = world.start("a").await;
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!((world.leases().await["podset-seat-0"].as_str(), a.n_owned()), ("a", 0), "it asks for no slot yet");
+    a.faults.add(Fault::Delay(Duration::from_secs(2)), |request: &RequestSummary| request.path.contains("-seat-"));
+    a.stop().await.unwrap();
+    assert_eq!(world.leases().await["podset-seat-0"], "");
+}
+
 #[tokio::test(start_paused = true)]
 async fn replica_taking_released_seat_takes_its_slots() {
     let world = World::new(Duration::from_millis(20)).await;

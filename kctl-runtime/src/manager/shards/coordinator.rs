@@ -236,7 +236,8 @@ impl Coordinator {
             }
             let swept = self.sweep(&mut sweep, division.seats(), now);
             let expiry = self.shared.lock().sightings.next_expiry(now);
-            let wake = [expiry, division.next_change(now), settling.end(), swept].into_iter().flatten().min();
+            let settled = if stopping { None } else { settling.end() };
+            let wake = [expiry, division.next_change(now), settled, swept].into_iter().flatten().min();
             tokio::select! {
                 biased;
                 _stopped = &mut stop, if !stopping => drop(leave.send_replace(true)),
