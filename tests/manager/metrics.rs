@@ -2,6 +2,7 @@
 
 use http_body_util::BodyExt;
 use kctl::{
+    ApiError,
     key::ObjectKey,
     kube::{
         Api, Client,
@@ -36,9 +37,16 @@ async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
             cx.owned::<Secret>().create(secret).await?;
             Ok(Action::await_change())
         }
+        "taken" => Err::<Action, _>(conflict()).terminal(),
+        "taken-for-an-hour" => Err::<Action, _>(conflict()).retry_after(Duration::from_secs(3_600)),
         "later" => Ok(Action::requeue(Duration::from_secs(3_600))),
         _ => Ok(Action::await_change()),
     }
+}
+
+fn conflict() -> ApiError {
+    let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
+    ApiError::refused("update ConfigMap default/x", 409, None, status)
 }
 
 async fn running(contest: &Contest, faults: &Faults, elected: bool) -> Metrics {
@@ -181,6 +189,24 @@ async fn reconciles_are_counted_by_what_they_come_to() {
     let conflicts = value(&text, r#"controller_runtime_reconcile_total{controller="does",result="conflict"}"#);
     assert!(conflicts >= 1, "an outdated state is no error");
     assert_eq!(value(&text, r#"controller_runtime_reconcile_errors_total{controller="does"}"#), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn conflict_that_is_a_failure_counts_as_error() {
+    let contest = Contest::new();
+    let metrics = running(&contest, &Faults::default(), false).await;
+    for name in ["taken", "taken-for-an-hour"] {
+        create(&contest, name).await;
+    }
+    seconds(60).await;
+    let text = metrics.text(Format::Prometheus);
+    let n = |result: &str| {
+        value(&text, &format!(r#"controller_runtime_reconcile_total{{controller="does",result="{result}"}}"#))
+    };
+    assert_eq!((n("error"), n("conflict")), (2, 0));
+    let of = |name: &str| value(&text, &format!(r#"{name}{{controller="does"}}"#));
+    assert_eq!(of("controller_runtime_reconcile_errors_total"), 2);
+    assert_eq!(of("controller_runtime_terminal_reconcile_errors_total"), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -233,7 +233,9 @@ pub(super) fn observer() -> Observer {
                 tracing::error!(controller, %key, %trace_id, "{text}; {next}");
             }
             // Outdated states are a part of the protocol, not a failure.
-            Outcome::Failed { conflict: true, text, .. } => tracing::debug!(controller, %key, %trace_id, "{text}"),
+            Outcome::Failed { text, .. } if matches!(report.decision, Decision::Outdated { .. }) => {
+                tracing::debug!(controller, %key, %trace_id, "{text}");
+            }
             Outcome::Failed { text, .. } => tracing::error!(controller, %key, %trace_id, "{text}; {next}"),
             Outcome::Panicked(text) => tracing::error!(controller, %key, %trace_id, "panic: {text}; {next}"),
             Outcome::TimedOut => tracing::error!(controller, %key, %trace_id, "timed out; {next}"),

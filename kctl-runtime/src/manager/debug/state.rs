@@ -358,7 +358,9 @@ fn reconcile(Past { number, at, report }: Past) -> Reconcile {
     let (outcome, text) = match &report.outcome {
         Outcome::Done(_) => ("done", String::new()),
         Outcome::Vanished => ("gone", String::new()),
-        Outcome::Failed { conflict: true, text, .. } => ("conflict", text.clone()),
+        Outcome::Failed { text, .. } if matches!(report.decision, Decision::Outdated { .. }) => {
+            ("conflict", text.clone())
+        }
         Outcome::Failed { text, .. } => ("failed", text.clone()),
         Outcome::Panicked(text) => ("panicked", text.clone()),
         Outcome::TimedOut => ("timed out", String::new()),

@@ -94,7 +94,7 @@ pub use text::Format;
 
 use crate::{
     queue::QueueObserver,
-    worker::{Outcome, Report},
+    worker::{Decision, Outcome, Report},
 };
 
 pub(crate) use certificates::ReadCounter;
@@ -326,7 +326,8 @@ impl Metrics {
         let result = match &report.outcome {
             Outcome::Done(action) if action.requeue_after().is_some() => "requeue_after",
             Outcome::Done(_) | Outcome::Vanished => "success",
-            Outcome::Failed { conflict: true, .. } => "conflict",
+            // A conflict that is terminal, or names a wait, is a failure like any other.
+            Outcome::Failed { .. } if matches!(report.decision, Decision::Outdated { .. }) => "conflict",
             Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut => "error",
         };
         shared
