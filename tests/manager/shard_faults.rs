@@ -54,6 +54,18 @@ async fn restarted_container_waits_for_its_former_leases() {
     assert_eq!(again.n_owned(), 8);
 }
 
+#[tokio::test(start_paused = true)]
+async fn restarted_container_releases_its_former_seat() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let a = world.start_by("a", shard_as("pod-0", 1)).await;
+    world.reaches(0).await;
+    a.crash().await;
+    let _again = world.start_by("again", shard_as("pod-0", 2)).await;
+    seconds(20).await;
+    let leases = world.leases().await;
+    assert_eq!((&*leases["podset-seat-0"], &*leases["podset-seat-1"]), ("", "pod-0"));
+}
+
 /// The replicas notice the deletion at their next read, up to a retry period later.
 #[tokio::test(start_paused = true)]
 async fn deleted_settings_lease_lets_no_other_settings_in() {

@@ -6,13 +6,13 @@ use kctl_apimachinery::url;
 use kube::Client;
 use serde_json::Value;
 
-use super::{ElectionConfig, Record};
+use super::{ElectionConfig, Holders, Record};
 use crate::{
     transport,
     writer::{ApiError, Operation},
 };
 
-/// Releases a Lease if its record still is `expired`, and returns `true` if it did.
+/// Releases a Lease if its record still is `expired`, as read by `holders`, and returns `true` if it did.
 ///
 /// Only for Leases under which no work is done: the former holder may be at work, and acquires the Lease again.
 ///
@@ -21,17 +21,18 @@ use crate::{
 pub(in crate::manager) async fn release_expired(
     client: &Client,
     config: &ElectionConfig,
+    holders: Holders,
     expired: &Record,
     wall: Timestamp,
 ) -> Result<bool, ApiError> {
-    let ElectionConfig { namespace, name, .. } = config;
+    let ElectionConfig { namespace, name, identity, .. } = config;
     let path =
         format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}", url::escape(namespace), url::escape(name));
     let operation = Operation::from(format!("get the lease {namespace}/{name}"));
     let answer = transport::send(client, &operation, Method::GET, &path, None).await?;
     let unreadable = |cause: serde_json::Error| ApiError::Unreadable { operation, cause: cause.to_string() };
     let lease: Value = serde_json::from_str(&answer).map_err(unreadable)?;
-    if Record::read(&lease) != *expired {
+    if holders.record(identity, &lease) != *expired {
         return Ok(false);
     }
     let released = Record::released(expired, wall).update(config, &lease).to_string().into_bytes();

@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{ShardConfig, coordinator::Coordinator, division::Seats, view::Shared};
 use crate::{
-    manager::lease::{Note, release_expired},
+    manager::lease::{Holders, Note, release_expired},
     shard::seat_name,
 };
 
@@ -89,10 +89,10 @@ impl Coordinator {
                 continue;
             }
             let (client, config, record) = (self.client.clone(), self.config.seat(seat), record.clone());
-            let wall = (self.clock)();
+            let (holders, wall) = (Holders::Numbered { process: self.config.process() }, (self.clock)());
             sweep.running.spawn(async move {
                 let holder = record.holder();
-                match release_expired(&client, &config, &record, wall).await {
+                match release_expired(&client, &config, holders, &record, wall).await {
                     Ok(true) => {
                         tracing::info!(lease = config.name, holder, "the expired seat of a replica was released");
                     }
