@@ -757,7 +757,7 @@ impl Source {
         began: Instant,
     ) -> (Option<BoxFuture<'_, ()>>, ControlFlow<Option<Duration>>) {
         let mut left = Vec::new();
-        let (input, is_over) = match self.read_event(line, reflector.scope(), &mut left) {
+        let (input, is_over) = match self.read_event(line, reflector, &mut left) {
             Ok(None) => return (None, ControlFlow::Continue(())),
             Ok(Some(input)) => (input, false),
             Err(error) => (Input::Broken { error, lasted: began.elapsed() }, true),
@@ -794,7 +794,7 @@ impl Source {
     ///
     /// An object that the filter does not select is not decoded, and its event only moves the version on. `left` receives
     /// a deletion if it has just ceased to be selected, and its version while the scope is listed beside the watch.
-    fn read_event(&self, line: &[u8], scope: &Scope, left: &mut Vec<Delta>) -> Result<Option<Input>, ApiError> {
+    fn read_event(&self, line: &[u8], reflector: &Reflector, left: &mut Vec<Delta>) -> Result<Option<Input>, ApiError> {
         let event: Event<'_> = match serde_json::from_slice(line) {
             Ok(event) => event,
             Err(_) if line.trim_ascii().is_empty() => return Ok(None),
@@ -809,18 +809,25 @@ impl Source {
             self.unreadable.remove(&head.key());
             left.extend(self.last_selected(&head).map(Delta::Delete));
             if self.n_lists.load(Ordering::Relaxed) > 0 {
-                left.push(Delta::Unselected(scope.clone(), (&*head.uid).into(), head.resource_version.to_string()));
+                left.push(Delta::Unselected(
+                    reflector.scope().clone(),
+                    (&*head.uid).into(),
+                    head.resource_version.to_string(),
+                ));
             }
             return Ok(Some(Input::Bookmark(head.resource_version.into_owned())));
         }
         Ok(match event.kind {
-            "ADDED" | "MODIFIED" => self.accept_or_last(json, Arrival::Alone).map(Input::Applied),
+            "ADDED" | "MODIFIED" if *reflector.request() == Request::Stream => {
+                self.accept_or_last(json, Arrival::Alone).map(Input::Applied)
+            }
+            "ADDED" | "MODIFIED" => match self.accept_typed(json, Arrival::Alone) {
+                Some(object) => Some(Input::Applied(object)),
+                None => self.kept(json).ok().and_then(|unread| version_of(&unread)),
+            },
             // The metadata of a deleted object is enough; the rest may be unreadable.
             "DELETED" => match self.kept(json) {
-                Ok(object) => {
-                    self.unreadable.remove(object.key());
-                    Some(Input::Deleted(self.readable(object)))
-                }
+                Ok(object) => Some(self.ended(object, reflector.scope(), left)),
                 Err(_) => self.accept_or_report(json).map(Input::Deleted),
             },
             "BOOKMARK" => Bookmark::read(json),
@@ -830,6 +837,25 @@ impl Source {
                 None
             }
         })
+    }
+
+    /// Returns the input of a deletion.
+    ///
+    /// If the final state cannot be decoded, handlers get the last readable one, in `left`. The watch continues at the
+    /// version of the event: that of the readable state is older.
+    fn ended(&self, last: Stored, scope: &Scope, left: &mut Vec<Delta>) -> Input {
+        self.unreadable.remove(last.key());
+        let (uid, version) = (last.meta().uid.clone(), version_of(&last));
+        let readable = self.readable(last);
+        match version {
+            Some(Input::Bookmark(version)) if readable.meta().resource_version != *version => {
+                left.push(Delta::Delete(readable));
+                // A list beside the watch may have a state between the two.
+                left.push(Delta::Unselected(scope.clone(), uid, version.clone()));
+                Input::Bookmark(version)
+            }
+            _ => Input::Deleted(readable),
+        }
     }
 
     /// Returns the cached state of an object that is no longer selected. A state that is newer than the event stays,
@@ -977,6 +1003,13 @@ impl Source {
     }
 }
 
+/// Returns the input of an event of which only the version matters: the next watch continues there. `None` for an object
+/// without a version.
+fn version_of(unread: &Stored) -> Option<Input> {
+    let version = unread.meta().resource_version.to_string();
+    (!version.is_empty()).then_some(Input::Bookmark(version))
+}
+
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
@@ -986,17 +1019,23 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn only_objects_of_events_stay_decoded() {
+    /// Returns a source of Pods whose requests get an empty response.
+    fn source() -> Source {
         let nobody = service_fn(|_request: http::Request<Body>| async {
             Ok::<_, Infallible>(http::Response::new(Body::empty()))
         });
-        let identity = Identity::all(Kind::of::<Pod>());
-        let source = Source::new(Client::new(nobody, "default"), identity, Arc::default());
+        Source::new(Client::new(nobody, "default"), Identity::all(Kind::of::<Pod>()), Arc::default())
+    }
+
+    #[tokio::test]
+    async fn only_objects_of_events_stay_decoded() {
+        let source = source();
         let _readers = source.view::<Pod>();
         let json = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"containers":[]}}}}"#);
         let line = format!(r#"{{"type":"ADDED","object":{}}}"#, json("alone"));
-        let Some(Input::Applied(alone)) = source.read_event(line.as_bytes(), &None, &mut Vec::new()).unwrap() else {
+        let reflector = Reflector::default();
+        let Some(Input::Applied(alone)) = source.read_event(line.as_bytes(), &reflector, &mut Vec::new()).unwrap()
+        else {
             panic!("an event");
         };
         let list = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{}]}}"#, json("listed"));
@@ -1007,5 +1046,31 @@ mod tests {
         };
         assert!(alone.is_decoded(), "its handlers read it at once");
         assert!(objects.len() == 1 && !objects[0].is_decoded(), "those behind it would push it out");
+    }
+
+    #[tokio::test]
+    async fn watch_continues_behind_unreadable_events() {
+        let source = source();
+        let _readers = source.view::<Pod>();
+        tokio::spawn(source.store().clone().write());
+        let mut reflector = Reflector::default();
+        let pod = |name: &str, version: u64, spec: &str| {
+            let meta = format!(r#"{{"name":"{name}","namespace":"a","uid":"{name}","resourceVersion":"{version}"}}"#);
+            format!(r#"{{"metadata":{meta},"spec":{spec}}}"#)
+        };
+        let objects = vec![source.accept(&pod("x", 4, r#"{"containers":[]}"#)).unwrap()];
+        source.perform(&mut reflector, Input::Page { objects, version: "5".into(), token: None }).await;
+        source.store().acknowledged(Delta::Bookmark(None, "5".into())).await;
+        for (kind, name, version) in [("MODIFIED", "x", 9), ("ADDED", "y", 10), ("DELETED", "x", 11)] {
+            let line = format!(r#"{{"type":"{kind}","object":{}}}"#, pod(name, version, "false"));
+            let (rest, _goes_on) = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
+            assert!(rest.is_none(), "the store has room");
+            let next = Request::Watch { version: version.to_string() };
+            assert_eq!(*reflector.request(), next, "{kind} {name}");
+            source.store().acknowledged(Delta::Bookmark(None, "5".into())).await;
+            assert_eq!(source.store().revision(), version, "{kind} {name}");
+        }
+        assert!(source.store().is_empty());
+        assert_eq!(source.num_unreadable(), 1, "`y` is still there");
     }
 }
