@@ -206,6 +206,18 @@ fn each_checker_reports_its_bug_and_author() {
     }
 }
 
+/// The invariant panics within a request of the app.
+#[test]
+fn invariant_that_panics_on_a_write_of_the_app_is_found() {
+    let fits_no_secret = |snapshot: &Snapshot| {
+        assert!(snapshot.all::<Secret>().is_empty(), "a rule that fits no secret");
+        Ok(())
+    };
+    let leaver = Scenario::new(|| App::new("leaver").controller::<leaves>());
+    let message = r#"invariant "about secrets": a rule that fits no secret"#;
+    check("no panic", message, leaver.invariant("about secrets", fits_no_secret));
+}
+
 /// Checks that a scenario fails without any faults, in this checker and with a message that ends with this text.
 fn check(checker: &str, message: &str, scenario: Scenario) {
     let scenario = scenario.objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");

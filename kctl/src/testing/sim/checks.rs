@@ -2,7 +2,9 @@
 //! and end of a reconcile.
 
 use std::{
+    any::Any,
     collections::{BTreeMap, BTreeSet},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
 };
@@ -43,6 +45,13 @@ pub(super) struct Found {
 impl Found {
     pub(super) fn new(checker: &str, message: impl Into<String>) -> Self {
         Self { checker: checker.into(), message: message.into() }
+    }
+
+    /// Returns the finding of a panic. `place` is the code that panicked.
+    pub(super) fn of_panic(place: &str, panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a text".into());
+        Self::new("no panic", format!("{place}: {text}"))
     }
 }
 
@@ -194,9 +203,20 @@ impl Checks {
                 self.find(Found::new("no hot loop", what));
             }
         }
+        self.check_invariants();
+    }
+
+    /// Checks the rules of the scenario against the state.
+    ///
+    /// They run within the request that made the change. A panic that left this function would unwind through the
+    /// server into the app's reconcile, which turns it into an error of the key.
+    fn check_invariants(&mut self) {
         for invariant in self.invariants.clone() {
-            if let Err(message) = (invariant.holds)(&self.snapshot) {
-                self.find(Found { checker: invariant.name, message });
+            let holds = AssertUnwindSafe(|| (invariant.holds)(&self.snapshot));
+            match catch_unwind(holds) {
+                Ok(Ok(())) => {}
+                Ok(Err(message)) => self.find(Found { checker: invariant.name, message }),
+                Err(panic) => self.find(Found::of_panic(&format!("invariant {:?}", invariant.name), &*panic)),
             }
         }
     }

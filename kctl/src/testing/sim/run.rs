@@ -99,14 +99,9 @@ fn on_own_thread<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, F
     });
     match ended {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => Err(Found::new("no panic", panic_text(&*panic))),
+        Ok(Err(panic)) => Err(Found::of_panic("the run", &*panic)),
         Err(error) => Err(Found::new("the simulation", format!("no thread: {error}"))),
     }
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a text".into())
 }
 
 /// Returns the outcome of a run that could not start or panicked.
@@ -141,7 +136,7 @@ async fn run_here(
     let found = tokio::select! {
         biased;
         found = world.shared.found() => Some(found),
-        ended = phases => ended.unwrap_or_else(|panic| Err(Found::new("no panic", panic_text(&*panic)))).err(),
+        ended = phases => ended.unwrap_or_else(|panic| Err(Found::of_panic("a step or a rule", &*panic))).err(),
     };
     let mut points = world.points();
     points.length = world.shared.elapsed();
