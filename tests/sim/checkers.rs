@@ -128,6 +128,15 @@ async fn idles(_config: Arc<ConfigMap>, _cx: Context<idles>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
+/// Panics on the main task of the program, outside of a reconcile.
+fn panics() -> App {
+    App::new("idler").controller_with(|_env| async { no_disk() })
+}
+
+fn no_disk() -> Result<idles> {
+    panic!("no disk")
+}
+
 fn no_secret_there(snapshot: &Snapshot) -> Result<(), String> {
     let (here, there) = (snapshot.all::<Secret>(), snapshot.on("edge").all::<Secret>());
     assert!(here.is_empty(), "it is not made here");
@@ -216,6 +225,11 @@ fn invariant_that_panics_on_a_write_of_the_app_is_found() {
     let leaver = Scenario::new(|| App::new("leaver").controller::<leaves>());
     let message = r#"invariant "about secrets": a rule that fits no secret"#;
     check("no panic", message, leaver.invariant("about secrets", fits_no_secret));
+}
+
+#[test]
+fn panic_on_the_main_task_of_the_app_is_found() {
+    check("no panic", "a task of the app or of the simulator: no disk", Scenario::new(panics));
 }
 
 /// Checks that a scenario fails without any faults, in this checker and with a message that ends with this text.

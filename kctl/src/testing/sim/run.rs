@@ -19,7 +19,7 @@ use super::{
     scenario::Scenario,
     search::SAME_STATE,
     trace::Line,
-    world::{Servers, World},
+    world::{Servers, World, panicked},
 };
 use crate::app;
 
@@ -124,18 +124,19 @@ async fn run_here(
     plan: &[Fault],
     expected: Option<&Reference>,
 ) -> Outcome {
-    let world = match World::start(scenario, servers, seed, plan).await {
+    let mut world = match World::start(scenario, servers, seed, plan).await {
         Ok(world) => world,
         Err(error) => return broken(Found::new("the simulation", format!("it does not start: {error}"))),
     };
     if let Some(expected) = expected {
         world.shared.checks.lock().changes_max = CHANGES_BASE + CHANGES_FACTOR * expected.changes_by_app;
     }
-    let mut state = Vec::new();
+    let (mut state, mut tasks) = (Vec::new(), std::mem::take(&mut world.tasks));
     let phases = AssertUnwindSafe(phases(&world, expected, &mut state)).catch_unwind();
     let found = tokio::select! {
         biased;
         found = world.shared.found() => Some(found),
+        found = panicked(&mut tasks) => Some(found),
         ended = phases => ended.unwrap_or_else(|panic| Err(Found::of_panic("a step or a rule", &*panic))).err(),
     };
     let mut points = world.points();

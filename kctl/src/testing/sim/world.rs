@@ -154,7 +154,8 @@ pub(super) struct World {
     simulated: Vec<Simulation>,
     /// End of the last fault that happens at a time.
     pub(super) quiet_from: Instant,
-    _tasks: JoinSet<()>,
+    /// The processes, the simulated controllers, and the faults that happen at a time.
+    pub(super) tasks: JoinSet<()>,
 }
 
 impl World {
@@ -226,7 +227,7 @@ impl World {
         for index in 0..scenario.instances {
             tasks.spawn(supervise(shared.clone(), index));
         }
-        Ok(Self { shared, client, objects, simulated, quiet_from, _tasks: tasks })
+        Ok(Self { shared, client, objects, simulated, quiet_from, tasks })
     }
 
     /// Returns `true` if neither the servers, the simulations nor the app have anything to do.
@@ -286,6 +287,19 @@ impl World {
     pub(super) fn lines(&self) -> Vec<Line> {
         self.shared.trace.lock().lines.clone()
     }
+}
+
+/// Waits until a task panics, and returns that as a finding. Tasks that end are no finding: a fault happens once.
+///
+/// A replica whose main task panics is not started again, and a dead simulated controller does nothing: other checkers
+/// would miss that, or blame the app for it.
+pub(super) async fn panicked(tasks: &mut JoinSet<()>) -> Found {
+    while let Some(ended) = tasks.join_next().await {
+        if let Some(panic) = ended.err().and_then(|error| error.try_into_panic().ok()) {
+            return Found::of_panic("a task of the app or of the simulator", &*panic);
+        }
+    }
+    std::future::pending().await
 }
 
 /// API servers on which the CRDs, the role and the Leases' role are installed. Each run gets copies
