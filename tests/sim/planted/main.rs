@@ -28,6 +28,7 @@ mod outdated_member;
 mod owner_by_name;
 mod random_order;
 mod random_restart;
+mod random_value;
 mod sharded;
 mod site;
 mod stale_read;
@@ -209,6 +210,7 @@ mod bug {
         owner_by_name: WithFaults, "each site has a key of its own";
         random_order: WithoutFaults, "one seed, one trace";
         random_restart: WithFaults, "one seed, one trace";
+        random_value: WithoutFaults, "one seed, one trace";
         stale_read: WithFaults, "the sites share one secret";
         status_each_time: WithoutFaults, "no hot loop";
         swallowed_error: WithFaults, "the secret has the version of its site";

@@ -50,6 +50,7 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
 /// Replacements for uids and generated names, by the string that is replaced.
 ///
 /// Strings anywhere in an object may contain them: owner references, selectors, messages of conditions.
+#[derive(Default)]
 struct Names(BTreeMap<String, String>);
 
 impl Names {
@@ -150,7 +151,7 @@ pub(super) fn difference(expected: &[Normal], found: &[Normal]) -> Option<String
     let mut texts = Vec::new();
     for one in &missing {
         texts.push(match surplus.iter().find(|other| other.name == one.name) {
-            Some(other) => format!("{}: {}", one.name, field(&one.object, &other.object, "")),
+            Some(other) => format!("{}: {}", one.name, field(&one.object, &other.object)),
             None => format!("{} is missing, and is there without faults", one.name),
         });
     }
@@ -177,19 +178,46 @@ fn without<'a>(list: &'a [Normal], other: &[Normal]) -> Vec<&'a Normal> {
 }
 
 /// Describes the first field in which two objects differ.
-fn field(expected: &Value, found: &Value, path: &str) -> String {
-    if let (Value::Object(one), Value::Object(other)) = (expected, found) {
-        let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
+///
+/// The text does not say which value is wrong: the run without faults may have the bug, and a fault may repair it.
+fn field(expected: &Value, found: &Value) -> String {
+    let (path, expected, found) = differing(expected, found, String::new());
+    format!("{path} is {found} with these faults, and {expected} without")
+}
+
+/// Describes the first field in which an object differs between two runs of one plan; `None` if nothing differs that
+/// states are compared by.
+///
+/// Such runs have the same uids and generated names, so these stay as they are.
+pub(super) fn field_that_differs(first: &Value, second: &Value, ignored: &[String]) -> Option<String> {
+    if first == second {
+        return None;
+    }
+    let [first, second] = [first, second].map(|object| {
+        let mut object = object.clone();
+        ignored.iter().for_each(|pointer| remove(&mut object, pointer));
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|field, _| !OF_THE_SERVER.contains(&field.as_str()));
+        }
+        clean(&mut object, &Names::default());
+        object
+    });
+    let (path, one, other) = differing(&first, &second, String::new());
+    (first != second).then(|| format!("{path} is {one} in one run, and {other} in the other"))
+}
+
+/// Returns the path of the first field in which two values differ, with both values of it.
+fn differing<'a>(one: &'a Value, other: &'a Value, path: String) -> (String, &'a Value, &'a Value) {
+    if let (Value::Object(first), Value::Object(second)) = (one, other) {
+        let names = first.keys().chain(second.keys().filter(|name| !first.contains_key(*name)));
         for name in names {
-            let (a, b) = (one.get(name).unwrap_or(&Value::Null), other.get(name).unwrap_or(&Value::Null));
+            let (a, b) = (first.get(name).unwrap_or(&Value::Null), second.get(name).unwrap_or(&Value::Null));
             if a != b {
-                return field(a, b, &format!("{path}.{name}"));
+                return differing(a, b, format!("{path}.{name}"));
             }
         }
     }
-    // The message does not say which value is wrong: the run without faults may have the bug, and a fault may repair
-    // it.
-    format!("{path} is {found} with these faults, and {expected} without")
+    (path, one, other)
 }
 
 #[cfg(test)]

@@ -83,8 +83,8 @@ impl<'a> Search<'a> {
         }
         let second = self.run(&case);
         self.count(&second);
-        if let Some(difference) = trace::difference(&first.lines, &second.lines) {
-            self.fail(&case, Found::new(ONE_TRACE, difference), second.lines);
+        if let Some(found) = self.one_trace(&first, &second) {
+            self.fail(&case, found, second.lines);
             return false;
         }
         self.points = first.points;
@@ -148,11 +148,16 @@ impl<'a> Search<'a> {
             return first;
         }
         let second = self.compare(case);
-        let difference = trace::difference(&first.lines, &second.lines);
-        let found = difference.map(|difference| Found::new(ONE_TRACE, difference));
+        let found = self.one_trace(&first, &second);
         let (n_runs, mut injected) = (first.n_runs + second.n_runs, first.injected);
         add(&mut injected, &second.injected);
         Outcome { found, injected, n_runs, ..second }
+    }
+
+    /// Compares two executions of one case, of which the first has found nothing.
+    fn one_trace(&self, first: &Outcome, second: &Outcome) -> Option<Found> {
+        let difference = trace::difference(&first.lines, &second.lines, &self.scenario.ignored);
+        difference.map(|difference| Found::new(ONE_TRACE, difference)).or_else(|| second.found.clone())
     }
 
     /// Executes a case once, and compares its final state with the expected one.

@@ -1,14 +1,17 @@
 //! The timeline of a run. The same plan produces the same lines.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
+use serde_json::Value;
 use tokio::time::Instant;
+
+use super::normal;
 
 /// Maximum number of lines of one run; later ones are dropped.
 const LINES_MAX: usize = 50_000;
 
 /// One line: a time, a process or actor, and what it did.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     /// Simulated time since the start of the run.
     pub(super) at: Duration,
@@ -16,11 +19,20 @@ pub(super) struct Line {
     pub(super) who: String,
     /// A predicate: `patches pods default/web`.
     pub(super) what: String,
+    /// The object after the change that the line is about. It is compared, but not printed.
+    pub(super) object: Option<Arc<Value>>,
+}
+
+impl Line {
+    /// Returns the parts that are printed.
+    fn text(&self) -> (Duration, &str, &str) {
+        (self.at, &self.who, &self.what)
+    }
 }
 
 impl fmt::Display for Line {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, who, what } = self;
+        let Self { at, who, what, object: _ } = self;
         write!(formatter, "{:>9.3} s  {who:<8} {what}", at.as_secs_f64())
     }
 }
@@ -44,15 +56,59 @@ impl Trace {
 
     /// Adds a line at the current time. Above [`LINES_MAX`] it does nothing.
     pub(super) fn add(&mut self, who: &str, what: impl Into<String>) {
+        self.add_change(who, what, None);
+    }
+
+    /// Adds a line about a change of an object, with the object after it.
+    pub(super) fn add_change(&mut self, who: &str, what: impl Into<String>, object: Option<Arc<Value>>) {
         if self.lines.len() < LINES_MAX {
-            self.lines.push(Line { at: self.start.elapsed(), who: who.into(), what: what.into() });
+            self.lines.push(Line { at: self.start.elapsed(), who: who.into(), what: what.into(), object });
         }
     }
 }
 
 /// Returns the first pair of lines in which two runs differ, formatted, or `None` if they are equal.
-pub(super) fn difference(first: &[Line], second: &[Line]) -> Option<String> {
-    let index = (0..first.len().max(second.len())).find(|index| first.get(*index) != second.get(*index))?;
-    let show = |lines: &[Line]| lines.get(index).map_or_else(|| "(nothing more)".to_owned(), ToString::to_string);
-    Some(format!("line {index} is in one run\n  {}\nand in the other\n  {}", show(first), show(second)))
+///
+/// The objects of the lines are compared as well: a random number in a field changes no line. `ignored` are the JSON
+/// pointers of [`Scenario::ignoring`](super::Scenario::ignoring).
+pub(super) fn difference(first: &[Line], second: &[Line], ignored: &[String]) -> Option<String> {
+    let show = |line: Option<&Line>| line.map_or_else(|| "(nothing more)".to_owned(), ToString::to_string);
+    (0..first.len().max(second.len())).find_map(|index| {
+        let (one, other) = (first.get(index), second.get(index));
+        if one.map(Line::text) != other.map(Line::text) {
+            return Some(format!("line {index} is in one run\n  {}\nand in the other\n  {}", show(one), show(other)));
+        }
+        let field = normal::field_that_differs(one?.object.as_deref()?, other?.object.as_deref()?, ignored)?;
+        Some(format!("line {index} is the same in both runs, but the object is not: {field}\n  {}", show(one)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn line(what: &str, object: Option<Value>) -> Line {
+        Line { what: what.into(), object: object.map(Arc::new), ..Line::default() }
+    }
+
+    #[test]
+    fn lines_with_different_objects_differ() {
+        let secret = |value: &str| line("secrets default/a is created", Some(json!({ "data": { "key": value } })));
+        let at = |time: &str| line("changes", Some(json!({ "metadata": { "uid": time }, "status": { "at": time } })));
+        let cases = [
+            (vec![secret("a")], vec![secret("a")], None),
+            (vec![secret("a")], vec![secret("b")], Some(r#": .data.key is "a" in one run, and "b" in the other"#)),
+            (vec![at("2026-01-01T00:00:00Z")], vec![at("2026-01-02T00:00:00Z")], None),
+            (vec![line("starts", None)], vec![line("starts", None), secret("a")], Some("(nothing more)")),
+            (vec![line("is created", None)], vec![line("is gone", None)], Some("is gone")),
+        ];
+        for (first, second, expected) in cases {
+            let found = difference(&first, &second, &[]);
+            assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
+            assert!(found.unwrap_or_default().contains(expected.unwrap_or_default()), "{first:?} and {second:?}");
+        }
+        assert_eq!(difference(&[secret("a")], &[secret("b")], &["/data/key".to_owned()]), None);
+    }
 }

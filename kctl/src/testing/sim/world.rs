@@ -478,7 +478,8 @@ impl Shared {
             let Some(shared) = shared.upgrade() else { return };
             if !is_bookkeeping(&change.resource) {
                 let id = Id::for_change(&name, change);
-                shared.log(author(change), format!("{id} {} at revision {}", what(change), change.revision));
+                let what = format!("{id} {} at revision {}", what(change), change.revision);
+                shared.trace.lock().add_change(author(change), what, change.after.clone());
             } else if let Some(what) = of_lease(change) {
                 shared.log(author(change), what);
             }
