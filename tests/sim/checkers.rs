@@ -102,6 +102,28 @@ async fn repeats(_config: Arc<ConfigMap>, cx: Context<repeats>) -> Result<Action
     Ok(Action::requeue(Duration::from_secs(100)))
 }
 
+/// A kind with the plural of the Leases of leader election.
+mod gym {
+    use kctl::prelude::*;
+
+    /// A locker of a gym.
+    #[resource(group = "gym.example.com", version = "v1", kind = "Lease", namespaced)]
+    pub(crate) struct LeaseSpec {
+        pub locker: u32,
+    }
+}
+
+/// Rents a locker, and never returns it.
+#[controller(reads = gym::Lease(create))]
+async fn rents(config: Arc<ConfigMap>, cx: Context<rents>) -> Result<Action> {
+    if cx.store::<gym::Lease>().is_empty() {
+        let mut lease = gym::Lease::new(&config.name_any(), gym::LeaseSpec { locker: 7 });
+        lease.metadata.namespace = config.namespace();
+        cx.objects::<gym::Lease>().create(&lease).await?;
+    }
+    Ok(Action::await_change())
+}
+
 struct Edge;
 impl Cluster for Edge {
     const NAME: &'static str = "edge";
@@ -171,6 +193,11 @@ fn each_checker_reports_its_bug_and_author() {
         ),
         ("no more writes", needless, Scenario::new(|| App::new("repeater").controller::<repeats>())),
         ("no leaked objects", format!("{still} secrets default/a (made by {BY})"), leaver()),
+        (
+            "no leaked objects",
+            format!("{still} leases default/a (made by {BY})"),
+            Scenario::new(|| App::new("renter").controller::<rents>()),
+        ),
         ("no leaked objects", format!("{still} secrets default/a on edge (made by {BY})"), Scenario::new(with_edge)),
         ("no secret there", "a".into(), Scenario::new(with_edge).invariant("no secret there", no_secret_there)),
         (

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{
     authors::Authors,
-    owners::Owners,
+    owners::{AppLease, COORDINATION, Owners},
     ownership::{Ownership, Plural},
     scenario::Invariant,
     snapshot::{Id, Maker, Snapshot},
@@ -115,9 +115,9 @@ pub(super) struct Checks {
 }
 
 /// Returns `true` for Leases and Events, which the app writes beside its work. They are not
-/// compared.
-pub(super) fn is_bookkeeping(resource: &str) -> bool {
-    ["leases", "events"].contains(&resource)
+/// compared. Kinds of other groups may have the same plural.
+pub(super) fn is_bookkeeping(group: &str, resource: &str) -> bool {
+    matches!((group, resource), (COORDINATION, "leases") | ("" | "events.k8s.io", "events"))
 }
 
 /// Returns `true` if a client is a process of the app.
@@ -177,9 +177,15 @@ impl Checks {
         if by_app {
             self.changed.insert(change.by.clone());
         }
-        if is_bookkeeping(&change.resource) {
-            return;
+        if !is_bookkeeping(&change.group, &change.resource) {
+            self.count_change(&id, change, maker, now);
         }
+        self.check_invariants();
+    }
+
+    /// Counts a change of the state, and checks that the app comes to an end with its changes.
+    fn count_change(&mut self, id: &Id, change: &Change, maker: Maker, now: Duration) {
+        let by_app = maker == Maker::App;
         self.n_changes += 1;
         self.n_lasting_changes += u64::from(!self.timed.learn(change));
         self.changes_by_app += u64::from(by_app);
@@ -203,7 +209,6 @@ impl Checks {
                 self.find(Found::new("no hot loop", what));
             }
         }
-        self.check_invariants();
     }
 
     /// Checks the rules of the scenario against the state.
@@ -235,12 +240,12 @@ impl Checks {
 
     /// Reads the holder of the Lease from a change.
     fn learn_leader(&mut self, change: &Change) {
-        if change.resource == "leases" {
-            self.owners.learn(change);
-            // With slots, only their own Leases decide which process may write.
-            if self.owners.slots.is_some() && !change.name.contains("-slot-") {
-                return;
-            }
+        let Some(lease) = self.owners.lease(change) else { return };
+        if let AppLease::Slot(slot) = lease {
+            self.owners.learn(slot, change);
+        }
+        // With slots, only their own Leases decide which process may write.
+        if matches!(lease, AppLease::Slot(_)) == self.owners.slots.is_some() {
             let spec = change.after.as_ref().map(|lease| &lease["spec"]);
             self.leader = spec.and_then(|spec| spec["holderIdentity"].as_str()).map(number);
         }
@@ -292,7 +297,7 @@ impl Checks {
         let by = request.client.as_deref().unwrap_or_default();
         let changes = self.changed.remove(by);
         let (plural, _subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        if is_bookkeeping(plural) || *verb == "watch" {
+        if is_bookkeeping(&request.group, plural) || *verb == "watch" {
             return None;
         }
         self.n_requests += 1;
@@ -375,7 +380,7 @@ impl Checks {
             let uid = super::snapshot::uid(object);
             let created = self.snapshot.created.contains(uid) || self.snapshot.dependents.contains(uid);
             let primary = primaries.contains(&(id.cluster.clone(), id.group.clone(), id.resource.clone()));
-            (created || primary) && !is_bookkeeping(&id.resource) && !left_behind.contains(&id.resource)
+            (created || primary) && !is_bookkeeping(&id.group, &id.resource) && !left_behind.contains(&id.resource)
         });
         leaked
             .map(|(id, object)| {
@@ -498,15 +503,28 @@ mod tests {
     /// An event, and the number of the process.
     type Steps<'a> = &'a [(&'a str, &'a str)];
 
-    /// Returns the finding when these processes acquire the Lease, or write, in this order.
+    /// Returns a change of a Lease of this name.
+    fn lease(by: &str, name: &str, holder: &str) -> Change {
+        let mut lease = written(by, "leases", json!({ "spec": { "holderIdentity": holder } }));
+        (lease.group, lease.name) = (COORDINATION.into(), name.into());
+        lease
+    }
+
+    /// Returns the finding when these processes of the app `web` acquire the Lease, or write, in this order.
     fn found(steps: Steps<'_>) -> Option<String> {
         let mut checks = Checks::new(Vec::new(), Ownership::from_specs(&[]));
+        checks.owners = Owners::new("web", None);
         for (what, number) in steps {
             let (by, holder) = (format!("app-{number}"), format!("web-site-{number}"));
-            let lease = |holder: &str| written(&by, "leases", json!({ "spec": { "holderIdentity": holder } }));
             match *what {
-                "leads" => checks.change("", &lease(&holder), NOW),
-                "hands back" => checks.change("", &lease(""), NOW),
+                "leads" => checks.change("", &lease(&by, "web", &holder), NOW),
+                "hands back" => checks.change("", &lease(&by, "web", ""), NOW),
+                "takes a lock" => checks.change("", &lease(&by, "web-lock", &holder), NOW),
+                "takes a locker" => {
+                    let mut locker = lease(&by, "web", &holder);
+                    locker.group = "gym.example.com".into();
+                    checks.change("", &locker, NOW);
+                }
                 resource => {
                     checks.authors.begin(&by, "labels", &ObjectKey::new(None, "a"), "t1");
                     let mut written = request(&by, "patch", 200, "t1");
@@ -524,7 +542,7 @@ mod tests {
         let late = |by: &str, leader: &str| {
             Some(format!("app-{by}, labels a: patch configmaps default/a although the lease is held by {leader:?}"))
         };
-        let cases: [(Steps<'_>, Option<String>); 7] = [
+        let cases: [(Steps<'_>, Option<String>); 10] = [
             (&[("configmaps", a)], None),
             (&[("leads", a), ("configmaps", a), ("leads", b), ("configmaps", b)], None),
             (&[("leads", a), ("leads", b), ("configmaps", a)], late(a, b)),
@@ -532,10 +550,39 @@ mod tests {
             (&[("leads", a), ("hands back", a), ("configmaps", a)], late(a, "")),
             (&[("leads", a), ("leads", b), ("events", a)], None),
             (&[("leads", b), ("configmaps", a)], late(a, b)),
+            (&[("leads", a), ("takes a lock", b), ("configmaps", a)], None),
+            (&[("leads", a), ("leads", b), ("takes a lock", a), ("configmaps", a)], late(a, b)),
+            (&[("leads", a), ("takes a locker", b), ("configmaps", a)], None),
         ];
         for (steps, expected) in cases {
             assert_eq!(found(steps), expected, "{steps:?}");
         }
+    }
+
+    #[test]
+    fn kinds_with_the_plural_of_bookkeeping_are_not_bookkeeping() {
+        let cases = [
+            ("coordination.k8s.io", "leases", true),
+            ("", "events", true),
+            ("events.k8s.io", "events", true),
+            ("gym.example.com", "leases", false),
+            ("fair.example.com", "events", false),
+            ("", "pods", false),
+        ];
+        for (group, resource, expected) in cases {
+            assert_eq!(is_bookkeeping(group, resource), expected, "{resource}.{group}");
+        }
+    }
+
+    #[test]
+    fn invariant_is_checked_after_changes_of_leases() {
+        let no_lease =
+            |snapshot: &Snapshot| snapshot.json(COORDINATION, "leases").next().map_or(Ok(()), |_| Err("held".into()));
+        let invariant = Invariant { name: "no Lease".into(), holds: Arc::new(no_lease) };
+        let mut checks = Checks::new(vec![invariant], Ownership::from_specs(&[]));
+        checks.change("", &lease("app-0.1", "web", "web-0.1"), NOW);
+        assert_eq!(checks.found, Some(Found::new("no Lease", "held")));
+        assert_eq!(checks.n_changes, 0, "a renewal does not keep the state from settling");
     }
 
     fn request(by: &str, verb: &'static str, code: u16, trace: &str) -> RequestRecord {

@@ -11,7 +11,7 @@ use kctl_runtime::{
 };
 use tokio::time::Instant;
 
-use super::checks::is_bookkeeping;
+use super::{checks::is_bookkeeping, owners::COORDINATION};
 
 /// The way in which requests about the Lease fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +53,10 @@ impl Lapse {
             Renewals::Refused => RequestFault::Refuse { code: 503, retry_after: None, moment: Moment::Before },
             Renewals::Unanswered => RequestFault::Delay(self.length),
         };
-        faults.add(Rule::request(fault, move |request| request.resource == "leases" && asks(request)));
+        let is_lease = |request: &RequestSummary| (&*request.group, &*request.resource) == (COORDINATION, "leases");
+        faults.add(Rule::request(fault, move |request| is_lease(request) && asks(request)));
         let late = RequestFault::Late(self.write_delay);
-        let works = |request: &RequestSummary| request.is_write() && !is_bookkeeping(&request.resource);
+        let works = |request: &RequestSummary| request.is_write() && !is_bookkeeping(&request.group, &request.resource);
         faults.add(Rule::request(late, move |request| works(request) && writes(request)));
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
     let mut state: Vec<Normal> = snapshot
         .objects
         .iter()
-        .filter(|(id, object)| !is_bookkeeping(&id.resource) && !timed.has(object))
+        .filter(|(id, object)| !is_bookkeeping(&id.group, &id.resource) && !timed.has(object))
         .map(|(id, object)| {
             let maker = if snapshot.created.contains(uid(object)) { Maker::App } else { Maker::Other };
             let mut ignored: Vec<&str> = ignored.iter().map(String::as_str).collect();

@@ -5,18 +5,52 @@ use std::collections::BTreeMap;
 use kctl_apiserver::Change;
 use kctl_runtime::{key::ObjectKey, shard::Slots};
 
+/// The API group of Leases.
+pub(super) const COORDINATION: &str = "coordination.k8s.io";
+/// The namespace of the Leases of the app's processes.
+pub(super) const LEASE_NAMESPACE: &str = "default";
+
+/// A Lease by which the processes of the app agree who works. The app may have others, which are objects like any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AppLease {
+    Leader,
+    Slot(u32),
+    /// Says that a process takes part in the distribution of slots.
+    Seat,
+}
+
 /// The holders of the Leases of slots.
 #[derive(Default)]
 pub(super) struct Owners {
+    /// The name of the app, with which the names of its Leases begin.
+    app: String,
     /// `None` unless the instances share the keys.
     pub(super) slots: Option<Slots>,
     holders: BTreeMap<u32, String>,
 }
 
 impl Owners {
+    /// Creates a record without holders. `slots` is `None` unless the instances share the keys.
+    pub(super) fn new(app: &str, slots: Option<Slots>) -> Self {
+        Self { app: app.into(), slots, holders: BTreeMap::new() }
+    }
+
+    /// Returns the Lease of the app's processes that a change is about; `None` for any other object.
+    pub(super) fn lease(&self, change: &Change) -> Option<AppLease> {
+        let place = (change.group.as_str(), change.resource.as_str(), change.namespace.as_str());
+        if place != (COORDINATION, "leases", LEASE_NAMESPACE) {
+            return None;
+        }
+        let part = change.name.strip_prefix(&self.app)?;
+        if part.is_empty() {
+            return Some(AppLease::Leader);
+        }
+        let slot = part.strip_prefix("-slot-").and_then(|slot| slot.parse().ok());
+        slot.map(AppLease::Slot).or_else(|| part.starts_with("-seat-").then_some(AppLease::Seat))
+    }
+
     /// Records the holder from a change of a slot's Lease.
-    pub(super) fn learn(&mut self, change: &Change) {
-        let Some(slot) = change.name.rsplit_once("-slot-").and_then(|(_app, slot)| slot.parse().ok()) else { return };
+    pub(super) fn learn(&mut self, slot: u32, change: &Change) {
         let holder = change.after.as_ref().and_then(|lease| lease["spec"]["holderIdentity"].as_str());
         // A Lease that was deleted by hand has no holder, but the owner of its slot is still at work.
         if let Some(holder) = holder {

@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use super::{
     checks::is_bookkeeping,
+    owners::LEASE_NAMESPACE,
     plan::{BEHIND_FOR, Behind, DOWN_FOR},
     world::Shared,
 };
@@ -112,7 +113,7 @@ fn server_behind(Behind { cluster, revision, is_outdated }: Behind, process: &st
         request.may_be_cached || request.verb == "watch" || (is_outdated && request.verb == "list")
     };
     let here = move |request: &RequestSummary| {
-        request.client == own && *request.server == *cluster && !is_bookkeeping(&request.resource)
+        request.client == own && *request.server == *cluster && !is_bookkeeping(&request.group, &request.resource)
     };
     let (past, lag) = (Past::Revision(revision), BEHIND_FOR);
     let fault = if is_outdated { RequestFault::Outdated { past, lag } } else { RequestFault::Stale { past, lag } };
@@ -131,7 +132,7 @@ fn observed(shared: &Arc<Shared>, name: &str, manager: Manager) -> Manager {
 /// Returns the settings of leader election. The same process gets the same jitter in each run.
 fn election(app: &str, user: &User, index: usize, incarnation: u32) -> ElectionConfig {
     let identity = format!("{}-{index}.{incarnation}", user.name.rsplit(':').next().unwrap_or(app));
-    let mut config = ElectionConfig::new(app, "default", &identity);
+    let mut config = ElectionConfig::new(app, LEASE_NAMESPACE, &identity);
     config.seed = u64::from(incarnation) << 8 | index as u64;
     config
 }

@@ -29,6 +29,7 @@ use tokio::{sync::Notify, task::JoinSet, time::Instant};
 use super::{
     checks::{Checks, Found, SharedChecks, is_app, is_bookkeeping},
     lapse::Lapse,
+    owners::Owners,
     ownership::Ownership,
     plan::{self, BOOKMARKS_EVERY, Behind, Fault, History, OUTAGE, OnWrite, Points, SLOW_LISTS_FOR, Timed},
     process::{self, supervise},
@@ -76,11 +77,8 @@ fn what(change: &Change) -> &'static str {
     }
 }
 
-/// Describes a change of the Lease's holder; `None` for a renewal.
+/// Describes a change of the holder of a Lease; `None` for a renewal.
 fn of_lease(change: &Change) -> Option<&'static str> {
-    if change.resource != "leases" {
-        return None;
-    }
     let [before, after] = [&change.before, &change.after].map(|lease| {
         let spec = lease.as_ref().map(|lease| &lease["spec"]);
         spec.and_then(|spec| spec["holderIdentity"].as_str()).unwrap_or_default()
@@ -99,7 +97,8 @@ fn of_lease(change: &Change) -> Option<&'static str> {
 fn on_read(nth: u64, fault: RequestFault) -> Rule {
     let n_reads = AtomicU64::new(0);
     Rule::request(fault, move |request| {
-        let is_read = is_app(&request.client) && !request.is_write() && !is_bookkeeping(&request.resource);
+        let is_read =
+            is_app(&request.client) && !request.is_write() && !is_bookkeeping(&request.group, &request.resource);
         is_read && n_reads.fetch_add(1, Ordering::Relaxed) + 1 == nth && plan::fits(request.verb, fault)
     })
 }
@@ -193,7 +192,7 @@ impl World {
         // The node registers before the app starts, so that its creation is not part of the run.
         tokio::time::sleep(Duration::from_millis(100)).await;
         let mut checks = Checks::new(scenario.invariants.clone(), Ownership::from_specs(&app.specs()));
-        checks.owners.slots = scenario.slots;
+        checks.owners = Owners::new(app.name(), scenario.slots);
         checks.timed = TimeDependent::parse(&scenario.time_dependent)?;
         checks.snapshot.started = server.now();
         let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
@@ -476,11 +475,11 @@ impl Shared {
         let (shared, name) = (Arc::downgrade(self), cluster.to_owned());
         server.observe_changes(move |change| {
             let Some(shared) = shared.upgrade() else { return };
-            if !is_bookkeeping(&change.resource) {
+            if !is_bookkeeping(&change.group, &change.resource) {
                 let id = Id::for_change(&name, change);
                 let what = format!("{id} {} at revision {}", what(change), change.revision);
                 shared.trace.lock().add_change(author(change), what, change.after.clone());
-            } else if let Some(what) = of_lease(change) {
+            } else if let Some(what) = shared.of_app_lease(&name, change) {
                 shared.log(author(change), what);
             }
             shared.check(|checks, now| checks.change(&name, change, now));
@@ -501,6 +500,12 @@ impl Shared {
         });
     }
 
+    /// Describes a change of the holder of a Lease of the app's processes, which are on the app's own cluster.
+    fn of_app_lease(&self, cluster: &str, change: &Change) -> Option<&'static str> {
+        let is_of_app = cluster.is_empty() && self.checks.lock().owners.lease(change).is_some();
+        is_of_app.then(|| of_lease(change)).flatten()
+    }
+
     /// Records where a later run can inject a fault, and logs a fault that was injected now.
     fn seen(&self, seen: Seen<'_>) {
         if let Seen::Request(request) = seen {
@@ -509,7 +514,7 @@ impl Shared {
             here.for_each(|history| history.reads_may_be_cached |= request.may_be_cached);
         }
         match seen {
-            Seen::Request(request) if is_bookkeeping(&request.resource) => {}
+            Seen::Request(request) if is_bookkeeping(&request.group, &request.resource) => {}
             Seen::Request(request) if request.is_write() => {
                 let revisions = self.checks.lock().revisions.clone();
                 let now = self.elapsed();
@@ -522,7 +527,9 @@ impl Shared {
                 }
             }
             Seen::Request(request) => self.points.lock().reads.push(request.verb),
-            Seen::Event(event) if !is_bookkeeping(&event.resource) => self.points.lock().events.push(event.clone()),
+            Seen::Event(event) if !is_bookkeeping(&event.group, &event.resource) => {
+                self.points.lock().events.push(event.clone())
+            }
             Seen::InRequest(request, fault) => {
                 let what = place(request.verb, &request.resource, &request.namespace, &request.name, &request.server);
                 let what = format!("{what} of {}", request.client);
@@ -547,7 +554,9 @@ impl Shared {
                 Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
                 Fault::Read { nth, what } => self.faults.add(on_read(nth, what)),
                 Fault::Event { nth, what } => {
-                    let rule = Rule::event(what, |event| is_app(&event.client) && !is_bookkeeping(&event.resource));
+                    let rule = Rule::event(what, |event| {
+                        is_app(&event.client) && !is_bookkeeping(&event.group, &event.resource)
+                    });
                     self.faults.add(rule.nth(nth).times(1));
                 }
                 Fault::At { time, what } => {
@@ -585,7 +594,7 @@ impl Shared {
             OnWrite::CrashLate(time) => RequestFault::CrashLate(*time),
         };
         let rule = Rule::request(fault, |request| {
-            is_app(&request.client) && request.is_write() && !is_bookkeeping(&request.resource)
+            is_app(&request.client) && request.is_write() && !is_bookkeeping(&request.group, &request.resource)
         });
         match what {
             OnWrite::Crash { behind: Some(behind), .. } => {
@@ -627,7 +636,7 @@ impl Shared {
         for (verb, fault) in [("list", RequestFault::DelayAnswer(answer)), ("watch", bookmarks)] {
             let of_caches = move |request: &RequestSummary| {
                 let is_own = request.client.starts_with(&format!("app-{instance}."));
-                is_own && request.verb == verb && !is_bookkeeping(&request.resource)
+                is_own && request.verb == verb && !is_bookkeeping(&request.group, &request.resource)
             };
             self.faults.add(Rule::request(fault, move |request| of_caches(request) && now()));
         }
