@@ -89,6 +89,8 @@ pub(super) struct Checks {
     pub(super) last_change: String,
     /// Writes since nothing is left to do; `None` before.
     pub(super) needless: Option<Needless>,
+    /// Set if the replicas elect a leader.
+    pub(super) elects: bool,
     /// With several replicas, the number of the process that holds the Lease according to the
     /// server.
     leader: Option<String>,
@@ -137,6 +139,7 @@ impl Checks {
             made_by: BTreeMap::new(),
             last_change: String::new(),
             needless: None,
+            elects: false,
             leader: None,
             owners: Owners::default(),
             reconciles: BTreeMap::new(),
@@ -272,11 +275,12 @@ impl Checks {
         if self.owners.slots.is_some() {
             return self.only_the_owner_writes(request, by, id);
         }
-        if let Some(leader) = &self.leader
-            && *leader != number(by)
-        {
+        // Nobody may write before the Lease is held, after it was handed back, and after it was deleted.
+        let leader = self.leader.as_deref().unwrap_or_default();
+        if self.elects && leader != number(by) {
             let (verb, author) = (request.verb, self.authors.author(by, &request.trace));
-            let what = format!("{author}: {verb} {id} although the lease is held by {leader:?}");
+            let holder = if leader.is_empty() { "nobody".to_owned() } else { format!("{leader:?}") };
+            let what = format!("{author}: {verb} {id} although the lease is held by {holder}");
             self.find(Found::new("only the leader writes", what));
         }
     }
@@ -513,11 +517,16 @@ mod tests {
     /// Returns the finding when these processes of the app `web` acquire the Lease, or write, in this order.
     fn found(steps: Steps<'_>) -> Option<String> {
         let mut checks = Checks::new(Vec::new(), Ownership::from_specs(&[]));
-        checks.owners = Owners::new("web", None);
+        (checks.owners, checks.elects) = (Owners::new("web", None), true);
         for (what, number) in steps {
             let (by, holder) = (format!("app-{number}"), format!("web-site-{number}"));
             match *what {
                 "leads" => checks.change("", &lease(&by, "web", &holder), NOW),
+                "deletes" => {
+                    let mut deleted = lease(&by, "web", &holder);
+                    deleted.before = deleted.after.take();
+                    checks.change("", &deleted, NOW);
+                }
                 "hands back" => checks.change("", &lease(&by, "web", ""), NOW),
                 "takes a lock" => checks.change("", &lease(&by, "web-lock", &holder), NOW),
                 "takes a locker" => {
@@ -539,15 +548,17 @@ mod tests {
     #[test]
     fn only_the_replica_that_holds_the_lease_writes() {
         let (a, again, b) = ("0.1", "0.2", "1.1");
-        let late = |by: &str, leader: &str| {
-            Some(format!("app-{by}, labels a: patch configmaps default/a although the lease is held by {leader:?}"))
-        };
-        let cases: [(Steps<'_>, Option<String>); 10] = [
-            (&[("configmaps", a)], None),
+        let write = |by: &str| format!("app-{by}, labels a: patch configmaps default/a although the lease is held by ");
+        let late = |by: &str, leader: &str| Some(write(by) + &format!("{leader:?}"));
+        let nobody = |by: &str| Some(write(by) + "nobody");
+        let cases: [(Steps<'_>, Option<String>); 12] = [
+            (&[("configmaps", a)], nobody(a)),
+            (&[("configmaps", a), ("leads", a)], nobody(a)),
+            (&[("leads", a), ("deletes", b), ("configmaps", a)], nobody(a)),
             (&[("leads", a), ("configmaps", a), ("leads", b), ("configmaps", b)], None),
             (&[("leads", a), ("leads", b), ("configmaps", a)], late(a, b)),
             (&[("leads", a), ("leads", again), ("configmaps", a)], late(a, again)),
-            (&[("leads", a), ("hands back", a), ("configmaps", a)], late(a, "")),
+            (&[("leads", a), ("hands back", a), ("configmaps", a)], nobody(a)),
             (&[("leads", a), ("leads", b), ("events", a)], None),
             (&[("leads", b), ("configmaps", a)], late(a, b)),
             (&[("leads", a), ("takes a lock", b), ("configmaps", a)], None),
@@ -557,6 +568,13 @@ mod tests {
         for (steps, expected) in cases {
             assert_eq!(found(steps), expected, "{steps:?}");
         }
+    }
+
+    #[test]
+    fn single_replica_writes_without_a_lease() {
+        let mut checks = Checks::new(Vec::new(), Ownership::from_specs(&[]));
+        checks.request("", &request("app-0.1", "patch", 200, ""), NOW);
+        assert_eq!(checks.found, None);
     }
 
     #[test]

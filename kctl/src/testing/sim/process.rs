@@ -96,7 +96,7 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     if let Some(slots) = shared.scenario.slots {
         let config = ShardConfig::new(election(app.name(), &user, index, incarnation), slots.count(), slots.by())?;
         manager = __private_0_1::shard_planted(manager, lease, config, shared.scenario.planted)?;
-    } else if shared.scenario.instances > 1 {
+    } else if shared.scenario.elects() {
         let config = election(app.name(), &user, index, incarnation);
         let unfenced = shared.scenario.unfenced;
         manager = if unfenced { __private_0_1::elect_unfenced(manager, config)? } else { manager.elect(config)? };

@@ -575,4 +575,9 @@ impl Scenario {
         self.requests_per_change = n;
         self
     }
+
+    /// Returns `true` if the replicas elect a leader.
+    pub(super) fn elects(&self) -> bool {
+        self.instances > 1 && self.slots.is_none()
+    }
 }

@@ -193,6 +193,7 @@ impl World {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let mut checks = Checks::new(scenario.invariants.clone(), Ownership::from_specs(&app.specs()));
         checks.owners = Owners::new(app.name(), scenario.slots);
+        checks.elects = scenario.elects();
         checks.timed = TimeDependent::parse(&scenario.time_dependent)?;
         checks.snapshot.started = server.now();
         let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
@@ -341,7 +342,7 @@ impl Servers {
 fn leases(scenario: &Scenario) -> manifest::ManagerOptions {
     let shards = scenario.slots.map(|slots| slots.count());
     let mut options = manifest::ManagerOptions::default();
-    (options.leader_elect, options.shards) = (shards.is_none() && scenario.instances > 1, shards);
+    (options.leader_elect, options.shards) = (scenario.elects(), shards);
     options
 }
 
