@@ -98,15 +98,6 @@ macro_rules! planted {
     )*};
 }
 
-/// With this seed, a partition delays an event for longer than a state must be unchanged to count as settled.
-#[test]
-fn state_hidden_by_a_partition_is_not_settled() {
-    let report = Sim::seeds(555..556).run(&deletion_ignored::twin()).unwrap();
-    if let Some(failure) = report.failure() {
-        panic!("{failure}");
-    }
-}
-
 /// Only a cache that starts with an outdated list shows the bug.
 #[test]
 fn trust_in_the_first_list_is_found() {

@@ -329,6 +329,10 @@ mod tests {
 
     use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
     use kctl_apiserver::faults::{Moment, RequestFault};
+    use kube::{
+        Api,
+        api::{Patch, PatchParams},
+    };
 
     use super::{super::plan::Timed, *};
     use crate::{
@@ -381,6 +385,40 @@ mod tests {
             assert_eq!(outcome.found, None);
             assert_eq!(outcome.injected.values().sum::<u64>(), n_injected, "{verb} of {reads:?}");
         }
+    }
+
+    /// Copies the data of its object into a label.
+    #[controller(crate = crate, primary(patch))]
+    async fn copies(config: Arc<ConfigMap>, cx: Context<copies>) -> Result<Action> {
+        let color = config.data.as_ref().and_then(|data| data.get("color"));
+        cx.patch(crate::json!({ "metadata": { "labels": { "color": color } } })).await?;
+        Ok(Action::await_change())
+    }
+
+    fn red_is_copied(snapshot: &Snapshot) -> Result<(), String> {
+        let labels = snapshot.all::<ConfigMap>().pop().and_then(|config| config.metadata.labels);
+        let color = labels.and_then(|mut labels| labels.remove("color"));
+        if color.as_deref() == Some("red") { Ok(()) } else { Err(format!("the label is {color:?}")) }
+    }
+
+    #[test]
+    fn state_hidden_by_a_partition_is_not_settled() {
+        let (from, length) = (Duration::from_secs(5), Duration::from_secs(60));
+        // The change is made at the end of the partition, so that its event arrives long after the end.
+        let changed = from + length - Duration::from_secs(1);
+        let scenario = Scenario::new(|| App::new("copies").controller::<copies>())
+            .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {color: blue}}")
+            .step_at(changed, "set red", |client| async move {
+                let red = Patch::Merge(crate::json!({ "data": { "color": "red" } }));
+                Api::<ConfigMap>::default_namespaced(client).patch("a", &PatchParams::default(), &red).await?;
+                Ok(())
+            })
+            .settled("red is copied", red_is_copied);
+        let servers = prepare(&scenario).unwrap();
+        let plan = [Fault::At { time: from, what: Timed::Partition { instance: 0, length } }];
+        let outcome = run(&scenario, &servers, 0, &plan, None);
+        assert_eq!(outcome.found, None);
+        assert_eq!(outcome.injected.get("events held"), Some(&1), "{:?}", outcome.injected);
     }
 
     #[test]
