@@ -159,6 +159,29 @@ fn no_disk() -> Result<idles> {
     panic!("no disk")
 }
 
+/// Does not start.
+fn starts_without_disk() -> App {
+    App::new("idler").controller_with(|_env| std::future::ready(Err::<idles, _>("no disk".into())))
+}
+
+/// Fails for each object.
+#[controller]
+async fn fails(_config: Arc<ConfigMap>, _cx: Context<fails>) -> Result<Action> {
+    Err("no disk".into())
+}
+
+/// Fails for each object, and is not called again.
+#[controller]
+async fn rejects(_config: Arc<ConfigMap>, _cx: Context<rejects>) -> Result<Action> {
+    Err("no disk").terminal()
+}
+
+/// Waits for ever.
+#[controller]
+async fn hangs(_config: Arc<ConfigMap>, _cx: Context<hangs>) -> Result<Action> {
+    std::future::pending().await
+}
+
 fn no_secret_there(snapshot: &Snapshot) -> Result<(), String> {
     let (here, there) = (snapshot.all::<Secret>(), snapshot.on("edge").all::<Secret>());
     assert!(here.is_empty(), "it is not made here");
@@ -259,10 +282,46 @@ fn panic_on_the_main_task_of_the_app_is_found() {
     check("no panic", "a task of the app or of the simulator: no disk", Scenario::new(panics));
 }
 
+#[test]
+fn app_that_does_not_work_is_found() {
+    let failed = "configmap default/a failed";
+    let cases: [(&str, &str, fn() -> App); 3] = [
+        ("app-0 is not up: app-0.", " has ended: no disk", starts_without_disk),
+        (failed, " times in a row, the last time: failed: no disk", || App::new("failing").controller::<fails>()),
+        (failed, " and is not tried again: failed: no disk", || App::new("rejects").controller::<rejects>()),
+    ];
+    for (begin, end, app) in cases {
+        check("the app works", end, Scenario::new(app));
+        let report = Sim::seeds(0..1).run(&with_a(Scenario::new(app))).unwrap();
+        let message = report.failure().unwrap().message();
+        assert!(message.starts_with(begin), "{message:?} does not begin with {begin:?}");
+    }
+    let report = Sim::seeds(0..1).run(&with_a(Scenario::new(|| App::new("hangs").controller::<hangs>()))).unwrap();
+    let failure = report.failure().unwrap();
+    assert!(failure.message().starts_with("configmap default/a is being reconciled for "), "{failure}");
+}
+
+#[test]
+fn allowed_failure_excuses_no_program_that_does_not_start() {
+    let cases: [(bool, fn() -> App); 3] = [
+        (false, || App::new("failing").controller::<fails>()),
+        (false, || App::new("rejects").controller::<rejects>()),
+        (true, starts_without_disk),
+    ];
+    for (is_found, app) in cases {
+        let report = Sim::seeds(0..4).run(&with_a(Scenario::new(app).allowing_failures())).unwrap();
+        assert_eq!(report.failure().is_some(), is_found, "{:?}", report.failure().map(ToString::to_string));
+    }
+}
+
+/// Adds the object that all scenarios have.
+fn with_a(scenario: Scenario) -> Scenario {
+    scenario.objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+}
+
 /// Checks that a scenario fails without any faults, in this checker and with a message that ends with this text.
 fn check(checker: &str, message: &str, scenario: Scenario) {
-    let scenario = scenario.objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
-    let report = Sim::single_faults().run(&scenario).unwrap();
+    let report = Sim::single_faults().run(&with_a(scenario)).unwrap();
     let failure = report.failure().unwrap_or_else(|| panic!("{checker}: nothing is found"));
     assert_eq!((failure.checker(), failure.seed()), (checker, "none"), "{failure}");
     assert!(failure.message().ends_with(message), "{:?} is not the end of {:?}", message, failure.message());

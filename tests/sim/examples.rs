@@ -1,6 +1,6 @@
 //! Each example controller survives single faults and 64 combinations of faults.
 
-use std::sync::Arc;
+use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
 use config_restarter::InMemoryRegistry;
 use kctl::{
@@ -11,7 +11,7 @@ use kctl::{
         core::{ApiResource, GroupVersionKind},
     },
     prelude::*,
-    testing::{Scenario, Sim},
+    testing::{Scenario, Sim, Snapshot},
 };
 
 #[path = "../../examples/quickstart/src/main.rs"]
@@ -27,6 +27,40 @@ async fn patch(client: Client, kind: &str, name: &str, change: kctl::Json) -> Re
     Ok(())
 }
 
+/// Returns `true` for a Pod with the condition `Ready` that is not being deleted.
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let mut ready = conditions.into_iter().flatten().filter(|condition| condition.type_ == "Ready");
+    pod.metadata.deletion_timestamp.is_none() && ready.any(|condition| condition.status == "True")
+}
+
+/// Returns the rule that all desired Pods of the only object of this kind are ready, and that these fields of its status
+/// say so.
+fn all_are_ready(
+    plural: &'static str,
+    fields: &'static [&'static str],
+) -> impl Fn(&Snapshot) -> Result<(), String> + Send + Sync {
+    move |snapshot| {
+        let Some(object) = snapshot.json("apps.example.com", plural).next() else { return Err("no object".into()) };
+        let (wanted, status) = (&object["spec"]["replicas"], &object["status"]);
+        let n_ready = snapshot.all::<Pod>().into_iter().filter(is_ready).count();
+        let is_reached = json!(n_ready) == *wanted && fields.iter().all(|field| status[field] == *wanted);
+        if is_reached { Ok(()) } else { Err(format!("{n_ready} of {wanted} Pods are ready, status {status}")) }
+    }
+}
+
+fn quickstart() -> Scenario {
+    Scenario::new(quickstart::app)
+        .objects(include_str!("../../examples/quickstart/web.yaml"))
+        .settled("all Pods are ready", all_are_ready("podsets", &["ready"]))
+}
+
+fn podset() -> Scenario {
+    Scenario::new(podset::app)
+        .objects(include_str!("../../examples/podset/web.yaml"))
+        .settled("all Pods are ready", all_are_ready("podsets", &["replicas", "readyReplicas"]))
+}
+
 fn scaled(scenario: Scenario) -> Scenario {
     scenario.step("scale to 1", |client| patch(client, "PodSet", "web", json!({ "spec": { "replicas": 1 } }))).step_at(
         Duration::from_millis(500),
@@ -36,8 +70,8 @@ fn scaled(scenario: Scenario) -> Scenario {
 }
 
 #[kctl::test(seeds = 64)]
-fn quickstart_survives_simulated_faults(scenario: Scenario) -> Scenario {
-    scaled(scenario.app(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml")))
+fn quickstart_survives_simulated_faults() -> Scenario {
+    scaled(quickstart())
 }
 
 /// Names of faults in a report's counts.
@@ -65,8 +99,7 @@ const SINGLES: std::ops::RangeInclusive<usize> = 200..=1_500;
 /// older state.
 #[test]
 fn quickstart_survives_each_single_fault_there_is() {
-    let scenario = Scenario::new(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml"));
-    let report = Sim::single_faults().run(&scenario).unwrap();
+    let report = Sim::single_faults().run(&quickstart()).unwrap();
     if let Some(failure) = report.failure() {
         panic!("{failure}");
     }
@@ -77,14 +110,14 @@ fn quickstart_survives_each_single_fault_there_is() {
 
 /// Crashes, partitions, late writes and clock jumps of a single instance: two instances never write at the same time.
 #[kctl::test(seeds = 16)]
-fn three_candidates_survive_simulated_faults(scenario: Scenario) -> Scenario {
-    scaled(scenario.app(quickstart::app).objects(include_str!("../../examples/quickstart/web.yaml"))).instances(3)
+fn three_candidates_survive_simulated_faults() -> Scenario {
+    scaled(quickstart()).instances(3)
 }
 
 /// Three replicas share the `PodSet`s: each has one owner at a time, whatever fails.
 #[test]
 fn sharded_podset_survives_simulated_faults() {
-    sharded(scaled(Scenario::new(podset::app).objects(include_str!("../../examples/podset/web.yaml"))));
+    sharded(scaled(podset()));
 }
 
 /// Runs a scenario with three replicas that share the keys and 16 seeds. `KCTL_SEEDS=200` runs more.
@@ -98,37 +131,58 @@ fn sharded(scenario: Scenario) {
 }
 
 #[kctl::test(seeds = 64)]
-fn podset_survives_simulated_faults(scenario: Scenario) -> Scenario {
-    scaled(scenario.app(podset::app).objects(include_str!("../../examples/podset/web.yaml")))
+fn podset_survives_simulated_faults() -> Scenario {
+    scaled(podset())
 }
 
 /// Fewer seeds, because two Leases to renew more than double the cost of simulated time.
 #[kctl::test(seeds = 12)]
-fn two_podset_processes_survive_simulated_faults(scenario: Scenario) -> Scenario {
-    scaled(scenario.app(podset::app).objects(include_str!("../../examples/podset/web.yaml"))).instances(2)
+fn two_podset_processes_survive_simulated_faults() -> Scenario {
+    scaled(podset()).instances(2)
 }
 
 thread_local! {
     /// The registry outlives a crash of the program. Each run has a separate thread.
     static REGISTRY: Arc<InMemoryRegistry> = Arc::default();
+    /// The hash that Pods had for each data of the ConfigMap.
+    static HASHES: RefCell<BTreeMap<String, String>> = RefCell::default();
 }
 
-fn restarter(scenario: Scenario) -> Scenario {
-    scenario
-        .app(|| config_restarter::app(REGISTRY.with(Arc::clone)))
+/// Checks that all Pods have the hash of the current data, which no other data has, and that it is registered.
+fn all_have_the_newest_data(snapshot: &Snapshot) -> Result<(), String> {
+    let config = snapshot.get::<ConfigMap>("default", "web-config").ok_or("no ConfigMap")?;
+    let policy = snapshot.json("apps.example.com", "restartpolicies").next().ok_or("no RestartPolicy")?;
+    let registered = policy["status"]["registeredHash"].as_str().ok_or("nothing is registered")?;
+    for pod in snapshot.all::<Pod>() {
+        let hash = pod.annotations().get("apps.example.com/config-hash").cloned().unwrap_or_default();
+        if hash != registered {
+            return Err(format!("{} has the hash {hash}, and {registered} is registered", pod.name_any()));
+        }
+    }
+    HASHES.with_borrow_mut(|hashes| {
+        hashes.insert(format!("{:?}", config.data), registered.to_owned());
+        let other = hashes.values().filter(|hash| *hash == registered).nth(1);
+        other.map_or(Ok(()), |hash| Err(format!("{hash} is the hash of older data as well: {hashes:?}")))
+    })
+}
+
+fn restarter() -> Scenario {
+    Scenario::new(|| config_restarter::app(REGISTRY.with(Arc::clone)))
         .objects(include_str!("../../examples/config-restarter/web.yaml"))
+        .settled("all Pods are ready", all_are_ready("restartpolicies", &["ready", "updated"]))
+        .settled("all Pods have the newest data", all_have_the_newest_data)
         .step("change the data", |client| {
             patch(client, "ConfigMap", "web-config", json!({ "data": { "GREETING": "good morning" } }))
         })
 }
 
 #[kctl::test(seeds = 64)]
-fn config_restarter_survives_simulated_faults(scenario: Scenario) -> Scenario {
-    restarter(scenario)
+fn config_restarter_survives_simulated_faults() -> Scenario {
+    restarter()
 }
 
 /// Three replicas share the restarters.
 #[test]
 fn sharded_config_restarter_survives_simulated_faults() {
-    sharded(restarter(Scenario::default()));
+    sharded(restarter());
 }

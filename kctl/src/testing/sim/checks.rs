@@ -63,6 +63,14 @@ pub(super) struct Needless {
     pub(super) first: Vec<String>,
 }
 
+/// The end of a reconcile.
+#[derive(Clone, Debug)]
+pub(super) struct End {
+    pub(super) text: String,
+    /// Set after an error, a panic and a timeout.
+    pub(super) has_failed: bool,
+}
+
 /// The reconciles of one key since the last change.
 #[derive(Default)]
 struct Repeated {
@@ -96,6 +104,8 @@ pub(super) struct Checks {
     leader: Option<String>,
     /// The owners of slots, if the instances share the keys.
     pub(super) owners: Owners,
+    /// How the last reconcile of each key ended, by controller and key.
+    pub(super) ends: BTreeMap<(String, ObjectKey), End>,
     /// Reconciles since the last change, by controller and key.
     reconciles: BTreeMap<(String, String), Repeated>,
     requests: u32,
@@ -142,6 +152,7 @@ impl Checks {
             elects: false,
             leader: None,
             owners: Owners::default(),
+            ends: BTreeMap::new(),
             reconciles: BTreeMap::new(),
             requests: 0,
             window: Duration::ZERO,
@@ -371,11 +382,12 @@ impl Checks {
     }
 
     /// Records how a reconcile ended.
-    pub(super) fn end(&mut self, controller: &str, key: &ObjectKey, end: String) {
+    pub(super) fn end(&mut self, controller: &str, key: &ObjectKey, end: End) {
         self.authors.end(controller, key);
         if let Some(repeated) = self.reconciles.get_mut(&(controller.to_owned(), key.to_string())) {
-            repeated.end = end;
+            repeated.end.clone_from(&end.text);
         }
+        self.ends.insert((controller.to_owned(), key.clone()), end);
     }
 
     /// Returns what the app has left behind although all its primaries are gone.

@@ -275,19 +275,38 @@ impl Sim {
     }
 }
 
+impl Sim {
+    /// Returns a message if no fault of many runs has met the app. The replay of one run may have no such fault.
+    fn in_vain(&self, report: &Report, test: &str) -> Option<String> {
+        let has_many = self.cases.iter().any(|cases| match cases {
+            Cases::Singles(max) => *max > 0,
+            Cases::Seeds(seeds) => !seeds.is_empty(),
+            Cases::FaultFree | Cases::Single(_) | Cases::Seed(_) => false,
+        });
+        (has_many && report.injected() == 0).then(|| {
+            let n = report.runs();
+            format!(
+                "{test}: no fault met a request or a watch event of the app in {n} runs, so they prove nothing; set an app \
+                 with a controller (`.app(…)`), objects that it reconciles (`.objects(…)`), or more seeds"
+            )
+        })
+    }
+}
+
 /// Runs a scenario for `#[kctl::test]`.
 ///
 /// # Panics
-/// A run failed, or the scenario can't be set up.
+/// A run failed, no fault met the app, or the scenario can't be set up.
 #[doc(hidden)]
 pub fn simulate(scenario: &Scenario, seeds: u64, package: &str, test: &str) {
     // The name of the test is without the name of its crate.
     let test = test.split_once("::").map_or(test, |(_, rest)| rest);
     let command = format!("{SEED_VARIABLE}={{seed}} cargo test -p {package} {test}");
-    let report = Sim::from_env(seeds).map(|sim| sim.replayed_by(&command)).and_then(|sim| sim.run(scenario));
-    match report.map(|report| report.failure) {
-        Ok(None) => {}
-        Ok(Some(failure)) => panic!("{failure}"),
+    let sim = Sim::from_env(seeds).map(|sim| sim.replayed_by(&command));
+    let report = sim.and_then(|sim| Ok((sim.run(scenario)?, sim)));
+    match report.map(|(report, sim)| (report.failure().map(ToString::to_string), sim.in_vain(&report, test))) {
+        Ok((None, None)) => {}
+        Ok((Some(text), _) | (None, Some(text))) => panic!("{text}"),
         Err(error) => panic!("{error}"),
     }
 }
@@ -296,6 +315,34 @@ pub fn simulate(scenario: &Scenario, seeds: u64, package: &str, test: &str) {
 mod tests {
     use super::*;
     use crate::App;
+
+    #[test]
+    fn runs_without_an_injected_fault_prove_nothing() {
+        let idle = Scenario::new(|| App::new("nothing"));
+        let cases = [
+            (Sim::seeds(0..2), true),
+            (Sim::single_faults(), true),
+            (Sim::seeds(0..0), false),
+            (Sim::replayed("none").unwrap(), false),
+            (Sim::replayed("0").unwrap(), false),
+            (Sim::replayed("single-0").unwrap(), false),
+        ];
+        for (sim, is_in_vain) in cases {
+            let report = sim.run(&idle).unwrap();
+            assert_eq!((report.injected(), report.failure().is_none()), (0, true), "{sim:?}");
+            let message = sim.in_vain(&report, "sim::survives");
+            assert_eq!(message.is_some(), is_in_vain, "{sim:?}");
+            assert!(message.is_none_or(|text| text.starts_with("sim::survives: no fault met")), "{sim:?}");
+        }
+    }
+
+    #[test]
+    fn simulated_test_fails_if_no_fault_met_the_app() {
+        let simulated = || simulate(&Scenario::new(|| App::new("nothing")), 2, "kctl", "tests::survives");
+        let panic = std::panic::catch_unwind(simulated).unwrap_err();
+        let text = panic.downcast_ref::<String>().unwrap();
+        assert!(text.starts_with("survives: no fault met"), "{text}");
+    }
 
     #[test]
     fn highest_seed_is_run_as_any_other() {

@@ -56,15 +56,16 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
         };
         // The manager was dropped above. Its remaining tasks may still send requests: they must not reach the server.
         connection.cut();
-        shared.ended(index, &name);
-        match ended {
+        let how = match ended {
             None => {
-                shared.log(&name, "has crashed");
                 wait = shared.next_start.lock().take().unwrap_or(DOWN_FOR);
+                "has crashed".to_owned()
             }
-            Some(Ok(())) => shared.log(&name, "has ended"),
-            Some(Err(error)) => shared.log(&name, format!("has ended: {error}")),
-        }
+            Some(Ok(())) => "has ended".into(),
+            Some(Err(error)) => format!("has ended: {error}"),
+        };
+        shared.ended(index, &name, &how);
+        shared.log(&name, how);
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(RESTART_WAIT_MAX);
     }

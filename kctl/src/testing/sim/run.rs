@@ -160,6 +160,9 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
             sleep(time).await;
         } else {
             settle(world).await?;
+            if expected.is_none() {
+                check_work(world)?;
+            }
             check_settled(world)?;
         }
         world.shared.log("user", &step.name);
@@ -170,6 +173,9 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
     sleep_until(world.quiet_from).await;
     settle(world).await?;
     world.shared.log("checker", "the state has settled");
+    if expected.is_none() {
+        check_work(world)?;
+    }
     check_settled(world)?;
     let snapshot = world.shared.checks.lock().snapshot.clone();
     let timed = world.shared.checks.lock().timed.clone();
@@ -178,6 +184,7 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
     if let Some(difference) = expected.and_then(|expected| normal::difference(&expected.state, state)) {
         return Err(Found::new(SAME_STATE, difference + &pending(world)));
     }
+    check_work(world)?;
     stays(world).await?;
     delete_all(world).await.map_err(failed("the end of all objects"))?;
     settle(world).await?;
@@ -215,10 +222,27 @@ async fn settle(world: &World) -> Result<(), Found> {
         if now - begun >= SETTLE_WITHIN + 2 * within {
             let last = world.shared.checks.lock().last_change.clone();
             let after = SETTLE_WITHIN + 2 * within;
-            let what = format!("the state still changes after {after:?}, last {last}{}", world.failing());
+            let what = format!("the state still changes after {after:?}, last {last}{}", joined(&world.failing()));
             return Err(Found::new("the state settles", what));
         }
     }
+}
+
+/// Returns texts to add to a message.
+fn joined(texts: &[String]) -> String {
+    texts.iter().map(|text| format!("; {text}")).collect()
+}
+
+/// Checks that the app is at work, although nothing has changed for a while.
+///
+/// An app that does not start changes nothing: all its runs end in the same state. With faults, other checkers come
+/// first, because they name the effect on the state.
+fn check_work(world: &World) -> Result<(), Found> {
+    let mut texts = world.not_at_work();
+    if !world.shared.scenario.failures {
+        texts.extend(world.failing());
+    }
+    if texts.is_empty() { Ok(()) } else { Err(Found::new("the app works", texts.join("; "))) }
 }
 
 /// Checks the rules of [`Scenario::settled`].

@@ -89,6 +89,8 @@ pub struct Scenario {
     pub(super) requests_per_change: u64,
     pub(super) outdated_lists: bool,
     pub(super) clock_faults: bool,
+    /// Keys may still fail once the state has settled.
+    pub(super) failures: bool,
     /// Plurals, and plurals with `/status`.
     pub(super) time_dependent: Vec<String>,
     /// Requeues that come due within this time are waited for.
@@ -172,6 +174,7 @@ impl Scenario {
             requests_per_change: REQUESTS_PER_CHANGE,
             outdated_lists: true,
             clock_faults: true,
+            failures: false,
             time_dependent: Vec::new(),
             requeues_within: Duration::ZERO,
         }
@@ -456,6 +459,36 @@ impl Scenario {
     #[must_use]
     pub fn without_clock_faults(mut self) -> Self {
         self.clock_faults = false;
+        self
+    }
+
+    /// Allows objects whose reconcile fails once the state has settled.
+    ///
+    /// By default the checker `the app works` reports them: an app whose reconciles always fail changes nothing, so its
+    /// final state is the same in all runs. Use this method for an object that the app rejects on purpose, with a
+    /// [`terminal`](kctl_runtime::reconcile::ResultExt::terminal) error for example.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::{Scenario, Sim}};
+    ///
+    /// /// Rejects each `ConfigMap` without a color.
+    /// #[controller]
+    /// async fn colors(config: Arc<ConfigMap>, _cx: Context<colors>) -> Result<Action> {
+    ///     let color = config.data.as_ref().and_then(|data| data.get("color"));
+    ///     color.ok_or("it has no color")?;
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let scenario = Scenario::new(|| App::new("colors").controller::<colors>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: plain}}");
+    /// let failure = Sim::seeds(0..1).run(&scenario)?.failure().cloned().expect("the key always fails");
+    /// assert_eq!(failure.checker(), "the app works");
+    /// assert!(Sim::seeds(0..1).run(&scenario.allowing_failures())?.failure().is_none());
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
+    #[must_use]
+    pub fn allowing_failures(mut self) -> Self {
+        self.failures = true;
         self
     }
 

@@ -19,6 +19,7 @@ use kctl_runtime::{
     manifest::{self, RbacOptions},
     reconcile::{Result, ResultExt},
     shard::slot_name,
+    source::Source,
     trace,
     worker::{Outcome, Report},
 };
@@ -27,7 +28,7 @@ use parking_lot::Mutex;
 use tokio::{sync::Notify, task::JoinSet, time::Instant};
 
 use super::{
-    checks::{Checks, Found, SharedChecks, is_app, is_bookkeeping},
+    checks::{Checks, End, Found, SharedChecks, is_app, is_bookkeeping},
     lapse::Lapse,
     owners::Owners,
     ownership::Ownership,
@@ -43,6 +44,11 @@ use crate::app::{self, FromFile, Simulation};
 /// Delay of the garbage collector. Without it, a controller that does not know yet that its primary
 /// is gone would create the same object again and again while simulated time stands still.
 const COLLECTED_AFTER: Duration = Duration::from_millis(100);
+
+/// A reconcile that runs for this time while nothing changes does not end.
+const HANGS_AFTER: Duration = Duration::from_secs(300);
+/// Maximum number of such reconciles that a report names.
+const KEYS_MAX: usize = 20;
 
 /// Name of the user who takes the steps of a scenario.
 const ADMIN: &str = "kubernetes-admin";
@@ -140,6 +146,8 @@ pub(super) struct Shared {
 struct Process {
     connection: Option<Connection>,
     view: Option<View>,
+    /// The last process of the replica that has ended, and how.
+    ended: Option<String>,
 }
 
 /// A run that is set up. Dropping it aborts the processes, the simulated controllers and the faults.
@@ -264,18 +272,55 @@ impl World {
         due.min()
     }
 
-    /// Describes the keys that fail.
-    pub(super) fn failing(&self) -> String {
+    /// Describes the keys whose last reconcile failed. Those of a terminal error are not tried again: they count as long
+    /// as their object exists.
+    pub(super) fn failing(&self) -> Vec<String> {
         let views: Vec<_> = self.shared.processes.lock().iter().filter_map(|process| process.view.clone()).collect();
-        let mut text = String::new();
-        for view in views {
-            for (spec, queue) in view.controllers() {
-                for (key, failures) in queue.failing() {
-                    text += &format!("; {} {key} failed {failures} times in a row", spec.name);
+        let ends = self.shared.checks.lock().ends.clone();
+        let describe = |((name, key), end): (&(String, ObjectKey), &End)| {
+            let (mut n_failures, mut exists) = (None, false);
+            for view in &views {
+                let controllers = view.controllers().iter().zip(view.primaries());
+                for ((_, queue), primaries) in controllers.filter(|((spec, _), _)| spec.name == *name) {
+                    n_failures = n_failures.or(queue.failing().into_iter().find(|(failing, _)| failing == key));
+                    exists |= primaries.store().get(key).is_some();
                 }
             }
+            let text = &end.text;
+            match n_failures {
+                Some((_, n)) => Some(format!("{name} {key} failed {n} times in a row, the last time: {text}")),
+                None => exists.then(|| format!("{name} {key} failed and is not tried again: {text}")),
+            }
+        };
+        ends.iter().filter(|(_, end)| end.has_failed).filter_map(describe).collect()
+    }
+
+    /// Describes the replicas that are not at work: not up, without a complete cache, in a reconcile that does not end, or
+    /// all of them without the Lease.
+    pub(super) fn not_at_work(&self) -> Vec<String> {
+        let processes = self.shared.processes.lock().clone();
+        let mut texts = Vec::new();
+        for (index, process) in processes.iter().enumerate() {
+            let Some(view) = &process.view else {
+                let ended = process.ended.as_ref().map_or_else(String::new, |ended| format!(": {ended}"));
+                texts.push(format!("app-{index} is not up{ended}"));
+                continue;
+            };
+            let unfilled = view.sources().iter().filter(|source| !source.store().is_synced());
+            let text = |source: &Arc<Source>| format!("app-{index} has no list of {}", source.identity().kind.plural);
+            texts.extend(unfilled.map(text));
+            for (spec, queue) in view.controllers() {
+                let hanging = queue.keys(KEYS_MAX).running.into_iter().filter(|(_, since)| *since >= HANGS_AFTER);
+                texts.extend(
+                    hanging.map(|(key, since)| format!("{} {key} is being reconciled for {since:?}", spec.name)),
+                );
+            }
         }
-        text
+        let leads = |process: &Process| process.view.as_ref()?.leadership().map(Leadership::is_leading);
+        if self.shared.scenario.elects() && !processes.iter().any(|process| leads(process) == Some(true)) {
+            texts.push("no replica holds the Lease".into());
+        }
+        texts
     }
 
     /// Returns the places for faults that this run has passed.
@@ -408,7 +453,7 @@ impl Shared {
 
     /// Records that a replica has a connection, so that a finding can cut it. Its manager does not exist yet.
     pub(super) fn connected(&self, index: usize, connection: &Connection) {
-        self.processes.lock()[index] = Process { connection: Some(connection.clone()), view: None };
+        self.processes.lock()[index].connection = Some(connection.clone());
     }
 
     /// Records that the manager of a replica exists; from now on it counts for [`World::is_idle`].
@@ -417,8 +462,8 @@ impl Shared {
     }
 
     /// Records the end of a replica, by a crash or by itself. Its running reconciles have ended with it.
-    pub(super) fn ended(&self, index: usize, name: &str) {
-        self.processes.lock()[index] = Process::default();
+    pub(super) fn ended(&self, index: usize, name: &str, how: &str) {
+        self.processes.lock()[index] = Process { ended: Some(format!("{name} {how}")), ..Process::default() };
         self.check(|checks, _| checks.authors.process_ended(name));
     }
 
@@ -453,7 +498,8 @@ impl Shared {
             other => format!("{other:?}"),
         };
         self.log(process, format!("{controller} {key}: {how}"));
-        self.check(|checks, _| checks.end(controller, key, how));
+        let has_failed = !matches!(outcome, Outcome::Done(_) | Outcome::Vanished);
+        self.check(|checks, _| checks.end(controller, key, End { text: how, has_failed }));
     }
 
     /// Connects the checkers and the timeline with the servers and with the fault injector.
