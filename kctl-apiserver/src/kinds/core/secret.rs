@@ -2,7 +2,7 @@
 //!
 //! The server moves `stringData` to `data`, defaults the type to `Opaque`, and validates the keys that a type requires.
 //!
-//! - The type is immutable. So is the data of an immutable Secret, by the rule of `ConfigMap`.
+//! - The type is immutable by a tag of the API. So is the data of an immutable Secret, by the rule of `ConfigMap`.
 //! - `type` is selectable, as in `kubectl get secrets --field-selector type=kubernetes.io/tls`.
 //! - Values are stored as they are: they are encoded, not encrypted.
 
@@ -19,10 +19,7 @@ use crate::{
         age::age,
         fields::{self, entries, name},
     },
-    validation::{
-        config_key::{VALUES_BYTES_MAX, config_key},
-        immutable::immutable_field,
-    },
+    validation::config_key::{VALUES_BYTES_MAX, config_key},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -31,21 +28,12 @@ pub(crate) static KIND: Kind = Kind {
     selectable_fields: &["metadata.namespace", "type"],
     default,
     validate,
-    validate_update,
+    validate_update: super::config_map::validate_update,
     warn,
     printer: Some(cells),
     quota: super::counted_by_name!("secrets"),
     ..Kind::DEFAULT
 };
-
-/// Validates that the type is unchanged, and the data of an immutable Secret.
-///
-/// A changed type is `FieldValueInvalid`, changed data of an immutable Secret
-/// `FieldValueForbidden`.
-fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    immutable_field("type", &old["type"], &new["type"], errors);
-    super::config_map::validate_update(old, new, errors);
-}
 
 /// Warns about a TLS Secret without PEM data. It is valid nevertheless.
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {

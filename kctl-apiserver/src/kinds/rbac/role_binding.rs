@@ -15,7 +15,6 @@ pub(crate) static KIND: Kind = Kind {
     creates_on_update: true,
     default: super::defaults::binding,
     validate: |object, errors| super::validation::binding(object, Scope::Namespaced, errors),
-    validate_update: super::validation::role_stays,
     printer: Some(super::table::binding),
     ..Kind::DEFAULT
 };

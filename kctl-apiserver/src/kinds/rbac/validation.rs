@@ -69,8 +69,8 @@ pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
 
 /// Validates a binding (`ValidateRoleBinding`): the reference to the role, and the subjects.
 ///
-/// `namespaced` is `true` for a `RoleBinding`, which may also refer to a `Role`. A binding without
-/// subjects is valid.
+/// A `RoleBinding` may also refer to a `Role`. A binding without subjects is valid. A tag of the API
+/// makes `roleRef` immutable; the name is required after a change as well.
 pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
     let role = &object["roleRef"];
     if text(&role["apiGroup"]) != GROUP {
@@ -81,11 +81,7 @@ pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
     if !kinds.contains(&kind) {
         errors.unsupported("roleRef.kind", &format!("{kind:?}"), kinds);
     }
-    if text(&role["name"]).is_empty() {
-        errors.required("roleRef.name", "");
-    } else {
-        errors.name("roleRef.name", &role["name"], NameRule::PathSegment);
-    }
+    errors.required_name("roleRef.name", &role["name"], NameRule::PathSegment);
     for (index, subject) in entries(&object["subjects"]) {
         one_subject(subject, &format!("subjects[{index}]"), scope, errors);
     }
@@ -118,13 +114,5 @@ fn one_subject(subject: &Value, path: &str, scope: Scope, errors: &mut Errors) {
         kind => {
             errors.unsupported(&format!("{path}.kind"), &format!("{kind:?}"), &["ServiceAccount", "User", "Group"]);
         }
-    }
-}
-
-/// Validates that `roleRef` is unchanged, so that permission to edit a binding only allows adding and removing
-/// subjects.
-pub(crate) fn role_stays(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["roleRef"] != new["roleRef"] {
-        errors.invalid("roleRef", &new["roleRef"], "cannot change roleRef");
     }
 }

@@ -35,13 +35,12 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates that `attachRequired` and `volumeLifecycleModes` are unchanged (`FieldValueInvalid`).
+/// Validates that `attachRequired` is unchanged (`FieldValueInvalid`).
 ///
-/// The first path is spelled `attachedRequired`, as in kube-apiserver.
+/// The path is spelled `attachedRequired`, as in kube-apiserver. A tag of the API makes
+/// `volumeLifecycleModes` immutable.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    for (shown, field) in [("attachedRequired", "attachRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")] {
-        immutable_field(&format!("spec.{shown}"), &old["spec"][field], &new["spec"][field], errors);
-    }
+    immutable_field("spec.attachedRequired", &old["spec"]["attachRequired"], &new["spec"]["attachRequired"], errors);
 }
 
 /// Warns about tokens in the attributes of volumes, when the tokens change.
