@@ -1,45 +1,20 @@
 //! CEL functions that the evaluator lacks, or lacks for some types.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, LazyLock},
-};
+use std::sync::{Arc, LazyLock};
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use jiff::SignedDuration;
 use kube_cel::{
     KubeCelExt,
-    cel::{
-        Context, ExecutionError, ResolveResult, common::ast::IdedExpr, extractors::This, objects::OptionalValue,
-        parser::Parser,
-    },
+    cel::{Context, ExecutionError, ResolveResult, extractors::This},
 };
 
 use super::conditions::{Cel, map};
-use crate::evaluate::{TYPE, type_name};
+use crate::evaluate::{SECONDS, TYPE, type_name};
 
 /// Names of types that expressions use as values, as in `type(x) == int`.
 const TYPES: [&str; 10] =
     ["bool", "bytes", "double", "int", "list", "map", "null_type", "optional_type", "string", "type"];
-/// The seconds since 1970 of the years 1 to 9999.
-const TIMES: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
-
-/// A context with only the evaluator's own functions. Functions here that accept more types call these for the rest.
-static PLAIN: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
-/// Parsed calls of the evaluator's own functions, by their source. The argument is the variable `x`.
-static CALLS: LazyLock<HashMap<&'static str, IdedExpr>> = LazyLock::new(|| {
-    let calls = ["string(x)", "format.named(x)", "size(x)"];
-    calls.into_iter().filter_map(|call| Some((call, Parser::default().parse(call).ok()?))).collect()
-});
-
-/// Calls the evaluator's own function. Used for types that the function of the same name in this file does not handle.
-fn plain(call: &str, value: Cel) -> ResolveResult {
-    let unknown = || ExecutionError::UndeclaredReference(Arc::new(call.to_owned()));
-    let mut scope = PLAIN.new_inner_scope();
-    scope.add_variable_from_value("x", value);
-    CALLS.get(call).map_or_else(|| Err(unknown()), |call| Cel::resolve(call, &scope))
-}
-
 /// Returns a timestamp at a time since 1970, with a UTC offset of `minutes`; `None` if chrono cannot represent it.
 pub(crate) fn timestamp((since_1970, minutes): (SignedDuration, i64)) -> Option<Cel> {
     let nanoseconds = u32::try_from(since_1970.subsec_nanos()).ok();
@@ -95,14 +70,10 @@ pub(super) fn add(context: &mut Context<'static>) {
         },
         _ => Err(ExecutionError::NoSuchOverload),
     });
-    context.add_function("string", |value: Cel| match value {
-        Cel::Bool(value) => Ok(Cel::String(Arc::new(value.to_string()))),
-        value => plain("string(x)", value),
-    });
     context.add_function("timestamp", |value: Cel| match &value {
         Cel::Timestamp(_) => Ok(value),
         Cel::Int(seconds) => {
-            let time = Some(*seconds).filter(|seconds| TIMES.contains(seconds));
+            let time = Some(*seconds).filter(|seconds| SECONDS.contains(seconds));
             let time = time.and_then(|seconds| timestamp((SignedDuration::from_secs(seconds), 0)));
             time.ok_or_else(|| ExecutionError::function_error("timestamp", "timestamp overflow"))
         }
@@ -118,15 +89,15 @@ pub(super) fn add(context: &mut Context<'static>) {
         }
         _ => Err(ExecutionError::NoSuchOverload),
     });
-    context.add_function("size", |This(value): This<Cel>| match &value {
-        Cel::String(text) => Ok(Cel::Int(i64::try_from(text.chars().count()).unwrap_or(i64::MAX))),
-        Cel::Bytes(_) | Cel::List(_) | Cel::Map(_) => plain("size(x)", value),
-        _ => Err(ExecutionError::NoSuchOverload),
-    });
-    context.add_function("format.named", |name: Arc<String>| {
-        let found = plain("format.named(x)", Cel::String(name))?;
-        let found = if found == Cel::Null { OptionalValue::none() } else { OptionalValue::of(found) };
-        ResolveResult::Ok(Cel::Opaque(Arc::new(found)))
+    context.add_function("size", |This(value): This<Cel>| {
+        let size = match &value {
+            Cel::String(text) => text.chars().count(),
+            Cel::Bytes(bytes) => bytes.len(),
+            Cel::List(items) => items.len(),
+            Cel::Map(map) => map.map.len(),
+            _ => return Err(ExecutionError::NoSuchOverload),
+        };
+        Ok(Cel::Int(i64::try_from(size).unwrap_or(i64::MAX)))
     });
 }
 

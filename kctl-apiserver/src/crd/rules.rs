@@ -113,7 +113,7 @@ impl Rules {
     /// Never fails: errors are kept in the rules. Costs grow with the schema, so compile once per
     /// version.
     pub(crate) fn compile(schema: Schema) -> Self {
-        Self::compile_at(schema, SchemaOf::Object, Rule::compile_judged)
+        Self::compile_at(schema, SchemaOf::Object, |schema, rule, _| Rule::compile(schema, rule))
     }
 
     /// Compiles the rules of a schema that is not validated yet. Rules that do not compile become errors on evaluation.
@@ -125,8 +125,7 @@ impl Rules {
 
     /// Compiles the rules of a nested schema, each by `compile`.
     ///
-    /// With `is_judged` expressions are only parsed; without it they are also type-checked, because
-    /// validation has not done so yet.
+    /// A rule that was validated is only parsed; another one is also type-checked.
     fn compile_at(schema: Schema, schema_of: SchemaOf, compile: fn(Schema, &Value, SchemaOf) -> Rule) -> Self {
         let part = |schema: Schema| Self::compile_at(schema, SchemaOf::Value, compile);
         let below = |schema: Schema| Some(Box::new(part(schema))).filter(|rules| !rules.is_empty());
@@ -310,11 +309,6 @@ impl Rule {
             message: if text("message").is_empty() { format!("failed rule: {name}") } else { name.to_owned() },
             name: name.to_owned(),
         }
-    }
-
-    /// Compiles a rule of a CRD that was validated when it was stored.
-    fn compile_judged(schema: Schema, rule: &Value, _of: SchemaOf) -> Self {
-        Self::compile(schema, rule)
     }
 
     /// Compiles a rule that is not validated yet; its error is reported when it is evaluated.

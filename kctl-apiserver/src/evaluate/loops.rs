@@ -15,7 +15,7 @@ use kube_cel::cel::{
     objects::{Key, Map},
 };
 
-use super::{EvalResult, Evaluator, NO_OVERLOAD, key_of, operators::order, type_name};
+use super::{EvalResult, Evaluator, NO_OVERLOAD, key_of, operators::{decided, order}, type_name};
 
 /// The loop variables of one iteration, with their values.
 type Round<'a> = Vec<(&'a str, Cel)>;
@@ -44,8 +44,8 @@ impl<'a> Evaluator<'a> {
         let Expr::Call(step) = &inner.loop_step.expr else { return Err(NO_OVERLOAD.into()) };
         let rounds = self.rounds(&inner.iter_range, &[inner.iter_var.as_str()])?;
         match (step.func_name.as_str(), step.args.as_slice()) {
-            ("_&&_", [_, test]) => self.all(rounds, test, false),
-            ("_||_", [_, test]) => self.all(rounds, test, true),
+            ("_&&_", [_, test]) => self.all(&rounds, test, false),
+            ("_||_", [_, test]) => self.all(&rounds, test, true),
             ("_?_:_", [test, _, _]) if matches!(inner.accu_init.expr, Expr::Literal(_)) => self.one(rounds, test),
             ("_?_:_", [test, added, _]) => self.made(rounds, Some(test), appended(added).ok_or(NO_OVERLOAD)?),
             ("_+_", _) => self.made(rounds, None, appended(&inner.loop_step).ok_or(NO_OVERLOAD)?),
@@ -85,8 +85,8 @@ impl<'a> Evaluator<'a> {
             _ => return Err(NO_OVERLOAD.into()),
         };
         match name {
-            "all" => self.all(rounds, value, false),
-            "exists" => self.all(rounds, value, true),
+            "all" => self.all(&rounds, value, false),
+            "exists" => self.all(&rounds, value, true),
             "existsOne" | "exists_one" => self.one(rounds, value),
             "transformList" => self.made(rounds, test, value),
             "transformMapEntry" => self.transform_map(rounds, test, value, |_, map| entries_of(&map)),
@@ -120,17 +120,8 @@ impl<'a> Evaluator<'a> {
     /// the result.
     ///
     /// If several iterations fail, the first error is returned.
-    fn all(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr, deciding: bool) -> EvalResult {
-        let mut error = None;
-        for round in rounds {
-            match self.with(&round, |evaluator| evaluator.evaluate(test)) {
-                Ok(Cel::Bool(value)) if value == deciding => return Ok(Cel::Bool(deciding)),
-                Ok(Cel::Bool(_)) => {}
-                Ok(_) => error = error.or_else(|| Some(NO_OVERLOAD.to_owned())),
-                Err(why) => error = error.or(Some(why)),
-            }
-        }
-        error.map_or(Ok(Cel::Bool(!deciding)), Err)
+    fn all(&mut self, rounds: &[Round<'a>], test: &'a IdedExpr, deciding: bool) -> EvalResult {
+        decided(deciding, rounds.iter().map(|round| self.with(round, |evaluator| evaluator.evaluate(test))))
     }
 
     /// Evaluates a predicate with the variables of an iteration; a result other than a bool has no overload.

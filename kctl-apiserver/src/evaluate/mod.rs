@@ -45,6 +45,7 @@ pub(crate) use self::{
     bounds::CANCELLED,
     equality::{Kinds, ListKind},
     optional::wrap as optional,
+    times::SECONDS,
 };
 
 /// The value of an expression, or the message of its evaluation error as `cel-go` words it.
@@ -389,16 +390,8 @@ fn part(container: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
 }
 
 /// Returns the message of an error of `kube-cel`.
-///
-/// Errors about argument types all become `no such overload`, as `cel-go` does not distinguish
-/// them.
 fn words(error: ExecutionError) -> String {
     match error {
-        ExecutionError::NoSuchOverload
-        | ExecutionError::MissingArgumentOrTarget
-        | ExecutionError::UnexpectedType { .. }
-        | ExecutionError::UnsupportedBinaryOperator(..)
-        | ExecutionError::InvalidArgumentCount { .. } => NO_OVERLOAD.to_owned(),
         ExecutionError::FunctionError { message, .. } => message,
         other => other.to_string(),
     }

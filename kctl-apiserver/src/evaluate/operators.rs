@@ -11,7 +11,7 @@ use kube_cel::cel::{
 };
 
 use super::{
-    EvalResult, Evaluator, NO_OVERLOAD, OVERFLOW, as_text, bounds, optional, overloads, part, times, type_name, weight,
+    EvalResult, Evaluator, NO_OVERLOAD, OVERFLOW, as_text, bounds, optional, part, times, type_name, weight,
 };
 
 /// The error of `/` and `%` for integers; doubles divide by zero to infinity.
@@ -35,9 +35,7 @@ impl<'a> Evaluator<'a> {
                 Cel::Bool(operand) => Ok(Cel::Bool(!operand)),
                 _ => Err(NO_OVERLOAD.into()),
             }),
-            ("-_", [operand]) => self
-                .evaluate(operand)
-                .and_then(|operand| overloads::refused_operand("-_", &operand).map_or_else(|| negated(&operand), Err)),
+            ("-_", [operand]) => self.evaluate(operand).and_then(|operand| negated(&operand)),
             (name @ ("_+_" | "_-_" | "_*_" | "_/_" | "_%_"), [left, right]) => self.arithmetic(name, left, right),
             (name @ ("_<_" | "_<=_" | "_>_" | "_>=_"), [left, right]) => {
                 self.pair(left, right).and_then(|(left, right)| compared(name, &left, &right))
@@ -64,16 +62,7 @@ impl<'a> Evaluator<'a> {
     /// This makes the operators commutative, as the CEL specification demands: `1/0 == 1 || true`
     /// is true.
     fn both(&mut self, left: &'a IdedExpr, right: &'a IdedExpr, deciding: bool) -> EvalResult {
-        let mut error = None;
-        for side in [left, right] {
-            match self.evaluate(side) {
-                Ok(Cel::Bool(value)) if value == deciding => return Ok(Cel::Bool(deciding)),
-                Ok(Cel::Bool(_)) => {}
-                Ok(_) => error = error.or_else(|| Some(NO_OVERLOAD.to_owned())),
-                Err(why) => error = error.or(Some(why)),
-            }
-        }
-        error.map_or(Ok(Cel::Bool(!deciding)), Err)
+        decided(deciding, [left, right].into_iter().map(|side| self.evaluate(side)))
     }
 
     /// Evaluates the ternary operator; only the chosen branch is evaluated.
@@ -117,13 +106,8 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates a binary arithmetic operator. Concatenation checks its size first, so that no oversized value is
     /// built.
-    ///
-    /// The overload of the left operand is checked first, so that the error names the operator.
     fn arithmetic(&mut self, name: &str, left: &'a IdedExpr, right: &'a IdedExpr) -> EvalResult {
         let (left, right) = self.pair(left, right)?;
-        if let Some(why) = overloads::refused_operand(name, &left) {
-            return Err(why);
-        }
         match (&left, &right) {
             (Cel::String(left), Cel::String(right)) if name == "_+_" => {
                 bounds::check_text(left.len() + right.len())?;
@@ -140,6 +124,22 @@ impl<'a> Evaluator<'a> {
             _ => added(name, &left, &right).unwrap_or_else(|| Err(NO_OVERLOAD.into())),
         }
     }
+}
+
+/// Returns `deciding` if one of the results is this boolean. Otherwise returns the first error, or the opposite.
+///
+/// A result of another type has no overload. No result after the deciding one is evaluated.
+pub(super) fn decided(deciding: bool, results: impl Iterator<Item = EvalResult>) -> EvalResult {
+    let mut error = None;
+    for result in results {
+        match result {
+            Ok(Cel::Bool(value)) if value == deciding => return Ok(Cel::Bool(deciding)),
+            Ok(Cel::Bool(_)) => {}
+            Ok(_) => error = error.or_else(|| Some(NO_OVERLOAD.to_owned())),
+            Err(why) => error = error.or(Some(why)),
+        }
+    }
+    error.map_or(Ok(Cel::Bool(!deciding)), Err)
 }
 
 /// Returns the result of an arithmetic operator on two numbers or times; `None` if the operands are not of such types.
@@ -215,10 +215,12 @@ pub(super) fn order(left: &Cel, right: &Cel) -> Option<Ordering> {
 
 /// Evaluates `<`, `<=`, `>` and `>=`.
 ///
-/// Operands without an order have no overload.
+/// Operands without an order have no overload, such as lists and maps.
 fn compared(name: &str, left: &Cel, right: &Cel) -> EvalResult {
-    if let Some(why) = overloads::refused_operand(name, left) {
-        return Err(why);
+    let is_number_or_time =
+        matches!(left, Cel::Int(_) | Cel::UInt(_) | Cel::Float(_) | Cel::Duration(_) | Cel::Timestamp(_));
+    if !is_number_or_time && !matches!(left, Cel::Bool(_) | Cel::String(_) | Cel::Bytes(_)) {
+        return Err(NO_OVERLOAD.into());
     }
     let order = order(left, right).ok_or(NO_OVERLOAD)?;
     Ok(Cel::Bool(match name {

@@ -59,21 +59,3 @@ fn fits(is: &Type, value: &Cel) -> bool {
         _ => false,
     }
 }
-
-/// Returns the `no such overload` error if an operator does not support the type of its first operand (`traits` of
-/// `cel-go`).
-///
-/// `cel-go` looks up the operator on the left operand. The operation itself checks the right operand.
-pub(super) fn refused_operand(operator: &str, operand: &Cel) -> Option<String> {
-    let is_number = matches!(operand, Cel::Int(_) | Cel::UInt(_) | Cel::Float(_));
-    let is_time = matches!(operand, Cel::Duration(_) | Cel::Timestamp(_));
-    let takes = match operator {
-        "_+_" => is_number || is_time || matches!(operand, Cel::String(_) | Cel::Bytes(_) | Cel::List(_)),
-        "_-_" => is_number || is_time,
-        "_*_" | "_/_" => is_number,
-        "_%_" => matches!(operand, Cel::Int(_) | Cel::UInt(_)),
-        "-_" => is_number || matches!(operand, Cel::Bool(_) | Cel::Duration(_)),
-        _ => is_number || is_time || matches!(operand, Cel::Bool(_) | Cel::String(_) | Cel::Bytes(_)),
-    };
-    (!takes).then(|| format!("{NO_OVERLOAD}: {operator}"))
-}

@@ -13,7 +13,7 @@ use super::{EvalResult, OVERFLOW, operators};
 /// The seconds since 1970 of the years 1 to 9999.
 ///
 /// The range of `google.protobuf.Timestamp`.
-const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+pub(crate) const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// Adds or subtracts durations and timestamps; `None` for other operand types. Durations are bounded to 64-bit
 /// nanoseconds, as in `cel-go`.
