@@ -174,14 +174,10 @@ impl StatusError {
     /// Returns `Invalid` (422) with one cause per field error.
     ///
     /// `details.kind` is a kind here and not a resource, unlike in all other errors. Equal field errors are reported
-    /// once, as `ErrorList.ToAggregate` does.
+    /// once, so validation may find an error twice.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let mut once: Vec<&FieldError> = Vec::new();
-        for field_error in errors {
-            if !once.contains(&field_error) {
-                once.push(field_error);
-            }
-        }
+        let is_first = |(index, error): &(usize, &FieldError)| !errors[..*index].contains(error);
+        let once: Vec<&FieldError> = errors.iter().enumerate().filter(is_first).map(|(_, error)| error).collect();
         let texts: Vec<String> =
             once.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message)).collect();
         let resource = GroupResource::new(group, kind);

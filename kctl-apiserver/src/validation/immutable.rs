@@ -24,8 +24,5 @@ pub(crate) fn immutable_field(field: &str, old: &Value, new: &Value, errors: &mu
 /// Changing the selector of a `Deployment`, `ReplicaSet` or `DaemonSet` would orphan the Pods that
 /// it selects today, so `apps/v1` made the field immutable.
 pub(crate) fn selector(old: &Value, new: &Value, errors: &mut Errors) {
-    let (old, new) = (&old["spec"]["selector"], &new["spec"]["selector"]);
-    if old != new {
-        errors.invalid("spec.selector", new, "field is immutable");
-    }
+    immutable_field("spec.selector", &old["spec"]["selector"], &new["spec"]["selector"], errors);
 }

@@ -180,7 +180,7 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
     let new = new.map_err(|error| refused(info, error))?;
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
     let in_metadata = Unpersisted::in_metadata(&new["metadata"]);
-    let fitted = body::fit_applied(info, new, old.as_deref());
+    let fitted = body::fit_and_tell(info, new, old.as_deref(), &[]);
     let (mut new, lost) = fitted.map_err(|misfit| unconverted(info, misfit))?;
     // Upstream decodes the patch strictly after it was applied (`applyPatcher` in `handlers/patch.go`).
     body::report_fields(info, repeated).map_err(StatusError::bad_request)?;

@@ -134,22 +134,11 @@ pub(crate) fn fit_as(info: &RequestInfo, object: Value, stored: Option<&Value>, 
     fit_and_tell(info, object, stored, sent).map(|(object, _)| object)
 }
 
-/// Checks the result of an apply like [`fit_as`]. Also returns the paths of dropped fields.
-///
-/// Duplicates of an apply are found while its YAML is decoded.
-pub(crate) fn fit_applied(
-    info: &RequestInfo,
-    object: Value,
-    stored: Option<&Value>,
-) -> Result<(Value, Vec<String>), Misfit> {
-    fit_and_tell(info, object, stored, &[])
-}
-
-/// Checks an object, and returns it with the paths of its dropped fields.
+/// Checks an object like [`fit_as`], and returns it with the paths of its dropped fields.
 ///
 /// After the schema, missing metadata becomes an object, unknown fields are reported, and duplicate owner references
 /// are dropped with a warning.
-fn fit_and_tell(
+pub(crate) fn fit_and_tell(
     info: &RequestInfo,
     mut object: Value,
     stored: Option<&Value>,
