@@ -36,11 +36,6 @@ impl Errors {
         self.0.iter().any(|cause| cause.reason == "FieldValueTooMany" && cause.field == list)
     }
 
-    /// Returns `true` if an item of a list was reported as a duplicate.
-    pub(crate) fn has_duplicate(&self, item: &str) -> bool {
-        self.0.iter().any(|cause| cause.reason == "FieldValueDuplicate" && cause.field == item)
-    }
-
     /// Removes the errors of declarative rules (tags) below a path whose value kube-apiserver does not validate.
     ///
     /// Declarative rules run before the functions, so such errors exist already when a function decides.

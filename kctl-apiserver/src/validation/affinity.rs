@@ -279,7 +279,6 @@ fn tolerates(toleration: &Value, path: &str, errors: &mut Errors) {
                 errors.invalid(&format!("{path}.value"), &value.into(), "must be a decimal integer of 64 bits");
             }
         }
-        "Gt" | "Lt" => errors.unsupported(&operator_path, &format!("{operator:?}"), &["Equal", "Exists", "Lt", "Gt"]),
         _ => errors.unsupported(&operator_path, &toleration["operator"].to_string(), &["Equal", "Exists"]),
     }
 }

@@ -15,6 +15,9 @@ use crate::{
 ///
 /// From RFC 6335, the names of the IANA service registry.
 const NAME_LEN_MAX: usize = 15;
+/// The rule for port names.
+const NAME_RULE: &str = "must be at most 15 lowercase letters, digits and single hyphens, with at least one letter and \
+                         without a hyphen at either end";
 
 /// Validates the ports of a container: unique names (`FieldValueDuplicate`), a container port, and numbers of
 /// 1 to 65,535. A host port of 0 is unset.
@@ -28,14 +31,11 @@ pub(crate) fn of_container(ports: &Value, path: &str, errors: &mut Errors) {
         let path = format!("{path}[{index}]");
         let name = text(&port["name"]);
         if !name.is_empty() {
-            let wrong = check_name(name);
-            if wrong.is_empty() && names.contains(&name) {
+            if !is_name(name) {
+                errors.invalid(&format!("{path}.name"), &port["name"], NAME_RULE);
+            } else if names.contains(&name) {
                 errors.duplicate(&format!("{path}.name"), &port["name"].to_string());
-            }
-            for message in &wrong {
-                errors.invalid(&format!("{path}.name"), &port["name"], message);
-            }
-            if wrong.is_empty() {
+            } else {
                 names.push(name);
             }
         }
@@ -112,36 +112,21 @@ pub(crate) fn on_host(spec: &Value, path: &str, host_ports: HostPorts, errors: &
 /// invalid.
 pub(crate) fn number_or_name(port: &Value, path: &str, errors: &mut Errors) {
     match port {
-        Value::String(name) => {
-            for message in check_name(name) {
-                errors.invalid(path, port, &message);
-            }
-        }
+        Value::String(name) if !is_name(name) => errors.invalid(path, port, NAME_RULE),
+        Value::String(_) => {}
         port => errors.in_range(path, port, 1, 65_535),
     }
 }
 
-/// Returns the errors of a port name (`IsValidPortName`).
+/// Returns `true` for a valid port name (`IsValidPortName`), see [`NAME_RULE`].
 ///
-/// Rules: at most 15 bytes; lowercase letters, digits and dashes; at least one letter, so that a
-/// name cannot look like a number; no two dashes in a row; no dash at either end. All that fail
-/// are returned.
-fn check_name(name: &str) -> Vec<String> {
-    let mut messages = Vec::new();
-    if name.len() > NAME_LEN_MAX {
-        messages.push(format!("must be no more than {NAME_LEN_MAX} characters"));
-    }
-    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
-        messages.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
-    }
-    if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
-        messages.push("must contain at least one letter (a-z)".to_owned());
-    }
-    if name.contains("--") {
-        messages.push("must not contain consecutive hyphens".to_owned());
-    }
-    if name.starts_with('-') || name.ends_with('-') {
-        messages.push("must not begin or end with a hyphen".to_owned());
-    }
-    messages
+/// A name needs a letter, so that it cannot look like a number.
+fn is_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    name.len() <= NAME_LEN_MAX
+        && name.bytes().all(is_allowed)
+        && name.bytes().any(|byte| byte.is_ascii_lowercase())
+        && !name.contains("--")
+        && !name.starts_with('-')
+        && !name.ends_with('-')
 }

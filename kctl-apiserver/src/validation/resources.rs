@@ -240,7 +240,7 @@ pub(crate) fn size(amount: &Value) -> Option<i128> {
 /// `keys` holds a claim's name, or name and request with a slash. Rules for a repeated claim:
 ///
 /// - after the whole claim, anything of it again is a duplicate;
-/// - the whole claim after single requests is a duplicate once per such request;
+/// - the whole claim after single requests is a duplicate;
 /// - the same request of the same claim is a duplicate.
 ///
 /// The error for an unknown claim lists the known ones, sorted.
@@ -256,7 +256,7 @@ fn claimed(list: &Value, path: &str, declared: &[&str], errors: &mut Errors) {
             // The whole claim is already listed.
             errors.duplicate(&path, &claim["name"].to_string());
         } else if request.is_empty() {
-            for _part in keys.iter().filter(|key| key.split('/').next() == Some(name)) {
+            if keys.iter().any(|key| key.split('/').next() == Some(name)) {
                 errors.duplicate(&path, &claim["name"].to_string());
             }
             keys.push(name.to_owned());

@@ -92,14 +92,14 @@ const MESSAGE_LEN_MAX: usize = 32 * 1024;
 /// | `message` | at most 32 KiB | `FieldValueTooLong` |
 ///
 /// Older kinds (Pod, Node, the workloads) have condition types of their group, which do not follow
-/// these rules. For kinds whose `conditions` have the tag `+k8s:listMapKey`, [`super::declared`] has reported duplicates.
+/// these rules.
 pub(crate) fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
     let mut seen: Vec<&str> = Vec::new();
     for (index, condition) in entries(conditions) {
         let item_path = format!("{path}[{index}]");
         let path = |field: &str| format!("{item_path}.{field}");
         let (kind, reason) = (text(&condition["type"]), text(&condition["reason"]));
-        if seen.contains(&kind) && !errors.has_duplicate(&item_path) {
+        if seen.contains(&kind) {
             errors.duplicate(&item_path, &Value::from(kind).to_string());
         }
         seen.push(kind);

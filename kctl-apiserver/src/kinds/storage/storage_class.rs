@@ -68,12 +68,11 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 
 /// Validates `allowedTopologies`, the parts of the topology in which volumes may be.
 ///
-/// Within a term, keys and the values of a key are unique. No two terms may be equal. An empty term
-/// is always a duplicate, at least once for each term in the list, because upstream starts with as
-/// many empty terms to compare with.
+/// Within a term, keys and the values of a key are unique. No two terms may be equal, and an empty term
+/// is always a duplicate.
 fn topologies(terms: &Value, errors: &mut Errors) {
-    // Upstream starts with one empty term for each term in the list.
-    let mut seen = vec![BTreeMap::new(); entries(terms).count()];
+    // Upstream compares with an empty term as well.
+    let mut seen = vec![BTreeMap::new()];
     for (index, term) in entries(terms) {
         let path = format!("allowedTopologies[{index}].matchLabelExpressions");
         let mut topology: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -91,7 +90,7 @@ fn topologies(terms: &Value, errors: &mut Errors) {
                 errors.duplicate(&format!("{path}.key"), &Value::from(key).to_string());
             }
         }
-        for _ in seen.iter().filter(|other| **other == topology) {
+        if seen.contains(&topology) {
             errors.duplicate(&path, "\"\"");
         }
         seen.push(topology);

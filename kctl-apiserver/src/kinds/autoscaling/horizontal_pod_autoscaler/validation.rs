@@ -90,9 +90,7 @@ fn reference(target: &Value, path: &str, expected: Group, errors: &mut Errors) {
 
 /// Validates that a metric has the one source that its type names, and validates that source.
 ///
-/// An unknown type is reported twice, as in kube-apiserver: by the rule about types, and by the
-/// missing source. Superfluous sources are `FieldValueForbidden`; only the first of several is
-/// validated.
+/// Superfluous sources are `FieldValueForbidden`; only the first of several is validated.
 fn one_metric(metric: &Value, path: &str, errors: &mut Errors) {
     let (kind, kind_path) = (text(&metric["type"]), format!("{path}.type"));
     if kind.is_empty() {
@@ -105,12 +103,8 @@ fn one_metric(metric: &Value, path: &str, errors: &mut Errors) {
         source(first, &metric[*first], &format!("{path}.{first}"), errors);
     }
     let expected = SOURCES.iter().find(|(_, source_kind)| *source_kind == kind).map(|(source, _)| *source);
-    match expected {
-        Some(source) if metric[source].is_null() => {
-            errors.required(&format!("{path}.{source}"), "must populate information for the given metric source");
-        }
-        Some(_) => {}
-        None => errors.always_one_of(&kind_path, &metric["type"], TYPES),
+    if let Some(source) = expected.filter(|source| metric[*source].is_null()) {
+        errors.required(&format!("{path}.{source}"), "must populate information for the given metric source");
     }
     if given.len() != 1 {
         for other in given.iter().filter(|source| Some(**source) != expected) {
