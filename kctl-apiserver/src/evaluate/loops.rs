@@ -15,7 +15,11 @@ use kube_cel::cel::{
     objects::{Key, Map},
 };
 
-use super::{EvalResult, Evaluator, NO_OVERLOAD, key_of, operators::{decided, order}, type_name};
+use super::{
+    EvalResult, Evaluator, NO_OVERLOAD, key_of,
+    operators::{decided, order},
+    type_name,
+};
 
 /// The loop variables of one iteration, with their values.
 type Round<'a> = Vec<(&'a str, Cel)>;

@@ -10,9 +10,7 @@ use kube_cel::cel::{
     common::ast::{CallExpr, IdedExpr},
 };
 
-use super::{
-    EvalResult, Evaluator, NO_OVERLOAD, OVERFLOW, as_text, bounds, optional, part, times, type_name, weight,
-};
+use super::{EvalResult, Evaluator, NO_OVERLOAD, OVERFLOW, as_text, bounds, optional, part, times, type_name, weight};
 
 /// The error of `/` and `%` for integers; doubles divide by zero to infinity.
 const BY_ZERO: &str = "division by zero";

@@ -1,18 +1,11 @@
-//! Parses the schedules of `CronJob`s and the index lists of Jobs, and returns the errors of invalid ones.
+//! Validates the schedules of `CronJob`s as `github.com/robfig/cron/v3` parses them.
 //!
-//! Behaviour: `github.com/robfig/cron/v3`, with its error messages.
-//!
-//! Both parsers only validate: nothing here computes the next time of a schedule. Messages go
-//! verbatim into `FieldValueInvalid`, so wording and order of the checks are part of what a client
-//! sees.
-//!
-//! A schedule is one of:
+//! Nothing here computes the next time of a schedule. A schedule is one of:
 //!
 //! ```text
 //! */15 8-17 * jan-jun mon      five fields: minute, hour, day of month, month, day of week
 //! @daily                       a descriptor
 //! @every 1h30m                 an interval
-//! TZ=Europe/Paris 0 8 * * *    any of these, in a time zone
 //! ```
 
 use kctl_apimachinery::duration;
@@ -57,57 +50,23 @@ const FIELDS: [Field; 5] = [
 
 /// Case-sensitive. `@reboot` is not one of them.
 const DESCRIPTORS: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
-/// Validates a cron schedule. The error is the message of `robfig/cron`.
-///
-/// `TZ=` and `CRON_TZ=` are parsed, though `CronJob` validation rejects them elsewhere in favour of
-/// `spec.timeZone`. A zone without a schedule after it makes the library panic. Upstream recovers
-/// and reports the panic's message as the error (`ParseCronScheduleWithPanicRecovery`); so does
-/// this function.
+
+/// Returns `true` for a cron schedule. It has no time zone: `CronJob`s set `spec.timeZone` instead.
 ///
 /// Each field is a list of ranges with commas between them. Empty items are skipped, as
 /// `strings.FieldsFunc` does: `1,,2` is valid.
-pub(crate) fn check(schedule: &str) -> Result<(), String> {
-    let mut schedule = schedule;
-    if let Some(zoned) = schedule.strip_prefix("CRON_TZ=").or_else(|| schedule.strip_prefix("TZ=")) {
-        let Some((zone, rest)) = zoned.split_once(' ') else {
-            return Err("invalid schedule format: runtime error: slice bounds out of range [:-1]".into());
-        };
-        if !is_zone(zone) {
-            return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
-        }
-        schedule = rest.trim();
+pub(crate) fn is_schedule(schedule: &str) -> bool {
+    if let Some(every) = schedule.strip_prefix("@every ") {
+        return duration::parse(every).is_some();
     }
-    if schedule.starts_with('@') {
-        return descriptor(schedule);
-    }
-    let fields: Vec<&str> = schedule.split_whitespace().collect();
-    if fields.len() != FIELDS.len() {
-        let found = fields.len();
-        return Err(format!("expected exactly {} fields, found {found}: [{}]", FIELDS.len(), fields.join(" ")));
-    }
-    for (text, field) in fields.iter().zip(&FIELDS) {
-        for range in text.split(',').filter(|range| !range.is_empty()) {
-            check_range(range, field)?;
-        }
-    }
-    Ok(())
-}
-
-/// Validates a schedule that begins with `@`: a known name, or `@every` with a duration of Go.
-fn descriptor(text: &str) -> Result<(), String> {
-    if DESCRIPTORS.contains(&text) {
-        return Ok(());
-    }
-    let Some(every) = text.strip_prefix("@every ") else {
-        return Err(format!("unrecognized descriptor: {text}"));
+    let texts: Vec<&str> = schedule.split_whitespace().collect();
+    let is_field = |(text, field): (&&str, &Field)| {
+        text.split(',').filter(|range| !range.is_empty()).all(|range| is_range(range, field))
     };
-    if duration::parse(every).is_some() {
-        return Ok(());
-    }
-    Err(format!("failed to parse duration {text}: time: invalid duration {every:?}"))
+    DESCRIPTORS.contains(&schedule) || (texts.len() == FIELDS.len() && texts.iter().zip(&FIELDS).all(is_field))
 }
 
-/// Validates one item of a field: `*`, `?`, a number or name, a range, each with an optional step.
+/// Returns `true` for an item of a field: `*`, `?`, a number or name, a range, each with an optional step.
 ///
 /// | form | start to end |
 /// |---|---|
@@ -116,105 +75,33 @@ fn descriptor(text: &str) -> Result<(), String> {
 /// | `5/10` | 5 to the greatest number, by 10 |
 /// | `5-20/10` | 5 to 20, by 10 |
 ///
-/// Only the first error is returned, in the order of the library's checks: hyphens, slashes,
-/// numbers, bounds, step. A range must not wrap: `fri-mon` is an error.
-fn check_range(text: &str, field: &Field) -> Result<(), String> {
-    let (range, steps) = text.split_once('/').map_or((text, None), |(range, steps)| (range, Some(steps)));
+/// A range must not wrap: `fri-mon` is invalid.
+fn is_range(text: &str, field: &Field) -> bool {
+    let (range, step) = text.split_once('/').map_or((text, None), |(range, step)| (range, Some(step)));
     let parts: Vec<&str> = range.split('-').collect();
-    let (start, mut end) = if ["*", "?"].contains(&parts[0]) {
-        (field.least, field.most)
-    } else {
-        let start = number(parts[0], field.names)?;
-        match parts.as_slice() {
-            [_] => (start, start),
-            [_, end] => (start, number(end, field.names)?),
-            _ => return Err(format!("too many hyphens: {text}")),
-        }
+    let ends = match parts.as_slice() {
+        ["*" | "?", ..] => Some((field.least, field.most)),
+        [only] => field.number(only).map(|number| (number, if step.is_some() { field.most } else { number })),
+        [start, end] => field.number(start).zip(field.number(end)),
+        _ => None,
     };
-    let mut step = 1;
-    if let Some(steps) = steps {
-        if steps.contains('/') {
-            return Err(format!("too many slashes: {text}"));
-        }
-        step = number(steps, &[])?;
-        if parts.len() == 1 {
-            end = field.most;
-        }
-    }
-    let Field { least, most, .. } = field;
-    if start < *least {
-        return Err(format!("beginning of range ({start}) below minimum ({least}): {text}"));
-    }
-    if end > *most {
-        return Err(format!("end of range ({end}) above maximum ({most}): {text}"));
-    }
-    if start > end {
-        return Err(format!("beginning of range ({start}) beyond end of range ({end}): {text}"));
-    }
-    if step == 0 {
-        return Err(format!("step of range should be a positive number: {text}"));
-    }
-    Ok(())
+    ends.is_some_and(|(start, end)| field.least <= start && start <= end && end <= field.most)
+        && step.is_none_or(|step| step.parse().is_ok_and(|step: i64| step > 0))
 }
 
-/// Returns the number of a name or of decimal digits. Negative numbers have their own error. A minus sign rarely
-/// arrives here, since a range splits at it.
-fn number(text: &str, names: &[(&str, i64)]) -> Result<i64, String> {
-    if let Some((_, number)) = names.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)) {
-        return Ok(*number);
+impl Field {
+    /// Returns the number of a name or of decimal digits.
+    fn number(&self, text: &str) -> Option<i64> {
+        let named = self.names.iter().find(|(name, _)| text.eq_ignore_ascii_case(name));
+        named.map_or_else(|| text.parse().ok(), |(_, number)| Some(*number))
     }
-    let number: i64 = text.parse().map_err(|_| format!("failed to parse int from {text}: {}", not_an_integer(text)))?;
-    if number < 0 {
-        return Err(format!("negative number ({number}) not allowed: {text}"));
-    }
-    Ok(number)
-}
-
-/// Returns Go's `strconv.Atoi` error for a string that is not an integer.
-fn not_an_integer(text: &str) -> String {
-    format!("strconv.Atoi: parsing {text:?}: invalid syntax")
 }
 
 /// Returns `true` for the name of a time zone. Go looks the name up as a file, so its case matters.
 ///
-/// `CronJob` rejects `Local` and the empty name itself, with other messages.
+/// `Local` is not one: it would mean another zone on each control plane node.
 pub(crate) fn is_zone(name: &str) -> bool {
     jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name().is_none_or(|name_of_zone| name_of_zone == name))
-}
-
-/// Returns the number of indexes in a list such as `1,3-5`, here 4 (`validateIndexesFormat`).
-///
-/// The lists are fields of the status of an indexed Job. Indexes must be below `below`, the
-/// completions, and strictly increasing over the whole list; neighbours need not be merged. The
-/// empty list has 0 indexes. A range of one index, `3-3`, is valid.
-pub(crate) fn indexes(list: &str, below: i64) -> Result<i64, String> {
-    let (mut total, mut last): (i64, Option<i64>) = (0, None);
-    for interval in list.split(',').filter(|_| !list.is_empty()) {
-        let index = |text: &str| -> Result<i64, String> {
-            text.parse::<i64>()
-                .map_err(|_| format!("cannot convert string to integer for index: {text:?}"))
-                .and_then(|index| if index < below { Ok(index) } else { Err(format!("too large index: {text:?}")) })
-        };
-        let (first, end) = match interval.split('-').collect::<Vec<_>>().as_slice() {
-            [index_text] => (index(index_text)?, index(index_text)?),
-            [first, end] => (index(first)?, index(end)?),
-            _ => {
-                return Err(format!(
-                    "the fragment {interval:?} violates the requirement that an index interval can have at most two \
-                     parts separated by '-'"
-                ));
-            }
-        };
-        if let Some(previous) = last.filter(|previous| *previous >= first) {
-            return Err(format!("non-increasing order, previous: {previous}, current: {first}"));
-        }
-        if first > end {
-            return Err(format!("non-increasing order, previous: {first}, current: {end}"));
-        }
-        total += end - first + 1;
-        last = Some(end);
-    }
-    Ok(total)
 }
 
 #[cfg(test)]
@@ -223,24 +110,27 @@ mod tests {
 
     #[test]
     fn schedules_are_read_as_cron_reads_them() {
-        let whole = [
-            "* * * * *",
-            "*/5 1-3 ? jan,Feb MON-fri",
-            "@hourly",
-            "@every 1h30m",
-            "TZ=Etc/UTC 0 0 1 1 0",
-            "5/15 * * * *",
-        ];
-        for schedule in whole {
-            assert_eq!(check(schedule), Ok(()), "{schedule}");
+        let valid =
+            ["* * * * *", "*/5 1-3 ? jan,Feb MON-fri", "@hourly", "@every 1h30m", "5/15 * * * *", "1,,2 * * * 0"];
+        for schedule in valid {
+            assert!(is_schedule(schedule), "{schedule}");
         }
-        for (schedule, why) in [
-            ("-1 * * * *", "failed to parse int from : strconv.Atoi: parsing \"\": invalid syntax"),
-            ("1/2/3 * * * *", "too many slashes: 1/2/3"),
-            ("* * * foo *", "failed to parse int from foo: strconv.Atoi: parsing \"foo\": invalid syntax"),
-            ("@every 5", "failed to parse duration @every 5: time: invalid duration \"5\""),
-        ] {
-            assert_eq!(check(schedule), Err(why.to_owned()), "{schedule}");
+        let invalid = [
+            "",
+            "* * * *",
+            "-1 * * * *",
+            "1/2/3 * * * *",
+            "1-2-3 * * * *",
+            "*/0 * * * *",
+            "60 * * * *",
+            "* * 0 * *",
+            "* * * foo *",
+            "* * * * fri-mon",
+            "@every 5",
+            "@reboot",
+        ];
+        for schedule in invalid {
+            assert!(!is_schedule(schedule), "{schedule}");
         }
     }
 
@@ -249,18 +139,8 @@ mod tests {
         for name in ["UTC", "Etc/UTC", "GMT", "Zulu", "EST", "US/Pacific", "Europe/Berlin", "Etc/GMT+1"] {
             assert!(is_zone(name), "{name}");
         }
-        for name in ["utc", "Europe/berlin", "europe/Berlin", "Nowhere/Town", "+00:00"] {
+        for name in ["", "Local", "utc", "Europe/berlin", "europe/Berlin", "Nowhere/Town", "+00:00"] {
             assert!(!is_zone(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn lists_of_indexes_grow() {
-        for (list, number) in [("", 0), ("0", 1), ("0,2-4", 4), ("9", 1)] {
-            assert_eq!(indexes(list, 10), Ok(number), "{list}");
-        }
-        for list in ["3,1", "4-2", "10", "a", "1-2-3"] {
-            assert!(indexes(list, 10).is_err(), "{list}");
         }
     }
 }

@@ -82,27 +82,29 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
+/// The rule for schedules.
+const SCHEDULE_RULE: &str = "must be five fields (minute, hour, day of month, month and day of week) such as '*/15 8-17 * * \
+                             mon-fri', a descriptor such as '@daily', or an interval such as '@every 1h30m'";
+
 /// Validates the spec: schedule, time zone, deadline, history limits and the template of the Jobs.
 ///
 /// The template may not have a selector (`FieldValueInvalid`) or `manualSelector` (`FieldValueNotSupported`): each Job gets
 /// a generated one.
 ///
-/// An absent `schedule` is reported by the schema's own rules. A schedule with a time zone is parsed
-/// as well, so it may get two errors.
+/// An absent `schedule` is reported by the schema's own rules.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let schedule = text(&spec["schedule"]);
-    if !schedule.is_empty() {
-        if let Err(why) = schedule::check(schedule) {
-            errors.invalid("spec.schedule", &spec["schedule"], &why);
-        }
-        if schedule.contains("TZ") {
-            let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-            errors.invalid("spec.schedule", &spec["schedule"], detail);
-        }
+    if schedule.contains("TZ") {
+        errors.invalid("spec.schedule", &spec["schedule"], "must not have a time zone: set `timeZone` instead");
+    } else if !schedule.is_empty() && !schedule::is_schedule(schedule) {
+        errors.invalid("spec.schedule", &spec["schedule"], SCHEDULE_RULE);
     }
     errors.not_negative("spec.startingDeadlineSeconds", &spec["startingDeadlineSeconds"]);
-    time_zone(&spec["timeZone"], errors);
+    let zone = &spec["timeZone"];
+    if !zone.is_null() && !schedule::is_zone(text(zone)) {
+        errors.invalid("spec.timeZone", zone, "must be the name of an IANA time zone, such as Europe/Paris");
+    }
     let (job, path) = (&spec["jobTemplate"]["spec"], "spec.jobTemplate.spec");
     job_spec(job, path, errors);
     if !job["selector"].is_null() {
@@ -113,26 +115,6 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
     errors.not_negative("spec.successfulJobsHistoryLimit", &spec["successfulJobsHistoryLimit"]);
     errors.not_negative("spec.failedJobsHistoryLimit", &spec["failedJobsHistoryLimit"]);
-}
-
-/// Validates `spec.timeZone`: a known IANA name, not empty and not `Local` (`FieldValueInvalid`).
-///
-/// `Local` is always rejected: it would mean another zone on each control plane node.
-fn time_zone(zone: &Value, errors: &mut Errors) {
-    let (path, name) = ("spec.timeZone", text(zone));
-    if zone.is_null() {
-        return;
-    }
-    if name.is_empty() {
-        return errors.invalid(path, zone, "timeZone must be nil or non-empty string");
-    }
-    if name.eq_ignore_ascii_case("local") {
-        let detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
-        return errors.invalid(path, zone, detail);
-    }
-    if !schedule::is_zone(name) {
-        errors.invalid(path, zone, &format!("unknown time zone {name}"));
-    }
 }
 
 /// Sets the defaults of a `CronJob`. In its Job template, only the Pod template and the failure policy get some.

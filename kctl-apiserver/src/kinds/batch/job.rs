@@ -9,6 +9,7 @@
 //! - `status.successful` is selectable, as in
 //!   `kubectl get jobs --field-selector status.successful=1`.
 
+mod indexes;
 pub(crate) mod status;
 mod table;
 pub(crate) mod validation;

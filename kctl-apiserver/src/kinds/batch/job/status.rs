@@ -18,6 +18,7 @@
 
 use serde_json::Value;
 
+use super::indexes::{RULE, intervals, strict_interval};
 use crate::{
     field_errors::{Errors, text},
     validation::entries,
@@ -218,9 +219,9 @@ fn indexes(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
         [("completedIndexes", completed, completed_changed), ("failedIndexes", failed, failed_changed && backs_off)]
     {
         if let (true, Some(completions)) = (is_asked, completions)
-            && let Err(why) = intervals(text(indexes), completions)
+            && intervals(text(indexes), |part| strict_interval(part, completions)).is_none()
         {
-            errors.invalid(&format!("status.{name}"), indexes, &format!("error parsing {name}: {why}"));
+            errors.invalid(&format!("status.{name}"), indexes, RULE);
         }
     }
     if completed_changed && !text(completed).is_empty() && !now.is_indexed() {
@@ -233,64 +234,19 @@ fn indexes(now: &State<'_>, changed: &Changed<'_>, errors: &mut Errors) {
     }
     if (completed_changed || failed_changed)
         && let (Some(completions), true) = (completions, failed.is_string())
-        && let Some(index) = overlap(text(completed), text(failed), completions)
+        && overlap(text(completed), text(failed), completions)
     {
-        let detail = format!("failedIndexes and completedIndexes overlap at index: {index}");
-        errors.invalid("status.failedIndexes", failed, &detail);
+        errors.invalid("status.failedIndexes", failed, "must not have indexes of `completedIndexes`");
     }
 }
 
-/// Parses an index list into pairs of first and last index, which must increase.
-///
-/// `completions` is the exclusive upper bound. The error is the message after
-/// `error parsing completedIndexes`.
-fn intervals(indexes: &str, completions: i64) -> Result<Vec<(i64, i64)>, String> {
-    let mut found: Vec<(i64, i64)> = Vec::new();
-    for part in indexes.split(',').filter(|_| !indexes.is_empty()) {
-        let (first, last) = interval(part, completions)?;
-        if let Some((_, previous)) = found.last().filter(|(_, previous)| *previous >= first) {
-            return Err(format!("non-increasing order, previous: {previous}, current: {first}"));
-        }
-        found.push((first, last));
-    }
-    Ok(found)
-}
-
-/// Parses one index or range. Each index is below `completions`.
-///
-/// `3` is the pair of 3 and 3. In a range, the first index is less than the last one.
-fn interval(part: &str, completions: i64) -> Result<(i64, i64), String> {
-    let bounds: Vec<&str> = part.split('-').collect();
-    let number = |text: &str| match text.parse::<i64>() {
-        Err(_) => Err(format!("cannot convert string to integer for index: {text:?}")),
-        Ok(index) if index >= completions => Err(format!("too large index: {text:?}")),
-        Ok(index) => Ok(index),
+/// Returns `true` if an index is in both lists. Ranges that do not parse are skipped: other rules report them.
+fn overlap(completed: &str, failed: &str, completions: i64) -> bool {
+    let intervals = |indexes: &str| -> Vec<(i64, i64)> {
+        indexes.split(',').filter_map(|part| strict_interval(part, completions)).collect()
     };
-    match bounds.as_slice() {
-        [only] => number(only).map(|index| (index, index)),
-        [first, last] => {
-            let (first, last) = (number(first)?, number(last)?);
-            if first >= last {
-                return Err(format!("non-increasing order, previous: {first}, current: {last}"));
-            }
-            Ok((first, last))
-        }
-        _ => Err(format!(
-            "the fragment {part:?} violates the requirement that an index interval can have at most two parts \
-             separated by '-'"
-        )),
-    }
-}
-
-/// Returns the first index that is in both lists. Ranges that do not parse are skipped: other rules report them.
-fn overlap(completed: &str, failed: &str, completions: i64) -> Option<i64> {
-    let read = |indexes: &str| -> Vec<(i64, i64)> {
-        indexes.split(',').filter_map(|part| interval(part, completions).ok()).collect()
-    };
-    let (completed, failed) = (read(completed), read(failed));
-    let pairs = completed.iter().flat_map(|done| failed.iter().map(move |lost| (done, lost)));
-    let mut shared = pairs.filter(|((from, to), (first, last))| from <= last && first <= to);
-    shared.next().map(|((from, _), (first, _))| *from.max(first))
+    let failed = intervals(failed);
+    intervals(completed).iter().any(|(from, to)| failed.iter().any(|(first, last)| from <= last && first <= to))
 }
 
 /// Validates that a finished Job has no terminating Pods, and that ready Pods are at most the active ones.

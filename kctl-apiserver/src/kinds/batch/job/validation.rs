@@ -9,10 +9,11 @@
 
 use serde_json::Value;
 
+use super::indexes::{RULE, interval, intervals};
 use crate::{
     field_errors::{Errors, text},
     names::NameRule,
-    validation::{entries, immutable::immutable_field, pod, schedule, selector},
+    validation::{entries, immutable::immutable_field, pod, selector},
 };
 
 /// Validates that the immutable fields are unchanged (`FieldValueInvalid`; `ValidateJobSpecUpdate`).
@@ -388,12 +389,9 @@ fn success_rule(spec: &Value, rule: &Value, path: &str, errors: &mut Errors) {
     }
     let mut n_indexes = 0;
     if !indexes.is_null() {
-        match schedule::indexes(text(indexes), completions) {
-            Ok(number) => n_indexes = number,
-            Err(why) => {
-                let detail = format!("error parsing succeededIndexes: {why}");
-                errors.invalid(&format!("{path}.succeededIndexes"), indexes, &detail);
-            }
+        match intervals(text(indexes), |part| interval(part, completions)) {
+            Some(intervals) => n_indexes = intervals.iter().map(|(first, last)| last - first + 1).sum(),
+            None => errors.invalid(&format!("{path}.succeededIndexes"), indexes, RULE),
         }
     }
     let Some(number) = count.as_i64() else { return };
