@@ -24,7 +24,7 @@ impl FieldError {
         Self::new("FieldValueRequired", field, with_detail("Required value", detail))
     }
 
-    /// Returns `Invalid value`, with the value as Go prints it.
+    /// Returns `Invalid value`, with the value as JSON.
     pub(crate) fn invalid(field: &str, value: &Value, detail: &str) -> Self {
         Self::new("FieldValueInvalid", field, with_detail(&format!("Invalid value: {value}"), detail))
     }
@@ -35,8 +35,8 @@ impl FieldError {
     }
 
     /// Returns `Duplicate value`, for the second item of a list with the same key.
-    pub(crate) fn duplicate(field: &str, value: &Value) -> Self {
-        Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
+    pub(crate) fn duplicate(field: &str) -> Self {
+        Self::new("FieldValueDuplicate", field, "Duplicate value".to_owned())
     }
 
     /// Returns `Unsupported value`, with the supported values in the message.

@@ -4,14 +4,13 @@
 use serde_json::Value;
 
 use crate::{
-    field_error::{FieldError, with_detail},
+    field_error::FieldError,
     names::{NameRule, check_label_value, check_qualified_name},
 };
 
 /// The field errors of one object, in the order in which they were found (`field.ErrorList`).
 ///
-/// Methods add one error each. `field` is the whole path, such as `spec.ports[0].name`. A `value` is printed as JSON,
-/// which is Go's form of strings and numbers.
+/// Methods add one error each. `field` is the whole path, such as `spec.ports[0].name`. A `value` is printed as JSON.
 #[derive(Default)]
 pub(crate) struct Errors(Vec<FieldError>);
 
@@ -56,12 +55,7 @@ impl Errors {
         self.0.push(FieldError::invalid(field, value, detail));
     }
 
-    /// Adds `Invalid value` with the value as Go prints it, if that is not JSON.
-    pub(crate) fn shown(&mut self, field: &str, value: &str, detail: &str) {
-        self.add("FieldValueInvalid", field, with_detail(&format!("Invalid value: {value}"), detail));
-    }
-
-    /// Adds `Invalid value` without the value.
+    /// Adds `Invalid value` without the value, which is long or confidential.
     pub(crate) fn invalid_as_such(&mut self, field: &str, detail: &str) {
         self.add("FieldValueInvalid", field, format!("Invalid value: {detail}"));
     }
@@ -84,13 +78,8 @@ impl Errors {
     /// Adds `Duplicate value`, for the second item with the same key.
     ///
     /// The first item is never reported.
-    pub(crate) fn duplicate(&mut self, field: &str, value: &str) {
-        self.add("FieldValueDuplicate", field, format!("Duplicate value: {value}"));
-    }
-
-    /// Adds `Not found` with a detail about where the value is missing.
-    pub(crate) fn not_found_in(&mut self, field: &str, value: &Value, detail: &str) {
-        self.add("FieldValueNotFound", field, format!("Not found: {value}: {detail}"));
+    pub(crate) fn duplicate(&mut self, field: &str) {
+        self.0.push(FieldError::duplicate(field));
     }
 
     /// Adds `Not found`.
@@ -99,12 +88,8 @@ impl Errors {
     }
 
     /// Adds `Unsupported value` with the supported ones, in the given order.
-    pub(crate) fn unsupported(&mut self, field: &str, value: &str, supported: &[&str]) {
-        self.add(
-            "FieldValueNotSupported",
-            field,
-            format!("Unsupported value: {value}: supported values: {supported:?}"),
-        );
+    pub(crate) fn unsupported(&mut self, field: &str, value: &Value, supported: &[&str]) {
+        self.0.push(FieldError::not_supported(field, value, supported));
     }
 
     /// Adds `Too many`, for a list longer than its limit.
@@ -132,16 +117,15 @@ impl Errors {
 
     /// Requires a string that is one of a few; an absent one counts as empty.
     pub(crate) fn always_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
-        let value = text(value);
-        if !supported.contains(&value) {
-            self.unsupported(field, &format!("{value:?}"), supported);
+        if !supported.contains(&text(value)) {
+            self.unsupported(field, value, supported);
         }
     }
 
     /// Checks that a string is one of a few. An absent one is valid.
     pub(crate) fn one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
         if value.as_str().is_some_and(|value| !supported.contains(&value)) {
-            self.unsupported(field, &value.to_string(), supported);
+            self.unsupported(field, value, supported);
         }
     }
 

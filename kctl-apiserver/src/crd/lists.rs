@@ -78,7 +78,7 @@ fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldEr
             }
             std::collections::hash_map::Entry::Occupied(mut entry) => {
                 if !entry.insert(true) {
-                    errors.push(FieldError::duplicate(&format!("{path}[{i}]"), &key));
+                    errors.push(FieldError::duplicate(&format!("{path}[{i}]")));
                 }
             }
         }

@@ -170,12 +170,8 @@ impl Limit {
         if ordering.is_gt() || (ordering.is_eq() && !self.is_exclusive) {
             return None;
         }
-        let than = match (self.is_minimum, self.is_exclusive) {
-            (true, true) => "greater than",
-            (true, false) => "greater than or equal to",
-            (false, true) => "less than",
-            (false, false) => "less than or equal to",
-        };
-        Some(FieldError::invalid(path, value, &format!("must be {than} {bound}")))
+        let than = if self.is_minimum { "greater" } else { "less" };
+        let or_equal = if self.is_exclusive { "" } else { " or equal" };
+        Some(FieldError::invalid(path, value, &format!("must be {than} than{or_equal} {bound}")))
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn check(fields: &Value, schema: &Value, field_path: &str, errors: &m
             errors.push(FieldError::invalid(&field_path, &path_text.clone().into(), detail));
         }
         if !path_text.is_empty() && all[..index].iter().any(|other| path(other) == path_text) {
-            errors.push(FieldError::duplicate(&field_path, &path_text.into()));
+            errors.push(FieldError::duplicate(&field_path));
         }
     }
 }

@@ -279,7 +279,7 @@ fn tolerates(toleration: &Value, path: &str, errors: &mut Errors) {
                 errors.invalid(&format!("{path}.value"), &value.into(), "must be a decimal integer of 64 bits");
             }
         }
-        _ => errors.unsupported(&operator_path, &toleration["operator"].to_string(), &["Equal", "Exists"]),
+        _ => errors.unsupported(&operator_path, &toleration["operator"], &["Equal", "Exists"]),
     }
 }
 
@@ -293,9 +293,6 @@ fn tolerates(toleration: &Value, path: &str, errors: &mut Errors) {
 /// - `topologyKey` is required; its form as a label key is not checked.
 /// - `whenUnsatisfiable` is `DoNotSchedule` or `ScheduleAnyway` (`FieldValueNotSupported`).
 /// - `labelSelector` and `matchLabelKeys` follow the rules of affinity terms.
-///
-/// The value of a duplicate is printed as Go prints the struct of both fields:
-/// `{zone, DoNotSchedule}`.
 pub(crate) fn spread(list: &Value, path: &str, errors: &mut Errors) {
     for (index, constraint) in entries(list) {
         let path = format!("{path}[{index}]");
@@ -308,8 +305,7 @@ pub(crate) fn spread(list: &Value, path: &str, errors: &mut Errors) {
         errors.always_one_of(&format!("{path}.whenUnsatisfiable"), action, &actions);
         let is_same = |other: &Value| other["topologyKey"] == *key && other["whenUnsatisfiable"] == *action;
         if entries(list).skip(index + 1).any(|(_, other)| is_same(other)) {
-            let shown = format!("\"{{{}, {}}}\"", text(key), text(action));
-            errors.duplicate(&format!("{path}.{{topologyKey, whenUnsatisfiable}}"), &shown);
+            errors.duplicate(&format!("{path}.{{topologyKey, whenUnsatisfiable}}"));
         }
         let domains = &constraint["minDomains"];
         if !domains.is_null() {

@@ -189,7 +189,7 @@ fn ends_before(container: &Value, path: &str, errors: &mut Errors) {
 fn named<'a>(container: &'a Value, path: &str, names: &mut Vec<&'a str>, errors: &mut Errors) {
     let name = text(&container["name"]);
     if names.contains(&name) {
-        errors.duplicate(&format!("{path}.name"), &format!("{name:?}"));
+        errors.duplicate(&format!("{path}.name"));
     } else if !name.is_empty() || !path.contains(".initContainers[") {
         names.push(name);
     }
@@ -292,7 +292,7 @@ fn resizes(list: &Value, path: &str, of_pod: &Value, errors: &mut Errors) {
     for (index, policy) in entries(list) {
         let (name, restarts) = (&policy["resourceName"], &policy["restartPolicy"]);
         if names.contains(&name) {
-            errors.duplicate(&format!("{path}[{index}]"), &name.to_string());
+            errors.duplicate(&format!("{path}[{index}]"));
         }
         names.push(name);
         errors.required_one_of(path, name, &["cpu", "memory"]);

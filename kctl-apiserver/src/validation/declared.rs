@@ -515,22 +515,14 @@ impl FieldTags {
     }
 }
 
-/// Reports each item that has the same keys as one before it.
-///
-/// The value in the error depends on `keys`: the item itself, the single key as a JSON string, or
-/// an object of all keys. The first item of a group of equal ones is not reported.
+/// Reports each item that has the same keys as one before it. Without keys, whole items are compared.
 fn validate_unique(keys: &[String], list: &Value, path: Path<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for (index, item) in entries(list) {
-        let id = match keys {
-            [] => item.to_string(),
-            [key] => Value::from(text(&item[key])).to_string(),
-            _ => keys.iter().map(|key| (key.as_str(), text(&item[key]))).collect::<Value>().to_string(),
-        };
-        if seen.contains(&id) {
-            errors.duplicate(&path.then(PathSegment::Index(index)).to_string(), &id);
+        let of_keys = || keys.iter().map(|key| (key.as_str(), text(&item[key]))).collect::<Value>().to_string();
+        if !seen.insert(if keys.is_empty() { item.to_string() } else { of_keys() }) {
+            errors.duplicate(&path.then(PathSegment::Index(index)).to_string());
         }
-        seen.insert(id);
     }
 }
 

@@ -122,8 +122,8 @@ pub(crate) enum Target {
 /// Validates a `resourceFieldRef`. In a file it must name a container (`FieldValueRequired`), since a
 /// volume belongs to all containers.
 ///
-/// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid` at `divisor`, with
-/// the resource name as the value, as upstream prints it). The existence of the container is not validated.
+/// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid` at `divisor`).
+/// The existence of the container is not validated.
 pub(crate) fn amount(reference: &Value, path: &str, target: Target, errors: &mut Errors) {
     let name = text(&reference["resource"]);
     let of_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));
@@ -135,17 +135,15 @@ pub(crate) fn amount(reference: &Value, path: &str, target: Target, errors: &mut
         errors.one_of(&format!("{path}.resource"), &reference["resource"], AMOUNTS);
     }
     let divisor = text(&reference["divisor"]);
-    let (units, what): (&[&str], &str) = match name {
+    let units: &[&str] = match name {
         _ if ["", "0"].contains(&divisor) => return,
-        "limits.cpu" | "requests.cpu" => (&["1m", "1"], "cpu"),
-        "limits.memory" | "requests.memory" => (BYTES, "memory"),
-        "limits.ephemeral-storage" | "requests.ephemeral-storage" => (BYTES, "local ephemeral storage"),
-        _ if of_pages => (BYTES, "hugepages"),
+        "limits.cpu" | "requests.cpu" => &["1m", "1"],
+        "limits.memory" | "requests.memory" | "limits.ephemeral-storage" | "requests.ephemeral-storage" => BYTES,
+        _ if of_pages => BYTES,
         _ => return,
     };
     if !units.contains(&divisor) {
-        let shown = if what == "cpu" { "1m and 1".to_owned() } else { units.join(", ") };
-        let detail = format!("only divisor's values {shown} are supported with the {what} resource");
-        errors.invalid(&format!("{path}.divisor"), &name.into(), &detail);
+        let detail = format!("must be one of {units:?} for {name}");
+        errors.invalid(&format!("{path}.divisor"), &reference["divisor"], &detail);
     }
 }

@@ -106,15 +106,14 @@ pub(crate) fn each(list: &Value, path: &str, errors: &mut Errors, mut validate: 
 
 /// Reports items with the same name.
 ///
-/// The first item of a name is valid; every later one is `FieldValueDuplicate` at its own index,
-/// with the name as the value. `name` returns the compared value of an item. A value that is not a
-/// string counts as the empty string, so two items without a name are duplicates too.
+/// The first item of a name is valid; every later one is `FieldValueDuplicate` at its own index.
+/// `name` returns the compared value of an item. A value that is not a string counts as the empty
+/// string, so two items without a name are duplicates too.
 pub(crate) fn unique<'a>(list: &'a Value, path: &str, errors: &mut Errors, name: impl Fn(&'a Value) -> &'a Value) {
     let mut names = BTreeSet::new();
     for (index, item) in entries(list) {
-        let name = text(name(item));
-        if !names.insert(name) {
-            errors.duplicate(&format!("{path}[{index}]"), &Value::from(name).to_string());
+        if !names.insert(text(name(item))) {
+            errors.duplicate(&format!("{path}[{index}]"));
         }
     }
 }

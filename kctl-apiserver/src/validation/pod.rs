@@ -147,7 +147,7 @@ fn claims<'a>(list: &'a Value, path: &str, errors: &mut Errors) -> Vec<&'a str> 
     for (index, claim) in entries(list) {
         let (path, name) = (format!("{path}[{index}]"), text(&claim["name"]));
         if names.contains(&name) && !name.is_empty() {
-            errors.duplicate(&format!("{path}.name"), &claim["name"].to_string());
+            errors.duplicate(&format!("{path}.name"));
         } else {
             errors.required_name(&format!("{path}.name"), &claim["name"], NameRule::Label);
             names.push(name);
@@ -182,7 +182,7 @@ fn gates(spec: &Value, path: &str, errors: &mut Errors) {
         let (path, name) = (format!("{path}.schedulingGates[{index}]"), text(&gate["name"]));
         errors.qualified_name(&path, name);
         if names.contains(&name) {
-            errors.duplicate(&path, &gate["name"].to_string());
+            errors.duplicate(&path);
         }
         names.push(name);
     }

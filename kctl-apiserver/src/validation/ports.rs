@@ -34,7 +34,7 @@ pub(crate) fn of_container(ports: &Value, path: &str, errors: &mut Errors) {
             if !is_name(name) {
                 errors.invalid(&format!("{path}.name"), &port["name"], NAME_RULE);
             } else if names.contains(&name) {
-                errors.duplicate(&format!("{path}.name"), &port["name"].to_string());
+                errors.duplicate(&format!("{path}.name"));
             } else {
                 names.push(name);
             }
@@ -72,7 +72,7 @@ pub(crate) fn host_ports(containers: &[(usize, &Value)], path: &str, errors: &mu
             }
             let key = format!("{}/{}/{host}", text(&port["protocol"]), text(&port["hostIP"]));
             if taken.contains(&key) {
-                errors.duplicate(&format!("{path}[{index}].ports[{nth}].hostPort"), &format!("{key:?}"));
+                errors.duplicate(&format!("{path}[{index}].ports[{nth}].hostPort"));
             }
             taken.push(key);
         }

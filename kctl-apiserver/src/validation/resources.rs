@@ -192,7 +192,7 @@ pub(crate) fn name_of_container(name: &str, path: &str, errors: &mut Errors) {
 /// whole.
 fn name_of_pod(name: &str, path: &str, errors: &mut Errors) {
     if known_name(name, path, errors) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES) {
-        errors.unsupported(path, &format!("{name:?}"), &["cpu", "hugepages-", "memory"]);
+        errors.unsupported(path, &name.into(), &["cpu", "hugepages-", "memory"]);
     }
 }
 
@@ -242,8 +242,6 @@ pub(crate) fn size(amount: &Value) -> Option<i128> {
 /// - after the whole claim, anything of it again is a duplicate;
 /// - the whole claim after single requests is a duplicate;
 /// - the same request of the same claim is a duplicate.
-///
-/// The error for an unknown claim lists the known ones, sorted.
 fn claimed(list: &Value, path: &str, declared: &[&str], errors: &mut Errors) {
     let mut keys: Vec<String> = Vec::new();
     for (index, claim) in entries(list) {
@@ -254,36 +252,24 @@ fn claimed(list: &Value, path: &str, declared: &[&str], errors: &mut Errors) {
         }
         if keys.iter().any(|key| key == name) {
             // The whole claim is already listed.
-            errors.duplicate(&path, &claim["name"].to_string());
+            errors.duplicate(&path);
         } else if request.is_empty() {
             if keys.iter().any(|key| key.split('/').next() == Some(name)) {
-                errors.duplicate(&path, &claim["name"].to_string());
+                errors.duplicate(&path);
             }
             keys.push(name.to_owned());
         } else {
             errors.name(&format!("{path}.request"), &claim["request"], NameRule::Label);
             let key = format!("{name}/{request}");
             if keys.contains(&key) {
-                errors.duplicate(&path, &format!("{key:?}"));
+                errors.duplicate(&path);
             }
             keys.push(key);
         }
         if !declared.contains(&name) {
-            let which =
-                if declared.is_empty() { " which is empty".to_owned() } else { format!(": {}", in_order(declared)) };
-            let detail = format!("must be one of the names in pod.spec.resourceClaims{which}");
-            errors.not_found_in(&path, &claim["name"], &detail);
+            errors.not_found(&path, &claim["name"]);
         }
     }
-}
-
-/// Joins sorted names for an error.
-///
-/// Sorted, because upstream builds the list from a set.
-fn in_order(names: &[&str]) -> String {
-    let mut names = names.to_vec();
-    names.sort_unstable();
-    names.join(", ")
 }
 
 /// Validates the resources of a whole Pod, beside those of its containers (`validatePodResources`,

@@ -109,7 +109,7 @@ fn parameters(spec: &Value, path: &str, errors: &mut Errors) {
             let detail = format!("must have at most {PARAMETER_LEN_MAX} characters and match regex {PARAMETER}");
             errors.invalid(&path, &name.into(), &detail);
         } else if names.contains(&name) {
-            errors.duplicate(&path, &parameter["name"].to_string());
+            errors.duplicate(&path);
         }
         let plain = name.replace('/', ".");
         for (host, prefixes) in [("hostNetwork", OF_NETWORK), ("hostIPC", OF_PROCESSES)] {

@@ -100,7 +100,7 @@ pub(crate) fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
         let path = |field: &str| format!("{item_path}.{field}");
         let (kind, reason) = (text(&condition["type"]), text(&condition["reason"]));
         if seen.contains(&kind) {
-            errors.duplicate(&item_path, &Value::from(kind).to_string());
+            errors.duplicate(&item_path);
         }
         seen.push(kind);
         if kind.is_empty() {

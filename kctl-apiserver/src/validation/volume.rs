@@ -81,7 +81,7 @@ pub(crate) fn volumes<'a>(list: &'a Value, pod: &str, path: &str, errors: &mut E
         source(volume, pod, &path, errors);
         errors.required_name(&format!("{path}.name"), &volume["name"], NameRule::Label);
         if volumes_before.iter().any(|volumes_before| volumes_before.name == name) {
-            errors.duplicate(&format!("{path}.name"), &volume["name"].to_string());
+            errors.duplicate(&format!("{path}.name"));
         }
         if errors.len() == before {
             let is_claim = volume["persistentVolumeClaim"].is_object() || volume["ephemeral"].is_object();

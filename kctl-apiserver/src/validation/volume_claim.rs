@@ -86,11 +86,11 @@ fn data_sources(spec: &Value, path: &str, errors: &mut Errors) {
     }
     let fields = ["apiGroup", "kind", "name"];
     if !source.is_null() && !text(&reference["namespace"]).is_empty() {
-        errors.shown(path, "{}", "may not be specified when dataSourceRef.namespace is specified");
+        errors.invalid(path, source, "may not be specified when dataSourceRef.namespace is specified");
     } else if !source.is_null()
         && !reference.is_null()
         && fields.iter().any(|field| source[*field] != reference[*field])
     {
-        errors.shown(path, "{}", "must match dataSourceRef");
+        errors.invalid(path, source, "must match dataSourceRef");
     }
 }

@@ -311,7 +311,7 @@ fn azure_disk(source: &Value, path: &str, errors: &mut Errors) {
     };
     let uri = text(&source["diskURI"]);
     if !uri.starts_with(start) {
-        errors.unsupported(&format!("{path}.diskURI"), &format!("{uri:?}"), &[form]);
+        errors.unsupported(&format!("{path}.diskURI"), &uri.into(), &[form]);
     }
 }
 

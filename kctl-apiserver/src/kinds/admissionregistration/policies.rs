@@ -168,7 +168,7 @@ fn constraints(constraints: &Value, path: &str, errors: &mut Errors) {
             let mut names = Vec::new();
             for (index, name) in entries(&rule["resourceNames"]) {
                 if names.contains(&name) {
-                    errors.duplicate(&format!("{path}.resourceNames[{index}]"), &name.to_string());
+                    errors.duplicate(&format!("{path}.resourceNames[{index}]"));
                 }
                 names.push(name);
                 if let Some(message) = NameRule::PathSegment.check(text(name)) {
@@ -250,7 +250,7 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
             }
         }
         if keys.contains(&key) {
-            errors.duplicate(&format!("{path}.key"), &Value::from(key).to_string());
+            errors.duplicate(&format!("{path}.key"));
         }
         keys.push(key);
     }
@@ -267,9 +267,8 @@ pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
     let (actions, path) = (&spec["validationActions"], "spec.validationActions");
     let all: Vec<&str> = entries(actions).map(|(_, action)| text(action)).collect();
     for (index, action) in all.iter().enumerate() {
-        let shown = Value::from(*action);
         if all[..index].contains(action) {
-            errors.duplicate(&format!("{path}[{index}]"), &shown.to_string());
+            errors.duplicate(&format!("{path}[{index}]"));
         }
     }
     if all.contains(&"Deny") && all.contains(&"Warn") {
@@ -326,11 +325,7 @@ fn param_reference(reference: &Value, errors: &mut Errors) {
     match text(&reference["parameterNotFoundAction"]) {
         "" => errors.required(&format!("{path}.parameterNotFoundAction"), ""),
         "Allow" | "Deny" => {}
-        other => errors.unsupported(
-            &format!("{path}.parameterNotFoundAction"),
-            &Value::from(other).to_string(),
-            &["Deny", "Allow"],
-        ),
+        other => errors.unsupported(&format!("{path}.parameterNotFoundAction"), &other.into(), &["Deny", "Allow"]),
     }
 }
 

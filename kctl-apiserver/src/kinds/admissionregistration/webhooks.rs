@@ -36,7 +36,7 @@ pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
         let versions = &value["admissionReviewVersions"];
         review_versions(versions, &format!("{path}.admissionReviewVersions"), errors);
         if names.contains(&text(&value["name"])) {
-            errors.duplicate(&format!("{path}.name"), &value["name"].to_string());
+            errors.duplicate(&format!("{path}.name"));
         }
         names.push(text(&value["name"]));
     }
@@ -231,7 +231,7 @@ pub(crate) fn match_conditions(conditions: &Value, path: &str, environment: &Env
             errors.invalid(&format!("{path}.name"), &name.into(), message);
         }
         if names.contains(&name) {
-            errors.duplicate(&format!("{path}.name"), &Value::from(name).to_string());
+            errors.duplicate(&format!("{path}.name"));
         }
         names.push(name);
     }

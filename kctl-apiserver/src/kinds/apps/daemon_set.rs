@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     defaulting::{add, fill, is_text, part, pod, zero_counts},
     field_errors::{Errors, text},
-    kinds::apps::validation::{always_restarts, is_none, unknown_strategy},
+    kinds::apps::validation::{always_restarts, is_none},
     registry::kind::{Environment, Generation, Kind, NewStatus, OwnedState, Undecoded},
     table::{
         age::age,
@@ -176,7 +176,7 @@ fn update_strategy(strategy: &Value, errors: &mut Errors) {
                 _ => {}
             }
         }
-        _ => unknown_strategy("spec.updateStrategy", strategy, &["RollingUpdate", "OnDelete"], errors),
+        _ => errors.unsupported("spec.updateStrategy", strategy, &["RollingUpdate", "OnDelete"]),
     }
 }
 

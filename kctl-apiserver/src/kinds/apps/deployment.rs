@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     defaulting::{add, fill, is_text, part, pod},
     field_errors::{Errors, text},
-    kinds::apps::validation::{is_none, template_of_set, unknown_strategy},
+    kinds::apps::validation::{is_none, template_of_set},
     registry::kind::{Generation, Kind, NewStatus},
     table::{
         age::age,
@@ -132,7 +132,7 @@ pub(crate) fn strategy(strategy: &Value, errors: &mut Errors) {
             }
             errors.at_most_all(&unavailable_path, unavailable);
         }
-        _ => unknown_strategy("spec.strategy", strategy, &["Recreate", "RollingUpdate"], errors),
+        _ => errors.unsupported("spec.strategy", strategy, &["Recreate", "RollingUpdate"]),
     }
 }
 

@@ -1,28 +1,11 @@
 //! Validation that several kinds of `apps` share.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
     validation::{pod, selector},
 };
-
-/// Reports an unknown strategy as `FieldValueNotSupported`. The error shows the whole strategy, as Go prints it.
-///
-/// `path` is the field path of the strategy, and `supported` are the types that the error lists.
-pub(crate) fn unknown_strategy(path: &str, strategy: &Value, supported: &[&str], errors: &mut Errors) {
-    let shown = format!("{{\"Type\":{},\"RollingUpdate\":{}}}", strategy["type"], rolling(&strategy["rollingUpdate"]));
-    errors.unsupported(path, &shown, supported);
-}
-
-/// Returns the parameters of a rolling update as Go prints them in errors; absent amounts are 0.
-pub(crate) fn rolling(rolling: &Value) -> String {
-    if rolling.is_null() {
-        return "null".into();
-    }
-    let number = |name: &str| if rolling[name].is_null() { json!(0) } else { rolling[name].clone() };
-    format!("{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}", number("maxUnavailable"), number("maxSurge"))
-}
 
 /// Returns `true` if an amount is absent, 0 or `0%`.
 ///
@@ -54,7 +37,7 @@ pub(crate) fn template_of_set(spec: &Value, errors: &mut Errors) {
 pub(crate) fn always_restarts(template: &Value, path: &str, kind: &str, errors: &mut Errors) {
     let policy = &template["spec"]["restartPolicy"];
     if !text(policy).is_empty() && policy != "Always" {
-        errors.unsupported(&format!("{path}.spec.restartPolicy"), &policy.to_string(), &["Always"]);
+        errors.unsupported(&format!("{path}.spec.restartPolicy"), policy, &["Always"]);
     }
     if template["spec"]["activeDeadlineSeconds"].is_number() {
         let detail = format!("activeDeadlineSeconds in {kind} is not Supported");

@@ -111,7 +111,7 @@ fn validate(object: &Value, errors: &mut Errors) {
         errors.invalid(&format!("{path}.selector"), &job["selector"], "`selector` will be auto-generated");
     }
     if job["manualSelector"] == true {
-        errors.unsupported(&format!("{path}.manualSelector"), "true", &["nil", "false"]);
+        errors.unsupported(&format!("{path}.manualSelector"), &true.into(), &["nil", "false"]);
     }
     errors.not_negative("spec.successfulJobsHistoryLimit", &spec["successfulJobsHistoryLimit"]);
     errors.not_negative("spec.failedJobsHistoryLimit", &spec["failedJobsHistoryLimit"]);

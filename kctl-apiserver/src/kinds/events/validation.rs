@@ -59,7 +59,7 @@ pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
     }
     let kind = text(&object["type"]);
     if !["Normal", "Warning"].contains(&kind) {
-        errors.shown("type", "\"\"", &format!("has invalid value: {kind}"));
+        errors.invalid("type", &kind.into(), "must be 'Normal' or 'Warning'");
     }
     for (field, shown) in [
         ("deprecatedFirstTimestamp", "firstTimestamp"),
@@ -74,7 +74,7 @@ pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
             other => *other != 0,
         };
         if is_set {
-            errors.shown(shown, "\"\"", "needs to be unset");
+            errors.invalid(shown, value, "needs to be unset");
         }
     }
 }
@@ -111,11 +111,11 @@ fn reported(object: &Value, names: &Names, errors: &mut Errors) {
         if value.is_empty() {
             errors.required(field, "");
         } else if value.len() > WORD_LEN_MAX {
-            errors.shown(field, "\"\"", &format!("can have at most {WORD_LEN_MAX} characters"));
+            errors.invalid_as_such(field, &format!("can have at most {WORD_LEN_MAX} characters"));
         }
     }
     if text(&object[names.note]).len() > NOTE_LEN_MAX {
-        errors.shown("message", "\"\"", &format!("can have at most {NOTE_LEN_MAX} characters"));
+        errors.invalid_as_such("message", &format!("can have at most {NOTE_LEN_MAX} characters"));
     }
 }
 
@@ -125,7 +125,7 @@ fn series(series: &Value, errors: &mut Errors) {
         return;
     }
     if series["count"].as_i64().unwrap_or(0) < 2 {
-        errors.shown("series.count", "\"\"", "should be at least 2");
+        errors.invalid("series.count", &series["count"], "must be at least 2");
     }
     if series["lastObservedTime"].is_null() {
         errors.required("series.lastObservedTime", "");

@@ -1,9 +1,8 @@
 //! Validation of `FlowSchema` and `PriorityLevelConfiguration` objects.
 //!
-//! Upstream: `pkg/apis/flowcontrol/validation/validation.go`. Some errors show values as Go prints
-//! them.
+//! Upstream: `pkg/apis/flowcontrol/validation/validation.go`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
@@ -43,9 +42,8 @@ pub(crate) fn schema(object: &Value, errors: &mut Errors) {
         errors.invalid(path, precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
     }
     let method = &spec["distinguisherMethod"];
-    if !method.is_null() && !["ByNamespace", "ByUser"].contains(&text(&method["type"])) {
-        let shown = json!({ "Type": text(&method["type"]) }).to_string();
-        errors.unsupported("spec.distinguisherMethod.type", &shown, &["ByNamespace", "ByUser"]);
+    if !method.is_null() {
+        errors.always_one_of("spec.distinguisherMethod.type", &method["type"], &["ByNamespace", "ByUser"]);
     }
     let (level, path) = (&spec["priorityLevelConfiguration"]["name"], "spec.priorityLevelConfiguration.name");
     if text(level).is_empty() {
@@ -91,7 +89,7 @@ fn of_subject(subject: &Value, path: &str, errors: &mut Errors) {
     const KINDS: [(&str, &str); 3] = [("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")];
     let kind = text(&subject["kind"]);
     let Some((_, own)) = KINDS.iter().find(|(supported, _)| *supported == kind) else {
-        return errors.unsupported(&format!("{path}.kind"), &format!("{kind:?}"), &["Group", "ServiceAccount", "User"]);
+        return errors.unsupported(&format!("{path}.kind"), &kind.into(), &["Group", "ServiceAccount", "User"]);
     };
     let (named, own_path) = (&subject[*own], format!("{path}.{own}"));
     if named.is_null() {
@@ -135,17 +133,16 @@ fn of_verbs(verbs: &Value, path: &str, errors: &mut Errors) {
     if entries(verbs).next().is_none() {
         errors.required(&path, "verbs must contain at least one value");
     } else if has_all(verbs) {
-        stands_alone(verbs, &path, "verbs", errors);
+        stands_alone(verbs, &path, errors);
     } else if !entries(verbs).all(|(_, verb)| VERBS.contains(&text(verb))) {
-        errors.unsupported(&path, &verbs.to_string(), &VERBS);
+        errors.unsupported(&path, verbs, &VERBS);
     }
 }
 
-/// Reports a list that has `*` and other items: `*` already stands for all others. `what` is the
-/// plural in the message.
-fn stands_alone(list: &Value, path: &str, what: &str, errors: &mut Errors) {
+/// Reports a list that has `*` and other items: `*` already stands for all others.
+fn stands_alone(list: &Value, path: &str, errors: &mut Errors) {
     if has_all(list) && entries(list).count() > 1 {
-        errors.invalid(path, list, &format!("if '*' is present, must not specify other {what}"));
+        errors.invalid(path, list, "'*' must be the only item");
     }
 }
 
@@ -155,19 +152,19 @@ fn stands_alone(list: &Value, path: &str, what: &str, errors: &mut Errors) {
 /// only.
 fn of_resources(rule: &Value, path: &str, errors: &mut Errors) {
     of_verbs(&rule["verbs"], path, errors);
-    for (field, singular, many) in [("apiGroups", "api group", "api groups"), ("resources", "resource", "resources")] {
+    for field in ["apiGroups", "resources"] {
         let path = format!("{path}.{field}");
         if entries(&rule[field]).next().is_none() {
-            errors.required(&path, &format!("resource rules must supply at least one {singular}"));
+            errors.required(&path, "a resource rule needs at least one");
         }
-        stands_alone(&rule[field], &path, many, errors);
+        stands_alone(&rule[field], &path, errors);
     }
     let (namespaces, path) = (&rule["namespaces"], format!("{path}.namespaces"));
     if entries(namespaces).next().is_none() && rule["clusterScope"] != true {
         let detail = "resource rules that are not cluster scoped must supply at least one namespace";
         errors.required(&path, detail);
     } else if has_all(namespaces) {
-        stands_alone(namespaces, &path, "namespaces", errors);
+        stands_alone(namespaces, &path, errors);
     } else {
         for (index, namespace) in entries(namespaces) {
             if let Some(message) = NameRule::Label.check(text(namespace)) {
@@ -185,7 +182,7 @@ fn of_paths(rule: &Value, field_path: &str, errors: &mut Errors) {
     if entries(paths).next().is_none() {
         errors.required(&field_path, "nonResourceURLs must contain at least one value");
     } else if has_all(paths) {
-        stands_alone(paths, &field_path, "non-resource URLs", errors);
+        stands_alone(paths, &field_path, errors);
     } else {
         for (index, path) in entries(paths) {
             of_path(path, &format!("{field_path}[{index}]"), errors);
@@ -336,7 +333,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
     for (index, condition) in entries(&object["status"]["conditions"]) {
         let (path, kind) = (format!("status.conditions[{index}].type"), text(&condition["type"]));
         if seen.contains(&kind) {
-            errors.duplicate(&path, &format!("{kind:?}"));
+            errors.duplicate(&path);
         }
         seen.push(kind);
         if kind.is_empty() {

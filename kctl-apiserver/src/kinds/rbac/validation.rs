@@ -73,14 +73,9 @@ pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
 /// makes `roleRef` immutable; the name is required after a change as well.
 pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
     let role = &object["roleRef"];
-    if text(&role["apiGroup"]) != GROUP {
-        errors.unsupported("roleRef.apiGroup", &format!("{:?}", text(&role["apiGroup"])), &[GROUP]);
-    }
+    errors.always_one_of("roleRef.apiGroup", &role["apiGroup"], &[GROUP]);
     let kinds: &[&str] = if scope == Scope::Namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
-    let kind = text(&role["kind"]);
-    if !kinds.contains(&kind) {
-        errors.unsupported("roleRef.kind", &format!("{kind:?}"), kinds);
-    }
+    errors.always_one_of("roleRef.kind", &role["kind"], kinds);
     errors.required_name("roleRef.name", &role["name"], NameRule::PathSegment);
     for (index, subject) in entries(&object["subjects"]) {
         one_subject(subject, &format!("subjects[{index}]"), scope, errors);
@@ -93,26 +88,19 @@ pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
 /// In a `RoleBinding`, a service account may be without a namespace; a `ClusterRoleBinding`
 /// requires one.
 fn one_subject(subject: &Value, path: &str, scope: Scope, errors: &mut Errors) {
-    let group = text(&subject["apiGroup"]);
+    let group_path = format!("{path}.apiGroup");
+    errors.always_one_of(&format!("{path}.kind"), &subject["kind"], &["ServiceAccount", "User", "Group"]);
     match text(&subject["kind"]) {
         "ServiceAccount" => {
             if !text(&subject["name"]).is_empty() {
                 errors.name(&format!("{path}.name"), &subject["name"], NameRule::Subdomain);
             }
-            if !group.is_empty() {
-                errors.unsupported(&format!("{path}.apiGroup"), &format!("{group:?}"), &[""]);
-            }
+            errors.always_one_of(&group_path, &subject["apiGroup"], &[""]);
             if scope == Scope::Cluster && text(&subject["namespace"]).is_empty() {
                 errors.required(&format!("{path}.namespace"), "");
             }
         }
-        "User" | "Group" => {
-            if group != GROUP {
-                errors.unsupported(&format!("{path}.apiGroup"), &format!("{group:?}"), &[GROUP]);
-            }
-        }
-        kind => {
-            errors.unsupported(&format!("{path}.kind"), &format!("{kind:?}"), &["ServiceAccount", "User", "Group"]);
-        }
+        "User" | "Group" => errors.always_one_of(&group_path, &subject["apiGroup"], &[GROUP]),
+        _ => {}
     }
 }

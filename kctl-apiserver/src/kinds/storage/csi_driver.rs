@@ -106,7 +106,7 @@ fn validate(object: &Value, errors: &mut Errors) {
         let path = format!("spec.tokenRequests[{index}]");
         let (audience, seconds) = (text(&request["audience"]), &request["expirationSeconds"]);
         if audiences.contains(&audience) {
-            errors.duplicate(&format!("{path}.audience"), &format!("{audience:?}"));
+            errors.duplicate(&format!("{path}.audience"));
             continue;
         }
         audiences.push(audience);

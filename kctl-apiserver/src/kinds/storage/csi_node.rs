@@ -63,7 +63,7 @@ fn validate(object: &Value, errors: &mut Errors) {
         }
         errors.not_negative(&format!("{path}.allocatable.count"), &driver["allocatable"]["count"]);
         if entries(drivers).take(index).any(|(_, other)| other["name"] == driver["name"]) {
-            errors.duplicate(&format!("{path}.name"), &driver["name"].to_string());
+            errors.duplicate(&format!("{path}.name"));
         }
         topology(&driver["topologyKeys"], &path, errors);
     }
@@ -92,7 +92,7 @@ fn topology(keys: &Value, path: &str, errors: &mut Errors) {
             errors.required(path, "");
         }
         if entries(keys).take(index).any(|(_, other)| other == key) {
-            errors.duplicate(path, &key.to_string());
+            errors.duplicate(path);
         }
         errors.qualified_name(path, text(key));
     }

@@ -82,16 +82,16 @@ fn topologies(terms: &Value, errors: &mut Errors) {
             if values.is_empty() {
                 errors.required(&format!("{path}.values"), "");
             }
-            for (nth, value) in values.iter().enumerate().filter(|(nth, value)| values[..*nth].contains(value)) {
-                errors.duplicate(&format!("{path}.values[{nth}]"), &Value::from(*value).to_string());
+            for (nth, _) in values.iter().enumerate().filter(|(nth, value)| values[..*nth].contains(value)) {
+                errors.duplicate(&format!("{path}.values[{nth}]"));
             }
             errors.qualified_name(&format!("{path}.key"), key);
             if topology.insert(key, values.into_iter().collect()).is_some() {
-                errors.duplicate(&format!("{path}.key"), &Value::from(key).to_string());
+                errors.duplicate(&format!("{path}.key"));
             }
         }
         if seen.contains(&topology) {
-            errors.duplicate(&path, "\"\"");
+            errors.duplicate(&path);
         }
         seen.push(topology);
     }

@@ -127,7 +127,7 @@ fn uncounted(now: &State<'_>, errors: &mut Errors) {
             if uid.is_empty() {
                 errors.invalid(&path, &uid.into(), "must not be empty");
             } else if seen.contains(&uid) {
-                errors.duplicate(&path, &Value::from(uid).to_string());
+                errors.duplicate(&path);
             } else {
                 seen.push(uid);
             }

@@ -349,7 +349,7 @@ fn exit_codes(spec: &Value, codes: &Value, path: &str, errors: &mut Errors) {
             errors.invalid(&path, &0.into(), "must not be 0 for the In operator");
         }
         if values[..index].contains(code) {
-            errors.duplicate(&path, &code.to_string());
+            errors.duplicate(&path);
         }
     }
     if !values.is_sorted() {

@@ -41,9 +41,8 @@ pub(crate) fn request(object: &Value, errors: &mut Errors) {
         errors.required("spec.usages", "");
     }
     for (index, usage) in usages.iter().enumerate() {
-        let shown = Value::from(*usage);
         if usages[..index].contains(usage) {
-            errors.duplicate(&format!("spec.usages[{index}]"), &shown.to_string());
+            errors.duplicate(&format!("spec.usages[{index}]"));
         }
     }
     if spec["signerName"] == LEGACY_SIGNER {
@@ -118,7 +117,7 @@ fn conditions(conditions: &Value, errors: &mut Errors) {
             errors.invalid("status.conditions", &kind.into(), detail);
         }
         if seen.contains(&kind) {
-            errors.duplicate(&format!("{path}.type"), &Value::from(kind).to_string());
+            errors.duplicate(&format!("{path}.type"));
         }
         seen.push(kind);
     }

@@ -54,8 +54,7 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     for (index, address) in entries(&object["status"]["addresses"]) {
         let (kind, address) = (text(&address["type"]), text(&address["address"]));
         if seen.contains(&(kind, address)) {
-            let shown = format!("{{\"Type\":{kind:?},\"Address\":{address:?}}}");
-            errors.duplicate(&format!("status.addresses[{index}]"), &shown);
+            errors.duplicate(&format!("status.addresses[{index}]"));
         }
         seen.push((kind, address));
     }
@@ -83,7 +82,7 @@ fn features(list: &Value, errors: &mut Errors) {
             errors.invalid(&path_of(index), &(*name).into(), &wrong(FORM));
         }
         match names.get(index + 1) {
-            Some(next) if next == name => errors.duplicate(&path_of(index + 1), &format!("{next:?}")),
+            Some(next) if next == name => errors.duplicate(&path_of(index + 1)),
             Some(next) if next < name => {
                 errors.invalid(&path_of(index + 1), &(*next).into(), "list must be sorted alphabetically");
             }
@@ -139,14 +138,7 @@ fn taints(list: &Value, path: &str, errors: &mut Errors) {
         errors.required_one_of(&format!("{path}.effect"), &taint["effect"], &effects);
         let key = (text(&taint["effect"]), text(&taint["key"]));
         if seen.contains(&key) {
-            let shown = format!(
-                "{{\"Key\":{},\"Value\":{:?},\"Effect\":{},\"TimeAdded\":{}}}: taints must be unique by key and effect pair",
-                taint["key"],
-                text(&taint["value"]),
-                taint["effect"],
-                taint["timeAdded"]
-            );
-            errors.duplicate(&path, &shown);
+            errors.duplicate(&path);
         }
         seen.push(key);
     }

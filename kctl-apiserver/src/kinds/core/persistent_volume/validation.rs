@@ -178,7 +178,7 @@ fn capacity(capacity: &Value, errors: &mut Errors) {
         errors.required(path, "");
     }
     if capacity["storage"].is_null() || pairs(capacity).count() > 1 {
-        errors.unsupported(path, &capacity.to_string(), &["storage"]);
+        errors.unsupported(path, capacity, &["storage"]);
     }
     for (name, amount) in pairs(capacity) {
         let path = format!("{path}[{name}]");

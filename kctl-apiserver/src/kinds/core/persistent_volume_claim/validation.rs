@@ -70,7 +70,7 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     for (name, resize) in pairs(&status["allocatedResourceStatuses"]) {
         resource_name(name, path, errors);
         if !resizes.contains(&text(resize)) {
-            errors.unsupported(path, &Value::from(name).to_string(), &resizes);
+            errors.unsupported(path, &name.into(), &resizes);
         }
     }
     let path = "status.allocatedResources";
@@ -89,18 +89,17 @@ fn resource_name(name: &str, path: &str, errors: &mut Errors) -> bool {
     let before = errors.len();
     errors.qualified_name(path, name);
     if errors.len() == before && resources::is_native(name) && name != "storage" {
-        errors.unsupported(path, &Value::from(name).to_string(), &["storage"]);
+        errors.unsupported(path, &name.into(), &["storage"]);
     }
     errors.len() == before
 }
 
 /// Validates that an amount is not negative (`FieldValueInvalid`).
 ///
-/// The error shows the amount in whole units, rounded as Go does. A string that is not a quantity
-/// counts as 0 here.
+/// It counts in whole units. A string that is not a quantity counts as 0 here.
 pub(crate) fn validate_amount(amount: &Value, path: &str, errors: &mut Errors) {
     let units = quantity::parse(text(amount)).map_or(0, |amount| amount.in_steps(0));
     if units < 0 {
-        errors.shown(path, &units.to_string(), "must be a valid resource quantity");
+        errors.invalid(path, amount, "must be a quantity of at least 0");
     }
 }

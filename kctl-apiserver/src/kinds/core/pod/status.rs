@@ -161,7 +161,7 @@ fn claims(list: &Value, of_pod: &Value, errors: &mut Errors) {
             errors.invalid(&path_of("name"), &name.into(), "must match the name of an entry in `spec.resourceClaims`");
         }
         if seen.contains(&name) {
-            errors.duplicate(&path_of("name"), &format!("{name:?}"));
+            errors.duplicate(&path_of("name"));
         }
         seen.push(name);
         if !status["resourceClaimName"].is_null() {
@@ -205,9 +205,7 @@ fn extended(status: &Value, spec: &Value, errors: &mut Errors) {
         }
         errors.name(&format!("{AT}.requestName"), &request.into(), NameRule::Label);
         if seen.contains(&[container, resource, request]) {
-            for (field, value) in fields.into_iter().zip([container, resource, request]) {
-                errors.duplicate(&path_of(field), &format!("{value:?}"));
-            }
+            fields.iter().for_each(|field| errors.duplicate(&path_of(field)));
         }
         seen.push([container, resource, request]);
     }
@@ -337,7 +335,7 @@ fn healths(list: &Value, path: &str, errors: &mut Errors) {
             errors.too_long(&format!("{path}.message"), HEALTH_MESSAGE_LEN_MAX);
         }
         if seen.contains(&id) {
-            errors.duplicate(&format!("{path}.resourceID"), &format!("{id:?}"));
+            errors.duplicate(&format!("{path}.resourceID"));
         }
         seen.push(id);
     }

@@ -183,7 +183,7 @@ pub(crate) fn limits(object: &Value, errors: &mut Errors) {
             errors.invalid(&kind_path, &kind.into(), "must be a standard limit type or fully qualified");
         }
         if seen.contains(&kind) {
-            errors.duplicate(&kind_path, &format!("{kind:?}"));
+            errors.duplicate(&kind_path);
         }
         seen.push(kind);
         names_of_limits(limit, kind, &path, errors);
@@ -230,33 +230,14 @@ fn names_of_limits(limit: &Value, kind: &str, path: &str, errors: &mut Errors) {
     named("maxLimitRequestRatio", errors);
 }
 
-/// Pairs of amounts that must be in order: the lower field, the upper field, then the field of the error, its message
-/// and the field whose amount is shown.
-const ORDERS: &[(&str, &str, &str, &str, &str)] = &[
-    ("min", "max", "min", "min value {} is greater than max value {}", "min"),
-    (
-        "min",
-        "defaultRequest",
-        "defaultRequest",
-        "min value {} is greater than default request value {}",
-        "defaultRequest",
-    ),
-    (
-        "defaultRequest",
-        "max",
-        "defaultRequest",
-        "default request value {} is greater than max value {}",
-        "defaultRequest",
-    ),
-    (
-        "defaultRequest",
-        "default",
-        "defaultRequest",
-        "default request value {} is greater than default limit value {}",
-        "defaultRequest",
-    ),
-    ("min", "default", "default", "min value {} is greater than default value {}", "min"),
-    ("default", "max", "default", "default value {} is greater than max value {}", "max"),
+/// Pairs of amounts that must be in order: the lower field, the upper field and the field of the error.
+const ORDERS: &[(&str, &str, &str)] = &[
+    ("min", "max", "min"),
+    ("min", "defaultRequest", "defaultRequest"),
+    ("defaultRequest", "max", "defaultRequest"),
+    ("defaultRequest", "default", "defaultRequest"),
+    ("min", "default", "default"),
+    ("default", "max", "default"),
 ];
 
 /// Validates the amounts of one resource: their order, the ratio, and equal request and limit where
@@ -264,13 +245,12 @@ const ORDERS: &[(&str, &str, &str, &str, &str)] = &[
 fn one_limit(limit: &Value, name: &str, kind: &str, path: &str, errors: &mut Errors) {
     let is_given = |part: &str| kind != "Pod" || !part.starts_with("default");
     let size = |part: &str| resources::size(&limit[part][name]).filter(|_| is_given(part));
-    for (less, more, field, words, shown) in ORDERS {
+    for (less, more, field) in ORDERS {
         if let (Some(least), Some(most)) = (size(less), size(more))
             && least > most
         {
-            let amounts = [text(&limit[*less][name]), text(&limit[*more][name])];
-            let detail = words.replacen("{}", amounts[0], 1).replacen("{}", amounts[1], 1);
-            errors.invalid(&format!("{path}.{field}[{name}]"), &limit[*shown][name], &detail);
+            let detail = format!("{less} must not be greater than {more}");
+            errors.invalid(&format!("{path}.{field}[{name}]"), &limit[*field][name], &detail);
         }
     }
     ratio(limit, name, path, &size, errors);

@@ -127,7 +127,7 @@ pub(crate) fn addresses(spec: &Value, errors: &mut Errors) {
         // The OpenAPI document has the empty string, too, which is rejected.
         errors.one_of(&path, family, &["IPv4", "IPv6"]);
         if seen.contains(&family) {
-            errors.duplicate(&path, &family.to_string());
+            errors.duplicate(&path);
         }
         seen.push(family);
     }
@@ -179,7 +179,7 @@ fn service_port<'a>(port: &'a Value, path: &str, names: &mut Vec<&'a str>, error
     if !name.is_empty() {
         errors.name(&format!("{path}.name"), &port["name"], NameRule::Label);
         if names.contains(&name) {
-            errors.duplicate(&format!("{path}.name"), &port["name"].to_string());
+            errors.duplicate(&format!("{path}.name"));
         }
         names.push(name);
     }
@@ -209,7 +209,7 @@ fn repeated_ports(spec: &Value, list: &[(usize, &Value)], errors: &mut Errors) {
     for (index, port) in list.iter().filter(|(_, port)| on_node(port) != 0) {
         let key = (port["protocol"].clone(), on_node(port));
         if seen.contains(&key) {
-            errors.duplicate(&format!("spec.ports[{index}].nodePort"), &key.1.to_string());
+            errors.duplicate(&format!("spec.ports[{index}].nodePort"));
         }
         seen.push(key);
     }
@@ -217,11 +217,7 @@ fn repeated_ports(spec: &Value, list: &[(usize, &Value)], errors: &mut Errors) {
     for (index, port) in list {
         let key = (port["protocol"].clone(), port["port"].clone());
         if seen.contains(&key) {
-            let (protocol, number) = &key;
-            let shown = format!(
-                "{{\"Name\":\"\",\"Protocol\":{protocol},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}"
-            );
-            errors.duplicate(&format!("spec.ports[{index}]"), &shown);
+            errors.duplicate(&format!("spec.ports[{index}]"));
         }
         seen.push(key);
     }

@@ -32,7 +32,7 @@ pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
     for (index, port) in entries(&object["ports"]) {
         let (path, name) = (format!("ports[{index}]"), text(&port["name"]));
         if seen.contains(&name) {
-            errors.duplicate(&format!("{path}.name"), &format!("{name:?}"));
+            errors.duplicate(&format!("{path}.name"));
         }
         seen.push(name);
         validate_port(port, &path, None, errors);
@@ -66,7 +66,7 @@ fn hints(hints: &Value, path: &str, errors: &mut Errors) {
         for (index, hint) in entries(all) {
             let (name, path) = (&hint["name"], format!("{path}[{index}].name"));
             if entries(all).take(index).any(|(_, other)| other["name"] == *name) {
-                errors.duplicate(&path, &name.to_string());
+                errors.duplicate(&path);
             }
             if list == "forNodes" {
                 errors.name(&path, name, NameRule::Subdomain);

@@ -150,7 +150,7 @@ fn one_path(path: &Value, field_path: &str, errors: &mut Errors) {
 fn backend(backend: &Value, path: &str, errors: &mut Errors) {
     let (service, resource) = (&backend["service"], &backend["resource"]);
     match (service.is_object(), resource.is_object()) {
-        (true, true) => errors.shown(path, "\"\"", "cannot set both resource and service backends"),
+        (true, true) => errors.invalid(path, backend, "cannot set both resource and service backends"),
         (false, true) => {
             let path = format!("{path}.resource");
             for name in ["kind", "name"].into_iter().filter(|name| text(&resource[*name]).is_empty()) {
@@ -158,7 +158,7 @@ fn backend(backend: &Value, path: &str, errors: &mut Errors) {
             }
             reference(resource, &path, errors);
         }
-        (false, false) => errors.shown(path, "\"\"", "resource or service backend is required"),
+        (false, false) => errors.invalid(path, backend, "resource or service backend is required"),
         (true, false) => {
             errors.required_name(&format!("{path}.service.name"), &service["name"], NameRule::Label);
             let (name, number) = (text(&service["port"]["name"]), service["port"]["number"].as_i64().unwrap_or(0));

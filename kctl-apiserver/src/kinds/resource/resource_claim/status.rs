@@ -54,8 +54,8 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Drops the statuses of devices that the update deallocates (`dropDeallocatedStatusDevices`).
 pub(crate) fn forget_returned(old: &Value, new: &mut Value) {
-    let is = handed_out(&new["status"]["allocation"]);
-    let returned: BTreeSet<String> = &handed_out(&old["status"]["allocation"]) - &is;
+    let allocation = new["status"]["allocation"].clone();
+    let returned = &handed_out(&old["status"]["allocation"]) - &handed_out(&allocation);
     let Some(status) = new.get_mut("status").and_then(Value::as_object_mut).filter(|_| !returned.is_empty()) else {
         return;
     };
@@ -84,22 +84,16 @@ fn has_new_users(was: &Value, is: &Value) -> bool {
     entries(&is["reservedFor"]).any(|(_, user)| !entries(&was["reservedFor"]).any(|(_, existing)| existing == user))
 }
 
-/// Returns the identity of a device: driver, pool, name and share, as Go prints the struct.
-///
-/// Errors about duplicates show it.
-fn id(device: &Value) -> String {
-    let part = |field: &str| Value::from(text(&device[field]));
-    format!(
-        "{{\"Driver\":{},\"Pool\":{},\"Device\":{},\"ShareID\":{}}}",
-        part("driver"),
-        part("pool"),
-        part("device"),
-        part("shareID")
-    )
+/// The identity of a device: driver, pool, name and share.
+type DeviceId<'a> = [&'a str; 4];
+
+/// Returns the identity of a device.
+fn id(device: &Value) -> DeviceId<'_> {
+    ["driver", "pool", "device", "shareID"].map(|field| text(&device[field]))
 }
 
 /// Returns the IDs of the devices in an allocation.
-fn handed_out(allocation: &Value) -> BTreeSet<String> {
+fn handed_out(allocation: &Value) -> BTreeSet<DeviceId<'_>> {
     entries(&allocation["devices"]["results"]).map(|(_, result)| id(result)).collect()
 }
 
@@ -107,7 +101,7 @@ fn handed_out(allocation: &Value) -> BTreeSet<String> {
 ///
 /// `handed_out` are the IDs of the allocated ones. `data` is at most 10 KiB of JSON, and addresses
 /// have a prefix length.
-fn devices(list: &Value, handed_out: &BTreeSet<String>, errors: &mut Errors) {
+fn devices(list: &Value, handed_out: &BTreeSet<DeviceId<'_>>, errors: &mut Errors) {
     for (index, device) in entries(list) {
         let path = format!("status.devices[{index}]");
         driver(&device["driver"], &format!("{path}.driver"), errors);

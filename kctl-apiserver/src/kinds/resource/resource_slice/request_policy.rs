@@ -87,7 +87,7 @@ fn options(values: &Value, usual: &Value, most: &Value, path: &str, errors: &mut
         }
         let size = amount(value);
         if seen.contains(&size) {
-            errors.duplicate(&path, &value.to_string());
+            errors.duplicate(&path);
         }
         seen.push(size);
     }
