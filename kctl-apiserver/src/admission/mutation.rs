@@ -188,7 +188,7 @@ fn atomic(position: Position<'_>, value: &Value, path: &str, found: &mut Vec<Str
 /// # Errors
 /// Fails if the value is too large, or if JSON has no such value.
 fn to_json(value: &Cel) -> Result<Value, String> {
-    weight::check([value])?;
+    weight::check([value]).map_err(|error| error.to_string())?;
     written(value)
 }
 

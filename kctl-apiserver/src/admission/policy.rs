@@ -20,10 +20,10 @@ use super::{
 };
 use crate::{
     cel::{
-        conditions::{self, Cel, EvaluationError, Fit, SPENT, Scope, fits, to_cel},
+        conditions::{self, Cel, Fit, Scope, fits, to_cel},
         cost::{Budget, CostExceeded},
     },
-    evaluate::{CANCELLED, weight},
+    evaluate::{EvaluationError, weight},
     request::RequestInfo,
     selector::selects,
     state::State,
@@ -254,7 +254,7 @@ pub(super) struct PolicyScope {
     /// The variables and functions.
     pub(super) scope: Scope,
     /// The errors of variables. A failed variable matters only to expressions that use it.
-    failed: BTreeMap<String, String>,
+    failed: BTreeMap<String, EvaluationError>,
     /// The costs of variables that no expression has used yet. The cost is charged to the first expression that uses
     /// the variable.
     unpaid: BTreeMap<String, Unpaid>,
@@ -293,7 +293,7 @@ impl PolicyScope {
                     all.unpaid.insert(name.to_owned(), Unpaid { expression: expression.to_owned(), cost });
                     all.said(expression)
                 }
-                Err(_) => Err(CANCELLED.to_owned()),
+                Err(exceeded) => Err(exceeded.into()),
             };
             match value.and_then(|value| weight::check_variable(&value).map(|()| value)) {
                 Ok(value) => {
@@ -329,25 +329,23 @@ impl PolicyScope {
 
     /// Evaluates an expression.
     ///
-    /// `Spent` means the budget of the policy, `Fails` everything else.
+    /// `Spent` means the budget of the policy.
     ///
     /// # Errors
     /// Fails if the expression fails or exceeds a cost limit.
     pub(super) fn evaluate(&mut self, expression: &str) -> Result<Cel, EvaluationError> {
-        match self.pay(expression) {
-            Ok(()) => self.said(expression).map_err(EvaluationError::Fails),
-            Err(CostExceeded::Expression) => Err(EvaluationError::Fails(CANCELLED.to_owned())),
-            Err(CostExceeded::Budget) => Err(EvaluationError::Spent),
-        }
+        self.pay(expression)?;
+        self.said(expression)
     }
 
     /// Evaluates an expression without charging it.
     ///
     /// An error about a missing variable is replaced by the error of that variable.
-    fn said(&self, expression: &str) -> Result<Cel, String> {
-        self.scope.evaluate(expression).map_err(|why| {
-            let variable = why.strip_prefix("no such key: ").and_then(|name| Some((name, self.failed.get(name)?)));
-            variable.map_or(why.clone(), |(name, why)| format!("composited variable {name:?} fails to evaluate: {why}"))
+    fn said(&self, expression: &str) -> Result<Cel, EvaluationError> {
+        self.scope.evaluate(expression).map_err(|error| {
+            let EvaluationError::NoSuchKey(name) = &error else { return error };
+            let of_variable = self.failed.get(name).map(|why| format!("the variable {name:?} has no value: {why}"));
+            of_variable.map_or_else(|| error.clone(), EvaluationError::Fails)
         })
     }
 }
@@ -385,12 +383,11 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
     let payments: Vec<Result<(), CostExceeded>> =
         validations.iter().map(|rule| scope.pay(&text(rule, "expression"))).collect();
     if payments.contains(&Err(CostExceeded::Budget)) {
-        return failed(SPENT.to_owned());
+        return failed(EvaluationError::Spent.to_string());
     }
     for (validation, paid) in validations.iter().zip(payments) {
         let expression = text(validation, "expression");
-        let result = paid.map_or_else(|_| Err(CANCELLED.to_owned()), |()| scope.said(&expression));
-        match result {
+        match paid.map_err(EvaluationError::from).and_then(|()| scope.said(&expression)) {
             Ok(Cel::Bool(true)) => {}
             Ok(_) => judged.push(message(validation, &mut scope)),
             Err(why) => judged.extend(failed(format!("expression {expression:?}: {why}"))),
@@ -418,9 +415,7 @@ fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
                 return with_message(computed);
             }
         }
-        Err(EvaluationError::Spent) => {
-            return violation(SPENT.to_owned(), "");
-        }
+        Err(error @ EvaluationError::Spent) => return violation(error.to_string(), ""),
         _ => {}
     }
     match text("message") {
@@ -443,8 +438,8 @@ fn annotate(bound: &Bound, scope: &mut PolicyScope, attributes: &Attributes<'_>)
                 attributes.info.round.annotate(&format!("{policy}/{}", text("key")), &value);
             }
             Ok(_) => {}
-            Err(EvaluationError::Spent) => return vec![SPENT.to_owned()],
-            Err(EvaluationError::Fails(why)) => failures.push(format!("expression {expression:?}: {why}")),
+            Err(error @ EvaluationError::Spent) => return vec![error.to_string()],
+            Err(why) => failures.push(format!("expression {expression:?}: {why}")),
         }
     }
     failures
@@ -486,7 +481,7 @@ mod tests {
 
     fn refused(result: Result<(), String>) {
         let result = result.unwrap_err();
-        assert!(result.contains(SPENT), "{result}");
+        assert!(result.contains(&EvaluationError::Spent.to_string()), "{result}");
     }
 
     fn fourteen(item: impl Fn(usize) -> Value) -> Vec<Value> {

@@ -146,7 +146,7 @@ mod tests {
         let shown: String = expression.chars().take(40).collect();
         match (result, expected) {
             (Ok(result), Ok(expected)) => assert_eq!(result, expected, "{shown}"),
-            (Err(why), Err(part)) => assert!(why.contains(part), "{shown}: {why}"),
+            (Err(why), Err(part)) => assert!(why.to_string().contains(part), "{shown}: {why}"),
             (result, expected) => panic!("{shown}: {result:?}, not {expected:?}"),
         }
     }

@@ -23,7 +23,7 @@ use super::{
     cost::{Budget, CostExceeded, cost, depth},
     functions, messages,
 };
-use crate::evaluate::{CANCELLED, Evaluator, Kinds};
+use crate::evaluate::{EvaluationError, Evaluator, Kinds};
 
 /// Maximum number of cached programs. At the limit all are dropped, and compiled again when they are needed.
 const PROGRAMS_LEN_MAX: usize = 1_000;
@@ -60,27 +60,6 @@ pub(crate) struct Scope {
     variables: HashMap<String, Cel>,
     /// List types of lists in the variables, for equality.
     kinds: Kinds,
-}
-
-/// The reason why an expression has no value.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum EvaluationError {
-    /// The evaluation failed. The message does not repeat the expression.
-    Fails(String),
-    /// The budget of all expressions together is exhausted.
-    Spent,
-}
-
-/// The error of an expression after the budget is spent (`environment.ErrOutOfBudget`).
-pub(crate) const SPENT: &str = "all expressions together are too expensive; no more are evaluated";
-
-impl std::fmt::Display for EvaluationError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Fails(why) => why,
-            Self::Spent => SPENT,
-        })
-    }
 }
 
 impl Scope {
@@ -150,10 +129,10 @@ impl Scope {
     ///
     /// # Errors
     /// Fails if the evaluation does. The message does not repeat the expression.
-    pub(crate) fn evaluate(&self, expression: &str) -> Result<Cel, String> {
+    pub(crate) fn evaluate(&self, expression: &str) -> Result<Cel, EvaluationError> {
         match compiled(expression).as_ref() {
             Ok(code) => self.run(code),
-            Err(why) => Err(format!("compilation failed: {why}")),
+            Err(why) => Err(format!("compilation failed: {why}").into()),
         }
     }
 
@@ -162,13 +141,13 @@ impl Scope {
     ///
     /// # Errors
     /// Fails as [`Scope::evaluate`] does.
-    pub(crate) fn run(&self, code: &Code) -> Result<Cel, String> {
+    pub(crate) fn run(&self, code: &Code) -> Result<Cel, EvaluationError> {
         // The evaluation shares no state that a panic could leave inconsistent.
         let evaluate = || {
             let evaluate = AssertUnwindSafe(|| {
                 Evaluator::new(&self.context, &self.variables, &self.kinds).evaluate(&code.expression)
             });
-            catch_unwind(evaluate).unwrap_or_else(|panic| Err(internal_error(panic.as_ref())))
+            catch_unwind(evaluate).unwrap_or_else(|panic| Err(internal_error(panic.as_ref()).into()))
         };
         kctl_cel::with_room(code.depth, evaluate)
     }
@@ -322,11 +301,11 @@ pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
     let paid: Vec<_> = expressions.map(|text| (text, scope.cost(text).and_then(|cost| budget.pay(cost)))).collect();
     // If the budget is exhausted, no condition is evaluated.
     if paid.iter().any(|(_, paid)| *paid == Err(CostExceeded::Budget)) {
-        return Fit::Fails(SPENT.to_owned());
+        return Fit::Fails(EvaluationError::Spent.to_string());
     }
     let mut failures: Vec<String> = Vec::new();
     for (expression, paid) in paid {
-        match paid.map_or_else(|_| Err(CANCELLED.to_owned()), |()| scope.evaluate(expression)) {
+        match paid.map_err(EvaluationError::from).and_then(|()| scope.evaluate(expression)) {
             Ok(Cel::Bool(true)) => {}
             Ok(Cel::Bool(false)) => return Fit::FitsNot,
             Ok(_) => failures.push(format!("expression {expression:?} must evaluate to bool")),
@@ -345,7 +324,7 @@ mod tests {
     fn check_says(expression: &str, expected: Result<Cel, &str>) {
         let object = json!({ "metadata": { "name": "a", "namespace": "b", "labels": { "a/b": "c" } }, "n": 3 });
         let result = Scope::new([("object", &object)]).evaluate(expression);
-        assert_eq!(result, expected.map_err(str::to_owned), "{expression}");
+        assert_eq!(result.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{expression}");
     }
 
     #[test]
@@ -362,8 +341,8 @@ mod tests {
     fn panic_of_a_function_is_an_evaluation_error() {
         let mut scope = Scope::new([]);
         scope.context().add_function("broken", |_: Cel| -> kube_cel::cel::ResolveResult { panic!("too much") });
-        assert_eq!(scope.evaluate("broken(1)"), Err("internal error: too much".to_owned()));
-        assert_eq!(scope.evaluate("broken(1) || true"), Err("internal error: too much".to_owned()));
+        assert_eq!(scope.evaluate("broken(1)"), Err("internal error: too much".into()));
+        assert_eq!(scope.evaluate("broken(1) || true"), Err("internal error: too much".into()));
         assert_eq!(scope.evaluate("1 + 1"), Ok(Cel::Int(2)));
     }
 }

@@ -14,6 +14,8 @@ use kube_cel::cel::{
     objects::Key,
 };
 
+use crate::evaluate::EvaluationError;
+
 /// The cost limit of one expression, at which upstream stops it (`PerCallLimit`).
 const EXPRESSION_COST_MAX: usize = 1_000_000;
 /// The cost limit of all rules of an object together.
@@ -39,6 +41,15 @@ pub(crate) enum CostExceeded {
     Expression,
     /// It exceeds the budget that is left.
     Budget,
+}
+
+impl From<CostExceeded> for EvaluationError {
+    fn from(exceeded: CostExceeded) -> Self {
+        match exceeded {
+            CostExceeded::Expression => Self::CostExceeded,
+            CostExceeded::Budget => Self::Spent,
+        }
+    }
 }
 
 impl Budget {

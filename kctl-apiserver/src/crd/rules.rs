@@ -26,7 +26,7 @@ use crate::{
         Cel, Code, Scope, compile,
         cost::{Budget, CostExceeded},
     },
-    evaluate::{CANCELLED, optional},
+    evaluate::{EvaluationError, optional},
     field_error::FieldError,
 };
 
@@ -379,10 +379,10 @@ impl Rule {
                 }
                 Some((self.failed(scope, value, path), Wrong::Fails))
             }
-            Err(why) if why == CANCELLED => {
+            Err(EvaluationError::CostExceeded) => {
                 Some((self.too_expensive(CostExceeded::Expression, path), Wrong::CostExceeded))
             }
-            Err(why) => Some((self.unevaluated(path, &why), Wrong::Unjudged)),
+            Err(why) => Some((self.unevaluated(path, &why.to_string()), Wrong::Unjudged)),
         }
     }
 

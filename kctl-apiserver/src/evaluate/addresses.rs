@@ -14,7 +14,7 @@ use super::{EvalResult, NO_OVERLOAD, Target};
 /// Only errors and the results of `isIP` and `isCIDR` are returned here. `kube-cel` evaluates all other calls.
 pub(super) fn called(function: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let [Cel::String(text)] = arguments else { return None };
-    let invalid = |what: &str| Some(Err(format!("{text:?} is not a valid {what}")));
+    let invalid = |what: &str| Some(Err(format!("{text:?} is not a valid {what}").into()));
     match (function, target) {
         ("isIP", Target::None) => Some(Ok(Cel::Bool(is_ip(text)))),
         ("isCIDR", Target::None) => Some(Ok(Cel::Bool(is_cidr(text)))),

@@ -9,7 +9,7 @@
 
 use kube_cel::cel::Value as Cel;
 
-use super::{Target, weight};
+use super::{EvalResult, EvaluationError, Target, weight};
 
 /// Cost limit of one expression (`PerCallLimit`). Each call is checked against it by itself.
 ///
@@ -30,19 +30,14 @@ const PATTERN_LETTERS_PER_STEP: usize = 4;
 const WALKS: [&str; 8] =
     ["contains", "distinct", "equivalent", "format", "indexOf", "intersects", "lastIndexOf", "string"];
 
-/// Error of an expression that exceeds its cost limit.
-///
-/// Callers compare with this constant to recognize an exhausted budget.
-pub(crate) const CANCELLED: &str = "operation cancelled: actual cost limit exceeded";
-
 /// Checks the estimated cost of a call.
 ///
 /// Runs after the arguments were evaluated and before the function. Constant-time functions cost
 /// nothing here.
 ///
 /// # Errors
-/// Returns [`CANCELLED`] if the call alone exceeds [`COST_MAX`].
-pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Result<(), String> {
+/// Returns [`EvaluationError::CostExceeded`] if the call alone exceeds [`COST_MAX`].
+pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> EvalResult<()> {
     if WALKS.contains(&name) {
         let target = if let Target::Value(value) = target { Some(value) } else { None };
         weight::check(target.into_iter().chain(arguments))?;
@@ -55,8 +50,8 @@ pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Resul
 /// Called before the string is created, since its size is known from its parts.
 ///
 /// # Errors
-/// Returns [`CANCELLED`] if it exceeds [`COST_MAX`].
-pub(super) fn check_text(len: usize) -> Result<(), String> {
+/// Returns [`EvaluationError::CostExceeded`] if it exceeds [`COST_MAX`].
+pub(super) fn check_text(len: usize) -> EvalResult<()> {
     within(text_steps(len))
 }
 
@@ -72,14 +67,14 @@ pub(super) fn text_steps(len: usize) -> usize {
 /// One item costs one unit.
 ///
 /// # Errors
-/// Returns [`CANCELLED`] if it exceeds [`COST_MAX`].
-pub(super) fn check_items(n: usize) -> Result<(), String> {
+/// Returns [`EvaluationError::CostExceeded`] if it exceeds [`COST_MAX`].
+pub(super) fn check_items(n: usize) -> EvalResult<()> {
     within(n)
 }
 
 /// Checks a cost against the limit. A cost equal to the limit is allowed.
-fn within(cost: usize) -> Result<(), String> {
-    if cost > COST_MAX { Err(CANCELLED.to_owned()) } else { Ok(()) }
+fn within(cost: usize) -> EvalResult<()> {
+    if cost > COST_MAX { Err(EvaluationError::CostExceeded) } else { Ok(()) }
 }
 
 /// Returns the estimated cost of a function; `None` for functions whose cost is bounded by the size of their arguments.

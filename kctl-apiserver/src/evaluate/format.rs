@@ -53,7 +53,7 @@ pub(super) fn format(text: &str, values: &[Cel]) -> EvalResult {
 ///
 /// The input starts after the percent sign. An error contains the rest of the string, as the
 /// clause's end is unknown.
-fn clause_of(clause: &str) -> Result<(Option<usize>, char, &str), String> {
+fn clause_of(clause: &str) -> EvalResult<(Option<usize>, char, &str)> {
     let invalid = || {
         format!("format: invalid clause %{clause:?}, expected a precision such as .2 and one of s, d, f, e, b, x, X, o")
     };
@@ -67,7 +67,7 @@ fn clause_of(clause: &str) -> Result<(Option<usize>, char, &str), String> {
     };
     let letter = clause.chars().next().unwrap_or_default();
     if !"sdfebxXo".contains(letter) {
-        return Err(invalid());
+        return Err(invalid().into());
     }
     Ok((precision, letter, &clause[letter.len_utf8()..]))
 }

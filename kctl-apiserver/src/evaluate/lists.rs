@@ -42,9 +42,9 @@ fn sum(items: &[Cel]) -> EvalResult {
         Some(Cel::Duration(_)) => Cel::Duration(chrono::TimeDelta::zero()),
         _ => Cel::Int(0),
     };
-    items.iter().try_fold(nothing, |sum, item| {
-        operators::added("_+_", &sum, item).unwrap_or_else(|| Err(NO_OVERLOAD.to_owned()))
-    })
+    items
+        .iter()
+        .try_fold(nothing, |sum, item| operators::added("_+_", &sum, item).unwrap_or_else(|| Err(NO_OVERLOAD.into())))
 }
 
 /// Returns the first item that no other item precedes (`min`) or follows (`max`). Items that cannot be compared count
@@ -74,9 +74,9 @@ fn sorted(items: &[Cel]) -> Vec<Cel> {
 fn join(items: &[Cel], between: &str) -> EvalResult {
     let text = |item: &Cel| match item {
         Cel::String(text) => Ok(text.to_string()),
-        other => Err(format!("join: items must be strings, found {}", type_name(other))),
+        other => Err(format!("join: items must be strings, found {}", type_name(other)).into()),
     };
-    let texts: Result<Vec<String>, String> = items.iter().map(text).collect();
+    let texts: EvalResult<Vec<String>> = items.iter().map(text).collect();
     Ok(Cel::String(Arc::new(texts?.join(between))))
 }
 
@@ -86,6 +86,6 @@ fn join(items: &[Cel], between: &str) -> EvalResult {
 fn slice(items: &[Cel], from: i64, to: i64) -> EvalResult {
     let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
     let slice = range.and_then(|(first, end)| items.get(first..end));
-    let invalid = || format!("slice({from}, {to}): not within the {} items of the list", items.len());
+    let invalid = || format!("slice({from}, {to}): not within the {} items of the list", items.len()).into();
     slice.map(|items| Cel::List(Arc::new(items.to_vec()))).ok_or_else(invalid)
 }

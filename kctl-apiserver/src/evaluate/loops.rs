@@ -25,7 +25,7 @@ use super::{
 type Round<'a> = Vec<(&'a str, Cel)>;
 
 /// Makes the entries of a map from one iteration and its result.
-type EntriesFn<'a> = fn(&Round<'a>, Cel) -> Result<Vec<(Key, Cel)>, String>;
+type EntriesFn<'a> = fn(&Round<'a>, Cel) -> EvalResult<Vec<(Key, Cel)>>;
 
 impl<'a> Evaluator<'a> {
     /// Runs `does` with additional variables in scope.
@@ -102,7 +102,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// All iterations are created before the first one runs: items are cheap to clone, since lists and
     /// maps are shared. A one-variable macro over a map sees the keys.
-    fn rounds(&mut self, range: &'a IdedExpr, names: &[&'a str]) -> Result<Vec<Round<'a>>, String> {
+    fn rounds(&mut self, range: &'a IdedExpr, names: &[&'a str]) -> EvalResult<Vec<Round<'a>>> {
         let range = self.evaluate(range)?;
         let round = |key: Cel, value: &Cel| match names {
             [name] => vec![(*name, if matches!(range, Cel::Map(_)) { key } else { value.clone() })],
@@ -116,7 +116,7 @@ impl<'a> Evaluator<'a> {
                 entries.sort_by_key(|(key, _)| *key);
                 Ok(entries.into_iter().map(|(key, value)| round(key.clone().into(), value)).collect())
             }
-            other => Err(format!("must be a list or a map, found {}", type_name(other))),
+            other => Err(format!("must be a list or a map, found {}", type_name(other)).into()),
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates a predicate with the variables of an iteration; a result other than a bool has no overload.
     ///
     /// Errors of the expression are returned as they are.
-    fn test(&mut self, round: &Round<'a>, test: &'a IdedExpr) -> Result<bool, String> {
+    fn test(&mut self, round: &Round<'a>, test: &'a IdedExpr) -> EvalResult<bool> {
         match self.with(round, |evaluator| evaluator.evaluate(test))? {
             Cel::Bool(value) => Ok(value),
             _ => Err(NO_OVERLOAD.into()),
@@ -143,7 +143,7 @@ impl<'a> Evaluator<'a> {
     ///
     /// Exactly one iteration must be true. An error makes the result an error.
     fn one(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr) -> EvalResult {
-        let mut n_found: Result<usize, String> = Ok(0);
+        let mut n_found: EvalResult<usize> = Ok(0);
         for round in rounds {
             match self.test(&round, test) {
                 Ok(true) => n_found = n_found.map(|n_found| n_found + 1),
@@ -160,7 +160,7 @@ impl<'a> Evaluator<'a> {
     /// As in upstream, the loop goes on after an error. An error of the filter replaces an earlier
     /// one; errors of the value do not.
     fn made(&mut self, rounds: Vec<Round<'a>>, test: Option<&'a IdedExpr>, value: &'a IdedExpr) -> EvalResult {
-        let mut items: Result<Vec<Cel>, String> = Ok(Vec::new());
+        let mut items: EvalResult<Vec<Cel>> = Ok(Vec::new());
         for round in rounds {
             match test.map_or(Ok(true), |test| self.test(&round, test)) {
                 Ok(false) => {}
@@ -198,7 +198,7 @@ impl<'a> Evaluator<'a> {
             for (key, value) in entries(&round, value)? {
                 let why = format!("insert failed: key {key} already exists");
                 if made.insert(key, value).is_some() {
-                    return Err(why);
+                    return Err(why.into());
                 }
             }
         }
@@ -223,13 +223,13 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Returns the entry of `transformMap`: the result of an iteration under the key of the iteration.
-fn entry_with_key(round: &Round<'_>, value: Cel) -> Result<Vec<(Key, Cel)>, String> {
+fn entry_with_key(round: &Round<'_>, value: Cel) -> EvalResult<Vec<(Key, Cel)>> {
     let key = key_of(&round[0].1).ok_or(NO_OVERLOAD)?;
     Ok(vec![(key, value)])
 }
 
 /// Returns the entries of `transformMapEntry`: those of the map that an iteration results in.
-fn entries_of(value: &Cel) -> Result<Vec<(Key, Cel)>, String> {
+fn entries_of(value: &Cel) -> EvalResult<Vec<(Key, Cel)>> {
     let Cel::Map(map) = value else { return Err(NO_OVERLOAD.into()) };
     Ok(map.map.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
 }

@@ -1,5 +1,4 @@
-//! Evaluates a parsed CEL expression against its variables and returns its value, or an error with the wording of
-//! `cel-go`.
+//! Evaluates a parsed CEL expression against its variables and returns its value or an error.
 //!
 //! Operators, loops, conversions, optional values and most functions are evaluated here, in the order and with the errors of
 //! upstream; the others are those of `kube-cel`.
@@ -33,7 +32,7 @@ mod urls;
 mod versions;
 pub(crate) mod weight;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use kube_cel::cel::{
     Context, ExecutionError, Value as Cel,
@@ -42,17 +41,53 @@ use kube_cel::cel::{
 };
 
 pub(crate) use self::{
-    bounds::CANCELLED,
     equality::{Kinds, ListKind},
     optional::wrap as optional,
     times::SECONDS,
 };
 
-/// The value of an expression, or the message of its evaluation error as `cel-go` words it.
+/// The value of an expression, or the reason why it has none.
 ///
-/// The string is the bare reason, such as `no such key: a`. The caller adds the rule or policy that
-/// it belongs to.
-type EvalResult = Result<Cel, String>;
+/// The caller adds the rule or policy that the reason belongs to.
+type EvalResult<T = Cel> = Result<T, EvaluationError>;
+
+/// The reason why an expression has no value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum EvaluationError {
+    /// A map has no such key.
+    NoSuchKey(String),
+    /// The expression exceeds the cost limit of one expression.
+    CostExceeded,
+    /// The expression exceeds the cost limit of all expressions together (`environment.ErrOutOfBudget`).
+    Spent,
+    /// Another reason. The message does not repeat the expression.
+    Fails(String),
+}
+
+impl fmt::Display for EvaluationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchKey(key) => write!(f, "no such key: {key}"),
+            Self::CostExceeded => {
+                f.write_str("the expression is too expensive; simplify it or bound the sizes of its values")
+            }
+            Self::Spent => f.write_str("all expressions together are too expensive; no more are evaluated"),
+            Self::Fails(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<String> for EvaluationError {
+    fn from(why: String) -> Self {
+        Self::Fails(why)
+    }
+}
+
+impl From<&str> for EvaluationError {
+    fn from(why: &str) -> Self {
+        Self::Fails(why.to_owned())
+    }
+}
 
 /// Key that marks a map as the representation of a CEL type (the result of `type(x)`).
 ///
@@ -115,7 +150,7 @@ impl<'a> Evaluator<'a> {
     /// `functions` is an error of `kube-cel`.
     ///
     /// # Errors
-    /// Returns the message of `cel-go`, which does not repeat the expression.
+    /// Fails if a function or an operator does.
     pub(crate) fn evaluate(&mut self, tree: &'a IdedExpr) -> EvalResult {
         match &tree.expr {
             Expr::Literal(literal) => Ok(value_of(literal)),
@@ -155,7 +190,7 @@ impl<'a> Evaluator<'a> {
         if select.test {
             return Ok(Cel::Bool(found.is_some()));
         }
-        found.ok_or_else(|| format!("no such key: {}", select.field))
+        found.ok_or_else(|| EvaluationError::NoSuchKey(select.field.clone()))
     }
 
     /// Evaluates a list literal; an absent optional element (`[?x]`) is left out.
@@ -229,7 +264,7 @@ impl<'a> Evaluator<'a> {
         let name = call.func_name.as_str();
         bounds::check(name, &target, &arguments)?;
         if let Some(why) = overloads::refused(name, &target, &arguments) {
-            return Err(why);
+            return Err(why.into());
         }
         if let Some(said) = own(name, &target, &arguments) {
             return said;
@@ -367,7 +402,7 @@ fn whole(number: &Cel) -> Option<i64> {
 /// and unsigned integer keys are interchangeable.
 ///
 /// A negative index, or one beyond the end, is `Ok(None)`. `Err` is for an index of the wrong type.
-fn part(container: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
+fn part(container: &Cel, key: &Cel) -> EvalResult<Option<Cel>> {
     match container {
         Cel::Map(map) => {
             let found = |key: Key| map.map.get(&key).cloned();
@@ -390,9 +425,9 @@ fn part(container: &Cel, key: &Cel) -> Result<Option<Cel>, String> {
 }
 
 /// Returns the message of an error of `kube-cel`.
-fn words(error: ExecutionError) -> String {
+fn words(error: ExecutionError) -> EvaluationError {
     match error {
-        ExecutionError::FunctionError { message, .. } => message,
-        other => other.to_string(),
+        ExecutionError::FunctionError { message, .. } => message.into(),
+        other => other.to_string().into(),
     }
 }

@@ -10,7 +10,10 @@ use kube_cel::cel::{
     common::ast::{CallExpr, IdedExpr},
 };
 
-use super::{EvalResult, Evaluator, NO_OVERLOAD, OVERFLOW, as_text, bounds, optional, part, times, type_name, weight};
+use super::{
+    EvalResult, EvaluationError, Evaluator, NO_OVERLOAD, OVERFLOW, as_text, bounds, optional, part, times, type_name,
+    weight,
+};
 
 /// The error of `/` and `%` for integers; doubles divide by zero to infinity.
 const BY_ZERO: &str = "division by zero";
@@ -50,7 +53,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates both operands, from left to right.
     ///
     /// The first error ends the evaluation.
-    fn pair(&mut self, left: &'a IdedExpr, right: &'a IdedExpr) -> Result<(Cel, Cel), String> {
+    fn pair(&mut self, left: &'a IdedExpr, right: &'a IdedExpr) -> EvalResult<(Cel, Cel)> {
         Ok((self.evaluate(left)?, self.evaluate(right)?))
     }
 
@@ -133,7 +136,7 @@ pub(super) fn decided(deciding: bool, results: impl Iterator<Item = EvalResult>)
         match result {
             Ok(Cel::Bool(value)) if value == deciding => return Ok(Cel::Bool(deciding)),
             Ok(Cel::Bool(_)) => {}
-            Ok(_) => error = error.or_else(|| Some(NO_OVERLOAD.to_owned())),
+            Ok(_) => error = error.or_else(|| Some(NO_OVERLOAD.into())),
             Err(why) => error = error.or(Some(why)),
         }
     }
@@ -173,7 +176,7 @@ macro_rules! integer_arithmetic {
                 "_/_" => left.checked_div(right),
                 _ => left.checked_rem(right),
             };
-            result.map($variant).ok_or(OVERFLOW.to_owned())
+            result.map($variant).ok_or_else(|| OVERFLOW.into())
         }
     };
 }
@@ -192,7 +195,7 @@ integer_arithmetic! {
 /// Unsigned integers cannot be negated.
 fn negated(value: &Cel) -> EvalResult {
     match value {
-        Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or(OVERFLOW.to_owned()),
+        Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or_else(|| OVERFLOW.into()),
         Cel::Float(number) => Ok(Cel::Float(-number)),
         Cel::Duration(_) => times::arithmetic("_-_", &Cel::Duration(chrono::TimeDelta::zero()), value)
             .unwrap_or_else(|| Err(NO_OVERLOAD.into())),
@@ -238,7 +241,7 @@ fn index(container: &Cel, key: &Cel) -> EvalResult {
         return Ok(optional::wrap(found));
     }
     part(container, key)?.ok_or_else(|| match container {
-        Cel::List(_) => format!("index out of bounds: {}", as_text(key)),
-        _ => format!("no such key: {}", as_text(key)),
+        Cel::List(_) => format!("index out of bounds: {}", as_text(key)).into(),
+        _ => EvaluationError::NoSuchKey(as_text(key)),
     })
 }

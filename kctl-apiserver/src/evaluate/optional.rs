@@ -38,7 +38,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
     };
     let values: Option<Vec<_>> = items.iter().map(downcast).collect();
     let there = |values: Vec<&OptionalValue>| values.into_iter().filter_map(|value| value.value().cloned()).collect();
-    Some(values.map(|values| Cel::List(Arc::new(there(values)))).ok_or_else(|| NO_OVERLOAD.to_owned()))
+    Some(values.map(|values| Cel::List(Arc::new(there(values)))).ok_or_else(|| NO_OVERLOAD.into()))
 }
 
 impl<'a> Evaluator<'a> {
@@ -70,7 +70,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates an expression of an optional type; an operand of another type has no overload.
     ///
     /// Returns the content, or `None` if absent.
-    fn there(&mut self, tree: &'a IdedExpr) -> Result<Option<Cel>, String> {
+    fn there(&mut self, tree: &'a IdedExpr) -> EvalResult<Option<Cel>> {
         let value = self.evaluate(tree)?;
         Ok(downcast(&value).ok_or(NO_OVERLOAD)?.value().cloned())
     }
@@ -112,7 +112,7 @@ impl<'a> Evaluator<'a> {
         let there = downcast(&value).ok_or(NO_OVERLOAD)?.value().cloned();
         match (name, values) {
             ("hasValue", []) => Ok(Cel::Bool(there.is_some())),
-            ("value", []) => there.ok_or_else(|| "optional.none() dereference".to_owned()),
+            ("value", []) => there.ok_or_else(|| "optional.none() dereference".into()),
             // The alternative is evaluated only if the value is absent.
             ("or", [other]) => match there {
                 Some(value) => Ok(wrap(Some(value))),

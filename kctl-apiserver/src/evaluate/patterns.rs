@@ -28,7 +28,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
         _ => return None,
     };
     let Some(regex) = pattern::compiled(pattern) else {
-        return Some(Err(format!("{pattern:?} is not a valid regular expression")));
+        return Some(Err(format!("{pattern:?} is not a valid regular expression").into()));
     };
     let made = |text: &str| Cel::String(Arc::new(text.to_owned()));
     Some(Ok(match name {

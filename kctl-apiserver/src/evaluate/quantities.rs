@@ -30,7 +30,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
     let sum = |left: Quantity, right| if name == "sub" { left.minus(right) } else { left.plus(right) };
     match (name, target, arguments) {
         ("quantity", Target::None, [Cel::String(text)]) => {
-            Some(text.parse().map(made).map_err(|_| format!("{text:?} is not a valid quantity")))
+            Some(text.parse().map(made).map_err(|_| format!("{text:?} is not a valid quantity").into()))
         }
         ("isQuantity", Target::None, [Cel::String(text)]) => Some(Ok(Cel::Bool(text.parse::<Quantity>().is_ok()))),
         ("sign", Target::None, [value]) => quantity_of(value).map(|quantity| Ok(Cel::Int(quantity.signum().into()))),
@@ -49,7 +49,7 @@ fn part(quantity: Quantity, function: &str) -> Option<EvalResult> {
     let whole = quantity.as_int64();
     Some(match function {
         "isInteger" => Ok(Cel::Bool(whole.is_some())),
-        "asInteger" => whole.map(Cel::Int).ok_or_else(|| "cannot convert value to integer".to_owned()),
+        "asInteger" => whole.map(Cel::Int).ok_or_else(|| "cannot convert value to integer".into()),
         "asApproximateFloat" => Ok(Cel::Float(quantity.approximate_float64())),
         "sign" => Ok(Cel::Int(quantity.signum().into())),
         _ => return None,

@@ -25,7 +25,7 @@ pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<EvalRe
             index(*from, letters.len()).map(|from| made(&letters[from..]))
         }
         ("substring", [Cel::Int(from), Cel::Int(to)]) if from > to => {
-            Err(format!("substring({from}, {to}): empty range"))
+            Err(format!("substring({from}, {to}): empty range").into())
         }
         ("substring", [Cel::Int(from), Cel::Int(to)]) => {
             let letters = letters();
@@ -80,9 +80,9 @@ fn count(n: usize) -> Cel {
 /// Returns an index from 0 to `n_letters`, both included.
 ///
 /// The end itself is a valid position, for empty substrings.
-fn index(index: i64, n_letters: usize) -> Result<usize, String> {
+fn index(index: i64, n_letters: usize) -> EvalResult<usize> {
     let in_range = usize::try_from(index).ok().filter(|index| *index <= n_letters);
-    in_range.ok_or_else(|| format!("index out of range: {index}"))
+    in_range.ok_or_else(|| format!("index out of range: {index}").into())
 }
 
 /// The occurrence that a search returns.
@@ -103,7 +103,7 @@ fn found(letters: &[char], part: &str, from: i64, which: Occurrence) -> EvalResu
     if part.is_empty() {
         return Ok(Cel::Int(from));
     }
-    let Ok(from) = usize::try_from(from) else { return Err(format!("index out of range: {from}")) };
+    let Ok(from) = usize::try_from(from) else { return Err(format!("index out of range: {from}").into()) };
     let Some(last) = letters.len().checked_sub(part.len()).filter(|_| from < letters.len()) else {
         return Ok(Cel::Int(-1));
     };

@@ -22,7 +22,7 @@ pub(crate) const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_
 /// overflow with an error.
 pub(super) fn arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResult> {
     let length = |nanoseconds: Option<i64>| {
-        nanoseconds.map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds))).ok_or(OVERFLOW.to_owned())
+        nanoseconds.map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds))).ok_or_else(|| OVERFLOW.into())
     };
     Some(match (name, left, right) {
         ("_+_" | "_-_", Cel::Duration(left), Cel::Duration(right)) => {
@@ -48,7 +48,7 @@ pub(super) fn arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResu
 /// `None` means that chrono could not represent the result.
 fn moved(time: Option<DateTime<FixedOffset>>) -> EvalResult {
     let time = time.filter(|time| SECONDS.contains(&time.timestamp()));
-    time.map(Cel::Timestamp).ok_or(OVERFLOW.to_owned())
+    time.map(Cel::Timestamp).ok_or_else(|| OVERFLOW.into())
 }
 
 /// Returns the result of a timestamp accessor such as `getHours`; `None` for other functions.
@@ -86,7 +86,7 @@ pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]
 /// an IANA name.
 ///
 /// `time` determines whether daylight saving time applies. The minutes of an offset take the sign of the hours.
-fn offset(zone: &str, time: i64) -> Result<i32, String> {
+fn offset(zone: &str, time: i64) -> EvalResult<i32> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         // `Local` is UTC, as on hosts that run API servers.
         if matches!(zone, "" | "UTC" | "Local") {
@@ -95,7 +95,9 @@ fn offset(zone: &str, time: i64) -> Result<i32, String> {
         // Zone names are case-sensitive, because Go looks them up as file names: `utc` is unknown.
         let found = TimeZone::get(zone).ok().filter(|_| !zone.eq_ignore_ascii_case("UTC"));
         let time = Timestamp::from_second(time).unwrap_or_default();
-        return found.map(|zone| zone.to_offset(time).seconds()).ok_or_else(|| format!("unknown time zone {zone:?}"));
+        return found
+            .map(|zone| zone.to_offset(time).seconds())
+            .ok_or_else(|| format!("unknown time zone {zone:?}").into());
     };
     let number = |text: &str| {
         let invalid = || format!("time zone must be a name or an offset such as 02:00, found {zone:?}");

@@ -31,7 +31,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
             let url = Url::parse(text).filter(|_| Url::is_of_request(text));
             Some(
                 url.map(|url| Cel::Opaque(Arc::new(UrlValue(url))))
-                    .ok_or_else(|| format!("{text:?} is not a valid URL")),
+                    .ok_or_else(|| format!("{text:?} is not a valid URL").into()),
             )
         }
         ("isURL", Target::None, [Cel::String(text)]) => Some(Ok(Cel::Bool(Url::is_of_request(text)))),

@@ -59,7 +59,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
                 "isSemver" => Ok(Cel::Bool(version.is_some())),
                 _ => version
                     .map(|version| Cel::Opaque(Arc::new(version)))
-                    .ok_or_else(|| format!("{text:?} is not a semantic version such as 1.2.3")),
+                    .ok_or_else(|| format!("{text:?} is not a semantic version such as 1.2.3").into()),
             })
         }
         (_, Target::Value(Cel::Opaque(left)), [Cel::Opaque(right)]) => {

@@ -11,7 +11,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use kube_cel::cel::Value as Cel;
 
-use super::bounds::{self, CANCELLED};
+use super::{EvalResult, EvaluationError, bounds};
 use crate::decode::DEPTH_MAX;
 
 /// The number of nodes of a tree, counting shared parts each time, and its depth.
@@ -28,8 +28,8 @@ struct Extent {
 /// Each value is checked on its own: two values at the limit are allowed.
 ///
 /// # Errors
-/// Returns `CANCELLED` if the traversal of one value would exceed the cost limit of an expression.
-pub(crate) fn check<'a>(values: impl IntoIterator<Item = &'a Cel>) -> Result<(), String> {
+/// Returns [`EvaluationError::CostExceeded`] if the traversal of one value would exceed the cost limit of an expression.
+pub(crate) fn check<'a>(values: impl IntoIterator<Item = &'a Cel>) -> EvalResult<()> {
     values.into_iter().try_for_each(|value| bounds::check_items(extent(value, &mut HashMap::new()).steps))
 }
 
@@ -38,11 +38,11 @@ pub(crate) fn check<'a>(values: impl IntoIterator<Item = &'a Cel>) -> Result<(),
 /// Used for variables that admission policies compose from expressions.
 ///
 /// # Errors
-/// Returns `CANCELLED` if the value is too large or deeper than decoded objects may be. Other expressions can nest
+/// Returns [`EvaluationError::CostExceeded`] if the value is too large or deeper than decoded objects may be. Other expressions can nest
 /// variables, so their depth is bounded, too.
-pub(crate) fn check_variable(value: &Cel) -> Result<(), String> {
+pub(crate) fn check_variable(value: &Cel) -> EvalResult<()> {
     let Extent { steps, depth } = extent(value, &mut HashMap::new());
-    if depth > DEPTH_MAX { Err(CANCELLED.to_owned()) } else { bounds::check_items(steps) }
+    if depth > DEPTH_MAX { Err(EvaluationError::CostExceeded) } else { bounds::check_items(steps) }
 }
 
 /// Measures a tree by visiting each shared part once.
@@ -86,18 +86,18 @@ mod tests {
     #[test]
     fn shared_parts_count_each_time_they_are_met() {
         assert_eq!(check([&doubled(18)]), Ok(()));
-        assert_eq!(check([&doubled(20)]), Err(CANCELLED.to_owned()));
+        assert_eq!(check([&doubled(20)]), Err(EvaluationError::CostExceeded));
         // Measuring takes one step per distinct part, not one per node of the tree.
-        assert_eq!(check([&Cel::Null, &doubled(200)]), Err(CANCELLED.to_owned()));
+        assert_eq!(check([&Cel::Null, &doubled(200)]), Err(EvaluationError::CostExceeded));
         assert_eq!(check([&Cel::String(Arc::new("x".repeat(9_000_000)))]), Ok(()));
-        assert_eq!(check([&Cel::String(Arc::new("x".repeat(11_000_000)))]), Err(CANCELLED.to_owned()));
+        assert_eq!(check([&Cel::String(Arc::new("x".repeat(11_000_000)))]), Err(EvaluationError::CostExceeded));
     }
 
     #[test]
     fn variables_are_as_deep_as_objects_may_be() {
         let deep = |levels| (0..levels).fold(Cel::Int(1), |value, _| Cel::List(Arc::new(vec![value])));
         assert_eq!(check_variable(&deep(DEPTH_MAX)), Ok(()));
-        assert_eq!(check_variable(&deep(DEPTH_MAX + 1)), Err(CANCELLED.to_owned()));
+        assert_eq!(check_variable(&deep(DEPTH_MAX + 1)), Err(EvaluationError::CostExceeded));
         assert_eq!(check([&deep(DEPTH_MAX + 1)]), Ok(()));
     }
 }
