@@ -397,9 +397,9 @@ async fn only_the_configured_authority_is_trusted() {
     let url = format!("https://127.0.0.1:{port}/hook");
     let by_name = format!("https://localhost:{port}/hook");
     let cases = [
-        (json!({ "url": url, "caBundle": other }), "x509: certificate signed by unknown authority"),
-        (json!({ "url": url }), "x509: certificate signed by unknown authority"),
-        (json!({ "url": by_name, "caBundle": authority }), "x509: certificate is"),
+        (json!({ "url": url, "caBundle": other }), "invalid peer certificate: "),
+        (json!({ "url": url }), "invalid peer certificate: UnknownIssuer"),
+        (json!({ "url": by_name, "caBundle": authority }), "certificate not valid for name \"localhost\""),
         (json!({ "url": url, "caBundle": "?" }), "could not get REST client: caBundle: it is no base64"),
         (
             json!({ "url": url, "caBundle": STANDARD.encode("text") }),
@@ -407,10 +407,7 @@ async fn only_the_configured_authority_is_trusted() {
         ),
         (json!({ "url": "http://127.0.0.1:1/hook", "caBundle": authority }), "must begin with https:// and a host"),
         (json!({}), "could not get REST client: webhook configuration must have either service or URL"),
-        (
-            json!({ "url": "https://127.0.0.1:1/hook", "caBundle": authority }),
-            "dial tcp 127.0.0.1:1: connect: connection refused",
-        ),
+        (json!({ "url": "https://127.0.0.1:1/hook", "caBundle": authority }), "Connection refused"),
     ];
     for (client, expected) in cases {
         let error = call_webhook(&configuration("a", &client, &["*"], 3), Operation::ReviseReplica).await.unwrap_err();

@@ -16,7 +16,7 @@
 //! | [`admission`](admission/index.html) | functions that validate or change objects, and their webhook configurations | `function` |
 //! | [`conversion`](conversion/index.html) | functions between versions of a CRD | `function` |
 //! | [`server`](server/index.html) | TLS, connections, certificates from files or memory | `server` |
-//! | [`client`](client/index.html) | calls webhooks of others, with Go's error messages | `client` |
+//! | [`client`](client/index.html) | calls webhooks of others, as Go's clients do | `client` |
 //!
 //! Hidden modules, such as those of the features `blocking` and `connections`, are for the other crates of kctl.
 //!

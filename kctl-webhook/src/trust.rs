@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{
 /// before, including time.
 ///
 /// rustls passes this error on as a boxed one, without a variant to match. A test pins the message.
-pub(crate) const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
+const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
 
 /// Verifies certificates by authorities.
 ///

@@ -1,9 +1,7 @@
 //! A client for webhooks of others: a POST over TLS with a deadline and a size limit, as Go's
-//! clients send it, with their error messages.
+//! clients send it.
 //!
-//! An embedded API server or a control plane calls webhooks with it. People know Go's messages,
-//! such as `x509: certificate signed by unknown authority`, and search for them; so they are the
-//! same here.
+//! An embedded API server or a control plane calls webhooks with it.
 //!
 //! Differences from Go: a redirect is followed to https only, the certificate is always that of the
 //! called host, and a response has at most [`ANSWER_LEN_MAX`] bytes.
@@ -28,9 +26,10 @@ mod accept;
 mod connect;
 mod patch_limits;
 mod redirect;
-mod words;
+#[cfg(test)]
+mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, iter, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -75,7 +74,7 @@ pub struct Client {
     http: legacy::Client<HttpsConnector<Connect>, Full<Bytes>>,
 }
 
-/// A request without a response, with Go's error message.
+/// A request without a response. The message has the URL and the causes.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem}")]
 pub struct AskFailed {
@@ -85,9 +84,8 @@ pub struct AskFailed {
 
 impl AskFailed {
     /// Returns the error of [`Resolve`], if that is the cause.
-    pub fn unresolved<E: std::error::Error + 'static>(&self) -> Option<&E> {
-        let first = self.source.as_ref().map(|error| error as &(dyn std::error::Error + 'static));
-        std::iter::successors(first, |error| error.source()).find_map(|error| error.downcast_ref())
+    pub fn unresolved<E: Error + 'static>(&self) -> Option<&E> {
+        causes(self.source.as_ref()?).find_map(|error| error.downcast_ref())
     }
 }
 
@@ -181,10 +179,22 @@ impl Client {
         }
         let request = request.body(Full::from(body)).map_err(|error| format!("Post \"{to}\": {error}"))?;
         self.http.request(request).await.map_err(|error| {
-            let problem = format!("Post \"{to}\": {}", words::of_request(&error, to));
+            let problem = format!("Post \"{to}\": {}", chained(&error));
             AskFailed { problem, source: Some(error) }
         })
     }
+}
+
+/// Iterates over an error and its sources.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(Some(error), |&error| error.source())
+}
+
+/// Joins the messages of an error and its sources. Equal neighbours occur once.
+fn chained(error: &(dyn Error + 'static)) -> String {
+    let mut texts: Vec<String> = causes(error).map(ToString::to_string).collect();
+    texts.dedup();
+    texts.join(": ")
 }
 
 fn late(uri: &Uri) -> AskFailed {
@@ -203,7 +213,7 @@ async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, AskFailed> {
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             Err(format!("the answer has more than {ANSWER_LEN_MAX} bytes").into())
         }
-        Ok(Err(error)) => broken(words::of_body(error.as_ref())),
+        Ok(Err(error)) => broken(chained(error.as_ref())),
     }
 }
 
