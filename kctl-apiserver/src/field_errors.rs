@@ -1,33 +1,54 @@
 //! The field errors that validation of one object collects, with the types of
 //! `k8s.io/apimachinery/pkg/util/validation/field`.
 
+use std::ops::{Deref, DerefMut};
+
 use serde_json::Value;
 
-use crate::{
-    field_error::FieldError,
-    names::{NameRule, check_label_value, check_qualified_name},
-};
+pub(crate) use crate::field_error::FieldError;
+use crate::names::{NameRule, check_label_value, check_qualified_name};
 
 /// The field errors of one object, in the order in which they were found (`field.ErrorList`).
 ///
 /// Methods add one error each. `field` is the whole path, such as `spec.ports[0].name`. A `value` is printed as JSON.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Errors(Vec<FieldError>);
 
+impl Deref for Errors {
+    type Target = Vec<FieldError>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for Errors {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl IntoIterator for Errors {
+    type Item = FieldError;
+    type IntoIter = std::vec::IntoIter<FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl FromIterator<FieldError> for Errors {
+    fn from_iter<T: IntoIterator<Item = FieldError>>(errors: T) -> Self {
+        Self(errors.into_iter().collect())
+    }
+}
+
 impl Errors {
-    /// Returns the errors.
-    pub(crate) fn into_causes(self) -> Vec<FieldError> {
-        self.0
-    }
-
-    /// Adds errors of another validation.
-    pub(crate) fn extend(&mut self, found: Vec<FieldError>) {
-        self.0.extend(found);
-    }
-
-    /// Returns the number of errors so far, so that a caller can see if a part added some.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
+    /// Returns the errors that a function finds.
+    pub(crate) fn collect(validate: impl FnOnce(&mut Self)) -> Self {
+        let mut errors = Self::default();
+        validate(&mut errors);
+        errors
     }
 
     /// Returns `true` if a list was found too long. Then nothing else is reported about it.

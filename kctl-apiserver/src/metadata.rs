@@ -5,11 +5,10 @@
 //! Built-in kinds and custom resources share these rules; only the rule for names differs. Fields
 //! that the server sets, such as `uid` and `creationTimestamp`, are not validated here.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub(crate) use super::names::NameRule;
-use super::names::{check_label_value, check_qualified_name};
-use crate::field_error::FieldError;
+use crate::field_errors::{Errors, pairs, text};
 
 /// Maximum number of bytes of all keys and values of the annotations (`TotalAnnotationSizeLimitB`).
 ///
@@ -31,12 +30,12 @@ pub(crate) enum Scope {
 /// sorted by key. A field with a wrong type counts as missing: decoding rejects such objects earlier.
 ///
 /// `namespaced` is the scope of the kind. The paths of the errors begin with `metadata`.
-pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule) -> Errors {
+    let mut errors = Errors::default();
     validate_name(meta, name_rule, &mut errors);
-    validate_namespace(text(meta, "namespace"), scope, &mut errors);
+    validate_namespace(text(&meta["namespace"]), scope, &mut errors);
     validate_generation(meta, &mut errors);
-    validate_labels(meta, &mut errors);
+    errors.labels("metadata.labels", &meta["labels"]);
     validate_annotations(meta, &mut errors);
     validate_owner_references(meta, &mut errors);
     validate_finalizers(meta, &mut errors);
@@ -46,9 +45,9 @@ pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule)
 /// Validates labels and annotations only.
 ///
 /// Used by the conversion of custom objects, where a webhook may not change any other metadata.
-pub(crate) fn validate_texts(meta: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    validate_labels(meta, &mut errors);
+pub(crate) fn validate_texts(meta: &Value) -> Errors {
+    let mut errors = Errors::default();
+    errors.labels("metadata.labels", &meta["labels"]);
     validate_annotations(meta, &mut errors);
     errors
 }
@@ -58,41 +57,37 @@ pub(crate) fn validate_texts(meta: &Value) -> Vec<FieldError> {
 ///
 /// This is for fields with `x-kubernetes-embedded-resource`. The paths of its errors begin with
 /// `metadata` too; the caller replaces that by the path of the field.
-pub(crate) fn validate_embedded(meta: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let namespace = text(meta, "namespace");
+pub(crate) fn validate_embedded(meta: &Value) -> Errors {
+    let mut errors = Errors::default();
+    let namespace = text(&meta["namespace"]);
     let scope = if namespace.is_empty() { Scope::Cluster } else { Scope::Namespaced };
     validate_namespace(namespace, scope, &mut errors);
     validate_generation(meta, &mut errors);
-    validate_labels(meta, &mut errors);
+    errors.labels("metadata.labels", &meta["labels"]);
     validate_annotations(meta, &mut errors);
     validate_owner_references(meta, &mut errors);
     for name in meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        add_invalid(&mut errors, "metadata.finalizers", name, check_qualified_name(name));
+        errors.qualified_name("metadata.finalizers", name);
     }
     errors.extend(validate_managed_fields(meta));
     errors
 }
 
 /// Returns the errors of `metadata.managedFields` (`ValidateManagedFields` of `k8s.io/apimachinery`).
-pub(crate) fn validate_managed_fields(meta: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(crate) fn validate_managed_fields(meta: &Value) -> Errors {
+    let mut errors = Errors::default();
     let managed = meta["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
     for (index, entry) in managed.iter().enumerate() {
         let path = format!("metadata.managedFields[{index}]");
-        match text(entry, "operation") {
-            "" => errors.push(FieldError::required(&format!("{path}.operation"), "must not be empty")),
+        match text(&entry["operation"]) {
+            "" => errors.required(&format!("{path}.operation"), "must not be empty"),
             "Apply" | "Update" => {}
             other => {
-                errors.push(FieldError::not_supported(
-                    &format!("{path}.operation"),
-                    &other.into(),
-                    &["Apply", "Update"],
-                ));
+                errors.unsupported(&format!("{path}.operation"), &other.into(), &["Apply", "Update"]);
             }
         }
-        if !matches!(text(entry, "fieldsType"), "" | "FieldsV1") {
-            errors.push(FieldError::invalid(&format!("{path}.fieldsType"), &entry["fieldsType"], "must be FieldsV1"));
+        if !matches!(text(&entry["fieldsType"]), "" | "FieldsV1") {
+            errors.invalid(&format!("{path}.fieldsType"), &entry["fieldsType"], "must be FieldsV1");
         }
     }
     errors
@@ -122,94 +117,62 @@ pub(crate) fn is_about_its_end(old: &Value, object: &Value) -> bool {
 /// Rejects a negative generation.
 ///
 /// Only a client can cause it, since the server counts up from 1.
-fn validate_generation(meta: &Value, errors: &mut Vec<FieldError>) {
+fn validate_generation(meta: &Value, errors: &mut Errors) {
     if let Some(generation) = meta["generation"].as_i64().filter(|generation| *generation < 0) {
         let detail = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid("metadata.generation", &generation.into(), detail));
+        errors.invalid("metadata.generation", &generation.into(), detail);
     }
-}
-
-/// Returns a string field, or the empty string.
-fn text<'a>(object: &'a Value, key: &str) -> &'a str {
-    object[key].as_str().unwrap_or_default()
-}
-
-/// Adds an `Invalid value` error if there is a message about the value.
-fn add_invalid(errors: &mut Vec<FieldError>, field: &str, value: &str, message: Option<&str>) {
-    errors.extend(message.map(|message| FieldError::invalid(field, &value.into(), message)));
 }
 
 /// Validates `name` and `generateName`.
 ///
 /// If both are given, both have to be valid, although only the name is used.
-fn validate_name(meta: &Value, rule: NameRule, errors: &mut Vec<FieldError>) {
-    let (name, prefix) = (text(meta, "name"), text(meta, "generateName"));
-    if !prefix.is_empty() {
-        add_invalid(errors, "metadata.generateName", prefix, rule.check_prefix(prefix));
+fn validate_name(meta: &Value, rule: NameRule, errors: &mut Errors) {
+    let (name, prefix) = (text(&meta["name"]), text(&meta["generateName"]));
+    if let Some(message) = rule.check_prefix(prefix).filter(|_| !prefix.is_empty()) {
+        errors.invalid("metadata.generateName", &prefix.into(), message);
     }
     if !name.is_empty() {
-        add_invalid(errors, "metadata.name", name, rule.check(name));
+        errors.name("metadata.name", &meta["name"], rule);
     } else if prefix.is_empty() {
-        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
+        errors.required("metadata.name", "name or generateName is required");
     }
 }
 
 /// Validates that a namespace is present exactly for a namespaced kind.
 ///
 /// A namespace is a DNS label, of at most 63 characters.
-fn validate_namespace(namespace: &str, scope: Scope, errors: &mut Vec<FieldError>) {
+fn validate_namespace(namespace: &str, scope: Scope, errors: &mut Errors) {
     let field = "metadata.namespace";
     match (scope, namespace.is_empty()) {
-        (Scope::Namespaced, true) => errors.push(FieldError::required(field, "")),
-        (Scope::Namespaced, false) => add_invalid(errors, field, namespace, NameRule::Label.check(namespace)),
+        (Scope::Namespaced, true) => errors.required(field, ""),
+        (Scope::Namespaced, false) => errors.name(field, &namespace.into(), NameRule::Label),
         (Scope::Cluster, true) => {}
-        (Scope::Cluster, false) => errors.push(FieldError::forbidden(field, "not allowed on this type")),
-    }
-}
-
-/// Iterates over a map of strings.
-///
-/// Values that are not strings count as empty.
-fn entries<'a>(meta: &'a Value, key: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let fields: Option<&Map<String, Value>> = meta[key].as_object();
-    fields.into_iter().flatten().map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()))
-}
-
-/// Validates keys and values of labels.
-///
-/// The key comes before its value, and both are reported with the path `metadata.labels`.
-fn validate_labels(meta: &Value, errors: &mut Vec<FieldError>) {
-    for (key, value) in entries(meta, "labels") {
-        add_invalid(errors, "metadata.labels", key, check_qualified_name(key));
-        add_invalid(errors, "metadata.labels", value, check_label_value(value));
+        (Scope::Cluster, false) => errors.forbidden(field, "not allowed on this type"),
     }
 }
 
 /// Validates keys of annotations and their total size (`ValidateAnnotations`).
 ///
 /// Values may have any contents: only the size counts.
-fn validate_annotations(meta: &Value, errors: &mut Vec<FieldError>) {
+fn validate_annotations(meta: &Value, errors: &mut Errors) {
     let field = "metadata.annotations";
-    let mut n_bytes = 0;
-    for (key, value) in entries(meta, "annotations") {
-        // Unlike those of labels, prefixes may have upper-case letters.
-        add_invalid(errors, field, key, check_qualified_name(&key.to_lowercase()));
-        n_bytes += key.len() + value.len();
-    }
+    errors.annotations(field, &meta["annotations"]);
+    let n_bytes: usize = pairs(&meta["annotations"]).map(|(key, value)| key.len() + text(value).len()).sum();
     if n_bytes > ANNOTATIONS_BYTES_MAX {
-        errors.push(FieldError::too_long(field, ANNOTATIONS_BYTES_MAX));
+        errors.too_long(field, ANNOTATIONS_BYTES_MAX);
     }
 }
 
 /// Validates the owner references: at most one is a controller (`ValidateOwnerReferences`).
-fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
+fn validate_owner_references(meta: &Value, errors: &mut Errors) {
     let field = "metadata.ownerReferences";
     let references = meta["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
     for (index, reference) in references.iter().enumerate() {
         validate_owner_reference(reference, &format!("{field}[{index}]"), errors);
     }
     if references.iter().filter(|reference| reference["controller"] == true).count() > 1 {
-        errors.push(FieldError::invalid(field, &meta["ownerReferences"], "only one owner may be the controller"));
+        errors.invalid(field, &meta["ownerReferences"], "only one owner may be the controller");
     }
 }
 
@@ -217,8 +180,8 @@ fn validate_owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
 ///
 /// An `apiVersion` with two slashes has no version. Events are forbidden as owners
 /// (`BannedOwners`).
-fn validate_owner_reference(reference: &Value, field: &str, errors: &mut Vec<FieldError>) {
-    let api_version = text(reference, "apiVersion");
+fn validate_owner_reference(reference: &Value, field: &str, errors: &mut Errors) {
+    let api_version = text(&reference["apiVersion"]);
     let (group, version) = match api_version.split_once('/') {
         Some((_, version)) if version.contains('/') => ("", ""),
         Some(parts) => parts,
@@ -226,15 +189,15 @@ fn validate_owner_reference(reference: &Value, field: &str, errors: &mut Vec<Fie
     };
     if !api_version.is_empty() && version.is_empty() {
         let detail = "must be <group>/<version> or <version>";
-        errors.push(FieldError::invalid(&format!("{field}.apiVersion"), &api_version.into(), detail));
+        errors.invalid(&format!("{field}.apiVersion"), &api_version.into(), detail);
     }
     for key in ["apiVersion", "kind", "name", "uid"] {
-        if text(reference, key).is_empty() {
-            errors.push(FieldError::required(&format!("{field}.{key}"), "must not be empty"));
+        if text(&reference[key]).is_empty() {
+            errors.required(&format!("{field}.{key}"), "must not be empty");
         }
     }
-    if (group, version, text(reference, "kind")) == ("", "v1", "Event") {
-        errors.push(FieldError::invalid(field, reference, "an Event must not be an owner"));
+    if (group, version, text(&reference["kind"])) == ("", "v1", "Event") {
+        errors.invalid(field, reference, "an Event must not be an owner");
     }
 }
 
@@ -259,23 +222,23 @@ pub(crate) const FIELDS: [&str; 15] = [
 
 /// Validates the finalizers (`ValidateFinalizers`).
 ///
-/// A name without a slash has to be one of the three that Kubernetes itself uses. The two of the garbage collector
-/// exclude each other, because they have opposite effects on dependents.
-fn validate_finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
-    let field = "metadata.finalizers";
-    let list = &meta["finalizers"];
-    let names: Vec<&str> =
-        list.as_array().into_iter().flatten().map(|name| name.as_str().unwrap_or_default()).collect();
-    for (idx, name) in names.iter().enumerate() {
-        add_invalid(errors, field, name, check_qualified_name(name));
-        if !name.contains('/') && !matches!(*name, "kubernetes" | "orphan" | "foregroundDeletion") {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid(&format!("{field}[{idx}]"), &(*name).into(), detail));
-        }
-    }
+/// The two of the garbage collector exclude each other, because they have opposite effects on dependents.
+fn validate_finalizers(meta: &Value, errors: &mut Errors) {
+    let (field, list) = ("metadata.finalizers", &meta["finalizers"]);
+    let names: Vec<&str> = list.as_array().into_iter().flatten().map(text).collect();
+    names.iter().for_each(|name| errors.qualified_name(field, name));
     if names.contains(&"orphan") && names.contains(&"foregroundDeletion") {
-        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(FieldError::invalid(field, list, detail));
+        errors.invalid(field, list, "finalizer orphan and foregroundDeletion cannot be both set");
+    }
+}
+
+/// Validates that each finalizer without a slash is one of the three that Kubernetes itself uses.
+pub(crate) fn validate_finalizer_domains(meta: &Value, errors: &mut Errors) {
+    for (index, name) in meta["finalizers"].as_array().into_iter().flatten().enumerate() {
+        if !text(name).contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(&text(name)) {
+            let detail = "must have a domain, such as example.com/name";
+            errors.invalid(&format!("metadata.finalizers[{index}]"), name, detail);
+        }
     }
 }
 

@@ -8,7 +8,6 @@ use kctl_apimachinery::url::Url;
 use serde_json::Value;
 
 use crate::{
-    field_error::FieldError,
     field_errors::{Errors, text},
     names::NameRule,
 };
@@ -16,10 +15,10 @@ use crate::{
 /// Validates the `clientConfig` of a webhook and returns the field errors.
 ///
 /// `path` is the field path of the configuration, such as `webhooks[0].clientConfig`.
-pub(crate) fn validate(config: &Value, path: &str) -> Vec<FieldError> {
+pub(crate) fn validate(config: &Value, path: &str) -> Errors {
     let mut errors = Errors::default();
     client_config(config, path, &mut errors);
-    errors.into_causes()
+    errors
 }
 
 /// Validates `clientConfig`: exactly one of `url` and `service`. `field_path` is the field path of the config.

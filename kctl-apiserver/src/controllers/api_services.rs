@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::{
     crd::set_condition,
+    field_errors::text,
     kinds::{core::service, discovery::endpoint_slice},
     lifecycle::Writer,
     status::GroupResource,
@@ -50,11 +51,6 @@ pub(super) fn update(store: &mut Store) {
             WRITER.write(store, &API_SERVICES, &key, &service, new);
         }
     }
-}
-
-/// Returns a string, or the empty string for another value.
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 /// Returns the condition of an `APIService`.

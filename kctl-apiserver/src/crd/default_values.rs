@@ -10,18 +10,21 @@ use kctl_cel::SchemaOf;
 use serde_json::Value;
 
 use super::{Rules, prune, validate};
-use crate::{field_error::FieldError, schema::Schema};
+use crate::{
+    field_errors::{Errors, FieldError},
+    schema::Schema,
+};
 
 /// Checks the defaults of a structural schema, from its root.
 ///
 /// `path` is the field path of the schema in the CRD. Errors have the path of the default, followed by
 /// the path within it.
-pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn check(schema: &Value, path: &str, errors: &mut Errors) {
     node(schema, path, SchemaOf::Object, errors);
 }
 
 /// Checks the default of a schema and of those below it. Schemas of map values are skipped, as in upstream.
-fn node(schema: &Value, path: &str, schema_of: SchemaOf, errors: &mut Vec<FieldError>) {
+fn node(schema: &Value, path: &str, schema_of: SchemaOf, errors: &mut Errors) {
     check_default(schema, &format!("{path}.default"), schema_of, errors);
     if schema["items"].is_object() {
         node(&schema["items"], &format!("{path}.items"), SchemaOf::Value, errors);
@@ -39,7 +42,7 @@ fn node(schema: &Value, path: &str, schema_of: SchemaOf, errors: &mut Vec<FieldE
 /// - a default for the whole object has `apiVersion` and `kind` (`FieldValueRequired`);
 /// - the value is valid by the schema;
 /// - the CEL rules hold on an update without a change, then on creation.
-fn check_default(schema: &Value, field: &str, schema_of: SchemaOf, errors: &mut Vec<FieldError>) {
+fn check_default(schema: &Value, field: &str, schema_of: SchemaOf, errors: &mut Errors) {
     let value = &schema["default"];
     if value.is_null() {
         return;
@@ -48,9 +51,9 @@ fn check_default(schema: &Value, field: &str, schema_of: SchemaOf, errors: &mut 
     let cursor = Schema::structural(&untyped);
     let mut pruned = value.clone();
     if !prune::values(cursor, &mut pruned).is_empty() {
-        errors.push(FieldError::invalid(field, value, "must not have unknown fields"));
+        errors.invalid(field, value, "must not have unknown fields");
     }
-    let mut found = Vec::new();
+    let mut found = Errors::default();
     if schema_of == SchemaOf::Object && value.is_object() {
         let missing = ["apiVersion", "kind"].into_iter().filter(|&name| value.get(name).is_none());
         found.extend(missing.map(|name| FieldError::required(name, "")));

@@ -12,7 +12,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{approved, bundle, is_established, selectable, structural};
-use crate::{field_error::FieldError, names::NameRule, webhook_client};
+use crate::{
+    field_errors::{Errors, FieldError, text},
+    names::NameRule,
+    webhook_client,
+};
 
 /// Maximum length of a `deprecationWarning`, in bytes.
 const WARNING_LEN_MAX: usize = 256;
@@ -23,7 +27,7 @@ const WARNING_LEN_MAX: usize = 256;
 ///
 /// Every error that one pass can find is returned. Order: name, group, scope, versions with their
 /// schemas, names, conversion, stored versions, API approval.
-pub(crate) fn validate_definition(object: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_definition(object: &Value) -> Errors {
     validated(None, object)
 }
 
@@ -31,26 +35,26 @@ pub(crate) fn validate_definition(object: &Value) -> Vec<FieldError> {
 ///
 /// `spec.preserveUnknownFields: true` was the default of v1beta1. v1 rejects it, and also rejects a conversion in
 /// combination with it.
-fn validated(old: Option<&Value>, object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn validated(old: Option<&Value>, object: &Value) -> Errors {
+    let mut errors = Errors::default();
     let spec = &object["spec"];
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     name(object, &mut errors);
     group(spec, &mut errors);
-    enumerated("spec.scope", &spec["scope"], &["Cluster", "Namespaced"], &mut errors);
+    errors.required_one_of("spec.scope", &spec["scope"], &["Cluster", "Namespaced"]);
     version_parts(versions, &mut errors);
     all_versions(versions, &mut errors);
     resource_names(&spec["names"], "spec.names", &mut errors);
     if spec["preserveUnknownFields"] == true && spec["conversion"]["strategy"] != "None" {
         let detail = "must be None if spec.preserveUnknownFields is true";
-        errors.push(FieldError::invalid("spec.conversion.strategy", &spec["conversion"]["strategy"], detail));
+        errors.invalid("spec.conversion.strategy", &spec["conversion"]["strategy"], detail);
     }
     conversion(&spec["conversion"], &mut errors);
     stored_versions(object, versions, &mut errors);
     errors.extend(approved::check(old, object));
     if spec["preserveUnknownFields"] == true {
         let detail = "must be false: set x-kubernetes-preserve-unknown-fields in spec.versions[*].schema";
-        errors.push(FieldError::invalid("spec.preserveUnknownFields", &true.into(), detail));
+        errors.invalid("spec.preserveUnknownFields", &true.into(), detail);
     }
     errors
 }
@@ -58,8 +62,8 @@ fn validated(old: Option<&Value>, object: &Value) -> Vec<FieldError> {
 /// Validates the names in the status of a CRD.
 ///
 /// Runs on writes of the subresource `status`. Conditions are not validated.
-pub(crate) fn validate_definition_status(object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(crate) fn validate_definition_status(object: &Value) -> Errors {
+    let mut errors = Errors::default();
     resource_names(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);
     errors
 }
@@ -71,12 +75,12 @@ pub(crate) fn validate_definition_status(object: &Value) -> Vec<FieldError> {
 ///
 /// In addition, an update must not break a CA bundle that could be loaded. Group and plural are immutable
 /// from the start, since the name of the object contains both.
-pub(crate) fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<FieldError> {
+pub(crate) fn validate_change_of_definition(old: &Value, new: &Value) -> Errors {
     let mut errors = validated(Some(old), new);
     if let Some(why) = bundle::problem(new).filter(|_| bundle::problem(old).is_none()) {
         let value = &new["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"];
         let detail = format!("unable to load root certificates: {why}");
-        errors.push(FieldError::invalid("spec.conversion.webhookClientConfig.caBundle", value, &detail));
+        errors.invalid("spec.conversion.webhookClientConfig.caBundle", value, &detail);
     }
     // Immutable fields below already tie the name to the plural and the group.
     errors.retain(|error| error.field != "metadata.name");
@@ -95,18 +99,8 @@ pub(crate) fn validate_change_of_definition(old: &Value, new: &Value) -> Vec<Fie
     errors
 }
 
-/// Returns a string field, or the empty string.
-fn text<'a>(object: &'a Value, key: &str) -> &'a str {
-    object[key].as_str().unwrap_or_default()
-}
-
-/// Adds the error of a name that breaks a rule.
-fn check_name(field: &str, name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
-    errors.extend(rule.check(name).map(|message| FieldError::invalid(field, &name.into(), message)));
-}
-
 /// Validates a kind: a DNS-1035 label, except that it may have uppercase letters.
-pub(super) fn check_kind(field: &str, kind: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn check_kind(field: &str, kind: &str, errors: &mut Errors) {
     let message = NameRule::Label1035.check(&kind.to_lowercase());
     errors.extend(message.map(|message| FieldError::invalid(field, &kind.into(), message)));
 }
@@ -115,42 +109,31 @@ pub(super) fn check_kind(field: &str, kind: &str, errors: &mut Vec<FieldError>) 
 ///
 /// Reported twice if the name is malformed and does not match. An empty name is reported with the
 /// metadata.
-fn name(object: &Value, errors: &mut Vec<FieldError>) {
-    let name = text(&object["metadata"], "name");
+fn name(object: &Value, errors: &mut Errors) {
+    let name = text(&object["metadata"]["name"]);
     if name.is_empty() {
         return;
     }
-    check_name("metadata.name", name, NameRule::Subdomain, errors);
+    errors.name("metadata.name", &name.into(), NameRule::Subdomain);
     let spec = &object["spec"];
-    if name != format!("{}.{}", text(&spec["names"], "plural"), text(spec, "group")) {
+    if name != format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"])) {
         let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid("metadata.name", &name.into(), detail));
+        errors.invalid("metadata.name", &name.into(), detail);
     }
 }
 
 /// Validates the group: present (`FieldValueRequired`), a DNS subdomain, with at least one dot.
 ///
 /// Groups without a dot belong to Kubernetes.
-fn group(spec: &Value, errors: &mut Vec<FieldError>) {
-    let group = text(spec, "group");
+fn group(spec: &Value, errors: &mut Errors) {
+    let group = text(&spec["group"]);
     if group.is_empty() {
-        errors.push(FieldError::required("spec.group", ""));
+        errors.required("spec.group", "");
         return;
     }
-    check_name("spec.group", group, NameRule::Subdomain, errors);
+    errors.name("spec.group", &group.into(), NameRule::Subdomain);
     if NameRule::Subdomain.check(group).is_none() && !group.contains('.') {
-        errors.push(FieldError::invalid("spec.group", &group.into(), "should be a domain with at least one dot"));
-    }
-}
-
-/// Checks a required string against its supported values. A missing value is the same as an empty string.
-///
-/// Required and supported are separate errors; at most one of them is reported.
-fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<FieldError>) {
-    match value.as_str().unwrap_or_default() {
-        "" => errors.push(FieldError::required(field, "")),
-        text if supported.contains(&text) => {}
-        _ => errors.push(FieldError::not_supported(field, value, supported)),
+        errors.invalid("spec.group", &group.into(), "should be a domain with at least one dot");
     }
 }
 
@@ -158,25 +141,21 @@ fn enumerated(field: &str, value: &Value, supported: &[&str], errors: &mut Vec<F
 ///
 /// The error about duplicates and the one about the storage version have the list of names as their
 /// value. No version at all means no storage version.
-fn all_versions(versions: &[Value], errors: &mut Vec<FieldError>) {
-    let names: Vec<&str> = versions.iter().map(|version| text(version, "name")).collect();
+fn all_versions(versions: &[Value], errors: &mut Errors) {
+    let names: Vec<&str> = versions.iter().map(|version| text(&version["name"])).collect();
     for (i, name) in names.iter().enumerate() {
-        check_name(&format!("spec.versions[{i}].name"), name, NameRule::Label1035, errors);
+        errors.name(&format!("spec.versions[{i}].name"), &(*name).into(), NameRule::Label1035);
     }
     let list = names.iter().copied().collect::<Value>();
     if names.iter().enumerate().any(|(i, name)| names[..i].contains(name)) {
-        errors.push(FieldError::invalid("spec.versions", &list, "must contain unique version names"));
+        errors.invalid("spec.versions", &list, "must contain unique version names");
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        errors.push(FieldError::invalid(
-            "spec.versions",
-            &list,
-            "must have exactly one version marked as storage version",
-        ));
+        errors.invalid("spec.versions", &list, "must have exactly one version marked as storage version");
     }
     // v1beta1 had a single version in `spec.version`; the first version is also checked under that path.
     if let Some(name) = names.first().filter(|name| !name.is_empty()) {
-        check_name("spec.version", name, NameRule::Label1035, errors);
+        errors.name("spec.version", &(**name).into(), NameRule::Label1035);
     }
 }
 
@@ -192,7 +171,7 @@ fn is_shared(versions: &[Value], key: &str) -> bool {
 /// A part that all versions share is validated once, under its path of v1beta1: `spec.validation`
 /// for the schema. Otherwise each version is validated under `spec.versions` with its index. A
 /// missing schema is always reported per version.
-fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
+fn version_parts(versions: &[Value], errors: &mut Errors) {
     for (i, version) in versions.iter().enumerate() {
         let path = format!("spec.versions[{i}]");
         let path_of = |key: &str, shared: &str| {
@@ -203,7 +182,7 @@ fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
             }
         };
         if !version["schema"]["openAPIV3Schema"].is_object() {
-            errors.push(FieldError::required(&format!("{path}.schema.openAPIV3Schema"), ""));
+            errors.required(&format!("{path}.schema.openAPIV3Schema"), "");
         } else if let Some(path) = path_of("schema", "validation") {
             let (schema, path) = (&version["schema"]["openAPIV3Schema"], format!("{path}.openAPIV3Schema"));
             let has_status = version["subresources"]["status"].is_object();
@@ -225,7 +204,7 @@ fn version_parts(versions: &[Value], errors: &mut Vec<FieldError>) {
             if version["deprecated"] != true || !is_valid {
                 let detail =
                     format!("must be 1 to {WARNING_LEN_MAX} printable bytes, and only set if deprecated is true");
-                errors.push(FieldError::invalid(&field, &warning.into(), &detail));
+                errors.invalid(&field, &warning.into(), &detail);
             }
         }
     }
@@ -305,7 +284,7 @@ fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
 /// Spec and status path are required, the selector's path is optional. Only the first step of a
 /// path is checked: the fields need not be declared in the schema. Array notation is not rejected
 /// here, as in upstream.
-fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn scale(scale: &Value, path: &str, errors: &mut Errors) {
     if !scale.is_object() {
         return;
     }
@@ -314,13 +293,13 @@ fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
         ("statusReplicasPath", &[".status."]),
         ("labelSelectorPath", &[".spec.", ".status."]),
     ] {
-        let (value, field) = (text(scale, key), format!("{path}.{key}"));
+        let (value, field) = (text(&scale[key]), format!("{path}.{key}"));
         if value.is_empty() {
             if key != "labelSelectorPath" {
-                errors.push(FieldError::required(&field, ""));
+                errors.required(&field, "");
             }
         } else if !roots.iter().any(|root| value.starts_with(root)) {
-            errors.push(FieldError::invalid(&field, &value.into(), &format!("must begin with {}", roots.join(" or "))));
+            errors.invalid(&field, &value.into(), &format!("must begin with {}", roots.join(" or ")));
         }
     }
 }
@@ -329,28 +308,28 @@ fn scale(scale: &Value, path: &str, errors: &mut Vec<FieldError>) {
 ///
 /// Paths of the errors end in `JSONPath` with capital letters, upstream's spelling. A JSON path is
 /// only checked to begin with a dot; a malformed one shows an empty cell.
-fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn columns(columns: &Value, path: &str, errors: &mut Errors) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
     let one_of = |all: &[&str]| format!("must be one of {}", all.join(", "));
     for (i, column) in columns.as_array().into_iter().flatten().enumerate() {
         let path_of = |key: &str| format!("{path}[{i}].{key}");
-        if text(column, "name").is_empty() {
-            errors.push(FieldError::required(&path_of("name"), ""));
+        if text(&column["name"]).is_empty() {
+            errors.required(&path_of("name"), "");
         }
-        match text(column, "type") {
-            "" => errors.push(FieldError::required(&path_of("type"), &one_of(&TYPES))),
+        match text(&column["type"]) {
+            "" => errors.required(&path_of("type"), &one_of(&TYPES)),
             name if TYPES.contains(&name) => {}
-            name => errors.push(FieldError::invalid(&path_of("type"), &name.into(), &one_of(&TYPES))),
+            name => errors.invalid(&path_of("type"), &name.into(), &one_of(&TYPES)),
         }
-        let format = text(column, "format");
+        let format = text(&column["format"]);
         if !format.is_empty() && !FORMATS.contains(&format) {
-            errors.push(FieldError::invalid(&path_of("format"), &format.into(), &one_of(&FORMATS)));
+            errors.invalid(&path_of("format"), &format.into(), &one_of(&FORMATS));
         }
-        match text(column, "jsonPath") {
-            "" => errors.push(FieldError::required(&path_of("JSONPath"), "")),
+        match text(&column["jsonPath"]) {
+            "" => errors.required(&path_of("JSONPath"), ""),
             value if !value.starts_with('.') => {
-                errors.push(FieldError::invalid(&path_of("JSONPath"), &value.into(), "must begin with a dot"));
+                errors.invalid(&path_of("JSONPath"), &value.into(), "must begin with a dot");
             }
             _ => {}
         }
@@ -361,27 +340,27 @@ fn columns(columns: &Value, path: &str, errors: &mut Vec<FieldError>) {
 ///
 /// Empty names are valid in `acceptedNames`; other names follow the same rules as in `spec.names`. Kinds are DNS-1035
 /// labels in both.
-fn resource_names(all: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn resource_names(all: &Value, path: &str, errors: &mut Errors) {
     for key in ["plural", "singular", "kind", "listKind"] {
-        let (name, field) = (text(all, key), format!("{path}.{key}"));
+        let (name, field) = (text(&all[key]), format!("{path}.{key}"));
         // `spec.names` are required; `status.acceptedNames` may still be empty.
         match key {
-            _ if name.is_empty() && path == "spec.names" => errors.push(FieldError::required(&field, "")),
+            _ if name.is_empty() && path == "spec.names" => errors.required(&field, ""),
             _ if name.is_empty() => {}
-            "plural" | "singular" => check_name(&field, name, NameRule::Label1035, errors),
+            "plural" | "singular" => errors.name(&field, &all[key], NameRule::Label1035),
             _ => check_kind(&field, name, errors),
         }
     }
-    let labels = |key: &str, errors: &mut Vec<FieldError>| {
+    let labels = |key: &str, errors: &mut Errors| {
         for (i, name) in all[key].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate() {
-            check_name(&format!("{path}.{key}[{i}]"), name, NameRule::Label1035, errors);
+            errors.name(&format!("{path}.{key}[{i}]"), &name.into(), NameRule::Label1035);
         }
     };
     labels("shortNames", errors);
-    let kind = text(all, "kind");
-    if !kind.is_empty() && kind == text(all, "listKind") {
+    let kind = text(&all["kind"]);
+    if !kind.is_empty() && kind == text(&all["listKind"]) {
         let detail = "kind and listKind may not be the same";
-        errors.push(FieldError::invalid(&format!("{path}.listKind"), &kind.into(), detail));
+        errors.invalid(&format!("{path}.listKind"), &kind.into(), detail);
     }
     labels("categories", errors);
 }
@@ -391,8 +370,8 @@ fn resource_names(all: &Value, path: &str, errors: &mut Vec<FieldError>) {
 /// With the strategy `Webhook` both client configuration and review versions are required; with
 /// `None` both are forbidden. The client configuration follows the rules of admission webhooks
 /// (`webhook_client`).
-fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
-    enumerated("spec.conversion.strategy", &conversion["strategy"], &["None", "Webhook"], errors);
+fn conversion(conversion: &Value, errors: &mut Errors) {
+    errors.required_one_of("spec.conversion.strategy", &conversion["strategy"], &["None", "Webhook"]);
     let webhook = conversion["webhook"].as_object();
     let part =
         |key: &str| webhook.and_then(|webhook: &Map<String, Value>| webhook.get(key)).filter(|part| !part.is_null());
@@ -407,7 +386,7 @@ fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
         return;
     }
     match client {
-        None => errors.push(FieldError::required(client_field, "required when strategy is set to Webhook")),
+        None => errors.required(client_field, "required when strategy is set to Webhook"),
         Some(client) => errors.extend(webhook_client::validate(client, client_field)),
     }
     let reviews = reviews.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -418,21 +397,21 @@ fn conversion(conversion: &Value, errors: &mut Vec<FieldError>) {
 ///
 /// At least one of `v1` and `v1beta1`, the versions of `ConversionReview` that an API server can
 /// send. Others may be listed for the future. A duplicate is not validated further.
-fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<FieldError>) {
+fn review_versions(versions: &[Value], field: &str, errors: &mut Errors) {
     if versions.is_empty() {
-        errors.push(FieldError::required(field, ""));
+        errors.required(field, "");
         return;
     }
     for (index, version) in versions.iter().enumerate() {
         let path = format!("{field}[{index}]");
         if versions[..index].contains(version) {
-            errors.push(FieldError::invalid(&path, version, "duplicate version"));
+            errors.invalid(&path, version, "duplicate version");
             continue;
         }
-        check_name(&path, version.as_str().unwrap_or_default(), NameRule::Label1035, errors);
+        errors.name(&path, version, NameRule::Label1035);
     }
     if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
-        errors.push(FieldError::invalid(field, &versions.into(), "must include at least one of v1, v1beta1"));
+        errors.invalid(field, &versions.into(), "must include at least one of v1, v1beta1");
     }
 }
 
@@ -441,26 +420,26 @@ fn review_versions(versions: &[Value], field: &str, errors: &mut Vec<FieldError>
 ///
 /// `status.storedVersions` lists versions that objects may still be stored in. A version can leave
 /// the CRD only after a migration has removed it from this list.
-fn stored_versions(object: &Value, versions: &[Value], errors: &mut Vec<FieldError>) {
+fn stored_versions(object: &Value, versions: &[Value], errors: &mut Errors) {
     let field = "status.storedVersions";
     let stored = &object["status"]["storedVersions"];
     if stored.as_array().is_none_or(Vec::is_empty) {
-        errors.push(FieldError::invalid(field, &Value::Null, "must have at least one stored version"));
+        errors.invalid(field, &Value::Null, "must have at least one stored version");
         return;
     }
     let mut left: BTreeSet<&str> = stored.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for version in versions {
-        let name = text(version, "name");
+        let name = text(&version["name"]);
         if !left.remove(name) && version["storage"] == true {
-            errors.push(FieldError::invalid(field, stored, &format!("must have the storage version {name}")));
+            errors.invalid(field, stored, &format!("must have the storage version {name}"));
         }
     }
     for (index, name) in stored.as_array().into_iter().flatten().enumerate() {
         let version = name.as_str().unwrap_or_default();
-        if versions.iter().any(|declared| text(declared, "name") == version) {
+        if versions.iter().any(|declared| text(&declared["name"]) == version) {
             continue;
         }
         let detail = "must stay in spec.versions until no object is stored in it and status.storedVersions lacks it";
-        errors.push(FieldError::invalid(&format!("{field}[{index}]"), name, detail));
+        errors.invalid(&format!("{field}[{index}]"), name, detail);
     }
 }

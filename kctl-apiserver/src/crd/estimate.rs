@@ -14,7 +14,10 @@ use kctl_cel::{RULE_MAX, SchemaOf, TOTAL_MAX};
 use kube_cel::cel::common::ast::IdedExpr;
 use serde_json::Value;
 
-use crate::{cel::cost::depth, field_error::FieldError};
+use crate::{
+    cel::cost::depth,
+    field_errors::{Errors, FieldError},
+};
 
 /// Minimum cost of a rule to be named in the error about the total cost.
 ///
@@ -112,15 +115,15 @@ impl Total {
     /// Returns the errors about the total cost, if it exceeds the limit.
     ///
     /// One error for each named rule, then one for the schema at `path`.
-    pub(super) fn causes(self, path: &str) -> Vec<FieldError> {
+    pub(super) fn causes(self, path: &str) -> Errors {
         if self.cost <= TOTAL_MAX {
-            return Vec::new();
+            return Errors::default();
         }
         let part = "is one of the most expensive rules of a schema whose rules cost too much together";
-        let mut causes: Vec<FieldError> =
+        let mut causes: Errors =
             self.dearest.iter().map(|(_, field_path)| FieldError::forbidden(field_path, part)).collect();
         let what = "the estimated cost of all rules of the schema";
-        causes.push(FieldError::forbidden(path, &exceeds(what, self.cost, TOTAL_MAX)));
+        causes.forbidden(path, &exceeds(what, self.cost, TOTAL_MAX));
         causes
     }
 }

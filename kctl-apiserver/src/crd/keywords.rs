@@ -10,7 +10,7 @@
 use serde_json::Value;
 
 use super::{statements, structural::ALTERNATIVES};
-use crate::field_error::FieldError;
+use crate::field_errors::{Errors, FieldError, text};
 
 /// The types that a schema may have; `null` is not among them.
 ///
@@ -38,7 +38,7 @@ struct SchemaPosition {
 /// Checks the schema of a version, from its root.
 ///
 /// `path` is that of the schema in the CRD.
-pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn check(schema: &Value, path: &str, errors: &mut Errors) {
     node(schema, path, SchemaPosition { is_root: true, ..SchemaPosition::default() }, errors);
 }
 
@@ -46,16 +46,16 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 ///
 /// Upstream forbids `uniqueItems` because comparing all pairs of items costs the square of their
 /// number.
-fn node(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Vec<FieldError>) {
+fn node(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Errors) {
     supported(schema, path, position, errors);
     if schema["uniqueItems"] == true {
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        errors.push(FieldError::forbidden(&format!("{path}.uniqueItems"), detail));
+        errors.forbidden(&format!("{path}.uniqueItems"), detail);
     }
     children(schema, path, position, errors);
     if schema["x-kubernetes-preserve-unknown-fields"] == false {
         let field = format!("{path}.x-kubernetes-preserve-unknown-fields");
-        errors.push(FieldError::invalid(&field, &false.into(), "must be true or undefined"));
+        errors.invalid(&field, &false.into(), "must be true or undefined");
     }
     map_type(schema, path, errors);
     list_type(schema, path, errors);
@@ -64,21 +64,16 @@ fn node(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Vec<F
     statements::texts(schema, path, errors);
 }
 
-/// Returns a string keyword, or the empty string.
-fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
-    schema[key].as_str().unwrap_or_default()
-}
-
 /// Rejects unknown types, and keywords that are unsupported or not allowed at this position.
 ///
 /// Empty strings and maps count as unset for keywords whose Go type cannot distinguish both.
 /// `nullable` replaces the type `null`.
-fn supported(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Vec<FieldError>) {
-    let name = text(schema, "type");
+fn supported(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Errors) {
+    let name = text(&schema["type"]);
     if !name.is_empty() && !TYPES.contains(&name) {
-        errors.push(FieldError::not_supported(&format!("{path}.type"), &name.into(), &TYPES));
+        errors.unsupported(&format!("{path}.type"), &name.into(), &TYPES);
     }
-    let mut forbid = |key: &str, detail: &str| errors.push(FieldError::forbidden(&format!("{path}.{key}"), detail));
+    let mut forbid = |key: &str, detail: &str| errors.forbidden(&format!("{path}.{key}"), detail);
     if position.has_no_defaults && !schema["default"].is_null() {
         forbid("default", "must not be set in apiVersion, kind and metadata");
     }
@@ -109,14 +104,14 @@ fn supported(schema: &Value, path: &str, position: SchemaPosition, errors: &mut 
 ///
 /// Order: map values, properties, `not`, `allOf`, `oneOf`, `anyOf`, definitions, items, dependencies. Schemas in
 /// unsupported keywords are checked, too, so that their errors are also reported.
-fn children(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Vec<FieldError>) {
+fn children(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Errors) {
     let SchemaPosition { is_root, .. } = position;
     let position = SchemaPosition { is_root: false, ..position };
     let values = &schema["additionalProperties"];
     let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
     if has_fields && (values.is_object() || *values == false) {
         let detail = "additionalProperties and properties are mutual exclusive";
-        errors.push(FieldError::forbidden(&format!("{path}.additionalProperties"), detail));
+        errors.forbidden(&format!("{path}.additionalProperties"), detail);
     }
     if values.is_object() {
         let has_no_defaults = position.has_no_defaults || position.is_in_meta;
@@ -162,7 +157,7 @@ fn children(schema: &Value, path: &str, position: SchemaPosition, errors: &mut V
 /// `key` is the keyword that needs the type. Missing is `FieldValueRequired`, another type
 /// `FieldValueInvalid`.
 fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<FieldError> {
-    let (field, name) = (format!("{path}.type"), text(schema, "type"));
+    let (field, name) = (format!("{path}.type"), text(&schema["type"]));
     let detail = format!("must be {expected} if {key} is specified");
     match name {
         _ if name == expected => None,
@@ -182,7 +177,7 @@ fn one_of(schema: &Value, path: &str, key: &str, supported: &[&str]) -> Option<F
 /// Checks `x-kubernetes-map-type`, which is for objects only.
 ///
 /// An `atomic` map has one field manager for the whole; `granular`, the default, has one per field.
-fn map_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn map_type(schema: &Value, path: &str, errors: &mut Errors) {
     let key = "x-kubernetes-map-type";
     if schema[key].is_string() {
         errors.extend(of_type(schema, path, "object", key));
@@ -193,7 +188,7 @@ fn map_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 /// Checks `x-kubernetes-list-type`, which is for arrays only.
 ///
 /// `set` and `map` lists are merged by server-side apply, `atomic` ones are replaced.
-fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn list_type(schema: &Value, path: &str, errors: &mut Errors) {
     let key = "x-kubernetes-list-type";
     let Some(value) = schema[key].as_str() else { return };
     match of_type(schema, path, "array", key) {
@@ -210,7 +205,7 @@ fn list_type(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 /// has the wrong keyword's path and value.
 fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
     let list_type = &items["x-kubernetes-list-type"];
-    let key = match text(items, "type") {
+    let key = match text(&items["type"]) {
         "array" if !list_type.is_null() && list_type != "atomic" => "x-kubernetes-list-type",
         "object" if items["x-kubernetes-map-type"] != "atomic" => "x-kubernetes-map-type",
         _ => return None,
@@ -223,7 +218,7 @@ fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
 /// The keys must be properties of the items, whose type is `object`. Scalars are strings, numbers
 /// and booleans. Each error of a key has the keyword's path, except that of a type, which has the
 /// path of the property.
-fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn map_keys(schema: &Value, path: &str, errors: &mut Errors) {
     let (list_type, items) = (&schema["x-kubernetes-list-type"], &schema["items"]);
     let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();
     let keys_path = format!("{path}.x-kubernetes-list-map-keys");
@@ -239,38 +234,31 @@ fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
         return;
     }
     if keys.is_empty() {
-        errors.push(FieldError::required(&keys_path, "must not be empty if x-kubernetes-list-type is map"));
+        errors.required(&keys_path, "must not be empty if x-kubernetes-list-type is map");
     }
     if items.is_null() {
-        errors.push(FieldError::required(
-            &format!("{path}.items"),
-            "must have a schema if x-kubernetes-list-type is map",
-        ));
+        errors.required(&format!("{path}.items"), "must have a schema if x-kubernetes-list-type is map");
     }
     if !items.is_object() {
         return;
     }
-    if text(items, "type") != "object" {
+    if text(&items["type"]) != "object" {
         let detail = "must be object if parent array's x-kubernetes-list-type is map";
-        errors.push(FieldError::invalid(&format!("{path}.items.type"), &text(items, "type").into(), detail));
+        errors.invalid(&format!("{path}.items.type"), &text(&items["type"]).into(), detail);
         return;
     }
     for (index, key) in keys.iter().enumerate() {
         let name = key.as_str().unwrap_or_default();
         match items["properties"].get(name) {
-            Some(field) if ["array", "object"].contains(&text(field, "type")) => {
+            Some(field) if ["array", "object"].contains(&text(&field["type"])) => {
                 let field_path = format!("{path}.items.properties[{name}].type");
-                errors.push(FieldError::invalid(
-                    &field_path,
-                    &field["type"],
-                    "must be a scalar type for a key of a list of type map",
-                ));
+                errors.invalid(&field_path, &field["type"], "must be a scalar type for a key of a list of type map");
             }
             Some(_) => {}
-            None => errors.push(FieldError::invalid(&keys_path, key, "must be a property of the items")),
+            None => errors.invalid(&keys_path, key, "must be a property of the items"),
         }
         if keys[..index].contains(key) {
-            errors.push(FieldError::invalid(&keys_path, key, "must not be named twice"));
+            errors.invalid(&keys_path, key, "must not be named twice");
         }
     }
 }
@@ -279,14 +267,14 @@ fn map_keys(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 ///
 /// Without this, two items could lack a key and not be distinguished. A property that does not
 /// exist was reported by `map_keys`.
-fn keys_are_there(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let (list_type, items) = (text(schema, "x-kubernetes-list-type"), &schema["items"]);
+fn keys_are_there(schema: &Value, path: &str, errors: &mut Errors) {
+    let (list_type, items) = (text(&schema["x-kubernetes-list-type"]), &schema["items"]);
     if !items.is_object() || !["set", "map"].contains(&list_type) {
         return;
     }
     if items["nullable"] == true {
         let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-        errors.push(FieldError::forbidden(&format!("{path}.items.nullable"), &detail));
+        errors.forbidden(&format!("{path}.items.nullable"), &detail);
     }
     let keys = schema["x-kubernetes-list-map-keys"].as_array().filter(|_| list_type == "map");
     for name in keys.into_iter().flatten().filter_map(Value::as_str) {
@@ -294,14 +282,10 @@ fn keys_are_there(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let field_path = format!("{path}.items.properties[{name}]");
         let is_required = items["required"].as_array().is_some_and(|all| all.iter().any(|required| required == name));
         if !is_required && field["default"].is_null() {
-            errors.push(FieldError::required(
-                &format!("{field_path}.default"),
-                "a key of a list needs a default or has to be required",
-            ));
+            errors.required(&format!("{field_path}.default"), "a key of a list needs a default or has to be required");
         }
         if field["nullable"] == true {
-            errors
-                .push(FieldError::forbidden(&format!("{field_path}.nullable"), "a key of a list must not be nullable"));
+            errors.forbidden(&format!("{field_path}.nullable"), "a key of a list must not be nullable");
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{definition_rules::check_kind, embedded::below};
 use crate::{
-    field_error::FieldError,
+    field_errors::{Errors, FieldError},
     metadata::validate_embedded,
     schema::{ListType, Schema},
 };
@@ -41,7 +41,7 @@ fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMu
 /// For sets the whole item is compared, for map lists its key fields. An item of a map list that is
 /// not an object is `FieldValueInvalid`, and then the list is not compared. The value in
 /// `FieldValueDuplicate` is the item, or the object of its keys.
-pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mut Errors) {
     walk(schema, object, path, &mut |schema, value, path| {
         let Some(items) = value.as_array() else { return };
         match schema.list_type() {
@@ -50,7 +50,7 @@ pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mu
             ListType::Map(keys) => {
                 if let Some(i) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
                     let detail = "must be an object for an array of list-type map";
-                    errors.push(FieldError::invalid(&format!("{path}[{i}]"), &items[i], detail));
+                    errors.invalid(&format!("{path}[{i}]"), &items[i], detail);
                 } else {
                     again(items.iter().map(|item| keys_of(item, keys)), path, errors);
                 }
@@ -68,7 +68,7 @@ fn keys_of(item: &Value, keys: &[Value]) -> Value {
 }
 
 /// Adds one error per value that occurs again. Values are compared as JSON, whose maps are sorted.
-fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Errors) {
     // Maps each key, as JSON, to `true` if its duplicate was reported.
     let mut seen = std::collections::HashMap::new();
     for (i, key) in keys.enumerate() {
@@ -78,7 +78,7 @@ fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldEr
             }
             std::collections::hash_map::Entry::Occupied(mut entry) => {
                 if !entry.insert(true) {
-                    errors.push(FieldError::duplicate(&format!("{path}[{i}]")));
+                    errors.duplicate(&format!("{path}[{i}]"));
                 }
             }
         }
@@ -92,7 +92,7 @@ fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Vec<FieldEr
 /// - `apiVersion`: present, not empty, at most one slash;
 /// - `kind`: present, not empty, a valid kind;
 /// - `metadata`: valid if present, but a name is not required.
-pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut Errors) {
     walk(schema, object, path, &mut |schema, value, path| {
         if let Some(fields) = value.as_object().filter(|_| schema.flag("x-kubernetes-embedded-resource")) {
             embedded_object(fields, path, errors);
@@ -101,20 +101,20 @@ pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut 
 }
 
 /// Values of the wrong type were rejected while decoding, so they get no second error here.
-fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<FieldError>) {
+fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Errors) {
     let path_of = |name: &str| format!("{path}.{name}");
     match fields.get("apiVersion").map(|value| (value, value.as_str())) {
-        None => errors.push(FieldError::required(&path_of("apiVersion"), "")),
-        Some((value, Some(""))) => errors.push(FieldError::invalid(&path_of("apiVersion"), value, "must not be empty")),
+        None => errors.required(&path_of("apiVersion"), ""),
+        Some((value, Some(""))) => errors.invalid(&path_of("apiVersion"), value, "must not be empty"),
         Some((value, Some(text))) if text.matches('/').count() > 1 => {
             let detail = format!("unexpected GroupVersion string: {text}");
-            errors.push(FieldError::invalid(&path_of("apiVersion"), value, &detail));
+            errors.invalid(&path_of("apiVersion"), value, &detail);
         }
         Some(_) => {}
     }
     match fields.get("kind").map(|value| (value, value.as_str())) {
-        None => errors.push(FieldError::required(&path_of("kind"), "")),
-        Some((value, Some(""))) => errors.push(FieldError::invalid(&path_of("kind"), value, "must not be empty")),
+        None => errors.required(&path_of("kind"), ""),
+        Some((value, Some(""))) => errors.invalid(&path_of("kind"), value, "must not be empty"),
         Some((_, Some(text))) => check_kind(&path_of("kind"), text, errors),
         Some((_, None)) => {}
     }
@@ -126,7 +126,7 @@ fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Vec<Fie
 /// Validates the metadata of an embedded object. The kind is unknown, so any name passes.
 ///
 /// Paths of the metadata rules start with `metadata`; the start is replaced by `path`.
-fn embedded_metadata(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn embedded_metadata(metadata: &Value, path: &str, errors: &mut Errors) {
     errors.extend(validate_embedded(metadata).into_iter().map(|cause| {
         let field = cause.field.replacen("metadata", path, 1);
         FieldError { field, ..cause }

@@ -6,7 +6,10 @@
 
 use serde_json::Value;
 
-use crate::{field_error::FieldError, schema::Schema};
+use crate::{
+    field_errors::{Errors, FieldError},
+    schema::Schema,
+};
 
 /// 2^53 - 1, the largest magnitude up to which every integer has its own float.
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
@@ -60,7 +63,7 @@ pub(super) fn check(
     format: Option<&str>,
     value: &Value,
     path: &str,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Errors,
 ) {
     let range = Range { r#type, format, path };
     errors.extend(range.check(value));
@@ -92,7 +95,7 @@ impl Range<'_> {
     /// keyword out of the range is another error.
     ///
     /// A float prints with a fraction in the error (`1.0`).
-    fn comparable(&self, value: &Value, keyword: &Value, errors: &mut Vec<FieldError>) -> Value {
+    fn comparable(&self, value: &Value, keyword: &Value, errors: &mut Errors) -> Value {
         match self.check(keyword) {
             None => value.clone(),
             Some(error) => {

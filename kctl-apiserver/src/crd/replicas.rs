@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use crate::field_error::FieldError;
+use crate::field_errors::{Errors, FieldError};
 
 /// The message about a value that is not a count.
 const COUNT: &str = "must be an integer from 0 to 2147483647";
@@ -15,14 +15,14 @@ const COUNT: &str = "must be an integer from 0 to 2147483647";
 /// Validates the desired replicas; `scale` is `subresources.scale` of the version.
 ///
 /// At most one error, whose field is the JSON path of the CRD, with its leading dot.
-pub(crate) fn wrong_in_spec(scale: &Value, object: &Value) -> Vec<FieldError> {
+pub(crate) fn wrong_in_spec(scale: &Value, object: &Value) -> Errors {
     judge(scale, "specReplicasPath", object, is_count, COUNT).into_iter().collect()
 }
 
 /// Validates the observed replicas and the serialized label selector.
 ///
 /// The selector is a string in its serialized form; its syntax is not checked.
-pub(crate) fn wrong_in_status(scale: &Value, object: &Value) -> Vec<FieldError> {
+pub(crate) fn wrong_in_status(scale: &Value, object: &Value) -> Errors {
     let replicas = judge(scale, "statusReplicasPath", object, is_count, COUNT);
     let selector = judge(scale, "labelSelectorPath", object, Value::is_string, "must be a string");
     replicas.into_iter().chain(selector).collect()

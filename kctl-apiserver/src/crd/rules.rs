@@ -27,7 +27,7 @@ use crate::{
         cost::{Budget, CostExceeded},
     },
     evaluate::{EvaluationError, optional},
-    field_error::FieldError,
+    field_errors::{Errors, FieldError},
 };
 
 /// Reasons of schema errors that block the evaluation of rules: a rule could fail on a value that the schema already
@@ -72,9 +72,9 @@ pub(crate) struct Rules {
 /// Collects the results of an evaluation.
 struct Found<'a> {
     /// All errors of the object, those of the schema included.
-    errors: &'a mut Vec<FieldError>,
+    errors: &'a mut Errors,
     /// Errors of unchanged values, which become warnings.
-    forgiven: &'a mut Vec<FieldError>,
+    forgiven: &'a mut Errors,
     /// Remaining cost budget; `None` once it is spent, and then no further rule is evaluated.
     budget: Option<Budget>,
     /// Variables of the expressions; reused, since creating it costs more than a rule.
@@ -158,14 +158,8 @@ impl Rules {
     ///
     /// `object` and `old` are in the version of `schema`. The returned errors were dropped by
     /// ratcheting; the caller sends them as warnings. All other errors are appended to `errors`.
-    pub(crate) fn validate(
-        &self,
-        schema: Schema,
-        object: &Value,
-        old: Option<&Value>,
-        errors: &mut Vec<FieldError>,
-    ) -> Vec<FieldError> {
-        let mut forgiven = Vec::new();
+    pub(crate) fn validate(&self, schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Errors) -> Errors {
+        let mut forgiven = Errors::default();
         if self.is_empty() {
             return forgiven;
         }
@@ -184,9 +178,9 @@ impl Rules {
     /// Evaluates the rules on a default value, without ratcheting.
     ///
     /// `old` is the default itself for the check of an update, and `None` for creation.
-    pub(super) fn validate_default(&self, value: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    pub(super) fn validate_default(&self, value: &Value, old: Option<&Value>, errors: &mut Errors) {
         let (budget, scope) = (Some(Budget::of_object()), Scope::shared());
-        let mut found = Found { errors, forgiven: &mut Vec::new(), budget, scope };
+        let mut found = Found { errors, forgiven: &mut Errors::default(), budget, scope };
         self.check(value, (old, Lineage::root(None)), "", &mut found);
     }
 

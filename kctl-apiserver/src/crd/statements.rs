@@ -13,7 +13,7 @@ use super::{
     estimate::{Count, Expression, Total},
     field_path,
 };
-use crate::field_error::FieldError;
+use crate::field_errors::{Errors, FieldError};
 
 /// The reasons that a rule may name.
 ///
@@ -25,8 +25,8 @@ const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "Field
 ///
 /// `path` is that of the schema. Costs are summed over the whole schema, so the last errors are
 /// about the total.
-pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Vec<FieldError> {
-    let mut statements = StatementCheck { wrong, total: Total::default(), errors: Vec::new() };
+pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Errors {
+    let mut statements = StatementCheck { wrong, total: Total::default(), errors: Errors::default() };
     let position = RulePosition {
         lost: None,
         schema_of: SchemaOf::Object,
@@ -65,7 +65,7 @@ struct StatementCheck<'a> {
     /// The summed cost estimate.
     total: Total,
     /// Errors of rules found so far.
-    errors: Vec<FieldError>,
+    errors: Errors,
 }
 
 impl StatementCheck<'_> {
@@ -126,30 +126,30 @@ impl StatementCheck<'_> {
 ///
 /// `messageExpression` may be empty, but not blank. `fieldPath` is one line and must resolve in the
 /// schema. Reasons are the four of `REASONS`.
-pub(super) fn texts(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn texts(schema: &Value, path: &str, errors: &mut Errors) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {
         let field_path = format!("{path}.x-kubernetes-validations[{index}]");
         let text = |field: &str| rule[field].as_str().unwrap_or_default();
         if text("rule").trim().is_empty() {
-            errors.push(FieldError::required(&format!("{field_path}.rule"), "rule is not specified"));
+            errors.required(&format!("{field_path}.rule"), "rule is not specified");
         } else {
             message(rule, &field_path, errors);
         }
         if !text("messageExpression").is_empty() && text("messageExpression").trim().is_empty() {
             let detail = "messageExpression must be non-empty if specified";
-            errors.push(FieldError::required(&format!("{field_path}.messageExpression"), detail));
+            errors.required(&format!("{field_path}.messageExpression"), detail);
         }
         if rule["reason"].is_string() && !REASONS.contains(&text("reason")) {
-            errors.push(FieldError::not_supported(&format!("{field_path}.reason"), &rule["reason"], &REASONS));
+            errors.unsupported(&format!("{field_path}.reason"), &rule["reason"], &REASONS);
         }
         let path = text("fieldPath");
         if !path.is_empty() && (path.contains(['\n', '\r']) || field_path::resolved(path, schema).is_none()) {
-            errors.push(FieldError::invalid(
+            errors.invalid(
                 &format!("{field_path}.fieldPath"),
                 &path.into(),
                 "must be the path of a field, in one line",
-            ));
+            );
         }
     }
 }
@@ -164,7 +164,7 @@ fn check_rule(
     path: &str,
     position: RulePosition<'_>,
     total: &mut Total,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Errors,
 ) {
     let text = |field: &str| rule[field].as_str().unwrap_or_default();
     let expression = text("rule");
@@ -248,7 +248,7 @@ fn compiled(
     path: &str,
     position: RulePosition<'_>,
     total: &mut Total,
-    errors: &mut Vec<FieldError>,
+    errors: &mut Errors,
 ) -> Compiled {
     let expression = rule[which.field()].as_str().unwrap_or_default();
     let path = format!("{path}.{}", which.field());
@@ -267,12 +267,12 @@ fn compiled(
 ///
 /// At most one error. A multi-line expression would make an unreadable message, hence the
 /// requirement.
-fn message(rule: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn message(rule: &Value, path: &str, errors: &mut Errors) {
     let field = format!("{path}.message");
     let (text, expression) = (rule["message"].as_str().unwrap_or_default(), rule["rule"].as_str().unwrap_or_default());
     if !text.is_empty() && (text.trim().is_empty() || text.trim().contains(['\n', '\r'])) {
-        errors.push(FieldError::invalid(&field, &rule["message"], "must be one line, and not blank"));
+        errors.invalid(&field, &rule["message"], "must be one line, and not blank");
     } else if text.is_empty() && expression.trim().contains(['\n', '\r']) {
-        errors.push(FieldError::required(&field, "message must be specified if rule contains line breaks"));
+        errors.required(&field, "message must be specified if rule contains line breaks");
     }
 }

@@ -10,7 +10,10 @@
 use serde_json::{Map, Value};
 
 use super::{default_values, keywords, statements};
-use crate::{field_error::FieldError, pattern};
+use crate::{
+    field_errors::{Errors, FieldError, text},
+    pattern,
+};
 
 /// Keywords that cannot be converted to a structural schema, in the order in which upstream checks them.
 ///
@@ -54,14 +57,14 @@ enum Level {
 /// Runs all checks of one version's schema. Keywords are always checked. Defaults are checked only if the schema is
 /// structural; rules, where it also has no keyword errors. An unreadable keyword is reported only if no other error was
 /// found.
-pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, errors: &mut Vec<FieldError>) {
+pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, errors: &mut Errors) {
     let before = errors.len();
     errors.extend(unfit);
     if schema["nullable"] == true {
-        errors.push(FieldError::forbidden(&format!("{path}.nullable"), "nullable cannot be true at the root"));
+        errors.forbidden(&format!("{path}.nullable"), "nullable cannot be true at the root");
     }
     let unreadable = unreadable(schema);
-    let mut found = Vec::new();
+    let mut found = Errors::default();
     if unreadable.is_none() {
         invariants(schema, Level::Root, path, &mut found);
         complete(schema, Some(schema), path, path, &mut found);
@@ -72,10 +75,10 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
     let is_structural = unreadable.is_none() && found.is_empty();
     errors.append(&mut found);
     keywords::check(schema, path, &mut found);
-    let rules = if is_structural { statements::check(schema, path, &found) } else { Vec::new() };
+    let rules = if is_structural { statements::check(schema, path, &found) } else { Errors::default() };
     errors.extend(found.into_iter().chain(rules));
     if let Some(key) = unreadable.filter(|_| errors.len() == before) {
-        errors.push(FieldError::invalid(path, &key.into(), "this keyword is not supported"));
+        errors.invalid(path, &key.into(), "this keyword is not supported");
     }
 }
 
@@ -104,19 +107,12 @@ fn unreadable(schema: &Value) -> Option<&'static str> {
     fields.chain(alternatives).chain(others).filter(|below| below.is_object()).find_map(unreadable)
 }
 
-/// Returns a string keyword, or the empty string.
-///
-/// A keyword of another type counts as absent.
-fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
-    schema[key].as_str().unwrap_or_default()
-}
-
 /// Checks a schema and those below it, which come first in the errors.
 ///
 /// `path` is the field path of the schema. Upstream: `validateStructuralInvariants`.
-fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
-    if text(schema, "type") == "array" && !schema["items"].is_object() {
-        errors.push(FieldError::required(&format!("{path}.items"), "must be specified"));
+fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
+    if text(&schema["type"]) == "array" && !schema["items"].is_object() {
+        errors.required(&format!("{path}.items"), "must be specified");
     }
     if schema["items"].is_object() {
         invariants(&schema["items"], Level::Below, &format!("{path}.items"), errors);
@@ -126,7 +122,7 @@ fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldEr
     }
     let values = &schema["additionalProperties"];
     if !values.is_null() && level == Level::Root {
-        errors.push(FieldError::forbidden(&format!("{path}.additionalProperties"), "must not be used at the root"));
+        errors.forbidden(&format!("{path}.additionalProperties"), "must not be used at the root");
     }
     if values.is_object() {
         invariants(values, Level::Below, &format!("{path}.additionalProperties"), errors);
@@ -140,14 +136,14 @@ fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldEr
 /// Checks that an int-or-string is neither an embedded object nor preserves unknown fields.
 ///
 /// The error names the other keyword, not int-or-string.
-fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn extensions(schema: &Value, path: &str, errors: &mut Errors) {
     if schema["x-kubernetes-int-or-string"] != true {
         return;
     }
     for key in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
         if schema[key] == true {
             let detail = "must be false if x-kubernetes-int-or-string is true";
-            errors.push(FieldError::invalid(&format!("{path}.{key}"), &true.into(), detail));
+            errors.invalid(&format!("{path}.{key}"), &true.into(), detail);
         }
     }
 }
@@ -157,8 +153,8 @@ fn extensions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 ///
 /// At the root the type must be `object`. A missing one is reported as required, not as the wrong
 /// type.
-fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
-    let (field, name) = (format!("{path}.type"), text(schema, "type"));
+fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
+    let (field, name) = (format!("{path}.type"), text(&schema["type"]));
     let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
     let is_free =
         schema["x-kubernetes-int-or-string"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true;
@@ -170,19 +166,19 @@ fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError
             FieldError::invalid(&field, &name.into(), detail)
         });
     } else if name.is_empty() && !is_free {
-        errors.push(FieldError::required(&field, "must not be empty"));
+        errors.required(&field, "must not be empty");
     }
     if is_embedded && !schema["additionalProperties"].is_null() {
         let detail = "must not be used if x-kubernetes-embedded-resource is set";
-        errors.push(FieldError::forbidden(&format!("{path}.additionalProperties"), detail));
+        errors.forbidden(&format!("{path}.additionalProperties"), detail);
     }
     if level == Level::Root && !["", "object"].contains(&name) {
-        errors.push(FieldError::invalid(&field, &name.into(), "must be object at the root"));
+        errors.invalid(&field, &name.into(), "must be object at the root");
     }
     let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
     if is_embedded && schema["x-kubernetes-preserve-unknown-fields"] != true && !has_fields {
         let detail = "must name the fields of an embedded object without x-kubernetes-preserve-unknown-fields";
-        errors.push(FieldError::required(&format!("{path}.properties"), detail));
+        errors.required(&format!("{path}.properties"), detail);
     }
 }
 
@@ -191,17 +187,13 @@ fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError
 ///
 /// The server defines the schema of metadata. A CRD may restrict `name` and `generateName` with
 /// value validations, nothing else.
-fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
+fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
     if level == Level::Root || schema["x-kubernetes-embedded-resource"] == true {
         for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
             let Some(field) = schema["properties"].get(name) else { continue };
-            if text(field, "type") != expected {
+            if text(&field["type"]) != expected {
                 let field_path = format!("{path}.properties[{name}].type");
-                errors.push(FieldError::invalid(
-                    &field_path,
-                    &text(field, "type").into(),
-                    &format!("must be {expected}"),
-                ));
+                errors.invalid(&field_path, &text(&field["type"]).into(), &format!("must be {expected}"));
             }
         }
     }
@@ -213,7 +205,7 @@ fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Vec<FieldErro
         |(key, value): (&String, &Value)| ["type", "default", "properties"].contains(&key.as_str()) || is_zero(value);
     if !names.into_iter().flat_map(Map::keys).all(is_name) || !metadata.iter().all(is_plain) {
         let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-        errors.push(FieldError::forbidden(&format!("{path}.properties[metadata]"), detail));
+        errors.forbidden(&format!("{path}.properties[metadata]"), detail);
     }
 }
 
@@ -233,7 +225,7 @@ fn is_integer_or_string(any_of: &Value) -> bool {
 ///
 /// The forms are `anyOf: [integer, string]` and the same as the first item of `allOf`, which leaves
 /// room for other alternatives.
-fn alternatives(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+fn alternatives(schema: &Value, path: &str, errors: &mut Errors) {
     let free = |key: &str, index: usize, alternative: &Value| match key {
         "anyOf" => is_integer_or_string(&schema["anyOf"]),
         "allOf" => index == 0 && is_integer_or_string(&alternative["anyOf"]),
@@ -247,7 +239,7 @@ fn alternatives(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
 ///
 /// Also checks `pattern`, in upstream's place: a regular expression of RE2. `free` gets the
 /// keyword, the index and the alternative.
-fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<FieldError>) {
+fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Errors) {
     for key in ALTERNATIVES {
         for (index, nested) in schema[key].as_array().into_iter().flatten().enumerate() {
             let field_path = format!("{path}.{key}[{index}]");
@@ -262,11 +254,7 @@ fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool
         alternative(&schema["not"], &format!("{path}.not"), &|_, _, _| false, errors);
     }
     if let Some(text) = schema["pattern"].as_str().filter(|text| !pattern::is_valid(text)) {
-        errors.push(FieldError::invalid(
-            &format!("{path}.pattern"),
-            &text.into(),
-            "must be a valid regular expression",
-        ));
+        errors.invalid(&format!("{path}.pattern"), &text.into(), "must be a valid regular expression");
     }
 }
 
@@ -274,7 +262,7 @@ fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool
 ///
 /// `properties.metadata` is forbidden, because nested metadata has a fixed schema. Order: nested
 /// alternatives, items, properties, then the schema itself.
-fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Vec<FieldError>) {
+fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Errors) {
     values(schema, path, free, errors);
     let none = |_: &str, _: usize, _: &Value| false;
     if schema["items"].is_object() {
@@ -283,7 +271,7 @@ fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) ->
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         alternative(field, &format!("{path}.properties[{name}]"), &none, errors);
     }
-    let mut forbid = |key: &str, detail: &str| errors.push(FieldError::forbidden(&format!("{path}.{key}"), detail));
+    let mut forbid = |key: &str, detail: &str| errors.forbidden(&format!("{path}.{key}"), detail);
     let is_set = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
         Value::String(text) => !text.is_empty(),
@@ -303,15 +291,9 @@ fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) ->
 ///
 /// `alternative` starts as the schema itself. `path` is the field path where a declaration is needed,
 /// `definition_path` the place that uses it. Upstream: `validateNestedValueValidationCompleteness`.
-fn complete(
-    alternative: &Value,
-    schema: Option<&Value>,
-    path: &str,
-    definition_path: &str,
-    errors: &mut Vec<FieldError>,
-) {
+fn complete(alternative: &Value, schema: Option<&Value>, path: &str, definition_path: &str, errors: &mut Errors) {
     let Some(schema) = schema else {
-        errors.push(FieldError::required(path, &format!("because it is defined in {definition_path}")));
+        errors.required(path, &format!("because it is defined in {definition_path}"));
         return;
     };
     if alternative["not"].is_object() {
@@ -327,7 +309,7 @@ fn complete(
 /// Applies `complete` to an alternative and its nested items and properties.
 ///
 /// A missing declaration is reported once, and nothing below it.
-fn below(alternative: &Value, schema: &Value, path: &str, definition_path: &str, errors: &mut Vec<FieldError>) {
+fn below(alternative: &Value, schema: &Value, path: &str, definition_path: &str, errors: &mut Errors) {
     complete(alternative, Some(schema), path, definition_path, errors);
     let missing = |path: &str, definition_path: &str| {
         FieldError::required(path, &format!("because it is defined in {definition_path}"))

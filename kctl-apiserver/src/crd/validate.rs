@@ -14,7 +14,10 @@ use serde_json::Value;
 
 use super::{correlation::Past, lists, number};
 use crate::schema::Schema;
-use crate::{field_error::FieldError, pattern};
+use crate::{
+    field_errors::{Errors, FieldError},
+    pattern,
+};
 
 /// Validates an object after pruning and defaulting. Returns no errors if it is valid.
 ///
@@ -22,7 +25,7 @@ use crate::{field_error::FieldError, pattern};
 /// Errors at values that are unchanged since `old` are dropped (ratcheting).
 ///
 /// CEL rules are not part of this; call `Rules::validate` with the result.
-pub(crate) fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = by_schema(schema, object, old);
     new_duplicates(schema, object, old, &mut errors);
     lists::embedded(schema, object, "", &mut errors);
@@ -34,11 +37,11 @@ pub(crate) fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> V
 ///
 /// Only errors below `status` are returned. The rest of the object is taken from the stored one and
 /// was valid when it was stored.
-pub(crate) fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(crate) fn validate_status(schema: Schema, object: &Value, old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
     if let Some((status_schema, status)) = schema.property("status").zip(object.get("status")) {
         errors = by_schema(status_schema, status, old.and_then(|old| old.get("status")));
-        for error in &mut errors {
+        for error in errors.iter_mut() {
             error.field = match error.field.as_str() {
                 "" | "<nil>" => "status".to_owned(),
                 item if item.starts_with('[') => format!("status{item}"),
@@ -56,7 +59,7 @@ pub(crate) fn validate_status(schema: Schema, object: &Value, old: Option<&Value
 /// Validates a value against the schema. Errors at values that are unchanged since `old` are dropped.
 ///
 /// The first pass ignores `old`; the second one runs only if it found errors.
-fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Errors {
     let errors = node(schema, value, "", None).errors;
     match old.filter(|_| !errors.is_empty()) {
         Some(old) => forgiven(schema, Past::new(schema, value, old), "").errors,
@@ -67,8 +70,8 @@ fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Vec<FieldErr
 /// Reports duplicates, unless the old object already had some.
 ///
 /// Upstream ratchets per object here, not per list.
-fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    let mut of_old = Vec::new();
+fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Errors) {
+    let mut of_old = Errors::default();
     old.inspect(|old| lists::duplicates(schema, old, "", &mut of_old));
     if of_old.is_empty() {
         lists::duplicates(schema, object, "", errors);
@@ -78,7 +81,7 @@ fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &
 /// Validates a value on its own, such as a default. Duplicates in lists are not checked.
 ///
 /// Embedded objects are validated, because a default is written into objects as it is.
-pub(super) fn once(schema: Schema, value: &Value) -> Vec<FieldError> {
+pub(super) fn once(schema: Schema, value: &Value) -> Errors {
     let mut errors = node(schema, value, "", None).errors;
     lists::embedded(schema, value, "", &mut errors);
     errors
@@ -88,7 +91,7 @@ pub(super) fn once(schema: Schema, value: &Value) -> Vec<FieldError> {
 #[derive(Default)]
 pub(super) struct Outcome {
     /// In upstream's order.
-    pub(super) errors: Vec<FieldError>,
+    pub(super) errors: Errors,
     /// Number of checks made. If all alternatives fail, the one with the most checks is reported.
     n_checks: usize,
 }
@@ -310,7 +313,7 @@ fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome
     }
     for name in schema.json()["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !fields.contains_key(name) {
-            outcome.errors.push(FieldError::required(&join(name), ""));
+            outcome.errors.required(&join(name), "");
         }
     }
 }
@@ -318,12 +321,12 @@ fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome
 /// Checks the number of items or fields against two keywords.
 ///
 /// Too few is `FieldValueInvalid`, too many `FieldValueTooMany`.
-fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: &mut Vec<FieldError>) {
+fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: &mut Errors) {
     if let Some(min) = bound(schema, min).filter(|&min| n < min) {
-        errors.push(FieldError::invalid(path, &n.into(), &format!("must have at least {min} items")));
+        errors.invalid(path, &n.into(), &format!("must have at least {min} items"));
     }
     if let Some(max) = bound(schema, max).filter(|&max| n > max) {
-        errors.push(FieldError::too_many(path, n, max));
+        errors.too_many(path, n, max);
     }
 }
 

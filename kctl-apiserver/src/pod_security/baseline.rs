@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use super::{
     Check, check,
-    pod::{Pod, items, text},
+    pod::{Pod, items},
 };
+use crate::field_errors::text;
 
 /// The checks, in the order of upstream's check ids.
 ///

@@ -13,7 +13,7 @@ mod restricted;
 use serde_json::Value;
 
 use self::pod::Pod;
-use crate::status::FieldError;
+use crate::field_errors::{Errors, FieldError};
 
 /// The prefix of the labels of namespaces, and of the annotations of the audit log.
 pub(crate) const PREFIX: &str = "pod-security.kubernetes.io/";
@@ -84,7 +84,7 @@ pub(crate) struct Policy {
     /// Violations are reported to the client.
     pub(crate) warn: Standard,
     /// Errors in the labels. An unknown level counts as `restricted` for `enforce`, and as `privileged` otherwise.
-    pub(crate) errors: Vec<FieldError>,
+    pub(crate) errors: Errors,
 }
 
 impl Policy {
@@ -92,7 +92,7 @@ impl Policy {
     ///
     /// Absent labels mean `privileged:latest` for each mode, apart from the rule about warnings.
     pub(crate) fn from_labels(labels: &Value) -> Self {
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         let mut read = |mode: &str, unknown: Level| {
             let mut standard = Standard { level: Level::Privileged, minor: None };
             if let Some(text) = label(labels, mode) {

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::field_errors::text;
+
 /// A Pod, and the version of the rules that it is checked against.
 pub(super) struct Pod<'a> {
     /// The metadata, of which checks read only annotations.
@@ -59,9 +61,4 @@ impl Pod<'_> {
 /// Iterates over a list.
 pub(super) fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
-}
-
-/// Returns a string, or the empty one.
-pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }

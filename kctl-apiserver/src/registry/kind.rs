@@ -8,12 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Resource;
-use crate::{
-    amounts::Amounts,
-    field_errors::Errors,
-    names::NameRule,
-    status::{FieldError, GroupResource},
-};
+use crate::{amounts::Amounts, field_errors::Errors, names::NameRule, status::GroupResource};
 
 /// Returns the cells of an object's row in a `Table`.
 pub(crate) type Printer = fn(&Value, Timestamp) -> Vec<Value>;
@@ -439,13 +434,6 @@ impl Kind {
     /// Returns `true` if the rules are those of this group and resource.
     pub(crate) fn is_of(&self, resource: &GroupResource) -> bool {
         resource.resource == self.resource && resource.group == self.group
-    }
-
-    /// Returns the errors that a function finds.
-    pub(crate) fn errors(validate: impl FnOnce(&mut Errors)) -> Vec<FieldError> {
-        let mut errors = Errors::default();
-        validate(&mut errors);
-        errors.into_causes()
     }
 }
 

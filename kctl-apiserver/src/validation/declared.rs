@@ -535,7 +535,7 @@ mod tests {
     fn found(old: Option<&Value>, object: &Value) -> Vec<(String, &'static str)> {
         let mut errors = Errors::default();
         validate(old, object, &mut errors);
-        errors.into_causes().into_iter().map(|cause| (cause.field, cause.reason)).collect()
+        errors.into_iter().map(|cause| (cause.field, cause.reason)).collect()
     }
 
     fn error_at(field: &str, reason: &'static str) -> (String, &'static str) {
@@ -586,7 +586,7 @@ mod tests {
         );
         let mut errors = Errors::default();
         validate_status(&pod, &pod, &mut errors);
-        assert!(errors.into_causes().is_empty());
+        assert!(errors.is_empty());
     }
 
     #[test]

@@ -55,31 +55,32 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{metadata::validate_metadata, registry::Resource, status::FieldError};
+use crate::{
+    metadata::{validate_finalizer_domains, validate_metadata},
+    registry::Resource,
+};
 
 pub(crate) use crate::field_errors::{Errors, pairs, text};
 
 /// Validates the metadata of an object.
 ///
-/// The rule for names comes from the kind (`Rules::names`), as does the scope: a cluster-scoped
+/// The rule for names comes from the kind (`Kind::names`), as does the scope: a cluster-scoped
 /// object must not have a namespace. A few kinds accept finalizers without a domain
-/// (`Rules::finalizers_without_domain`); the error about such a finalizer is removed here, because
-/// the metadata rules are the same for all kinds.
-pub(crate) fn metadata(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    let errors = validate_metadata(&object["metadata"], resource.listed.scope(), resource.kind.names);
-    let without_domain = resource.kind.finalizers_without_domain;
-    let unknown = |cause: &FieldError| without_domain && cause.message.contains("neither a standard finalizer name");
-    errors.into_iter().filter(|cause| !unknown(cause)).collect()
+/// (`Kind::finalizers_without_domain`).
+pub(crate) fn metadata(resource: &Resource, object: &Value) -> Errors {
+    let mut errors = validate_metadata(&object["metadata"], resource.listed.scope(), resource.kind.names);
+    if !resource.kind.finalizers_without_domain {
+        validate_finalizer_domains(&object["metadata"], &mut errors);
+    }
+    errors
 }
 
 /// Returns the errors of a domain-prefixed path, such as `example.com/name`.
 ///
 /// Only for callers that validate one string outside an object, such as the extra keys of
 /// impersonation. Rules of an object use the method of `Errors` of the same name.
-pub(crate) fn domain_prefixed(field: &str, path: &str) -> Vec<FieldError> {
-    let mut errors = Errors::default();
-    errors.domain_prefixed(field, &path.into());
-    errors.into_causes()
+pub(crate) fn domain_prefixed(field: &str, path: &str) -> Errors {
+    Errors::collect(|errors| errors.domain_prefixed(field, &path.into()))
 }
 
 /// Iterates over the items of a list with their indexes; another value has no items.

@@ -9,10 +9,11 @@ use serde_json::{Map, Value};
 use super::{Answer, Payload};
 use crate::{
     admission,
+    field_errors::Errors,
     kinds::core::{node, service},
     request::RequestInfo,
     state::State,
-    status::{FieldError, StatusError},
+    status::StatusError,
 };
 
 /// Returns `true` if the subresource connects to a process.
@@ -143,10 +144,10 @@ fn ports(parameters: &[String]) -> Result<Vec<u16>, StatusError> {
 /// Bounds of the options are validated first: `tailLines` from 0, `limitBytes` and `sinceSeconds`
 /// from 1. A Pod without a node returns 204, one on a known node an empty body with 200.
 fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusError> {
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     for (option, least) in [("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)] {
         if let Some(value) = info.params.number(option)?.filter(|value| *value < least) {
-            errors.push(FieldError::invalid(option, &value.into(), &format!("must be at least {least}")));
+            errors.invalid(option, &value.into(), &format!("must be at least {least}"));
         }
     }
     StatusError::unless_valid("", "PodLogOptions", &info.name, &errors)?;

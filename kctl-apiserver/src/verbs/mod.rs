@@ -44,9 +44,10 @@ pub(crate) use output_form::{OutputForm, wants_yaml};
 
 use crate::{
     authorizer,
+    field_errors::{Errors, FieldError},
     request::{RequestInfo, Verb},
     state::State,
-    status::{FieldError, StatusError},
+    status::StatusError,
     store::head,
     write::body::is_dry_run,
 };
@@ -215,26 +216,22 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
         Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
         Verb::Get | Verb::List | Verb::Watch => return Ok(()),
     };
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     if info.verb == Verb::Patch && info.applies() && info.params.text("fieldManager").is_empty() {
-        errors.push(FieldError::required("fieldManager", "is required for apply patch"));
+        errors.required("fieldManager", "is required for apply patch");
     } else if info.verb == Verb::Patch && !info.applies() && info.params.given("force") {
-        errors.push(FieldError::forbidden("force", "may only be set for apply patch"));
+        errors.forbidden("force", "may only be set for apply patch");
     }
     // The options of a delete are validated together.
     if kind != "DeleteOptions" {
         errors.extend(manager_errors(info.params.text("fieldManager")));
         let runs = info.params.values("dryRun");
         if runs.iter().any(|run| run != "All") {
-            errors.push(FieldError::not_supported("dryRun", &runs.into(), &["All"]));
+            errors.unsupported("dryRun", &runs.into(), &["All"]);
         }
         let validation = info.params.text("fieldValidation");
         if !["", "Ignore", "Warn", "Strict"].contains(&validation) {
-            errors.push(FieldError::not_supported(
-                "fieldValidation",
-                &validation.into(),
-                &["Ignore", "Warn", "Strict"],
-            ));
+            errors.unsupported("fieldValidation", &validation.into(), &["Ignore", "Warn", "Strict"]);
         }
     }
     StatusError::unless_valid("meta.k8s.io", kind, "", &errors)

@@ -6,6 +6,7 @@ use crate::{
     admission, apply,
     authorizer::{self, Attributes},
     controllers,
+    field_errors::text,
     registry::kind::Review,
     request::{Caller, Operation, RequestInfo, User},
     selector,
@@ -157,11 +158,6 @@ fn reviewed(status: &mut Value, authenticated: Result<(Caller, Vec<String>), Str
     if status["user"].is_null() {
         status["user"] = json!({});
     }
-}
-
-/// Returns a string, or the empty string for another value.
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 /// Returns a list of strings.

@@ -11,11 +11,12 @@ use super::{Answer, scale_owners};
 use crate::{
     admission::{self, Attributes},
     apply, conversion, decode,
+    field_errors::Errors,
     metadata::validate_managed_fields,
     request::{Operation, RequestInfo, Verb},
     schema::Schema,
     state::State,
-    status::{FieldError, GroupResource, StatusError},
+    status::{GroupResource, StatusError},
     write::{self, Admission, FieldManager, Ownership, Write, body, place, precondition},
 };
 
@@ -247,13 +248,13 @@ fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Re
 fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
     let resource = &info.resource.id;
     let (group, kind, field, mut errors) = if info.resource.custom.is_some() {
-        (&*resource.group, info.resource.kind_name(), format!(".{}", paths(info).spec.join(".")), Vec::new())
+        (&*resource.group, info.resource.kind_name(), format!(".{}", paths(info).spec.join(".")), Errors::default())
     } else {
         let errors = validate_managed_fields(&scale["metadata"]);
         ("autoscaling", "Scale", "spec.replicas".to_owned(), errors)
     };
     if replicas < 0 {
-        errors.push(FieldError::invalid(&field, &replicas.into(), "must not be negative"));
+        errors.invalid(&field, &replicas.into(), "must not be negative");
     }
     StatusError::unless_valid(group, kind, &info.name, &errors)
 }

@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     admission::{self, Attributes},
-    apply, kinds, lifecycle,
-    registry::Kind,
+    apply,
+    field_errors::{Errors, FieldError},
+    kinds, lifecycle,
     request::{Operation, RequestInfo},
     state::State,
-    status::{FieldError, GroupResource, StatusError},
+    status::{GroupResource, StatusError},
     verbs::{Answer, evict},
     write::{self, FieldManager, body, ownership, place, precondition},
 };
@@ -234,10 +235,10 @@ pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, 
 /// list.
 ///
 /// Each finalizer is validated by the rule of the kind.
-fn finalizer_errors(info: &RequestInfo, list: &Value) -> Vec<FieldError> {
+fn finalizer_errors(info: &RequestInfo, list: &Value) -> Errors {
     let errors_of = |(index, name): (usize, &Value)| {
         let alone = json!({ "spec": { "finalizers": [name] } });
-        let mut field_errors = Kind::errors(|errors| (info.resource.kind.validate)(&alone, errors));
+        let mut field_errors = Errors::collect(|errors| (info.resource.kind.validate)(&alone, errors));
         field_errors.retain(|error| error.field == "spec.finalizers");
         field_errors.into_iter().map(move |error| FieldError { field: format!("spec.finalizers[{index}]"), ..error })
     };

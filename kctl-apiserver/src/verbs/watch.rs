@@ -22,6 +22,7 @@ use super::{Answer, OutputForm, Payload, list, output_form::EventOrder};
 use crate::{
     conversion::{self, ConversionPlan},
     faults::{Connection, Gate, Opened, Passage, newest},
+    field_errors::Errors,
     proto,
     registry::Resource,
     request::RequestInfo,
@@ -29,7 +30,7 @@ use crate::{
     selector::Selector,
     stale::FrequentBookmarks,
     state::State,
-    status::{FieldError, StatusError},
+    status::StatusError,
     store::{Event, EventType, Lines, Object, event_line, head},
 };
 
@@ -140,14 +141,14 @@ impl<'a> WatchOptions<'a> {
         }
         let continues = !info.params.text("continue").is_empty();
         let (streams, matching) = (self.initial.is_some(), self.matching);
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         let is_given = !matching.is_empty();
         if (streams && matching != NOT_OLDER) || (is_given && (continues || !streams)) {
             let why = "must be NotOlderThan with sendInitialEvents, and not be set without it or with continue";
-            errors.push(FieldError::forbidden(list::MATCH, why));
+            errors.forbidden(list::MATCH, why);
         }
         if is_given && matching != NOT_OLDER {
-            errors.push(FieldError::not_supported(list::MATCH, &matching.into(), &[NOT_OLDER]));
+            errors.unsupported(list::MATCH, &matching.into(), &[NOT_OLDER]);
         }
         StatusError::unless_valid("meta.k8s.io", "ListOptions", "", &errors)
     }

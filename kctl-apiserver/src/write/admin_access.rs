@@ -10,13 +10,13 @@
 use serde_json::Value;
 
 use crate::{
+    field_errors::{Errors, FieldError},
     kinds::{
         core::namespace,
         resource::{resource_claim, resource_claim_template},
     },
     request::RequestInfo,
     state::State,
-    status::FieldError,
 };
 
 /// The label of a namespace that allows admin access.
@@ -32,7 +32,7 @@ const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.
 ///
 /// An update of a claim's spec is not checked, since the spec is immutable. An allocation that had
 /// admin access before keeps it.
-pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Vec<FieldError> {
+pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Errors {
     let is_claim = info.resource.is(&resource_claim::KIND);
     let is_template = info.resource.is(&resource_claim_template::KIND);
     let none = Value::Null;
@@ -51,12 +51,8 @@ pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new
     };
     let is_admin = |request: &Value| request.pointer(&format!("{field}/adminAccess")) == Some(&Value::Bool(true));
     let first = list.as_array().and_then(|list| list.iter().position(is_admin));
-    match first {
-        Some(index) if !is_marked(state, &info.namespace) => {
-            vec![FieldError::forbidden(&format!("{path}[{index}].adminAccess"), DETAIL)]
-        }
-        _ => Vec::new(),
-    }
+    let unmarked = first.filter(|_| !is_marked(state, &info.namespace));
+    unmarked.map(|index| FieldError::forbidden(&format!("{path}[{index}].adminAccess"), DETAIL)).into_iter().collect()
 }
 
 /// Returns `true` if a result of the allocation has admin access.

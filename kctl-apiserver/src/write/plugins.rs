@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use crate::{
     admission::Attributes,
     controllers::Controller,
+    field_errors::text,
     kinds::{
         certificates::certificate_signing_request,
         core::{
@@ -49,11 +50,6 @@ pub(crate) use pods::topology;
 ///
 /// Inclusive at both ends.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
-
-/// Returns a string, or the empty one for another value.
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
 
 /// Builds the `Forbidden` error with which a plugin rejects a request, as `admission.NewForbidden` does.
 ///

@@ -7,14 +7,16 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    autoscaling, crd, decode, go,
+    autoscaling, crd, decode,
+    field_errors::{Errors, FieldError},
+    go,
     json_path::value_at,
     kinds::{core::event, policy::pod_disruption_budget},
-    registry::{Custom, Kind, Resource},
+    registry::{Custom, Resource},
     request::RequestInfo,
     schema::Schema,
     state::State,
-    status::{FieldError, StatusError},
+    status::StatusError,
     validation::{self, declared},
     write::{Write, admin_access, body::identity, prepare},
 };
@@ -23,7 +25,7 @@ use crate::{
 /// access to devices in a namespace without the label for it.
 ///
 /// After `prepare`, an attempt to change an immutable field would look like no change.
-pub(super) fn immutable_errors(state: &State, info: &RequestInfo, write: &Write) -> Vec<FieldError> {
+pub(super) fn immutable_errors(state: &State, info: &RequestInfo, write: &Write) -> Errors {
     let mut errors = admin_access::errors(state, info, write.old(), &write.object);
     // A custom object's status is written without metadata.
     let has_metadata = info.resource.custom.is_none() || info.subresource != "status";
@@ -42,12 +44,7 @@ pub(super) fn immutable_errors(state: &State, info: &RequestInfo, write: &Write)
 ///
 /// # Errors
 /// Fails with `Invalid` and all field errors.
-pub(super) fn validate(
-    state: &State,
-    info: &RequestInfo,
-    write: &Write,
-    errors: Vec<FieldError>,
-) -> Result<(), StatusError> {
+pub(super) fn validate(state: &State, info: &RequestInfo, write: &Write, errors: Errors) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
     if let Some(error) = identity::of_another_type(&info.resource, object) {
         return Err(error);
@@ -86,12 +83,7 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
 }
 
 /// Validates metadata and fields of an object. Its type is already known to match the path of the request.
-fn validate_own(
-    now: Timestamp,
-    info: &RequestInfo,
-    write: &Write,
-    mut errors: Vec<FieldError>,
-) -> Result<(), StatusError> {
+fn validate_own(now: Timestamp, info: &RequestInfo, write: &Write, mut errors: Errors) -> Result<(), StatusError> {
     let (old, object, resource) = (write.old(), &write.object, &info.resource);
     // The metadata of a custom object has to decode first (`getObjectMeta` of
     // `apiextensions-apiserver/pkg/registry/customresource/validator.go`).
@@ -103,7 +95,7 @@ fn validate_own(
     }
     // kube-apiserver validates the metadata of Events and PodDisruptionBudgets only if the rest is valid.
     let is_metadata_last = [&event::KIND, &pod_disruption_budget::KIND].into_iter().any(|kind| resource.is(kind));
-    let metadata = if is_metadata_last { Vec::new() } else { validation::metadata(resource, object) };
+    let metadata = if is_metadata_last { Errors::default() } else { validation::metadata(resource, object) };
     errors.extend(match (&resource.custom, old) {
         (Some(custom), _) => custom_errors(info, custom, metadata, old, object),
         (None, Some(old)) if prepare::writes_part(resource, &info.subresource) => {
@@ -123,10 +115,10 @@ fn validate_own(
 fn custom_errors(
     info: &RequestInfo,
     custom: &Custom,
-    mut errors: Vec<FieldError>,
+    mut errors: Errors,
     old: Option<&Value>,
     object: &Value,
-) -> Vec<FieldError> {
+) -> Errors {
     let Some(schema) = info.resource.schema() else { return errors };
     // JSON distinguishes 1 from 1.0; the result of an apply does not.
     let mut whole = object.clone();
@@ -142,8 +134,8 @@ fn custom_errors(
 }
 
 /// Returns the errors of a write through a subresource for a part of the specification, such as `resize` of Pods.
-fn part_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
-    Kind::errors(|errors| {
+fn part_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
+    Errors::collect(|errors| {
         declared::validate(Some(old), new, errors);
         (info.resource.kind.validate_part)(&info.subresource, old, new, errors);
     })
@@ -154,7 +146,7 @@ fn part_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> 
 /// The subresource selects the functions of the kind: `validate_status` for the status, and otherwise those of the
 /// whole object. Kinds with `validates_spec_only` skip an unchanged spec. A `HorizontalPodAutoscaler` is converted to
 /// `autoscaling/v2` first, which has all of its rules.
-fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Vec<FieldError> {
+fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Errors {
     let kind = info.resource.kind;
     let in_second = |object: &Value| autoscaling::converted(autoscaling::SECOND, object);
     let (of_new, of_old);
@@ -169,15 +161,15 @@ fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, obje
         |old: &Value| old["spec"] == object["spec"] && old["metadata"]["name"] == object["metadata"]["name"];
     let was_validated = kind.validates_spec_only && old.is_some_and(is_unchanged);
     let mut errors = match old {
-        _ if !is_whole || was_validated => Vec::new(),
+        _ if !is_whole || was_validated => Errors::default(),
         Some(old) => change_errors(info, old, object),
-        None => Kind::errors(|errors| {
+        None => Errors::collect(|errors| {
             declared::validate(None, object, errors);
             kind.validate_create.unwrap_or(kind.validate)(object, errors);
         }),
     };
     if let Some(old) = old.filter(|_| info.subresource == "status") {
-        errors.extend(Kind::errors(|errors| {
+        errors.extend(Errors::collect(|errors| {
             declared::validate_status(old, object, errors);
             (kind.validate_status)(old, object, errors);
             (kind.validate_status_at)(now, old, object, errors);
@@ -189,9 +181,9 @@ fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, obje
 /// Returns the errors of a changed object.
 ///
 /// Order: declarative validation, rules of the object, rules of the change, rules of the subresource.
-fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
+fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     let kind = info.resource.kind;
-    Kind::errors(|errors| {
+    Errors::collect(|errors| {
         declared::validate(Some(old), new, errors);
         (kind.validate)(new, errors);
         (kind.validate_update)(old, new, errors);
@@ -202,7 +194,7 @@ fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError
 /// Returns the errors of a custom object by its schema. A write of the status validates only the status.
 ///
 /// Field paths start at the root in both cases.
-fn schema_errors(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+fn schema_errors(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option<&Value>) -> Errors {
     if info.subresource == "status" {
         crd::validate_status(schema, object, old)
     } else {
@@ -213,8 +205,8 @@ fn schema_errors(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Op
 /// Returns the errors of the fields behind the subresource `scale` of a custom kind.
 ///
 /// A write of the status does not validate the desired replicas.
-fn scale_errors(info: &RequestInfo, custom: &Custom, object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn scale_errors(info: &RequestInfo, custom: &Custom, object: &Value) -> Errors {
+    let mut errors = Errors::default();
     let scale = &custom.version["subresources"]["scale"];
     if scale.is_object() {
         if info.subresource != "status" {
@@ -229,9 +221,9 @@ fn scale_errors(info: &RequestInfo, custom: &Custom, object: &Value) -> Vec<Fiel
 ///
 /// Labels, annotations and owner references are validated here as well, as upstream validates them in both places.
 /// Metadata that the subresource does not write has no errors.
-pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Vec<FieldError> {
+pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     let (was, is) = (&old["metadata"], &new["metadata"]);
-    let mut field_errors = Vec::new();
+    let mut field_errors = Errors::default();
     let immutable = |field: &str| FieldError::invalid(&format!("metadata.{field}"), &is[field], "field is immutable");
     if was["name"] != is["name"] {
         field_errors.push(immutable("name"));
@@ -240,7 +232,7 @@ pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) 
     let finalizers_before = finalizers(was);
     if was["deletionTimestamp"].is_string() && finalizers(is).iter().any(|name| !finalizers_before.contains(name)) {
         let why = "no new finalizers can be added if the object is being deleted";
-        field_errors.push(FieldError::forbidden("metadata.finalizers", why));
+        field_errors.forbidden("metadata.finalizers", why);
     }
     // An absent value is not an error, nor is a changed deletion timestamp: the stored values are kept.
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {

@@ -6,7 +6,6 @@
 use serde_json::Value;
 
 use crate::{
-    field_error::FieldError,
     field_errors::{Errors, text},
     validation::{
         entries,
@@ -25,7 +24,7 @@ use crate::{
 /// | `metadata` empty, apart from managed fields | all |
 /// | namespace of the metadata equal to that of `resourceAttributes` | `LocalSubjectAccessReview` |
 /// | no `nonResourceAttributes` | `LocalSubjectAccessReview` |
-pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {
+pub(crate) fn errors(kind: &str, review: &Value) -> Errors {
     let mut errors = Errors::default();
     let (spec, meta) = (&review["spec"], &review["metadata"]);
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
@@ -50,7 +49,7 @@ pub(crate) fn errors(kind: &str, review: &Value) -> Vec<FieldError> {
     if is_local && !other.is_null() {
         errors.invalid("spec.nonResourceAttributes", other, "disallowed on this kind of request");
     }
-    errors.into_causes()
+    errors
 }
 
 /// Validates the selectors of a list request (`validateResourceAttributes`).

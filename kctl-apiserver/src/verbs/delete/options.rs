@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use crate::{
     decode::{self, Integers},
     deletion::{Grace, Propagation},
+    field_errors::Errors,
     request::RequestInfo,
     schema::Schema,
-    status::{FieldError, StatusError},
+    status::StatusError,
     write::body::{self, identity},
 };
 
@@ -59,17 +60,17 @@ impl Options {
         let policy = value["propagationPolicy"].as_str();
         let found = policy.map(|policy| POLICIES.iter().find(|(name, _)| *name == policy));
         let runs: Vec<&Value> = value["dryRun"].as_array().into_iter().flatten().collect();
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         if policy.is_some() && !value["orphanDependents"].is_null() {
             let detail = "must not be set beside orphanDependents";
-            errors.push(FieldError::invalid("propagationPolicy", &value["propagationPolicy"], detail));
+            errors.invalid("propagationPolicy", &value["propagationPolicy"], detail);
         }
         if found == Some(None) {
             let supported = POLICIES.map(|(name, _)| name);
-            errors.push(FieldError::not_supported("propagationPolicy", &value["propagationPolicy"], &supported));
+            errors.unsupported("propagationPolicy", &value["propagationPolicy"], &supported);
         }
         if runs.iter().any(|run| **run != "All") {
-            errors.push(FieldError::not_supported("dryRun", &value["dryRun"], &["All"]));
+            errors.unsupported("dryRun", &value["dryRun"], &["All"]);
         }
         StatusError::unless_valid("meta.k8s.io", KIND, "", &errors)?;
         let propagation = match (&value["orphanDependents"], found.flatten()) {

@@ -1,10 +1,6 @@
 //! The options of lists, watches and deletes of collections, validated in the order of kube-apiserver.
 
-use crate::{
-    request::RequestInfo,
-    selector::Selector,
-    status::{FieldError, StatusError},
-};
+use crate::{field_errors::Errors, request::RequestInfo, selector::Selector, status::StatusError};
 
 /// The option that defines how `resourceVersion` is interpreted.
 pub(in crate::verbs) const MATCH: &str = "resourceVersionMatch";
@@ -50,21 +46,21 @@ impl ListOptions {
     pub(in crate::verbs) fn check_versions(info: &RequestInfo) -> Result<(), StatusError> {
         let (version, matching) = (info.params.text("resourceVersion"), info.params.text(MATCH));
         let continues = !info.params.text("continue").is_empty();
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         if !matching.is_empty() {
             if version.is_empty() || continues {
-                errors.push(FieldError::forbidden(MATCH, "may only be set with resourceVersion and without continue"));
+                errors.forbidden(MATCH, "may only be set with resourceVersion and without continue");
             }
             if !["Exact", "NotOlderThan"].contains(&matching) {
-                errors.push(FieldError::not_supported(MATCH, &matching.into(), &["Exact", "NotOlderThan"]));
+                errors.unsupported(MATCH, &matching.into(), &["Exact", "NotOlderThan"]);
             }
             if matching == "Exact" && version == "0" {
-                errors.push(FieldError::forbidden(MATCH, "must not be Exact if resourceVersion is 0"));
+                errors.forbidden(MATCH, "must not be Exact if resourceVersion is 0");
             }
         }
         // `sendInitialEvents` is an option of watches.
         if info.params.given("sendInitialEvents") {
-            errors.push(FieldError::forbidden("sendInitialEvents", "may only be set for a watch"));
+            errors.forbidden("sendInitialEvents", "may only be set for a watch");
         }
         StatusError::unless_valid("meta.k8s.io", "ListOptions", "", &errors)
     }

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::Misfit;
 use crate::{
     decode,
+    field_errors::Errors,
     registry::Resource,
     request::{RequestInfo, Verb},
-    status::{FieldError, StatusError},
+    status::StatusError,
 };
 
 /// The type in `apiVersion` and `kind` of a custom object.
@@ -163,11 +164,11 @@ pub(crate) fn is_accepted(info: &RequestInfo, object: &Value) -> Result<(), Stat
 /// `Invalid` with the group and kind of the body, as upstream. `None` for built-in kinds, whose
 /// type was set on decoding.
 pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<StatusError> {
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     for (field, expected) in [("kind", resource.kind_name().to_owned()), ("apiVersion", resource.api_version())] {
         let found = &object[field];
         if *found != expected.as_str() {
-            errors.push(FieldError::invalid(field, found, &format!("must be {expected}")));
+            errors.invalid(field, found, &format!("must be {expected}"));
         }
     }
     if resource.custom.is_none() || errors.is_empty() {

@@ -8,10 +8,11 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use crate::{
+    field_errors::{Errors, FieldError},
     kinds::core::service::validation,
     request::RequestInfo,
     state::State,
-    status::{FieldError, StatusError},
+    status::StatusError,
 };
 
 /// The range of cluster IPs in messages. IPv4 only, as `--service-cluster-ip-range` with one range.
@@ -50,7 +51,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
             "IPv6 is not configured on this cluster",
         )
     };
-    let errors: Vec<FieldError> = unknown.map(|(index, _)| no_ipv6("clusterIPs", index)).collect();
+    let errors: Errors = unknown.map(|(index, _)| no_ipv6("clusterIPs", index)).collect();
     refused(&errors)?;
     let is_headless = addresses == [json!("None")];
     if is_headless && let Some(old) = old {
@@ -76,36 +77,37 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
 /// Validates `ipFamilyPolicy` for a cluster with a single address family.
 ///
 /// `PreferDualStack` is valid with one family.
-fn policy(spec: &Value, n_families: usize) -> Vec<FieldError> {
+fn policy(spec: &Value, n_families: usize) -> Errors {
     let policy = &spec["ipFamilyPolicy"];
     let why = match policy.as_str() {
         Some("SingleStack") if n_families > 1 => {
             "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"
         }
         Some("RequireDualStack") => "this cluster is not configured for dual-stack services",
-        _ => return Vec::new(),
+        _ => return Errors::default(),
     };
-    vec![FieldError::invalid("spec.ipFamilyPolicy", policy, why)]
+    Errors::collect(|errors| errors.invalid("spec.ipFamilyPolicy", policy, why))
 }
 
 /// Checks that the second family is removed only with the policy `SingleStack`.
 ///
 /// Only headless Services are checked, because their families can change.
-fn released(was: &Value, is: &Value) -> Vec<FieldError> {
+fn released(was: &Value, is: &Value) -> Errors {
     let n_families = |spec: &Value| spec["ipFamilies"].as_array().map_or(0, Vec::len);
     let policy = &is["ipFamilyPolicy"];
     if n_families(was) < 2 || n_families(is) != 1 || policy == "SingleStack" {
-        return Vec::new();
+        return Errors::default();
     }
-    vec![FieldError::invalid("spec.ipFamilyPolicy", policy, "must be SingleStack to release the secondary IP family")]
+    let why = "must be SingleStack to release the secondary IP family";
+    Errors::collect(|errors| errors.invalid("spec.ipFamilyPolicy", policy, why))
 }
 
 /// Checks that a requested address is in the range and not in use.
 ///
 /// Both cases have the same error. The taken addresses are those of the stored Services, without a separate
 /// allocation.
-fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Vec<FieldError> {
-    let Some(address) = spec["clusterIPs"][0].as_str() else { return Vec::new() };
+fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Errors {
+    let Some(address) = spec["clusterIPs"][0].as_str() else { return Errors::default() };
     // The first address is that of the network, the last one is the broadcast address.
     let is_in_range = matches!(address.parse(), Ok(IpAddr::V4(four))
         if four.octets()[..2] == RANGE_OCTETS && ![[0, 0], [255, 255]].iter().any(|ends| four.octets()[2..] == *ends));
@@ -117,7 +119,8 @@ fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Vec<FieldError> {
     // `pkg/registry/core/service/ipallocator`).
     let mut is_taken = || others.any(|other| is_other(&other) && other["spec"]["clusterIPs"][0] == address);
     if is_in_range && (info.dry_run() || !is_taken()) {
-        return Vec::new();
+        return Errors::default();
     }
-    vec![FieldError::invalid("spec.clusterIPs", &spec["clusterIPs"], &format!("must be a free address in {RANGE}"))]
+    let why = format!("must be a free address in {RANGE}");
+    Errors::collect(|errors| errors.invalid("spec.clusterIPs", &spec["clusterIPs"], &why))
 }

@@ -226,7 +226,7 @@ mod tests {
         }
         let mut errors = Errors::default();
         status(now.parse().unwrap(), &old, &new, &mut errors);
-        let found: Vec<String> = errors.into_causes().into_iter().map(|cause| cause.field).collect();
+        let found: Vec<String> = errors.into_iter().map(|cause| cause.field).collect();
         assert_eq!(found, expected);
     }
 

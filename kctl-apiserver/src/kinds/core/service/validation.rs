@@ -384,8 +384,6 @@ fn families_stay(was: &Value, is: &Value, errors: &mut Errors) {
 ///
 /// It runs on a Service as it was sent, before addresses are allocated, so that an invalid Service
 /// allocates none.
-pub(crate) fn addresses_of_service(object: &Value) -> Vec<crate::status::FieldError> {
-    let mut errors = Errors::default();
-    addresses(&object["spec"], &mut errors);
-    errors.into_causes()
+pub(crate) fn addresses_of_service(object: &Value) -> Errors {
+    Errors::collect(|errors| addresses(&object["spec"], errors))
 }
