@@ -232,14 +232,21 @@ fn validate_finalizers(meta: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates that each finalizer without a slash is one of the three that Kubernetes itself uses.
+/// Validates that the finalizers have domains.
 pub(crate) fn validate_finalizer_domains(meta: &Value, errors: &mut Errors) {
     for (index, name) in meta["finalizers"].as_array().into_iter().flatten().enumerate() {
-        if !text(name).contains('/') && !["kubernetes", "orphan", "foregroundDeletion"].contains(&text(name)) {
-            let detail = "must have a domain, such as example.com/name";
-            errors.invalid(&format!("metadata.finalizers[{index}]"), name, detail);
+        if !has_domain(text(name)) {
+            errors.invalid(&format!("metadata.finalizers[{index}]"), name, DOMAIN_RULE);
         }
     }
+}
+
+/// The rule for finalizers that [`has_domain`] checks.
+pub(crate) const DOMAIN_RULE: &str = "must have a domain, such as example.com/name";
+
+/// Returns `true` for a finalizer with a domain, and for the three that Kubernetes itself uses.
+pub(crate) fn has_domain(finalizer: &str) -> bool {
+    finalizer.contains('/') || ["kubernetes", "orphan", "foregroundDeletion"].contains(&finalizer)
 }
 
 #[cfg(test)]

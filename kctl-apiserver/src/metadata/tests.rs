@@ -3,13 +3,15 @@
 use serde_json::json;
 
 use super::*;
+use crate::field_errors::FieldError;
 
 /// Checks the fields with an error, each once.
 #[track_caller]
 fn check_with(rule: NameRule, meta: &Value, expected: &[&str]) {
     let mut meta = meta.clone();
     meta["namespace"] = "ns".into();
-    let errors = validate_metadata(&meta, Scope::Namespaced, rule);
+    let mut errors = validate_metadata(&meta, Scope::Namespaced, rule);
+    validate_finalizer_domains(&meta, &mut errors);
     let mut found: Vec<_> = errors.iter().map(|error| error.field.trim_start_matches("metadata.")).collect();
     found.dedup();
     assert_eq!(found, expected, "{meta}");
@@ -48,7 +50,7 @@ fn missing_name_is_required() {
         [json!({"namespace": "ns"}), json!({"namespace": "ns", "name": ""}), json!({"namespace": "ns", "name": 1})]
     {
         let error = FieldError::required("metadata.name", "name or generateName is required");
-        assert_eq!(validate_metadata(&meta, Scope::Namespaced, NameRule::Subdomain), [error]);
+        assert_eq!(*validate_metadata(&meta, Scope::Namespaced, NameRule::Subdomain), [error]);
     }
 }
 
@@ -98,9 +100,9 @@ fn generated_names_are_judged_by_prefix_and_name() {
 #[test]
 fn namespace_goes_with_the_scope() {
     let errors = validate_metadata(&json!({"name": "a", "namespace": "b"}), Scope::Cluster, NameRule::Subdomain);
-    assert_eq!(errors, [FieldError::forbidden("metadata.namespace", "not allowed on this type")]);
+    assert_eq!(*errors, [FieldError::forbidden("metadata.namespace", "not allowed on this type")]);
     let errors = validate_metadata(&json!({"name": "a"}), Scope::Namespaced, NameRule::Subdomain);
-    assert_eq!(errors, [FieldError::required("metadata.namespace", "")]);
+    assert_eq!(*errors, [FieldError::required("metadata.namespace", "")]);
 }
 
 #[test]
@@ -126,9 +128,9 @@ fn keys_of_annotations_may_have_upper_case_prefixes() {
 #[test]
 fn annotations_have_at_most_256_kibibytes() {
     let meta = |len: usize| json!({"name": "a", "namespace": "ns", "annotations": {"a": "x".repeat(len)}});
-    assert_eq!(validate_metadata(&meta(262_143), Scope::Namespaced, NameRule::Subdomain), []);
+    assert_eq!(*validate_metadata(&meta(262_143), Scope::Namespaced, NameRule::Subdomain), []);
     let error = FieldError::too_long("metadata.annotations", ANNOTATIONS_BYTES_MAX);
-    assert_eq!(validate_metadata(&meta(262_144), Scope::Namespaced, NameRule::Subdomain), [error]);
+    assert_eq!(*validate_metadata(&meta(262_144), Scope::Namespaced, NameRule::Subdomain), [error]);
 }
 
 #[test]
@@ -144,7 +146,7 @@ fn owner_references_need_four_fields() {
     let meta = json!({"name": "a", "namespace": "ns", "ownerReferences": [{}]});
     let required = |field| FieldError::required(&format!("metadata.ownerReferences[0].{field}"), "must not be empty");
     let expected = ["apiVersion", "kind", "name", "uid"].map(required);
-    assert_eq!(validate_metadata(&meta, Scope::Namespaced, NameRule::Subdomain), expected);
+    assert_eq!(*validate_metadata(&meta, Scope::Namespaced, NameRule::Subdomain), expected);
     let version = &["ownerReferences[0].apiVersion"][..];
     for (api_version, expected) in [("/v1", &[][..]), ("Q W/v 1", &[]), ("apps/", version), ("a/b/c", version)] {
         let owner = json!({"apiVersion": api_version, "kind": "A", "name": "n", "uid": "u"});

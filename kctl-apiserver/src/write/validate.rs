@@ -12,6 +12,7 @@ use crate::{
     go,
     json_path::value_at,
     kinds::{core::event, policy::pod_disruption_budget},
+    metadata::has_domain,
     registry::{Custom, Resource},
     request::RequestInfo,
     schema::Schema,
@@ -70,9 +71,8 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let names_before = old.map(names).unwrap_or_default();
-    let standard = ["orphan", "foregroundDeletion", "kubernetes"];
     let new = names(object).into_iter().filter(|name| !names_before.contains(name));
-    let undomained = new.filter(|name| !name.contains('/') && !standard.contains(&name.as_str()));
+    let undomained = new.filter(|name| !has_domain(name));
     info.round.warn_all(undomained.map(|name| {
         let path = if name.contains('.') { " including a path (/)" } else { "" };
         format!(

@@ -13,7 +13,8 @@ use crate::{
     defaulting::{add, fill, part},
     field_errors::{Errors, text},
     json_path::set,
-    names::{NameRule, check_label_value, check_qualified_name},
+    metadata::{DOMAIN_RULE, has_domain},
+    names::{NameRule, check_label_value},
     registry::kind::{DeleteAnswer, Environment, Kind, Undecoded},
     table::{
         age::age,
@@ -109,14 +110,9 @@ fn validate(object: &Value, errors: &mut Errors) {
 
 /// Validates a finalizer: a qualified name, with a domain unless it is a standard one.
 fn finalizer(name: &Value, path: &str, errors: &mut Errors) {
-    /// Finalizers of Kubernetes itself, which have no domain.
-    const STANDARD: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
-    let given = text(name);
-    if let Some(message) = check_qualified_name(given) {
-        errors.invalid(path, name, message);
-    }
-    if !given.contains('/') && !STANDARD.contains(&given) {
-        errors.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified");
+    errors.qualified_name(path, text(name));
+    if !has_domain(text(name)) {
+        errors.invalid(path, name, DOMAIN_RULE);
     }
 }
 
