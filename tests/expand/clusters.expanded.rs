@@ -46,9 +46,6 @@ const _: () = {
         pub struct __G1; configs : CachesOn < __K1 @ __M1 >, WritesOn < __K1 @ __M1 > :
         patch
     );
-    __p::grant!(
-        pub struct __G2; configs : ReadsLiveOn < __K2 @ __M2 >, WritesOn < __K2 @ __M2 >
-        :
-    );
+    __p::has!(configs : ReadsLiveOn < __M2, __K2 >);
     __p::grant!(pub struct __G3; configs : Caches < __K3 >, Writes < __K3 > :);
 };

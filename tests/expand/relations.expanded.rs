@@ -44,5 +44,5 @@ const _: () = {
     );
     __p::grant!(pub struct __G1; configs : Caches < __K1 >, Writes < __K1 > : patch);
     __p::grant!(pub struct __G2; configs : Caches < __K2 >, Writes < __K2 > :);
-    __p::grant!(pub struct __G3; configs : ReadsLive < __K3 >, Writes < __K3 > :);
+    __p::has!(configs : ReadsLive < __K3 >);
 };

@@ -76,17 +76,22 @@ impl Env {
         self.source_on::<K>(None)
     }
 
-    /// Returns the source of a kind, on the cluster that `cx.cluster` names or on the default one. The permission types
-    /// guarantee that it is declared, so a kind that is not among the relations is the primary.
+    /// Returns the source of a kind, on the cluster that `cx.cluster` names or on the default one.
+    ///
+    /// # Panics
+    /// If the kind has no cache. The permission types guarantee that it has one.
     pub(crate) fn source_on<K: Readable>(&self, cluster: Option<&str>) -> Arc<Source> {
         let kind = Kind::of::<K>();
-        match self.sources.iter().position(|(relation, _)| relation.is_reached_by(&kind, cluster)) {
-            Some(index) => {
-                self.used.mark(index);
-                self.sources[index].1.clone()
-            }
-            None => self.primary.clone(),
+        if let Some(index) = self.sources.iter().position(|(relation, _)| relation.is_reached_by(&kind, cluster)) {
+            self.used.mark(index);
+            return self.sources[index].1.clone();
         }
+        assert!(
+            cluster.is_none() && kind == self.spec.primary.kind,
+            "{} has no cache of {kind}: its declaration and its permissions differ",
+            self.spec.name
+        );
+        self.primary.clone()
     }
 }
 

@@ -6,7 +6,10 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use k8s_openapi::{api::core::v1::ConfigMap, jiff::Timestamp};
+use k8s_openapi::{
+    api::core::v1::{ConfigMap, Secret},
+    jiff::Timestamp,
+};
 use kube::{Client, Config};
 use parking_lot::Mutex;
 use tokio::{
@@ -97,6 +100,12 @@ fn env(spec: ControllerSpec) -> Arc<Env> {
         stopping: watch::channel(false).1,
         gate: Gate::default(),
     })
+}
+
+#[tokio::test]
+#[should_panic(expected = "configmap has no cache of Secret")]
+async fn undeclared_kind_is_not_the_primary() {
+    env(Test::spec()).source::<Secret>();
 }
 
 impl World {

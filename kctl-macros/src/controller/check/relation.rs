@@ -255,18 +255,25 @@ fn check_optional(relation: &Relation, errors: &mut Errors) {
     errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
 }
 
-/// Reports verbs for which `cx.owned` has no operation. `binding`, `token` and `deletecollection` exist on
-/// `cx.objects` alone.
+/// Reports verbs without an operation. `binding`, `token` and `deletecollection` exist on `cx.objects` alone, and what
+/// is read live is only read: a write needs the cache, which takes its result in.
 fn check_verbs(relation: &Relation, errors: &mut Errors) {
-    if relation.declared_as != RelationKind::Owns {
-        return;
-    }
-    let has_no_operation =
-        |declared: &&DeclaredVerb| matches!(declared.verb, Verb::Binding | Verb::DeleteCollection | Verb::Token);
-    for DeclaredVerb { word, .. } in relation.verbs.iter().filter(has_no_operation) {
-        let help = "write the rule in `rbac(rule())`, and use `cx.client()`";
-        let what = format!("`{word}` is not an operation on owned objects");
-        errors.push(word, codes::NEITHER_VERB_NOR_OPTION, &what, help);
+    let kind = relation.kind.to_token_stream();
+    for DeclaredVerb { word, verb } in &relation.verbs {
+        if relation.declared_as == RelationKind::Owns
+            && matches!(verb, Verb::Binding | Verb::DeleteCollection | Verb::Token)
+        {
+            let help = "write the rule in `rbac(rule())`, and use `cx.client()`";
+            let what = format!("`{word}` is not an operation on owned objects");
+            errors.push(word, codes::NEITHER_VERB_NOR_OPTION, &what, help);
+        }
+        if relation.declared_as.is_live() && *verb != Verb::Get {
+            let what = format!("`{kind}` is read live, one object at a time: `{word}` has no operation");
+            let help = format!(
+                "remove `live`, with `metadata` if no cache should hold the whole `{kind}`; or write the rule in `rbac(rule())`, and use `cx.client()`"
+            );
+            errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
+        }
     }
 }
 
@@ -429,10 +436,13 @@ mod tests {
     fn all_verbs_that_do_not_fit_are_reported() {
         let whole = |verb| format!("`{verb}` needs a whole `Pod`, not its metadata alone");
         let not_owned = |verb| format!("`{verb}` is not an operation on owned objects");
+        let not_live = |verb| format!("`Secret` is read live, one object at a time: `{verb}` has no operation");
         let not_read = |verb| format!("a primary that is only read has no verb `{verb}`");
         for (options, expected) in [
             ("owns = Pod(metadata, create, patch, update)", [whole("create"), whole("update")]),
             ("owns = Pod(binding, create, token)", [not_owned("binding"), not_owned("token")]),
+            ("reads = Secret(live, get, patch, list)", [not_live("patch"), not_live("list")]),
+            ("reads = Secret(live(cluster), delete, on = Edge, apply)", [not_live("delete"), not_live("apply")]),
             ("primary(read_only, get, patch, delete)", [not_read("patch"), not_read("delete")]),
         ] {
             let messages = messages(options);

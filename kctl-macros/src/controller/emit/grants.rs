@@ -30,7 +30,8 @@ pub(super) fn primary_grant(model: &Model) -> TokenStream {
     let writes = model
         .relations
         .iter()
-        .any(|relation| relation.declared_as != RelationKind::Owns && relation.cluster().is_none());
+        .filter(|relation| relation.declared_as != RelationKind::Owns && !relation.declared_as.is_live())
+        .any(|relation| relation.cluster().is_none());
     let unwritten = (!writes).then(|| quote!(__p::writes_nothing!(#name);));
     let is_read_only = options.is_some_and(|options| options.is_read_only);
     let status = (!is_read_only).then(|| quote!(WritesStatus));
@@ -55,9 +56,12 @@ fn grant_type(name: &Ident, kind: Span) -> TokenStream {
 
 /// Emits the grants of a relation. With a view or metadata, reads are granted on that type, and so are the writes of an
 /// owned kind. Writes of other kinds are granted on the whole kind, and those that need no whole object on its metadata,
-/// too.
+/// too. A kind that is read live has no writes: they would have no cache.
 pub(super) fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let kind = alias(index, relation);
+    if relation.declared_as.is_live() {
+        return reads_live(model, index, relation);
+    }
     let Some(part) = part_alias(index, relation) else {
         return grant(model, index, relation, &kind, &kind);
     };
@@ -75,11 +79,20 @@ pub(super) fn grants(model: &Model, index: usize, relation: &Relation) -> TokenS
 fn grant(model: &Model, index: usize, relation: &Relation, read: &Ident, written: &Ident) -> TokenStream {
     let name = &model.name;
     let grant_type = grant_type(&grant_alias(index), relation.kind.span());
-    let reads = permission(index, relation, if relation.declared_as.is_live() { "ReadsLive" } else { "Caches" }, read);
+    let reads = permission(index, relation, "Caches", read);
     let writes = permission(index, relation, writes(relation), written);
     let verbs = granted_verbs(relation);
     let verbs = verbs.iter().map(|declared| &declared.word);
     quote!(__p::grant!(#grant_type #name: #reads, #writes: #(#verbs)*);)
+}
+
+/// Emits the permission to read a kind from the API server.
+fn reads_live(model: &Model, index: usize, relation: &Relation) -> TokenStream {
+    let (name, kind) = (&model.name, alias(index, relation));
+    match cluster_alias(index, relation) {
+        None => quote!(__p::has!(#name: ReadsLive<#kind>);),
+        Some(cluster) => quote!(__p::has!(#name: ReadsLiveOn<#cluster, #kind>);),
+    }
 }
 
 /// Emits the verbs that need no whole object, on the metadata of a kind that is read in part.
