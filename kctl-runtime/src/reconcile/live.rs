@@ -158,10 +158,6 @@ impl<C: ?Sized, K, A> Objects<C, K, A> {
         Self { env, primary, source, kind: PhantomData, grant: PhantomData }
     }
 
-    pub(super) fn with_grant<B>(self) -> Objects<C, K, B> {
-        Objects::new(self.env, self.primary, self.source)
-    }
-
     fn parts(&self) -> (Arc<Env>, Arc<Stored>, Arc<Source>) {
         (self.env.clone(), self.primary.clone(), self.source.clone())
     }

@@ -56,7 +56,7 @@ mod delete;
 mod error;
 mod events;
 mod live;
-mod missing_bounds;
+pub(crate) mod missing_bounds;
 pub(crate) mod misuse_diagnostics;
 mod noop_writes;
 mod outcome;
@@ -83,8 +83,6 @@ pub use delete::DeleteRequest;
 pub use error::{Error, Result, ResultExt};
 pub use events::Events;
 pub use live::{Live, Objects};
-#[doc(hidden)]
-pub use missing_bounds::WithoutBounds;
 pub(crate) use noop_writes::NoopWrites;
 pub use outcome::{Outcome, outcome};
 pub use owned::{Converged, CreateRequest, Owned};

@@ -50,13 +50,6 @@ pub struct Owned<C: ?Sized, K, A> {
     grant: PhantomData<fn() -> (A, *const C)>,
 }
 
-impl<C: ?Sized, K, A> Owned<C, K, A> {
-    pub(super) fn with_grant<B>(self) -> Owned<C, K, B> {
-        let Self { env, primary, source, live, terminating, grant: _ } = self;
-        Owned { env, primary, source, live, terminating, grant: PhantomData }
-    }
-}
-
 impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     pub(crate) fn snapshot(env: Arc<Env>, primary: Arc<Stored>) -> Self {
         let source = env.source::<K>();

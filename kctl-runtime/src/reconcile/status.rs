@@ -22,6 +22,8 @@ use k8s_openapi::{
 };
 use serde::Serialize;
 
+use super::seal::Seal;
+
 /// A kind with a status that can be written: a custom resource with `#[resource(…, status = "…")]`, or a built-in kind.
 ///
 /// `From` is [`Derived`] or [`BuiltIn`] and is always inferred. It only keeps the two groups of implementations apart.
@@ -34,6 +36,8 @@ use serde::Serialize;
 pub trait HasStatus<From> {
     /// The type of `.status`.
     type Status: Serialize + Send + 'static;
+    #[doc(hidden)]
+    const SEAL: Seal;
 }
 
 /// Marks kinds that kube's derive or `#[resource]` generated.
@@ -44,6 +48,7 @@ pub struct BuiltIn;
 #[diagnostic::do_not_recommend]
 impl<K: kube::core::object::HasStatus<Status: Serialize + Send + 'static>> HasStatus<Derived> for K {
     type Status = K::Status;
+    const SEAL: Seal = Seal;
 }
 
 macro_rules! built_in {
@@ -51,6 +56,7 @@ macro_rules! built_in {
         #[diagnostic::do_not_recommend]
         impl HasStatus<BuiltIn> for $kind {
             type Status = $status;
+            const SEAL: Seal = Seal;
         }
     )*};
 }

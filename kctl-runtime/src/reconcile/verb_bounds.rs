@@ -1,7 +1,8 @@
 //! The permission of each operation: one trait per verb, so that the compiler error says what to declare.
 //!
 //! These traits appear in bounds of helper functions, together with [`Writes`](super::Writes):
-//! `C: Writes<Node, Grant: MayPatch<C, Node>>`. They hold for each grant that [`Allows`] the verb.
+//! `C: Writes<Node, Grant: MayPatch<C, Node>>`. They hold for each grant that [`Allows`] the verb,
+//! and their seal leaves no other way to implement them.
 
 use super::seal::Seal;
 use super::{Allows, BuiltIn, Controller, Derived, verb};
@@ -10,9 +11,14 @@ macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident: $verb:ident, $message:literal, $label:literal, $help:literal;)*) => { $(
         $(#[$doc])*
         #[diagnostic::on_unimplemented(message = $message, label = $label, note = $help, note = "code: K0038")]
-        pub trait $name<C: ?Sized, K> {}
+        pub trait $name<C: ?Sized, K> {
+            #[doc(hidden)]
+            const SEAL: Seal;
+        }
         #[diagnostic::do_not_recommend]
-        impl<A: Allows<verb::$verb, C, K>, C: ?Sized, K> $name<C, K> for A {}
+        impl<A: Allows<verb::$verb, C, K>, C: ?Sized, K> $name<C, K> for A {
+            const SEAL: Seal = Seal;
+        }
     )* };
 }
 
@@ -116,8 +122,18 @@ pub trait WritesStatus: Controller {
     note = "help: write `#[controller(primary(status))]`, without `read_only`",
     note = "code: K0038"
 )]
-pub trait WritableBy<C: ?Sized> {}
+pub trait WritableBy<C: ?Sized> {
+    #[doc(hidden)]
+    const SEAL: Seal;
+}
 #[diagnostic::do_not_recommend]
-impl<C: WritesStatus> WritableBy<C> for Derived {}
+impl<C: WritesStatus> WritableBy<C> for Derived {
+    const SEAL: Seal = Seal;
+}
 #[diagnostic::do_not_recommend]
-impl<C: Controller> WritableBy<C> for BuiltIn where C::Grant: Allows<verb::status, C, C::Primary> {}
+impl<C: Controller> WritableBy<C> for BuiltIn
+where
+    C::Grant: Allows<verb::status, C, C::Primary>,
+{
+    const SEAL: Seal = Seal;
+}

@@ -1,0 +1,14 @@
+//! The verbs of a grant come from the declaration alone.
+use kctl::prelude::*;
+
+impl kctl::reconcile::MayDelete<configs, Pod> for <configs as kctl::reconcile::Declares<Pod>>::Grant {}
+
+#[controller(owns = Pod(create))]
+async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {
+    for pod in cx.owned::<Pod>().iter() {
+        cx.owned::<Pod>().delete(&pod).await?;
+    }
+    Ok(Action::await_change())
+}
+
+fn main() {}
