@@ -19,9 +19,11 @@ pub struct Marks(pub &'static str);
 
 impl Transform for Marks {
     fn transform(&mut self, schema: &mut Schema) {
-        // The attribute generates a JSON object, so this does not fail.
-        let Ok(Value::Object(marks)) = serde_json::from_str(self.0) else { return };
-        apply(&marks, schema.ensure_object());
+        match serde_json::from_str(self.0) {
+            Ok(Value::Object(marks)) => apply(&marks, schema.ensure_object()),
+            // A schema without its bounds and rules would be accepted silently.
+            invalid => panic!("`#[kctl(…)]` generates a JSON object, and not {}: {invalid:?}", self.0),
+        }
     }
 }
 
@@ -272,5 +274,11 @@ mod tests {
             apply(&marks(text), &mut schema);
             assert_eq!(Value::Object(schema), expected, "{text}");
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "`#[kctl(…)]` generates a JSON object")]
+    fn invalid_marks_are_not_dropped() {
+        Marks(r#"{"minimum":1.}"#).transform(&mut Schema::default());
     }
 }

@@ -15,7 +15,8 @@ use syn::{
 pub(super) enum Json {
     Null,
     Bool(bool),
-    /// The digits as the user wrote them, without underscores and suffix: a number of any size stays exact.
+    /// The digits as the user wrote them, without underscores and suffix, in the grammar of JSON: a large number stays
+    /// exact.
     Number(String),
     /// A string, without quotes and escapes.
     Text(String),
@@ -143,12 +144,30 @@ fn literal(literal: &Lit) -> syn::Result<Json> {
     match literal {
         Lit::Bool(value) => Ok(Json::Bool(value.value)),
         Lit::Str(text) => Ok(Json::Text(text.value())),
-        Lit::Int(number) => Ok(Json::Number(number.base10_digits().to_owned())),
-        Lit::Float(number) => Ok(Json::Number(number.base10_digits().to_owned())),
+        Lit::Int(digits) => number(literal, digits.base10_digits()),
+        Lit::Float(digits) => number(literal, digits.base10_digits()),
         other => {
             Err(Error::new_spanned(other, "expected a JSON value: a number, a string in quotes, `true`, `[…]`, `{…}`"))
         }
     }
+}
+
+/// Returns a number of Rust in the grammar of JSON, which has digits on both sides of the point and no zeros before the
+/// others: `1.` is `1`, and `00.5` is `0.5`.
+///
+/// # Errors
+///
+/// A number beyond `f64`, which JSON parsers reject.
+fn number(literal: &Lit, digits: &str) -> syn::Result<Json> {
+    if !digits.parse::<f64>().is_ok_and(f64::is_finite) {
+        return Err(Error::new_spanned(literal, "a number beyond the range of `f64`: write a smaller one"));
+    }
+    let (mantissa, exponent) = digits.find(['e', 'E']).map_or((digits, ""), |at| digits.split_at(at));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let whole = whole.trim_start_matches('0');
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let point = if fraction.is_empty() { "" } else { "." };
+    Ok(Json::Number(format!("{whole}{point}{fraction}{exponent}")))
 }
 
 #[cfg(test)]
@@ -161,6 +180,17 @@ mod tests {
             ("null", "null"),
             ("-1.5", "-1.5"),
             ("1_000", "1000"),
+            ("1.", "1"),
+            ("-1.", "-1"),
+            ("00.5", "0.5"),
+            ("007", "7"),
+            ("0", "0"),
+            ("0.0", "0.0"),
+            ("0x10", "16"),
+            ("1_0.2_5f64", "10.25"),
+            ("01.50e+3", "1.50e3"),
+            ("1e308", "1e308"),
+            ("18446744073709551616", "18446744073709551616"),
             (r#""a \"b\"\n\\""#, r#""a \"b\"\n\\""#),
             (r#"[1, true, "x",]"#, r#"[1,true,"x"]"#),
             (r#"{ "a": { "b": [] }, "c": -2 }"#, r#"{"a":{"b":[]},"c":-2}"#),
@@ -173,7 +203,7 @@ mod tests {
 
     #[test]
     fn other_literals_and_words_are_rejected() {
-        for rust in ["'a'", "Foo", "{ a: 1 }", "[1 2]", "-\"a\"", "b\"x\""] {
+        for rust in ["'a'", "Foo", "{ a: 1 }", "[1 2]", "-\"a\"", "b\"x\"", "1e999", "-1e999"] {
             assert!(syn::parse_str::<Json>(rust).is_err(), "{rust}");
         }
     }
