@@ -8,6 +8,7 @@ use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
     Attribute, FnArg, GenericArgument, Ident, PathArguments, Result, ReturnType, Signature, Type, Visibility,
+    ext::IdentExt,
     parse::{Parse, ParseStream},
     spanned::Spanned,
 };
@@ -87,6 +88,25 @@ pub(crate) struct Head {
     pub(crate) is_async: bool,
     /// The span of the return type, or of the name without one: mistakes in the result are shown there.
     pub(crate) result: Span,
+}
+
+impl Head {
+    /// Returns the name in its call. It has the span of the return type, where rustc shows an error about the result.
+    pub(crate) fn callee(&self) -> Ident {
+        at(&self.name, self.result)
+    }
+
+    /// Returns the name in messages, logs and metrics: `type` for `fn r#type`.
+    pub(crate) fn text(&self) -> String {
+        self.name.unraw().to_string()
+    }
+}
+
+/// Returns an identifier with another span. A raw one stays raw: `Ident::new` panics on `r#type`.
+pub(crate) fn at(name: &Ident, span: Span) -> Ident {
+    let mut name = name.clone();
+    name.set_span(span);
+    name
 }
 
 /// Returns the keyword of an item, such as `struct` or `impl`: the smallest token for an error about an item of the
@@ -170,6 +190,27 @@ mod tests {
     use quote::quote;
 
     use super::written;
+
+    #[test]
+    fn functions_with_raw_names_are_called_by_them() {
+        let admission = quote!(fn r#try(web: &Web) -> Result<()> {});
+        let conversion = quote!(fn r#try(old: v1::Web) -> Result<v2::Web> {});
+        let interpreter = quote!(fn r#try(web: &Web) -> Result<bool> {});
+        let controller = quote!(async fn r#try(web: Arc<Web>, cx: Context<r#try>) -> Result<Action> {});
+        let simulated = quote!(fn r#try() -> Scenario {});
+        for expanded in [
+            crate::admission::expand(quote!(validate), &admission),
+            crate::conversion::expand(quote!(), &conversion),
+            crate::interpreter::expand(quote!(op = InterpretHealth), &interpreter),
+            crate::controller::expand(quote!(), &controller),
+        ] {
+            let text = expanded.to_string();
+            assert!(text.contains("r#try (") && text.contains("\"try\""), "{text}");
+            assert!(!text.contains("\"r#try\"") && !text.contains("compile_error"), "{text}");
+        }
+        let text = crate::simulated_test::expand(quote!(), &simulated).to_string();
+        assert!(text.contains("fn r#try") && !text.contains("compile_error"), "{text}");
+    }
 
     #[test]
     fn tokens_are_printed_as_written() {

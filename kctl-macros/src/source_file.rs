@@ -60,7 +60,8 @@ pub(crate) fn has_name(attribute: &Attribute, names: &[&str]) -> bool {
 
 /// Returns the kind whose spec is this struct: `Web` for `WebSpec` in `#[resource(…, kind = "Web")] struct WebSpec`.
 ///
-/// `None` if the file does not define the struct, or if spec and kind have one name: K0117 reports that.
+/// `None` if the file does not define the struct, if spec and kind have one name (K0117), or if the kind is not a name
+/// of a type (K0043).
 pub(crate) fn kind_of_spec(text: &str, spec: &Ident) -> Option<String> {
     definitions_of(text, spec).next()?;
     let file = syn::parse_file(text).ok()?;
@@ -80,7 +81,7 @@ pub(crate) fn kind_of_spec(text: &str, spec: &Ident) -> Option<String> {
         }
         Ok(())
     });
-    kind.filter(|kind| spec != kind)
+    kind.filter(|kind| spec != kind && syn::parse_str::<Ident>(kind).is_ok())
 }
 
 /// Returns the signature of the only function of this name in the file. `None` if there are several, for example in
@@ -119,6 +120,8 @@ mod tests {
         let cases = [
             ("#[resource(group = \"a.b\", version = \"v1\", kind = \"Web\")]\nstruct WebSpec { a: i32 }", Some("Web")),
             ("mod m { #[kctl::resource(kind = \"Site\", status = \"S\")] pub struct WebSpec; }", Some("Site")),
+            ("#[resource(kind = \"Web-Site\")] struct WebSpec;", None),
+            ("#[resource(kind = \"\")] struct WebSpec;", None),
             ("struct WebSpec;", None),
             ("#[resource(kind = \"Web\")] struct WebSpecs;", None),
             ("use elsewhere::WebSpec;", None),

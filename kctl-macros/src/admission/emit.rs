@@ -83,7 +83,7 @@ fn one_for_each_kind(model: &AdmissionFn) -> TokenStream {
 
 /// Emits the body of `rules()`: options, and a closure that calls the function with the parameters that it has.
 fn rules(model: &AdmissionFn) -> TokenStream {
-    let (kind, text, sets) = (alias(model), model.head.name.to_string(), model.settings.iter().map(assignment));
+    let (kind, text, sets) = (alias(model), model.head.text(), model.settings.iter().map(assignment));
     let action = Ident::new(if model.action == Action::Mutate { "Mutate" } else { "Validate" }, model.word.span());
     let about = quote!(__p::About::new(#text, ::core::file!(), ::core::line!()));
     let new = if model.takes == Parameters::Request { "request" } else { "object" };
@@ -139,7 +139,7 @@ fn assignment(setting: &Setting) -> TokenStream {
 /// an answer.
 fn answer(model: &AdmissionFn) -> TokenStream {
     let at = model.head.result;
-    let callee = Ident::new(&model.head.name.to_string(), at);
+    let callee = model.head.callee();
     let object = if model.action == Action::Mutate { quote!(&mut object) } else { quote!(&object) };
     let arguments = match model.takes {
         Parameters::Object => quote!({ let _request = &request; #object }),

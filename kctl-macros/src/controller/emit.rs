@@ -40,11 +40,11 @@ mod grants;
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
-use syn::{Ident, Type, spanned::Spanned};
+use syn::{Ident, Type, ext::IdentExt, spanned::Spanned};
 
 use self::grants::{grants, primary_grant};
 use super::model::{Form, Model, Part, Relation, RelationKind, Setting};
-use crate::marker_type;
+use crate::{function::at, marker_type};
 
 /// Emits the item, its type, the specification and the grants.
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
@@ -150,7 +150,7 @@ fn on(index: usize, relation: &Relation) -> Option<TokenStream> {
 /// Emits `impl Controller`: the primary, the specification, `finalize` and `converged`.
 fn controller(model: &Model) -> TokenStream {
     let name = &model.name;
-    let text = name.to_string();
+    let text = name.unraw().to_string();
     let (primary, calls) = (primary_kind(model), model.settings.iter().map(calls::setting));
     let relations = model.relations.iter().enumerate().map(|(index, relation)| {
         let (alias, calls) = (alias(index, relation), calls::relation(relation));
@@ -229,7 +229,7 @@ fn reconcile(model: &Model) -> TokenStream {
     let primary = primary_kind(model);
     let spans = model.signature.as_ref().map(|signature| (signature.context, signature.result));
     let (cx_span, result_span) = spans.unwrap_or((name.span(), name.span()));
-    let (cx, callee) = (Ident::new("cx", cx_span), Ident::new(&name.to_string(), result_span));
+    let (cx, callee) = (Ident::new("cx", cx_span), at(name, result_span));
     let object = Ident::new("object", result_span);
     let call = quote_spanned!(result_span=> __p::outcome(#callee(#object, #cx).await));
     quote!(__p::function!(#name, #primary: |#object, #cx| #call);)

@@ -70,8 +70,7 @@ fn alias(name: &str, ty: &syn::Type) -> Ident {
 /// function without `Result` is wrapped in `Ok`.
 fn rule(model: &ConversionFn) -> TokenStream {
     let (from, to) = (alias("__From", &model.from), alias("__To", &model.to));
-    let text = model.head.name.to_string();
-    let callee = Ident::new(&text, model.head.result);
+    let (text, callee) = (model.head.text(), model.head.callee());
     let wait = model.head.is_async.then(|| quote!(.await));
     let call = quote_spanned!(model.head.result=> #callee(object)#wait);
     let call = if model.is_fallible { quote!(#call.map_err(__p::failed)) } else { quote!(__p::Ok(#call)) };

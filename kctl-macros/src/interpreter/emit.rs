@@ -95,7 +95,7 @@ fn has_status(model: &InterpreterFn) -> TokenStream {
 fn rules(model: &InterpreterFn) -> TokenStream {
     let kind = alias(model);
     let Operation { name: operation, shape, .. } = *model.operation;
-    let (operation, text) = (format_ident!("{operation}"), model.head.name.to_string());
+    let (operation, text) = (format_ident!("{operation}"), model.head.text());
     let about = quote!(__p::About::new(__p::Operation::#operation, #text, ::core::file!(), ::core::line!()));
     let new = match shape {
         Shape::Read => "read",
@@ -128,7 +128,7 @@ fn rules(model: &InterpreterFn) -> TokenStream {
 /// span of the return type, where rustc shows K0058 for a type that is not an answer.
 fn answer(model: &InterpreterFn) -> TokenStream {
     let at = model.head.result;
-    let callee = Ident::new(&model.head.name.to_string(), at);
+    let callee = model.head.callee();
     let arguments = match model.operation.shape {
         Shape::Read => quote!(&object),
         Shape::Change => quote!(&mut object),

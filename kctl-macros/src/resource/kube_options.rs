@@ -67,6 +67,8 @@ const KNOWN: [&str; 31] = [
     "no_spec",
     "cel",
 ];
+/// Characters of a DNS label.
+const LABEL_LEN_MAX: usize = 63;
 /// Options that a kind needs, each with an example.
 const REQUIRED: [(&str, &str); 3] = [("group", "example.com"), ("version", "v1"), ("kind", "Web")];
 
@@ -259,10 +261,33 @@ fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<Kub
         errors.push(written, codes::NOT_A_STRING, &what, &help);
         return Some(KubeOption::Text { name, value: quoted });
     }
+    if text == "kind" && report_invalid_kind(&value, errors) {
+        return None;
+    }
     if let Some(example) = name_in_place_of_invalid(&text, &value, errors) {
         return Some(KubeOption::Text { name, value: example.to_owned() });
     }
     Some(KubeOption::Written { name, value })
+}
+
+/// Reports K0043 for a kind that is not the name of a type, or that API servers reject: in lower case it is a DNS label.
+/// Returns `true` for an error; `check` then derives the kind from the spec.
+fn report_invalid_kind(value: &[TokenTree], errors: &mut Errors) -> bool {
+    let literal = value.get(1).and_then(|written| syn::parse2::<LitStr>(written.to_token_stream()).ok());
+    let Some(literal) = literal.filter(|text| !is_kind(&text.value())) else { return false };
+    let what = format!("`{}` can't be a kind, which is the name of a type: a letter, then letters and digits", literal.value());
+    let letters: String = literal.value().chars().filter(char::is_ascii_alphanumeric).collect();
+    let example = if is_kind(&letters) { letters } else { "Web".to_owned() };
+    errors.push(&literal, codes::INCOMPLETE_KIND, &what, &format!("write for example `kind = \"{example}\"`"));
+    true
+}
+
+/// Returns `true` for the name of a type that is a DNS label (RFC 1035) in lower case.
+fn is_kind(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric())
+        && text.len() <= LABEL_LEN_MAX
+        && syn::parse_str::<Ident>(text).is_ok()
 }
 
 /// Reports K0043 for a group or a version that API servers reject. Returns a valid one for it.

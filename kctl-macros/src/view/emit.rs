@@ -22,7 +22,7 @@
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Fields, spanned::Spanned};
+use syn::{Fields, ext::IdentExt, spanned::Spanned};
 
 use super::check::{Step, ViewField, ViewStruct};
 
@@ -93,7 +93,7 @@ fn path(field: &ViewField) -> TokenStream {
         }
         path.extend(match step {
             Step::Field(field) => {
-                let text = Literal::string(&field.to_string());
+                let text = Literal::string(&field.unraw().to_string());
                 quote_spanned!(field.span()=> .field(#text, |__it| &__it.#field))
             }
             Step::Key(key) => quote_spanned!(key.span()=> .key(#key)),

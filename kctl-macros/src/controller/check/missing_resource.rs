@@ -10,7 +10,7 @@ use syn::{Attribute, FnArg, Item, ItemStruct, Type};
 use crate::{
     codes,
     diagnostics::Errors,
-    function::{argument_of, strip_pointers},
+    function::{argument_of, at, strip_pointers},
     resource,
     source_file::{self, items_of},
 };
@@ -79,7 +79,7 @@ fn find_in(text: &str, kind: &Type, controller: &Ident) -> Option<MissingResourc
     let vis = quote::ToTokens::to_token_stream(&found.vis).to_string();
     let vis = if vis.is_empty() { String::new() } else { format!("{vis} ") };
     Some(MissingResource {
-        kind: Ident::new(&kind.to_string(), kind.span()),
+        kind: kind.clone(),
         is_kind,
         derives,
         status: (!of_name(&status).is_empty()).then_some(status),
@@ -149,7 +149,7 @@ impl MissingResource {
     /// Emits the implementations that turn the struct into a kind, so that nothing else is reported. For a spec without
     /// its kind it emits the kind, too.
     pub(in crate::controller) fn stub(&self) -> TokenStream {
-        let kind = Ident::new(&self.kind.to_string(), self.kind.span().resolved_at(Span::call_site()));
+        let kind = at(&self.kind, self.kind.span().resolved_at(Span::call_site()));
         let spec = format_ident!("{kind}Spec");
         let status = self.status.as_ref().map_or_else(|| quote!(()), |status| quote!(#status));
         let definition = (!self.is_kind).then(|| {
