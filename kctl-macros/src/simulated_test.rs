@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Package and path of the test are what the failure message prints, so that one seed can be run again. Errors here
-//! have no codes: the attribute is used in tests, and its three mistakes fit into a message.
+//! have no codes: the attribute is used in tests, and its few mistakes fit into a message.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -52,10 +52,20 @@ fn with_error(error: &syn::Error, item: &TokenStream) -> TokenStream {
 
 /// Reads `seeds = 64` and `crate = path`.
 fn parse(options: TokenStream) -> syn::Result<Options> {
+    let mut options_given: Vec<Option<syn::Ident>> = Vec::new();
     let mut found = Options { seeds: SEEDS, krate: syn::parse_quote!(::kctl) };
     let parser = syn::meta::parser(|meta| {
+        let name = meta.path.get_ident().cloned();
+        if options_given.contains(&name) {
+            return Err(meta.error("given twice: remove one of them"));
+        }
+        options_given.push(name);
         if meta.path.is_ident("seeds") {
-            found.seeds = meta.value()?.parse::<LitInt>()?.base10_parse()?;
+            let seeds: LitInt = meta.value()?.parse()?;
+            found.seeds = seeds.base10_parse()?;
+            if found.seeds == 0 {
+                return Err(syn::Error::new(seeds.span(), "`seeds = 0` simulates no seed: write `seeds = 1` or more"));
+            }
             Ok(())
         } else if meta.path.is_ident("crate") {
             found.krate = meta.value()?.parse()?;
@@ -126,6 +136,9 @@ mod tests {
         let right = "fn survives(scenario: Scenario) -> Scenario { scenario }";
         let cases = [
             ("seeds = many", right, "integer"),
+            ("seeds = 0", right, "simulates no seed"),
+            ("seeds = 1, seeds = 9", right, "given twice"),
+            ("crate = a, seeds = 1, crate = b", right, "given twice"),
             ("speed = 3", right, "no such option; there are `seeds = 64`"),
             ("", "async fn survives(scenario: Scenario) -> Scenario { scenario }", "remove `async`"),
             ("", "fn survives(scenario: Scenario) { }", "returns its scenario"),

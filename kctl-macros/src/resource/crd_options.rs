@@ -31,11 +31,11 @@ pub(super) fn option(word: &Ident, name: &str, input: ParseStream, errors: &mut 
 }
 
 /// Reads `conversion(service = "name", namespace = "ns", path = "/convert", port = 443)`. K0080 for an unknown
-/// option, K0089 without an address.
+/// option, K0022 for a repeated one, K0089 without an address, K0106 for `url` beside an option of a Service.
 fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Result<Json> {
     let content;
     parenthesized!(content in input);
-    let mut fields = vec![("path".to_owned(), Json::text(CONVERT_PATH))];
+    let (mut fields, mut options_given) = (vec![("path".to_owned(), Json::text(CONVERT_PATH))], Vec::<Ident>::new());
     while !content.is_empty() {
         let name = content.call(Ident::parse_any)?;
         let text = name.to_string();
@@ -51,9 +51,20 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
             "port" => Json::Number(content.parse::<LitInt>()?.base10_digits().to_owned()),
             _ => Json::Text(content.parse::<LitStr>()?.value()),
         };
+        if options_given.contains(&name) {
+            errors.push(&name, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
+        }
+        options_given.push(name);
         fields.retain(|(field, _)| *field != text);
         fields.push((text, value));
         comma(&content)?;
+    }
+    if let Some(url) = options_given.iter().find(|name| *name == "url")
+        && options_given.len() > 1
+    {
+        let what = "a conversion webhook is a Service or a URL, not both";
+        let help = "remove `url`, or the other options: a URL contains port and path";
+        errors.push(url, codes::CONTRADICTING_OPTIONS, what, help);
     }
     let has = |name: &str| fields.iter().any(|(field, _)| field == name);
     let is_answered = has("url") || (has("service") && has("namespace"));

@@ -154,9 +154,8 @@ pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Mark
     attributes.retain(|attribute| !is_kctl(attribute));
     let mut all = Marks::default();
     for attribute in &found {
-        match attribute.parse_args_with(|input: ParseStream| list(input, errors)) {
-            Ok(marks) => all.0.extend(marks.0),
-            Err(error) => syntax(&error, "write field attributes like `#[kctl(min_length = 1, immutable)]`", errors),
+        if let Err(error) = attribute.parse_args_with(|input: ParseStream| list(input, &mut all, errors)) {
+            syntax(&error, "write field attributes like `#[kctl(min_length = 1, immutable)]`", errors);
         }
     }
     let word = found.first().and_then(|first| first.path().get_ident());
@@ -174,13 +173,13 @@ fn is_repeatable(name: &str) -> bool {
     matches!(form(name), Some(Form::Rule | Form::Names))
 }
 
-/// Reads marks up to the end of the input. A wrong mark is reported and left out; the next one is read all the same.
+/// Appends the marks up to the end of the input to those of the same place. A wrong mark is reported and left out; the
+/// next one is read all the same.
 ///
 /// # Errors
 ///
 /// Tokens that are not marks at all. Nothing after them can be read.
-fn list(input: ParseStream, errors: &mut Errors) -> syn::Result<Marks> {
-    let mut marks = Marks::default();
+fn list(input: ParseStream, marks: &mut Marks, errors: &mut Errors) -> syn::Result<()> {
     while !input.is_empty() {
         let name = input.call(Ident::parse_any)?;
         let text = name.unraw().to_string();
@@ -193,7 +192,7 @@ fn list(input: ParseStream, errors: &mut Errors) -> syn::Result<Marks> {
         }
         comma(input)?;
     }
-    Ok(marks)
+    Ok(())
 }
 
 /// Reads the value of one mark, after its name. Returns `None` for a value that was reported.
@@ -254,7 +253,8 @@ fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
         Form::Rule => values::rule(&within("\"self.min <= self.max\", message = \"…\"")?, errors)?,
         Form::Docs => values::docs(&within("url = \"https://…\"")?, errors)?,
         Form::Inner => {
-            let marks = list(&within("min_length = 1")?, errors)?;
+            let mut marks = Marks::default();
+            list(&within("min_length = 1")?, &mut marks, errors)?;
             bounds::check(&marks, name.span(), errors);
             Some(Json::Object(marks.into_fields()))
         }
@@ -267,9 +267,12 @@ pub(super) fn split_root(options: &TokenStream, errors: &mut Errors) -> (Marks, 
     let mut rest = Vec::new();
     let parser = |input: ParseStream| -> syn::Result<()> {
         while !input.is_empty() {
-            let name = input.fork().call(Ident::parse_any)?.to_string();
-            let tokens = up_to_comma(input)?;
+            let word = input.fork().call(Ident::parse_any)?;
+            let (name, tokens) = (word.to_string(), up_to_comma(input)?);
             if crd_options::is_option(&name) || is_repeatable(&name) {
+                if !is_repeatable(&name) && marks.has(&name) {
+                    errors.push(&word, codes::DUPLICATE, &format!("`{name}` is given twice"), "remove one of them");
+                }
                 if let Some(value) = root_option(&name, tokens, errors) {
                     marks.push(name, value);
                 }

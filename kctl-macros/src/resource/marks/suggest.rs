@@ -176,7 +176,9 @@ mod tests {
             ("XValidation(\"a\")", "the options are "),
         ] {
             let mut errors = Errors::default();
-            let marks = (|input: ParseStream<'_>| super::super::list(input, &mut errors)).parse_str(written).unwrap();
+            let mut marks = super::super::Marks::default();
+            let parser = |input: ParseStream<'_>| super::super::list(input, &mut marks, &mut errors);
+            parser.parse_str(written).unwrap();
             assert!(marks.is_empty(), "{written}");
             let text = errors.into_result(()).unwrap_err().to_string();
             assert!(text.contains(&format!("help: {expected}")), "{written}: {text}");

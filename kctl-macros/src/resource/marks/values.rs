@@ -141,10 +141,11 @@ pub(super) fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
         Error::new(error.span(), "a rule starts with its expression, in quotes: write `rule(\"self.min <= self.max\")`")
     })?;
     comma(input)?;
-    let mut fields = vec![("rule".to_owned(), Json::Text(source.value()))];
+    let (mut fields, mut options_given) = (vec![("rule".to_owned(), Json::Text(source.value()))], Vec::new());
     while !input.is_empty() {
         let name = input.call(Ident::parse_any)?;
         let text = name.to_string();
+        report_twice(&name, &mut options_given, errors);
         let mut string = |key: &str| -> syn::Result<()> {
             input.parse::<Token![=]>()?;
             fields.push((key.to_owned(), Json::Text(input.parse::<LitStr>()?.value())));
@@ -181,12 +182,21 @@ pub(super) fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
     Ok(Some(Json::Object(fields)))
 }
 
+/// Reports K0081 for an option of `rule` or `docs` that is given a second time.
+fn report_twice(name: &Ident, options_given: &mut Vec<Ident>, errors: &mut Errors) {
+    if options_given.contains(name) {
+        errors.push(name, codes::DUPLICATE_MARK, &format!("`{name}` is given twice"), &format!("write `{name}` once"));
+    }
+    options_given.push(name.clone());
+}
+
 /// Reads `url = "…", description = "…"`: the `externalDocs` of the schema.
 pub(super) fn docs(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
-    let mut fields = Vec::new();
+    let (mut fields, mut options_given) = (Vec::new(), Vec::new());
     while !input.is_empty() {
         let name = input.call(Ident::parse_any)?;
         let text = name.to_string();
+        report_twice(&name, &mut options_given, errors);
         if ["url", "description"].contains(&text.as_str()) {
             input.parse::<Token![=]>()?;
             fields.push((text, Json::Text(input.parse::<LitStr>()?.value())));
