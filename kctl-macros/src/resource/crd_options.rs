@@ -48,7 +48,7 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
         }
         content.parse::<Token![=]>()?;
         let value = match text.as_str() {
-            "port" => Json::Number(content.parse::<LitInt>()?.base10_digits().to_owned()),
+            "port" => port(&content.parse()?, errors),
             _ => Json::Text(content.parse::<LitStr>()?.value()),
         };
         if options_given.contains(&name) {
@@ -78,4 +78,13 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
         );
     }
     Ok(Json::Object(fields))
+}
+
+/// Returns the port of a Service. K0018 for a number that is not a port.
+fn port(number: &LitInt, errors: &mut Errors) -> Json {
+    if !number.base10_parse::<u16>().is_ok_and(|port| port > 0) {
+        let what = format!("`{number}` is not a port, which is 1 to 65535");
+        errors.push(number, codes::INVALID_NUMBER, &what, "write for example `port = 443`");
+    }
+    Json::Number(number.base10_digits().to_owned())
 }

@@ -260,8 +260,8 @@ fn root_marks(version: &mut Version) {
     let Value::Object(marks) = marks else { return };
     let spec = &mut version.crd.spec;
     if let Some(conversion) = marks.get("conversion") {
-        // The fields have the names of the API, so this does not fail.
-        spec.conversion = serde_json::from_value(conversion_of(conversion)).ok();
+        let conversion = serde_json::from_value(conversion_of(conversion));
+        spec.conversion = Some(conversion.expect("`#[resource]` checks the types of the options of `conversion`"));
     }
     let Some(version) = spec.versions.first_mut() else { return };
     if marks.get("status_subresource") == Some(&Value::Bool(false))
@@ -274,7 +274,9 @@ fn root_marks(version: &mut Version) {
     }
     let rules = rules_of(&marks);
     if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
-        let more = rules.into_iter().filter_map(|rule| serde_json::from_value(rule).ok());
+        let rule =
+            |rule| serde_json::from_value(rule).expect("`#[resource]` checks the types of the options of `rule`");
+        let more = rules.into_iter().map(rule);
         let rules: Vec<_> = schema.x_kubernetes_validations.take().into_iter().flatten().chain(more).collect();
         schema.x_kubernetes_validations = (!rules.is_empty()).then_some(rules);
     }
