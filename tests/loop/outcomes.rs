@@ -110,3 +110,36 @@ async fn two_controllers_of_one_name_are_refused() {
     let error = twice.manager(world.client.clone()).await.err().map(|error| error.to_string()).unwrap_or_default();
     assert!(error.starts_with("two controllers are named `configmap`: ") && error.contains("world.rs"), "{error}");
 }
+
+#[controller(name = "two relations", owns = Secret, reads = kctl::k8s::api::core::v1::Secret(live(cluster)))]
+async fn two_relations(_config: Arc<ConfigMap>, _cx: Context<two_relations>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[controller(name = "no namespace", namespaces = none())]
+async fn no_namespace(_config: Arc<ConfigMap>, _cx: Context<no_namespace>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn none() -> Vec<String> {
+    Vec::new()
+}
+
+#[controller(name = "no time", resync = Duration::ZERO)]
+async fn no_time(_config: Arc<ConfigMap>, _cx: Context<no_time>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn contradictions_in_expressions_are_refused() {
+    let app = || App::new("contradictions");
+    for (app, problem) in [
+        (app().controller::<two_relations>(), "Secret is declared twice: `owns = Secret` and `reads = "),
+        (app().controller::<no_namespace>(), "`namespaces` is empty, which would be all namespaces\nhelp: "),
+        (app().controller::<no_time>(), "`resync` is no time\nhelp: "),
+    ] {
+        let client = World::new().client.clone();
+        let error = app.manager(client).await.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains(problem) && error.contains("outcomes.rs:"), "{error}");
+    }
+}

@@ -1,6 +1,7 @@
 //! The data that a declaration consists of, below the traits of controllers. [`spec`](crate::spec) builds and re-exports it.
 
 mod finalizer;
+mod problem;
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,6 +10,7 @@ use k8s_openapi::{
 };
 
 pub use finalizer::{finalizer_problem, finalizer_warning};
+pub use problem::declaration_problem;
 
 use crate::{
     key::ObjectKey,
@@ -137,6 +139,8 @@ pub struct ControllerSpec {
     pub retries: Option<u32>,
     /// Namespaces to which caches and permissions are limited. Empty, the default, is all.
     pub namespaces: Vec<String>,
+    /// `true` if the declaration has `namespaces = …`. An empty list is then a mistake: it would be all namespaces.
+    pub declares_namespaces: bool,
     /// Period in which each object is reconciled without a change. `None`, the default, never does.
     pub resync: Option<Duration>,
     /// Longest reconcile; after it the future is dropped and the key counts as failed. Default `None`.

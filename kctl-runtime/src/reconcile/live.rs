@@ -14,7 +14,7 @@ use super::{
     MayPatchStatus, MayScale, MayToken, MayUpdate, Request, apply::apply_other, payload::Payload,
 };
 use crate::{
-    declaration::Role,
+    declaration::{RelationSpec, Role},
     key::ObjectKey,
     object::{Kind, Object, Readable, Stored},
     source::Source,
@@ -85,7 +85,9 @@ impl<K: Object> Live<K> {
     /// With `live` alone, an error that names the missing declaration.
     pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Request<Arc<K>> {
         let kind = Kind::of::<K>();
-        let relation = self.env.spec.relations.iter().find(|relation| relation.is_reached_by(&kind, self.cluster));
+        let is_live = |relation: &&RelationSpec| matches!(relation.role, Role::Live | Role::LiveCluster);
+        let mut live = self.env.spec.relations.iter().filter(is_live);
+        let relation = live.find(|relation| relation.is_reached_by(&kind, self.cluster));
         let everywhere = relation.is_some_and(|relation| relation.role == Role::LiveCluster);
         let namespaced = relation.is_none_or(|relation| relation.namespaced);
         let own = self.primary.meta().namespace();

@@ -110,6 +110,7 @@ impl<C: Controller> SpecBuilder<C> {
                 backoff: (Duration::from_millis(5), Duration::from_secs(1000)),
                 retries: None,
                 namespaces: Vec::new(),
+                declares_namespaces: false,
                 resync: None,
                 timeout: None,
                 rbac: Vec::new(),
@@ -248,10 +249,11 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets `namespaces = […]`. An empty list is all namespaces.
+    /// Sets `namespaces = […]`. [`declaration_problem`](super::declaration_problem) checks the names.
     #[must_use]
     pub fn namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
         self.spec.namespaces = namespaces.into_iter().map(Into::into).collect();
+        self.spec.declares_namespaces = true;
         self
     }
 

@@ -44,5 +44,6 @@ pub use builder::{Definition, Rules, SpecBuilder};
 pub use relation::Relation;
 
 pub use crate::declaration::{
-    ControllerSpec, ExtraRule, Mapper, Predicate, RelationSpec, Role, finalizer_problem, finalizer_warning,
+    ControllerSpec, ExtraRule, Mapper, Predicate, RelationSpec, Role, declaration_problem, finalizer_problem,
+    finalizer_warning,
 };

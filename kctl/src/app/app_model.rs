@@ -184,8 +184,8 @@ impl App {
         kinds
     }
 
-    /// Checks that the declarations are consistent: unique names, known clusters, valid finalizers,
-    /// and rules that grant something.
+    /// Checks that the declarations are consistent: unique names and kinds, known clusters, valid finalizers, durations
+    /// and namespaces, and rules that grant something.
     pub(super) fn check(&self) -> Result<()> {
         #[cfg(feature = "karmada")]
         kctl_interpreter::function::Functions::new(self.interpreters.clone())?;
@@ -201,8 +201,10 @@ impl App {
                     spec.name, first.location, spec.location
                 )));
             }
-            let finalizer = spec::finalizer_problem(spec);
-            if let Some((what, help)) = finalizer.or_else(|| manifest::subresource_problem(spec)) {
+            // The namespaces of `--namespace` replace those of a declaration, even an empty list.
+            let in_use = if spec.namespaces.is_empty() { self.in_use(spec.clone()) } else { spec.clone() };
+            let problem = spec::finalizer_problem(spec).or_else(|| spec::declaration_problem(&in_use));
+            if let Some((what, help)) = problem.or_else(|| manifest::subresource_problem(spec)) {
                 return Err(Error::from(format!("{}: {what}\nhelp: {help}", spec.location)));
             }
             let relations = std::iter::once(&spec.primary).chain(&spec.relations).map(|relation| &relation.cluster);

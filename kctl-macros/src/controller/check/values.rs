@@ -12,7 +12,7 @@
 //! A literal is checked here, and any other expression is left to rustc: `concurrency = WORKERS` is emitted as it is.
 
 use quote::ToTokens;
-use syn::{Expr, Lit};
+use syn::{Expr, ExprArray, ExprLit, Lit};
 
 use super::{
     super::{
@@ -22,6 +22,11 @@ use super::{
     no_parentheses,
 };
 use crate::{codes, diagnostics::Errors};
+
+/// The longest wait of `backoff` without `max`: the default of `SpecBuilder` in the runtime.
+const BACKOFF_MAX_MILLIS: u64 = 1_000_000;
+/// Characters of a DNS label.
+const LABEL_LEN_MAX: usize = 63;
 
 /// Returns the value of an option. Reports K0010 if it is missing, K0025 for parentheses after it.
 pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
@@ -115,7 +120,8 @@ pub(super) fn number(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     }
 }
 
-/// Reads `namespaces = […]`, or an expression. K0027 for one namespace without brackets.
+/// Reads `namespaces = […]`, or an expression. K0027 for one namespace without brackets, an empty list, and for names
+/// that are invalid or repeated. `App` checks the value of an expression when it starts.
 pub(super) fn namespaces(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     let value = entry_value(entry, errors)?;
     if let Expr::Lit(literal) = value {
@@ -123,7 +129,41 @@ pub(super) fn namespaces(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
         errors.push(literal, codes::NAMESPACES_NOT_A_LIST, "`namespaces` is a list", &help);
         return None;
     }
+    if let Expr::Array(list) = value {
+        check_namespaces(list, errors);
+    }
     Some(value.clone())
+}
+
+/// Reports K0027 for a list that would be all namespaces, and for names in it that no namespace can have.
+fn check_namespaces(list: &ExprArray, errors: &mut Errors) {
+    let mut names: Vec<String> = Vec::new();
+    if list.elems.is_empty() {
+        let what = "`namespaces` is empty: no namespace is named";
+        errors.push(list, codes::NAMESPACES_NOT_A_LIST, what, "remove it for all namespaces, or name some");
+    }
+    for element in &list.elems {
+        let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = element else { continue };
+        let name = text.value();
+        if !is_label(&name) {
+            let what = format!("`{name}` is not the name of a namespace");
+            let help = format!("write lower-case letters, digits and `-`, at most {LABEL_LEN_MAX} of them");
+            errors.push(text, codes::NAMESPACES_NOT_A_LIST, &what, &help);
+        } else if names.contains(&name) {
+            let what = format!("the namespace `{name}` is given twice");
+            errors.push(text, codes::NAMESPACES_NOT_A_LIST, &what, "remove one of them");
+        }
+        names.push(name);
+    }
+}
+
+/// Returns `true` for a DNS label (RFC 1123), which the name of a namespace is.
+fn is_label(text: &str) -> bool {
+    text.len() <= LABEL_LEN_MAX
+        && !text.is_empty()
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 /// Reads `backoff("5ms", max = "1000s")`: the wait after the first failure, and the longest one. K0019 for another
@@ -160,27 +200,36 @@ pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
     if first.is_none() {
         errors.push(&entry.name, codes::INVALID_BACKOFF, "`backoff` needs its first wait", form);
     }
+    let at = max.or(first);
     let first = first.and_then(|wait| duration(wait, errors));
     let max = max.and_then(|wait| duration(wait, errors));
+    let longest = match &max {
+        None => Some(BACKOFF_MAX_MILLIS),
+        Some(Duration::Millis(longest)) => Some(*longest),
+        Some(Duration::Expr(_)) => None,
+    };
+    if let (Some(Duration::Millis(first)), Some(longest)) = (&first, longest)
+        && *first > longest
+    {
+        errors.push(at, codes::INVALID_BACKOFF, "the first wait of `backoff` is longer than `max`, 1000s by default", form);
+    }
     first.map(|first| Setting::Backoff { first, max })
 }
 
-/// Reads a literal like `"1m30s"`, or an expression of the type `Duration`. K0020 for another literal.
+/// Reads a literal like `"1m30s"`, or an expression of the type `Duration`. K0020 for another literal, and for zero:
+/// a timeout of zero cancels each reconcile, and a resync of zero never pauses.
 pub(super) fn duration(value: &Expr, errors: &mut Errors) -> Option<Duration> {
     let Expr::Lit(literal) = value else { return Some(Duration::Expr(value.clone())) };
     let Lit::Str(text) = &literal.lit else {
         errors.push(value, codes::INVALID_DURATION, "a duration is a string with units", "write for example `\"30s\"`");
         return None;
     };
-    if let Some(millis) = milliseconds(&text.value()) {
-        return Some(Duration::Millis(millis));
-    }
-    errors.push(
-        text,
-        codes::INVALID_DURATION,
-        &format!("`{}` is not a duration", text.value()),
-        "write for example `\"500ms\"`, `\"30s\"`, `\"1h30m\"`",
-    );
+    let (what, help) = match milliseconds(&text.value()) {
+        Some(0) => ("is no time: a duration is at least 1 ms", "write a longer one, or remove the option"),
+        Some(millis) => return Some(Duration::Millis(millis)),
+        None => ("is not a duration", "write for example `\"500ms\"`, `\"30s\"`, `\"1h30m\"`"),
+    };
+    errors.push(text, codes::INVALID_DURATION, &format!("`{}` {what}", text.value()), help);
     None
 }
 

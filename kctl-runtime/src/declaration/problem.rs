@@ -1,0 +1,158 @@
+//! Checks the values of a declaration that are expressions, so that the attribute can't check them.
+
+use kctl_apimachinery::validation::is_dns1123_label;
+
+use super::{ControllerSpec, RelationSpec, Role};
+
+/// Returns the first contradiction in a declaration, and what to write instead: a kind with two relations, a duration of
+/// zero, a backoff that begins above its maximum, or a list of namespaces that is empty or has an invalid name.
+///
+/// `kctl::App` fails at the start with this message; a program that uses [`Manager`](crate::manager::Manager) checks it
+/// itself. `#[controller]` reports the same mistakes in literals.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use kctl_runtime::{reconcile::Controller, spec::{ControllerSpec, SpecBuilder}};
+/// # struct Settings;
+/// # impl Controller for Settings {
+/// #     type Primary = ConfigMap;
+/// #     type Grant = ();
+/// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
+/// # }
+/// use std::time::Duration;
+///
+/// use kctl_runtime::spec::declaration_problem;
+///
+/// let mut spec = Settings::spec();
+/// assert!(declaration_problem(&spec).is_none());
+/// spec.timeout = Some(Duration::ZERO);
+/// let (problem, _help) = declaration_problem(&spec).expect("each reconcile would be cancelled");
+/// assert_eq!(problem, "`timeout` is no time");
+/// ```
+pub fn declaration_problem(spec: &ControllerSpec) -> Option<(String, String)> {
+    kinds(spec).or_else(|| durations(spec)).or_else(|| namespaces(spec))
+}
+
+/// Returns the problem of a kind that two relations declare: the operations could not say which one they mean.
+///
+/// The attribute compares names of types, which may be aliases of one type or types of one kind.
+fn kinds(spec: &ControllerSpec) -> Option<(String, String)> {
+    let all: Vec<&RelationSpec> = std::iter::once(&spec.primary).chain(&spec.relations).collect();
+    let is_same = |one: &RelationSpec, other: &RelationSpec| {
+        one.kind == other.kind && one.by_type == other.by_type && (!one.by_type || one.cluster == other.cluster)
+    };
+    let (first, second) = all.iter().enumerate().find_map(|(index, relation)| {
+        let first = all[..index].iter().find(|other| is_same(other, relation))?;
+        Some((first, relation))
+    })?;
+    let first = if first.role == Role::Primary { "the primary".to_owned() } else { format!("`{}`", first.text) };
+    Some((
+        format!("{} is declared twice: {first} and `{}`", second.kind, second.text),
+        "declare the kind once, with all verbs and options in its parentheses".to_owned(),
+    ))
+}
+
+/// Returns the problem of a duration that a controller can't work with.
+fn durations(spec: &ControllerSpec) -> Option<(String, String)> {
+    let (first, longest) = spec.backoff;
+    let all = [("resync", spec.resync), ("timeout", spec.timeout), ("backoff", Some(first))];
+    if let Some((option, _)) = all.iter().find(|(_, duration)| duration.is_some_and(|duration| duration.is_zero())) {
+        return Some((format!("`{option}` is no time"), "write a longer duration, or remove the option".to_owned()));
+    }
+    (first > longest).then(|| {
+        let what = format!("the first wait of `backoff` is longer than its `max`: {first:?} and {longest:?}");
+        (what, "write `backoff(\"5ms\", max = \"1000s\")`".to_owned())
+    })
+}
+
+/// Returns the problem of the namespaces that the declaration names.
+fn namespaces(spec: &ControllerSpec) -> Option<(String, String)> {
+    if !spec.declares_namespaces {
+        return None;
+    }
+    let names = &spec.namespaces;
+    if names.is_empty() {
+        let what = "`namespaces` is empty, which would be all namespaces";
+        let help = "remove `namespaces`, return at least one name, or start with `--namespace`";
+        return Some((what.to_owned(), help.to_owned()));
+    }
+    if let Some(name) = names.iter().find(|name| !is_dns1123_label(name)) {
+        let help = "write names of namespaces: lower-case letters, digits and `-`";
+        return Some((format!("`{name}` in `namespaces` is not the name of a namespace"), help.to_owned()));
+    }
+    let twice = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name));
+    twice.map(|(_, name)| (format!("`namespaces` has `{name}` twice"), "remove one of them".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+
+    use super::*;
+    use crate::{
+        reconcile::{Cluster, Controller},
+        spec::SpecBuilder,
+    };
+
+    struct Test;
+
+    impl Controller for Test {
+        type Primary = ConfigMap;
+        type Grant = ();
+
+        fn spec() -> ControllerSpec {
+            builder().build()
+        }
+    }
+
+    struct Edge;
+
+    impl Cluster for Edge {
+        const NAME: &'static str = "edge";
+    }
+
+    fn builder() -> SpecBuilder<Test> {
+        SpecBuilder::new("Test", file!(), line!())
+    }
+
+    fn check(spec: &ControllerSpec, expected: Option<&str>) {
+        let found = declaration_problem(spec).map(|(problem, _help)| problem);
+        assert_eq!(found.as_deref(), expected);
+    }
+
+    #[test]
+    fn kind_with_two_relations_is_reported() {
+        let owned = || builder().owns::<Secret>("owns = Secret");
+        check(&owned().build(), None);
+        let twice = "Secret is declared twice: `owns = Secret` and `reads = v1::Secret(live(cluster))`";
+        check(&owned().live_cluster::<Secret>("reads = v1::Secret(live(cluster))").build(), Some(twice));
+        check(&owned().reads::<Secret>("reads = Secret(on = Edge)").on_cluster::<Edge>().build(), None);
+        let by_string = "Secret is declared twice: `owns = Secret` and `reads = S(on = \"edge\")`";
+        check(&owned().reads::<Secret>("reads = S(on = \"edge\")").on("edge").build(), Some(by_string));
+        let primary = "ConfigMap is declared twice: the primary and `reads = Config`";
+        check(&builder().reads::<ConfigMap>("reads = Config").build(), Some(primary));
+        check(&builder().reads::<ConfigMap>("reads = ConfigMap(on = Edge)").on_cluster::<Edge>().build(), None);
+    }
+
+    #[test]
+    fn durations_without_time_are_reported() {
+        let (zero, second, minute) = (Duration::ZERO, Duration::from_secs(1), Duration::from_secs(60));
+        check(&builder().resync(second).timeout(second).backoff(second, second).build(), None);
+        check(&builder().resync(zero).build(), Some("`resync` is no time"));
+        check(&builder().timeout(zero).build(), Some("`timeout` is no time"));
+        check(&builder().backoff(zero, second).build(), Some("`backoff` is no time"));
+        let above = "the first wait of `backoff` is longer than its `max`: 60s and 1s";
+        check(&builder().backoff(minute, second).build(), Some(above));
+    }
+
+    #[test]
+    fn declared_namespaces_have_valid_names() {
+        check(&builder().namespaces(["team-a", "team-b"]).build(), None);
+        check(&builder().namespaces(Vec::<String>::new()).build(), Some("`namespaces` is empty, which would be all namespaces"));
+        check(&builder().namespaces(["a", "Team_A"]).build(), Some("`Team_A` in `namespaces` is not the name of a namespace"));
+        check(&builder().namespaces([""]).build(), Some("`` in `namespaces` is not the name of a namespace"));
+        check(&builder().namespaces(["a", "b", "a"]).build(), Some("`namespaces` has `a` twice"));
+    }
+}
