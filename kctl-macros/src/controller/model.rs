@@ -239,6 +239,11 @@ impl Verb {
     pub(super) fn sends_whole_object(self) -> bool {
         matches!(self, Self::Create | Self::Update)
     }
+
+    /// Returns `true` if a `Context` has an operation on the primary with this verb, or its cache needs it.
+    pub(super) fn is_of_primary(self) -> bool {
+        matches!(self, Self::Get | Self::List | Self::Watch | Self::Patch | Self::Delete | Self::Status | Self::Scale)
+    }
 }
 
 impl RelationKind {

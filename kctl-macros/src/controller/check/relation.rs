@@ -217,14 +217,28 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
         }
     }
     primary.is_read_only = read_only.is_some();
-    if primary.is_read_only {
-        let writes = |declared: &&DeclaredVerb| !matches!(declared.verb, Verb::Get | Verb::List | Verb::Watch);
-        for DeclaredVerb { word, .. } in primary.verbs.iter().filter(writes) {
+    check_primary_verbs(&primary, errors);
+    Some(primary)
+}
+
+/// Reports verbs that no operation on the primary needs, which would only make the role larger, and verbs that write
+/// beside `read_only`.
+fn check_primary_verbs(primary: &PrimaryOptions, errors: &mut Errors) {
+    for DeclaredVerb { word, verb } in &primary.verbs {
+        if primary.is_read_only && !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
             let what = format!("a primary that is only read has no verb `{word}`");
             errors.push(word, codes::WITHOUT_EFFECT, &what, &format!("remove `{READ_ONLY}` or `{word}`"));
+        } else if !verb.is_of_primary() {
+            let help = match verb {
+                Verb::Update | Verb::Apply => {
+                    "write `primary(patch)`, and use `cx.patch(…)`; or write the rule in `rbac(rule())`, and use `cx.client()`"
+                }
+                _ => "write the rule in `rbac(rule())`, and use `cx.client()`",
+            };
+            let what = format!("`{word}` is not an operation on the primary");
+            errors.push(word, codes::NEITHER_VERB_NOR_OPTION, &what, help);
         }
     }
-    Some(primary)
 }
 
 /// Reports K0030 for a kind that is known at run time only: no permissions can be derived from it. Returns `true` for
@@ -270,7 +284,7 @@ fn check_verbs(relation: &Relation, errors: &mut Errors) {
         if relation.declared_as.is_live() && *verb != Verb::Get {
             let what = format!("`{kind}` is read live, one object at a time: `{word}` has no operation");
             let help = format!(
-                "remove `live`, with `metadata` if no cache should hold the whole `{kind}`; or write the rule in `rbac(rule())`, and use `cx.client()`"
+                "write `reads = {kind}({word})`, which is cached, or write the rule in `rbac(rule())`, and use `cx.client()`"
             );
             errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
         }
@@ -388,6 +402,10 @@ mod tests {
             ("reads = Secret(live(everywhere))", "`live` takes no parentheses / help: write `live` or `live(cluster)`".into()),
             ("owns = Pod(Create)", "`Create` is not a verb / help: did you mean `create`?".into()),
             ("primary(\"patch\")", format!("{none}write `primary(patch)`")),
+            ("primary(\"update\")", format!("{none}write for example `primary(patch)`")),
+            ("primary(update = true)", format!("{none}write for example `primary(patch)`")),
+            ("primary(write)", "`write` is not a verb / help: write `primary(patch, delete)`".into()),
+            ("primary(evict)", "`evict` is not a verb / help: no operation of kctl on the primary uses it: write the rule in `rbac(rule())`, and use `cx.client()`".into()),
             ("primary(verbs = [scale])", format!("{none}write `primary(scale)`")),
             ("owns = Pod(evict)", "`evict` is not a verb / help: write `owns = Pod(eviction)`".into()),
             ("owns = Pod(write)", "`write` is not a verb / help: write `owns = Pod(create, update, patch, delete)`".into()),
@@ -436,6 +454,7 @@ mod tests {
     fn all_verbs_that_do_not_fit_are_reported() {
         let whole = |verb| format!("`{verb}` needs a whole `Pod`, not its metadata alone");
         let not_owned = |verb| format!("`{verb}` is not an operation on owned objects");
+        let not_of_primary = |verb| format!("`{verb}` is not an operation on the primary");
         let not_live = |verb| format!("`Secret` is read live, one object at a time: `{verb}` has no operation");
         let not_read = |verb| format!("a primary that is only read has no verb `{verb}`");
         for (options, expected) in [
@@ -443,6 +462,10 @@ mod tests {
             ("owns = Pod(binding, create, token)", [not_owned("binding"), not_owned("token")]),
             ("reads = Secret(live, get, patch, list)", [not_live("patch"), not_live("list")]),
             ("reads = Secret(live(cluster), delete, on = Edge, apply)", [not_live("delete"), not_live("apply")]),
+            ("primary(create, get, update)", [not_of_primary("create"), not_of_primary("update")]),
+            ("primary(apply, deletecollection)", [not_of_primary("apply"), not_of_primary("deletecollection")]),
+            ("primary(eviction, scale, binding)", [not_of_primary("eviction"), not_of_primary("binding")]),
+            ("primary(token, read_only, create)", [not_read("token"), not_read("create")]),
             ("primary(read_only, get, patch, delete)", [not_read("patch"), not_read("delete")]),
         ] {
             let messages = messages(options);

@@ -42,8 +42,11 @@ pub(super) fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, parentheses: &Pa
         return;
     }
     let nearest = nearest(&text, &parentheses.words().collect::<Vec<_>>());
-    let other = VERB_SYNONYMS.iter().find(|(other, _)| *other == text).map(|(_, verbs)| *verbs);
-    let help = match (other, nearest) {
+    let help = match (parentheses.verbs_of_synonym(&text), nearest) {
+        (Some(verbs), _) if verbs.is_empty() => {
+            "no operation of kctl on the primary uses it: write the rule in `rbac(rule())`, and use `cx.client()`"
+                .to_owned()
+        }
         (Some(verbs), _) => format!("write `{}({verbs})`", parentheses.prefix),
         (None, _) if UNSUPPORTED_VERBS.contains(&text.as_str()) => {
             format!("no operation of kctl uses `{text}`: write the rule in `rbac(rule())`, and use `cx.client()`")
@@ -107,13 +110,28 @@ impl Parentheses {
                 &[LIVE, OPTIONAL]
             }
         };
-        Verb::WORDS.iter().chain(flags).copied()
+        Verb::WORDS.iter().filter(move |word| self.has_verb(word)).chain(flags).copied()
+    }
+
+    /// Returns `true` for a verb with an operation on the object of these parentheses.
+    fn has_verb(&self, word: &str) -> bool {
+        Verb::of(word).is_some_and(|verb| self.subject != Subject::Primary || verb.is_of_primary())
+    }
+
+    /// Returns the verbs to write for another word, as far as they have an operation here.
+    fn verbs_of_synonym(&self, text: &str) -> Option<String> {
+        let (_, verbs) = VERB_SYNONYMS.iter().find(|(other, _)| *other == text)?;
+        let verbs: Vec<_> = verbs.split(", ").filter(|verb| self.has_verb(verb)).collect();
+        Some(verbs.join(", "))
     }
 
     /// Returns `true` for an option that stands for verbs: `verbs = [create]`, `operations = …`, or `create = true`.
     pub(super) fn is_verb_in_another_form(&self, option: &Ident) -> bool {
         let text = option.to_string();
-        text.starts_with("verb") || text == "operations" || self.words().any(|word| word == text)
+        text.starts_with("verb")
+            || text == "operations"
+            || Verb::of(&text).is_some()
+            || self.words().any(|word| word == text)
     }
 
     /// Reports K0015 for all verbs at once. A role with every verb would allow more than the controller does.
