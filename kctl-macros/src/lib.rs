@@ -53,6 +53,7 @@
 //! | `diagnostics` | the form of an error, and "did you mean" |
 //! | `function` | signatures, and types as text |
 //! | `marker_type` | the type with the name of a function, and its stub after an error |
+//! | `names` | names that API servers accept |
 //! | `source_file` | the file around an attribute |
 //! | `admission`, `conversion`, `interpreter` | attributes on functions that the app registers |
 //! | `controller` | `#[controller]`: relations, permissions, the `ControllerSpec` |
@@ -80,6 +81,7 @@ mod diagnostics;
 mod function;
 mod interpreter;
 mod marker_type;
+mod names;
 mod resource;
 mod simulated_test;
 mod source_file;

@@ -67,6 +67,34 @@ mod tests {
     }
 
     #[test]
+    fn match_conditions_are_those_of_api_servers() {
+        let item = quote!(
+            fn rules(w: &Workload) -> Result<()> {
+                body()
+            }
+        );
+        let of = |conditions: &str| {
+            let options = format!("validate, match_conditions({conditions})").parse().unwrap();
+            expand(options, &item).to_string()
+        };
+        let many = |n: usize| (0..n).map(|n| format!("\"n{n}\" = \"true\",")).collect::<String>();
+        for valid in [r#""a" = "true", "example.com/b" = "true""#, &many(64)] {
+            let text = of(valid);
+            assert!(!text.contains("compile_error"), "{text}");
+        }
+        for (wrong, what) in [
+            (r#""a b" = "true""#, "`a b` can't be the name of a match condition"),
+            (r#""" = "true""#, "`` can't be the name of a match condition"),
+            (r#""x" = "true", "x" = "false""#, "the match condition `x` is given twice"),
+            (r#""x" = " ""#, "the match condition `x` has no expression"),
+            (&many(65), "65 match conditions, and API servers take 64"),
+        ] {
+            let text = of(wrong);
+            assert!(text.contains(what) && text.matches("compile_error").count() == 1, "{text}");
+        }
+    }
+
+    #[test]
     fn all_mistakes_are_reported_at_once() {
         let item = quote!(
             fn rules(w: Workload) -> Result<()> {

@@ -12,7 +12,11 @@ use crate::{
     attribute::{Entry, Input, Item, Value},
     codes,
     diagnostics::{Errors, nearest},
+    names::is_qualified_name,
 };
+
+/// Match conditions of a webhook: `maxItems` of `matchConditions` in `admissionregistration.k8s.io/v1`.
+const CONDITIONS_MAX: usize = 64;
 
 /// The two actions of an admission function: a `ValidatingWebhook` or a `MutatingWebhook`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -353,22 +357,33 @@ fn selector(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     }
 }
 
-/// Reads `match_conditions("name" = "expression", …)`. The expressions are compiled by the API server.
+/// Reads `match_conditions("name" = "expression", …)`. K0104 for names and expressions that API servers refuse
+/// (`validateMatchConditions` in `pkg/apis/admissionregistration/validation`). They compile the expressions.
 fn conditions(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let form =
         "write for example `match_conditions(\"not-system\" = \"!request.userInfo.username.startsWith('system:')\")`";
     let Some(items) = items(entry, form, errors) else { return };
-    let mut conditions = Vec::new();
+    if items.len() > CONDITIONS_MAX {
+        let what = format!("{} match conditions, and API servers take {CONDITIONS_MAX}", items.len());
+        errors.push(&entry.name, codes::INVALID_ADMISSION_VALUE, &what, "join some of them with `&&`");
+    }
+    let mut conditions: Vec<MatchCondition> = Vec::new();
     for item in items {
-        match item.value.as_ref().and_then(text) {
-            Some(expression) => conditions.push(MatchCondition { name: item.text.clone(), expression }),
-            None => errors.push(
-                &item.name,
-                codes::INVALID_ADMISSION_VALUE,
-                "a match condition is a name with an expression of CEL",
-                form,
-            ),
+        let Some(expression) = item.value.as_ref().and_then(text) else {
+            let what = "a match condition is a name with an expression of CEL";
+            errors.push(&item.name, codes::INVALID_ADMISSION_VALUE, what, form);
+            continue;
+        };
+        let mut push = |what: &str, help: &str| errors.push(&item.name, codes::INVALID_ADMISSION_VALUE, what, help);
+        if !is_qualified_name(&item.text) {
+            let help = "write letters, digits, `-`, `_` and `.`, 63 at most";
+            push(&format!("`{}` can't be the name of a match condition", item.text), help);
+        } else if conditions.iter().any(|condition| condition.name == item.text) {
+            push(&format!("the match condition `{}` is given twice", item.text), "give each one a name");
+        } else if expression.trim().is_empty() {
+            push(&format!("the match condition `{}` has no expression", item.text), form);
         }
+        conditions.push(MatchCondition { name: item.text.clone(), expression });
     }
     options.settings.push(Setting::MatchConditions(conditions));
 }

@@ -28,6 +28,7 @@ use super::{
 use crate::{
     codes,
     diagnostics::{Errors, nearest},
+    names::LABEL_LEN_MAX,
 };
 
 /// Options whose value is a string.
@@ -67,8 +68,6 @@ const KNOWN: [&str; 31] = [
     "no_spec",
     "cel",
 ];
-/// Characters of a DNS label.
-const LABEL_LEN_MAX: usize = 63;
 /// Options that a kind needs, each with an example.
 const REQUIRED: [(&str, &str); 3] = [("group", "example.com"), ("version", "v1"), ("kind", "Web")];
 

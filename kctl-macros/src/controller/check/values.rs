@@ -21,12 +21,14 @@ use super::{
     },
     no_parentheses,
 };
-use crate::{codes, diagnostics::Errors};
+use crate::{
+    codes,
+    diagnostics::Errors,
+    names::{LABEL_LEN_MAX, is_label, is_qualified_name},
+};
 
 /// The longest wait of `backoff` without `max`: the default of `SpecBuilder` in the runtime.
 const BACKOFF_MAX_MILLIS: u64 = 1_000_000;
-/// Characters of a DNS label.
-const LABEL_LEN_MAX: usize = 63;
 
 /// Returns the value of an option. Reports K0010 if it is missing, K0025 for parentheses after it.
 pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
@@ -71,22 +73,6 @@ fn string<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
         return None;
     }
     Some(value)
-}
-
-/// Returns `true` if API servers accept a name as a finalizer (`k8s.io/apimachinery`, `IsQualifiedName`). Only some kinds accept
-/// one without a domain; the app logs a warning at its start.
-fn is_qualified_name(text: &str) -> bool {
-    let ends_well = |name: &str, max: usize| {
-        let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-        name.len() <= max && is_end(name.chars().next()) && is_end(name.chars().next_back())
-    };
-    let is_label = |label: &str| {
-        ends_well(label, 253) && label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-    };
-    let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
-    prefix.is_none_or(|prefix| prefix.len() <= 253 && prefix.split('.').all(is_label))
-        && ends_well(name, 63)
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 /// Reads `concurrency = 4`. K0018 for 0, with which no worker would run.
@@ -157,15 +143,6 @@ fn check_namespaces(list: &ExprArray, errors: &mut Errors) {
     }
 }
 
-/// Returns `true` for a DNS label (RFC 1123), which the name of a namespace is.
-fn is_label(text: &str) -> bool {
-    text.len() <= LABEL_LEN_MAX
-        && !text.is_empty()
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-}
-
 /// Reads `backoff("5ms", max = "1000s")`: the wait after the first failure, and the longest one. K0019 for another
 /// form, such as a second wait without `max =`.
 pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
@@ -211,7 +188,12 @@ pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
     if let (Some(Duration::Millis(first)), Some(longest)) = (&first, longest)
         && *first > longest
     {
-        errors.push(at, codes::INVALID_BACKOFF, "the first wait of `backoff` is longer than `max`, 1000s by default", form);
+        errors.push(
+            at,
+            codes::INVALID_BACKOFF,
+            "the first wait of `backoff` is longer than `max`, 1000s by default",
+            form,
+        );
     }
     first.map(|first| Setting::Backoff { first, max })
 }
