@@ -281,10 +281,13 @@ macro_rules! allows {
 macro_rules! spec_of {
     ($primary:ident, $name:literal $(; $($kind:ident)*)?) => {{
         #[allow(unused_imports, reason = "which one is used depends on the kind")]
-        use $crate::__private_0_1::{HasCrd as _, HasSchema as _, NoCrd as _, WithStatus as _, WithoutStatus as _};
+        use $crate::__private_0_1::{
+            HasCrd as _, HasSchema as _, NoCrd as _, StatusSubresource as _, WithStatus as _, WithoutStatus as _,
+        };
         let probe = $crate::__private_0_1::CrdProbe::<$primary>::NEW;
         $crate::__private_0_1::SpecBuilder::<Self>::new($name, ::core::file!(), ::core::line!())
             .crd((&&probe).crd(), (&&probe).has_status())
+            .status_subresource(<$primary>::KCTL_STATUS_SUBRESOURCE)
             .schema((&&probe).schema())
             $(.related(::std::vec::Vec::from([$({
                 let probe = $crate::__private_0_1::CrdProbe::<$kind>::NEW;
@@ -363,6 +366,15 @@ pub trait WithoutStatus {
     }
 }
 impl<K> WithoutStatus for CrdProbe<K> {}
+
+/// The status subresource, which the CRD of each type with a status has.
+///
+/// With `status_subresource = false`, `#[resource]` adds an inherent constant of this name to the kind, which hides this
+/// one.
+pub trait StatusSubresource {
+    const KCTL_STATUS_SUBRESOURCE: bool = true;
+}
+impl<K> StatusSubresource for K {}
 
 /// Returns a duration. Declarations store durations in milliseconds.
 pub const fn millis(millis: u64) -> Duration {

@@ -130,16 +130,50 @@ async fn no_time(_config: Arc<ConfigMap>, _cx: Context<no_time>) -> Result<Actio
     Ok(Action::await_change())
 }
 
+#[resource(
+    group = "example.com",
+    version = "v1",
+    kind = "Plain",
+    namespaced,
+    status = "PlainStatus",
+    status_subresource = false
+)]
+pub(crate) struct PlainSpec {
+    pub host: String,
+}
+
+#[schema]
+pub(crate) struct PlainStatus {
+    pub ready: bool,
+}
+
+#[controller]
+async fn plain(_plain: Arc<Plain>, _cx: Context<plain>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[controller(primary(read_only))]
+async fn plain_reader(_plain: Arc<Plain>, _cx: Context<plain_reader>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
 #[tokio::test(start_paused = true)]
 async fn contradictions_in_expressions_are_refused() {
     let app = || App::new("contradictions");
     for (app, problem) in [
         (app().controller::<two_relations>(), "Secret is declared twice: `owns = Secret` and `reads = "),
         (app().controller::<no_namespace>(), "`namespaces` is empty, which would be all namespaces\nhelp: "),
+        (
+            app().controller::<plain>(),
+            "`cx.patch_status` has no subresource: `Plain` says `status_subresource = false`",
+        ),
         (app().controller::<no_time>(), "`resync` is no time\nhelp: "),
     ] {
         let client = World::new().client.clone();
         let error = app.manager(client).await.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains(problem) && error.contains("outcomes.rs:"), "{error}");
     }
+    let reader = app().controller::<plain_reader>();
+    assert!(!reader.specs()[0].has_status);
+    reader.manager(World::new().client.clone()).await.expect("it does not write the status");
 }

@@ -29,6 +29,7 @@ use syn::{Attribute, Data, Ident, parse_quote, punctuated::Punctuated};
 
 use super::{
     json::Json,
+    kube_options,
     model::{Annotations, Derive, KubeOption, Model, Rename, Resource, SchemaSource},
     none::NonePolicy,
 };
@@ -45,6 +46,7 @@ pub(super) fn emit(model: Model) -> TokenStream {
     let derives = derives.into_iter().map(path);
     let rename = rename.map(camel_case);
     let kube = resource.as_ref().map(kube);
+    let unserved_status = resource.as_ref().and_then(unserved_status);
     let root = resource.filter(|resource| !resource.root.is_empty()).map(|Resource { root, .. }| {
         let transform = transform(vec![("root".to_owned(), Json::Object(root.into_fields()))]);
         quote!(#[schemars(transform = #transform)])
@@ -58,6 +60,7 @@ pub(super) fn emit(model: Model) -> TokenStream {
         #[schemars(crate = "::kctl::__private_0_1::schemars")]
         #root
         #item
+        #unserved_status
         #(#stubs)*
         #errors
     }
@@ -85,6 +88,19 @@ fn kube(Resource { options, schema, .. }: &Resource) -> TokenStream {
             serde_json = ::kctl::__private_0_1::serde_json,
         ))]
     }
+}
+
+/// Emits the constant by which controllers of a kind learn that its CRD has no `status` subresource, although its type
+/// has a status.
+fn unserved_status(Resource { options, root, .. }: &Resource) -> Option<TokenStream> {
+    let kind = kube_options::kind(options).filter(|_| root.get("status_subresource") == Some(&Json::Bool(false)))?;
+    Some(quote! {
+        #[allow(dead_code, unreachable_pub, reason = "the declarations of controllers read it")]
+        impl #kind {
+            #[doc(hidden)]
+            pub const KCTL_STATUS_SUBRESOURCE: bool = false;
+        }
+    })
 }
 
 /// Emits one option of kube's derive.

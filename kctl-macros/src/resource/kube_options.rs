@@ -146,6 +146,11 @@ fn value_of(options: &[KubeOption], option: &str) -> Option<TokenTree> {
     })
 }
 
+/// Returns the type of the kind, which kube's derive makes.
+pub(super) fn kind(options: &[KubeOption]) -> Option<Ident> {
+    syn::parse2::<LitStr>(value_of(options, "kind")?.into()).ok()?.parse().ok()
+}
+
 /// Reports K0117 for a struct with the name of its kind: kube's derive makes the kind beside the struct, so both can't have one
 /// name. Returns the name that the struct gets instead. The kind then exists, and is the only type of its name.
 pub(super) fn spec_name(options: &[KubeOption], input: &DeriveInput, errors: &mut Errors) -> Option<Ident> {
@@ -274,7 +279,10 @@ fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<Kub
 fn report_invalid_kind(value: &[TokenTree], errors: &mut Errors) -> bool {
     let literal = value.get(1).and_then(|written| syn::parse2::<LitStr>(written.to_token_stream()).ok());
     let Some(literal) = literal.filter(|text| !is_kind(&text.value())) else { return false };
-    let what = format!("`{}` can't be a kind, which is the name of a type: a letter, then letters and digits", literal.value());
+    let what = format!(
+        "`{}` can't be a kind, which is the name of a type: a letter, then letters and digits",
+        literal.value()
+    );
     let letters: String = literal.value().chars().filter(char::is_ascii_alphanumeric).collect();
     let example = if is_kind(&letters) { letters } else { "Web".to_owned() };
     errors.push(&literal, codes::INCOMPLETE_KIND, &what, &format!("write for example `kind = \"{example}\"`"));

@@ -127,6 +127,8 @@ pub struct ControllerSpec {
     /// `true` if the primary is a custom resource with a status subresource, and the declaration does not say
     /// `read_only`. The controller may patch the status then without declaring it.
     pub has_status: bool,
+    /// `false` if the CRD has no `status` subresource although the type has a status: `status_subresource = false`.
+    pub has_status_subresource: bool,
     /// The finalizer that is added before the first reconcile, and removed after `finalize` succeeded.
     pub finalizer: Option<String>,
     /// Maximum number of reconciles at once. Default 1, as in controller-runtime.

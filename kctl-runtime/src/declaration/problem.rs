@@ -4,8 +4,9 @@ use kctl_apimachinery::validation::is_dns1123_label;
 
 use super::{ControllerSpec, RelationSpec, Role};
 
-/// Returns the first contradiction in a declaration, and what to write instead: a kind with two relations, a duration of
-/// zero, a backoff that begins above its maximum, or a list of namespaces that is empty or has an invalid name.
+/// Returns the first contradiction in a declaration, and what to write instead: a kind with two relations, a status
+/// that is not served, a duration of zero, a backoff that begins above its maximum, or a list of namespaces that is empty
+/// or has an invalid name.
 ///
 /// `kctl::App` fails at the start with this message; a program that uses [`Manager`](crate::manager::Manager) checks it
 /// itself. `#[controller]` reports the same mistakes in literals.
@@ -30,7 +31,7 @@ use super::{ControllerSpec, RelationSpec, Role};
 /// assert_eq!(problem, "`timeout` is no time");
 /// ```
 pub fn declaration_problem(spec: &ControllerSpec) -> Option<(String, String)> {
-    kinds(spec).or_else(|| durations(spec)).or_else(|| namespaces(spec))
+    kinds(spec).or_else(|| status(spec)).or_else(|| durations(spec)).or_else(|| namespaces(spec))
 }
 
 /// Returns the problem of a kind that two relations declare: the operations could not say which one they mean.
@@ -50,6 +51,15 @@ fn kinds(spec: &ControllerSpec) -> Option<(String, String)> {
         format!("{} is declared twice: {first} and `{}`", second.kind, second.text),
         "declare the kind once, with all verbs and options in its parentheses".to_owned(),
     ))
+}
+
+/// Returns the problem of a status that the controller would patch through a subresource that its CRD lacks.
+fn status(spec: &ControllerSpec) -> Option<(String, String)> {
+    (spec.has_status && !spec.has_status_subresource).then(|| {
+        let kind = &spec.primary.kind;
+        let what = format!("`cx.patch_status` has no subresource: `{kind}` says `status_subresource = false`");
+        (what, "remove it from `#[resource]`, or write `primary(read_only)` in `#[controller]`".to_owned())
+    })
 }
 
 /// Returns the problem of a duration that a controller can't work with.
@@ -137,6 +147,16 @@ mod tests {
     }
 
     #[test]
+    fn status_without_its_subresource_is_reported() {
+        let plain = || builder().crd(None, true).status_subresource(false);
+        check(&builder().crd(None, true).build(), None);
+        check(&builder().status_subresource(false).build(), None);
+        check(&plain().read_only().build(), None);
+        let problem = "`cx.patch_status` has no subresource: `ConfigMap` says `status_subresource = false`";
+        check(&plain().build(), Some(problem));
+    }
+
+    #[test]
     fn durations_without_time_are_reported() {
         let (zero, second, minute) = (Duration::ZERO, Duration::from_secs(1), Duration::from_secs(60));
         check(&builder().resync(second).timeout(second).backoff(second, second).build(), None);
@@ -150,8 +170,14 @@ mod tests {
     #[test]
     fn declared_namespaces_have_valid_names() {
         check(&builder().namespaces(["team-a", "team-b"]).build(), None);
-        check(&builder().namespaces(Vec::<String>::new()).build(), Some("`namespaces` is empty, which would be all namespaces"));
-        check(&builder().namespaces(["a", "Team_A"]).build(), Some("`Team_A` in `namespaces` is not the name of a namespace"));
+        check(
+            &builder().namespaces(Vec::<String>::new()).build(),
+            Some("`namespaces` is empty, which would be all namespaces"),
+        );
+        check(
+            &builder().namespaces(["a", "Team_A"]).build(),
+            Some("`Team_A` in `namespaces` is not the name of a namespace"),
+        );
         check(&builder().namespaces([""]).build(), Some("`` in `namespaces` is not the name of a namespace"));
         check(&builder().namespaces(["a", "b", "a"]).build(), Some("`namespaces` has `a` twice"));
     }

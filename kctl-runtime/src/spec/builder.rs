@@ -105,6 +105,7 @@ impl<C: Controller> SpecBuilder<C> {
                 crd: None,
                 schema: None,
                 has_status: false,
+                has_status_subresource: true,
                 finalizer: None,
                 concurrency: 1,
                 backoff: (Duration::from_millis(5), Duration::from_secs(1000)),
@@ -132,6 +133,13 @@ impl<C: Controller> SpecBuilder<C> {
     pub fn crd(mut self, crd: Option<fn() -> CustomResourceDefinition>, has_status: bool) -> Self {
         self.spec.has_status = has_status;
         self.spec.crd = crd;
+        self
+    }
+
+    /// Sets whether the CRD serves the status of the primary's type as a subresource.
+    #[must_use]
+    pub fn status_subresource(mut self, is_served: bool) -> Self {
+        self.spec.has_status_subresource = is_served;
         self
     }
 
