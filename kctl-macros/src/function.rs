@@ -45,6 +45,16 @@ impl Function {
         false
     }
 
+    /// Returns the part of the signature by which the function is generic: its type parameters, or the type of a parameter
+    /// with `impl Trait`.
+    pub(crate) fn generic_part(&self) -> Option<TokenStream> {
+        let generics = &self.sig.generics;
+        if !generics.params.is_empty() {
+            return Some(generics.to_token_stream());
+        }
+        self.parameter_types().map(ToTokens::to_token_stream).find(has_impl)
+    }
+
     pub(crate) fn is_method(&self) -> bool {
         matches!(self.sig.inputs.first(), Some(FnArg::Receiver(_)))
     }
@@ -107,6 +117,15 @@ pub(crate) fn at(name: &Ident, span: Span) -> Ident {
     let mut name = name.clone();
     name.set_span(span);
     name
+}
+
+/// Returns `true` for a type with `impl Trait` at any depth. The keyword has no other meaning in a type.
+fn has_impl(ty: &TokenStream) -> bool {
+    ty.clone().into_iter().any(|token| match token {
+        TokenTree::Ident(word) => word == "impl",
+        TokenTree::Group(group) => has_impl(&group.stream()),
+        _ => false,
+    })
 }
 
 /// Returns the keyword of an item, such as `struct` or `impl`: the smallest token for an error about an item of the
@@ -189,15 +208,25 @@ pub(crate) fn written(tokens: &TokenStream) -> String {
 mod tests {
     use quote::quote;
 
-    use super::written;
+    use super::{Function, written};
 
     #[test]
     fn functions_with_raw_names_are_called_by_them() {
-        let admission = quote!(fn r#try(web: &Web) -> Result<()> {});
-        let conversion = quote!(fn r#try(old: v1::Web) -> Result<v2::Web> {});
-        let interpreter = quote!(fn r#try(web: &Web) -> Result<bool> {});
-        let controller = quote!(async fn r#try(web: Arc<Web>, cx: Context<r#try>) -> Result<Action> {});
-        let simulated = quote!(fn r#try() -> Scenario {});
+        let admission = quote!(
+            fn r#try(web: &Web) -> Result<()> {}
+        );
+        let conversion = quote!(
+            fn r#try(old: v1::Web) -> Result<v2::Web> {}
+        );
+        let interpreter = quote!(
+            fn r#try(web: &Web) -> Result<bool> {}
+        );
+        let controller = quote!(
+            async fn r#try(web: Arc<Web>, cx: Context<r#try>) -> Result<Action> {}
+        );
+        let simulated = quote!(
+            fn r#try() -> Scenario {}
+        );
         for expanded in [
             crate::admission::expand(quote!(validate), &admission),
             crate::conversion::expand(quote!(), &conversion),
@@ -210,6 +239,21 @@ mod tests {
         }
         let text = crate::simulated_test::expand(quote!(), &simulated).to_string();
         assert!(text.contains("fn r#try") && !text.contains("compile_error"), "{text}");
+    }
+
+    #[test]
+    fn functions_with_impl_trait_are_generic() {
+        for (head, expected) in [
+            ("fn f(a: &Web, b: Arc<Web>)", None),
+            ("fn f<K: Kind>(a: &K)", Some("< K : Kind >")),
+            ("fn f(a: impl Kind)", Some("impl Kind")),
+            ("fn f(a: &Web, b: [Vec<impl Kind>; 2])", Some("[Vec < impl Kind > ; 2]")),
+            ("fn f(a: &Web) -> impl Kind", None),
+        ] {
+            let function: Function = syn::parse_str(head).unwrap();
+            let found = function.generic_part().map(|part| part.to_string());
+            assert_eq!(found.as_deref(), expected, "{head}");
+        }
     }
 
     #[test]

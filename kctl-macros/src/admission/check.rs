@@ -68,9 +68,9 @@ pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
     if !function.is_free("#[admission]", codes::NOT_ON_AN_ADMISSION, &mut errors) {
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "a method")));
     }
-    if !function.sig.generics.params.is_empty() {
+    if let Some(generic) = function.generic_part() {
         let what = "an admission function can't be generic: it is for one kind";
-        errors.push(&function.sig.generics, codes::GENERIC_FUNCTION, what, "name the kind");
+        errors.push(generic, codes::GENERIC_FUNCTION, what, "name the kind");
     }
     let Some((action, word)) = options.action.clone() else {
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "neither validates nor mutates")));

@@ -66,9 +66,9 @@ pub(super) fn check(krate: Result<CratePath>, function: Option<&Function>, item:
         return errors.into_result(()).and(Err(Error::new(Span::call_site(), "a method")));
     }
     let sig = &function.sig;
-    if !sig.generics.params.is_empty() {
+    if let Some(generic) = function.generic_part() {
         errors.push(
-            &sig.generics,
+            generic,
             codes::GENERIC_FUNCTION,
             "a conversion can't be generic: it is between two versions",
             "name both",

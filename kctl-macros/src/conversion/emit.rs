@@ -72,7 +72,9 @@ fn rule(model: &ConversionFn) -> TokenStream {
     let (from, to) = (alias("__From", &model.from), alias("__To", &model.to));
     let (text, callee) = (model.head.text(), model.head.callee());
     let wait = model.head.is_async.then(|| quote!(.await));
-    let call = quote_spanned!(model.head.result=> #callee(object)#wait);
+    // The span of the call: in a function of `macro_rules`, a name with another span would be another variable.
+    let object = Ident::new("object", model.head.result);
+    let call = quote_spanned!(model.head.result=> #callee(#object)#wait);
     let call = if model.is_fallible { quote!(#call.map_err(__p::failed)) } else { quote!(__p::Ok(#call)) };
     let new = quote_spanned!(model.from.span()=> __p::Rule::new::<#from, #to, _, _>);
     quote! {
@@ -82,6 +84,6 @@ fn rule(model: &ConversionFn) -> TokenStream {
         let about = __p::About::new(#text, ::core::file!(), ::core::line!());
         let from = __p::Definition { crd: (&&from).crd(), schema: (&&from).schema() };
         let to = __p::Definition { crd: (&&to).crd(), schema: (&&to).schema() };
-        __p::Vec::from([#new(about, |object| async move { #call }).defined(from, to)])
+        __p::Vec::from([#new(about, |#object| async move { #call }).defined(from, to)])
     }
 }

@@ -61,14 +61,9 @@ pub(super) fn check(input: &Input) -> syn::Result<InterpreterFn> {
     if !function.is_free("#[interpreter]", codes::NOT_ON_AN_INTERPRETER, &mut errors) {
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "a method")));
     }
-    if !function.sig.generics.params.is_empty() {
+    if let Some(generic) = function.generic_part() {
         let help = "name the kind";
-        errors.push(
-            &function.sig.generics,
-            codes::GENERIC_INTERPRETER,
-            "an interpreter can't be generic: it is for one kind",
-            help,
-        );
+        errors.push(generic, codes::GENERIC_INTERPRETER, "an interpreter can't be generic: it is for one kind", help);
     }
     let Some((operation, word)) = operation else {
         return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "no operation")));

@@ -8,7 +8,7 @@ use quote::ToTokens;
 use syn::{Attribute, Data, DeriveInput, Field, Type, punctuated::Punctuated};
 
 use super::{
-    kube_options,
+    json_names, kube_options,
     marks::{self, Marks},
     missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
@@ -54,6 +54,10 @@ pub(super) fn schema(options: &TokenStream, item: &TokenStream) -> syn::Result<M
 fn describe(mut item: DeriveInput, status: Option<Type>, mut errors: Errors) -> Model {
     let stubs = missing_schema::check(&item, status, source_file::read().as_deref(), &mut errors);
     unstorable::check(&mut item, &mut errors);
+    let rename = rename(&item);
+    if rename.is_some() {
+        json_names::check(&mut item, &mut errors);
+    }
     let on_type = annotations(&mut item.attrs, NonePolicy::AsSerde, &mut errors);
     let container = item.attrs.clone();
     let on_field = |field: &mut Field, errors: &mut Errors| {
@@ -77,7 +81,7 @@ fn describe(mut item: DeriveInput, status: Option<Type>, mut errors: Errors) -> 
     };
     Model {
         derives: missing_derives(&item.attrs),
-        rename: rename(&item),
+        rename,
         item,
         resource: None,
         on_type,

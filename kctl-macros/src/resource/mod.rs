@@ -12,6 +12,7 @@
 //! | `marks` | `#[kctl(…)]`, and the options of `#[resource]` that are marks of the object as a whole | K0024, K0080–K0086 |
 //! | `bounds` | marks of one place that contradict each other | K0087, K0088 |
 //! | `none` | `None` of an `Option` field | |
+//! | `json_names` | two fields with one name in JSON | K0022 |
 //! | `missing_schema` | a field's type in the same file lacks `#[schema]` | K0090 |
 //! | `unstorable` | a field's type can't be stored, such as `Instant` | K0118 |
 //! | `emit` | `Model` → code | |
@@ -24,6 +25,7 @@ mod check;
 mod crd_options;
 mod emit;
 mod json;
+mod json_names;
 mod kube_options;
 mod marks;
 mod missing_schema;

@@ -2,6 +2,7 @@
 //!
 //! | code | mistake |
 //! |---|---|
+//! | K0010 | `crate` without a path |
 //! | K0011, K0022 | an option: unknown, given twice |
 //! | K0073 | no kind, not a struct with named fields, generics, or a field named `metadata` |
 //! | K0074 | a field without a path, with two, or with something that is not a path |
@@ -11,8 +12,8 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::ToTokens;
 use syn::{
-    Expr, ExprField, ExprIndex, Field, Fields, Item, ItemStruct, Lit, LitStr, Member, Meta, Path, Token, Type,
-    parse::Parser, punctuated::Punctuated, spanned::Spanned,
+    Attribute, Expr, ExprField, ExprIndex, Field, Fields, Item, ItemStruct, Lit, LitStr, Member, Meta, Path, Token,
+    Type, parse::Parser, punctuated::Punctuated, spanned::Spanned,
 };
 
 use crate::{codes, crate_path::CratePath, diagnostics::Errors};
@@ -31,6 +32,8 @@ pub(super) struct ViewStruct {
 
 /// A field of the view with its path in the kind: `#[view(spec.node_name)] node: Option<String>`.
 pub(super) struct ViewField {
+    /// The `#[cfg(…)]` of the field, which its path has, too.
+    pub(super) cfg: Vec<Attribute>,
     /// The name of the field in the view.
     pub(super) field: Ident,
     /// The type of the field. The end of the path has to be the same type, or `Option` of it behind an optional step.
@@ -80,6 +83,9 @@ fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, Cra
                 match (text.as_str(), value) {
                     ("of", kind) => of = Some(kind),
                     ("crate", Type::Path(path)) => krate = CratePath::from(path),
+                    ("crate", other) => {
+                        errors.push(other, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`");
+                    }
                     (other, _) => {
                         errors.push(&name, codes::UNKNOWN_OPTION, &format!("`#[view]` has no option `{other}`"), FORM);
                     }
@@ -153,16 +159,17 @@ fn read_fields(item: &mut ItemStruct, errors: &mut Errors) -> Vec<ViewField> {
             errors.push(&name, codes::NOT_A_VIEW, "a view always has `metadata`", help);
             continue;
         }
-        let paths: Vec<syn::Attribute> = paths;
+        let paths: Vec<Attribute> = paths;
         if let Some(steps) = path(&name, field, &paths, errors) {
-            fields.push(ViewField { field: name, ty: field.ty.clone(), steps });
+            let cfg = field.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect();
+            fields.push(ViewField { cfg, field: name, ty: field.ty.clone(), steps });
         }
     }
     fields
 }
 
 /// Reads the path of one field. K0074 for none, for two, and for anything but fields and map keys.
-fn path(name: &Ident, field: &Field, paths: &[syn::Attribute], errors: &mut Errors) -> Option<Vec<Step>> {
+fn path(name: &Ident, field: &Field, paths: &[Attribute], errors: &mut Errors) -> Option<Vec<Step>> {
     let [one] = paths else {
         if let Some(second) = paths.get(1) {
             errors.push(second, codes::NOT_A_PATH, &format!("`{name}` is at one place"), "remove one of the paths");

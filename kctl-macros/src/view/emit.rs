@@ -32,8 +32,10 @@ pub(super) fn emit(model: &ViewStruct) -> TokenStream {
     let item = with_metadata(model);
     let kind = quote_spanned!(of.span()=> type __Of = #of;);
     let paths = model.fields.iter().map(path);
-    let fields =
-        model.fields.iter().map(|ViewField { field, ty, .. }| quote_spanned!(ty.span()=> #field: __parts.field()?));
+    let fields = model.fields.iter().map(|ViewField { cfg, field, ty, .. }| {
+        let read = quote_spanned!(ty.span()=> #field: __parts.field()?);
+        quote!(#(#cfg)* #read)
+    });
     quote! {
         #item
         const _: () = {
@@ -67,14 +69,14 @@ pub(super) fn emit(model: &ViewStruct) -> TokenStream {
 /// Emits the user's struct with the public field `metadata`.
 fn with_metadata(model: &ViewStruct) -> TokenStream {
     let (item, krate) = (&model.item, &model.krate);
-    let (attrs, vis, name) = (&item.attrs, &item.vis, &item.ident);
+    let (attrs, vis, name, bounds) = (&item.attrs, &item.vis, &item.ident, &item.generics.where_clause);
     let fields = match &item.fields {
         Fields::Named(fields) => fields.named.to_token_stream(),
         _ => TokenStream::new(),
     };
     quote! {
         #(#attrs)*
-        #vis struct #name {
+        #vis struct #name #bounds {
             /// Name, namespace, uid, labels, finalizers and owners of the object; annotations only if a field reads them.
             pub metadata: #krate::__private_0_1::ObjectMeta,
             #fields
@@ -86,7 +88,8 @@ fn with_metadata(model: &ViewStruct) -> TokenStream {
 /// not exist; the end has the span of the type.
 fn path(field: &ViewField) -> TokenStream {
     debug_assert!(!field.steps.is_empty(), "`check` rejects a field without a path");
-    let mut path = quote!(__p::TypedPath::<__Of, _>::root());
+    let cfg = &field.cfg;
+    let mut path = quote!(#(#cfg)* __p::TypedPath::<__Of, _>::root());
     for (index, step) in field.steps.iter().enumerate() {
         if index > 0 {
             path.extend(quote!(.open()));

@@ -46,6 +46,11 @@ mod tests {
     fn wrong_options_and_fields_get_help() {
         let cases = [
             ("", "struct A { #[view(spec.a)] a: i32 }", "write `#[view(of = Kind)]`"),
+            (
+                "of = Pod, crate = [u8]",
+                "struct A { #[view(spec.a)] a: i32 }",
+                "`crate` names a path\\nhelp: write `crate = path`\\n",
+            ),
             ("off = Pod", "struct A { #[view(spec.a)] a: i32 }", "write `#[view(of = Kind)]`"),
             ("of = Pod", "struct A { a: i32 }", "write `#[view(spec.a)]` above it"),
             ("of = Pod", "struct A { #[view(spec.a)] #[view(spec.b)] a: i32 }", "is at one place"),
@@ -79,5 +84,14 @@ mod tests {
             }
         );
         assert_eq!(expand(quote!(), &item).to_string().matches("compile_error").count(), 3);
+    }
+
+    #[test]
+    fn cfg_raw_names_and_where_clauses_are_kept() {
+        let item = "struct A where String: Clone { #[cfg(test)] #[view(spec.r#type)] r#type: i32 }";
+        let text = expand(quote!(of = Site), &item.parse().unwrap()).to_string();
+        assert_eq!(text.matches("# [cfg (test)]").count(), 3, "{text}");
+        assert!(text.contains("struct A where String : Clone {"), "{text}");
+        assert!(text.contains("field (\"type\" , | __it | & __it . r#type)"), "{text}");
     }
 }

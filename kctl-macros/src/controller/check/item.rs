@@ -52,10 +52,10 @@ pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mu
         let help = format!("write `async fn {name}`");
         errors.push(signature.fn_token, codes::NOT_ASYNC, "a reconcile function must be `async`", &help);
     }
-    if !signature.generics.params.is_empty() {
+    if let Some(generic) = function.generic_part() {
         let help = "name the kind, and move shared code into a generic helper function";
         errors.push(
-            &signature.generics,
+            generic,
             codes::GENERIC_CONTROLLER_OR_KIND,
             "a reconcile function can't be generic: it is one controller of one kind",
             help,

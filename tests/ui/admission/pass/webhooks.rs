@@ -64,10 +64,20 @@ fn up(old: v1alpha1::Ship) -> Result<Ship> {
     Ok(Ship { metadata, spec: ShipSpec { length }, status: None })
 }
 
-#[conversion]
-async fn down(new: Ship) -> v1alpha1::Ship {
-    v1alpha1::Ship { metadata: new.metadata, spec: v1alpha1::ShipSpec { size: new.spec.length } }
+/// A conversion whose versions are arguments of a macro.
+macro_rules! conversion_to {
+    ($to:ty: $name:ident, |$from:ident: $of:ty| $converted:expr) => {
+        #[conversion]
+        async fn $name($from: $of) -> $to {
+            $converted
+        }
+    };
 }
+
+conversion_to!(v1alpha1::Ship: down, |new: Ship| v1alpha1::Ship {
+    metadata: new.metadata,
+    spec: v1alpha1::ShipSpec { size: new.spec.length },
+});
 
 pub(crate) fn app() -> App {
     App::new("fleet").admission::<(longer, seaworthy, (afloat, no_shell))>().conversion::<(up, down)>()
