@@ -26,12 +26,14 @@
 //! ```
 
 use std::{
+    convert::Infallible,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
+use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
 use tokio::{
@@ -48,7 +50,7 @@ pub struct Limits {
     pub connections: usize,
     /// Time from the accept to the complete head of the first request, including the TLS handshake.
     pub head_within: Duration,
-    /// Time for the bodies of requests that are read at the same time.
+    /// Time for the bodies of requests that are read at the same time, and for the client to read a response.
     pub body_within: Duration,
     /// Time after a response until the complete head of the next request.
     pub idle_max: Duration,
@@ -89,16 +91,26 @@ struct Activity {
     unread: usize,
     /// Deadline for the first of those bodies.
     body_until: Instant,
+    /// Number of responses that the client has not read to their ends.
+    unsent: usize,
+    /// Deadline for the first of those responses. Later requests don't extend it.
+    sent_until: Instant,
 }
 
 impl Activity {
     /// Returns the deadline of the client; `None` while the server works.
+    ///
+    /// A server with an unsent response waits for its client, whatever else it does.
     fn deadline(&self) -> Option<Instant> {
-        match (self.requests, self.unread) {
+        let received = match (self.requests, self.unread) {
             (0, _) => Some(self.head_until),
             (requests, unread) if requests > unread => None,
             _ => Some(self.body_until),
+        };
+        if self.unsent == 0 {
+            return received;
         }
+        Some(received.map_or(self.sent_until, |received| received.min(self.sent_until)))
     }
 }
 
@@ -119,7 +131,8 @@ impl Connections {
         let accepted = Instant::now();
         let slot = self.slots.enter().await;
         let head_until = accepted + self.limits.head_within;
-        let activity = Activity { head_until, requests: 0, unread: 0, body_until: accepted };
+        let activity =
+            Activity { head_until, requests: 0, unread: 0, body_until: accepted, unsent: 0, sent_until: accepted };
         Connection(Arc::new(ConnectionState {
             slot,
             limits: self.limits,
@@ -223,6 +236,19 @@ impl Running {
     pub fn until_end_of<B>(self, body: B) -> Streamed<B> {
         Claiming { body, claim: Some(self) }
     }
+
+    /// Ends the request, and gives the client [`Limits::body_within`] to read the response: until this body is dropped.
+    ///
+    /// An unread response stays in memory. So requests on other streams of the connection don't extend the time.
+    pub fn until_sent<B>(self, body: B) -> Sent<B> {
+        self.0.change(|activity| {
+            if activity.unsent == 0 {
+                activity.sent_until = Instant::now() + self.0.0.limits.body_within;
+            }
+            activity.unsent += 1;
+        });
+        Claiming { body, claim: Some(Unsent(self.0.clone())) }
+    }
 }
 
 /// The part of a request that lasts as long as a body.
@@ -257,7 +283,21 @@ impl Drop for Unread {
     }
 }
 
-/// A body that counts for its connection until its claim ends. See [`Received`] and [`Streamed`].
+/// A response that its client has not read to its end.
+#[derive(Debug)]
+pub struct Unsent(Connection);
+
+impl Claim for Unsent {
+    const ENDS: Ends = Ends::WhenDropped;
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.0.change(|activity| activity.unsent -= 1);
+    }
+}
+
+/// A body that counts for its connection until its claim ends. See [`Received`], [`Sent`] and [`Streamed`].
 #[derive(Debug)]
 pub struct Claiming<B, C> {
     body: B,
@@ -270,6 +310,59 @@ pub type Received<B> = Claiming<B, Unread>;
 
 /// A response body that lasts, such as that of a watch: its request counts as unanswered until the body is dropped.
 pub type Streamed<B> = Claiming<B, Running>;
+
+/// A response body that is complete, and that the client has to read in time.
+pub type Sent<B> = Claiming<B, Unsent>;
+
+/// A complete response body that a server takes in pieces, as its client reads them.
+///
+/// In one piece, hyper would take it as soon as the client has room for its first byte, and the body would be dropped
+/// while all of it waits in memory.
+///
+/// ```
+/// use http_body_util::BodyExt;
+/// use kctl_webhook::connections::Pieces;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let mut body = Pieces::new("x".repeat(20_000));
+/// let first = body.frame().await.unwrap().unwrap();
+/// assert_eq!(first.into_data().unwrap().len(), 16 << 10);
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Pieces(Bytes);
+
+/// Bytes of one piece; the frames of HTTP/2 are as long.
+const PIECE_LEN: usize = 16 << 10;
+
+impl Pieces {
+    /// Creates the body.
+    pub fn new(whole: impl Into<Bytes>) -> Self {
+        Self(whole.into())
+    }
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let len = self.0.len().min(PIECE_LEN);
+        Poll::Ready((len > 0).then(|| Ok(Frame::data(self.0.split_to(len)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.len() as u64)
+    }
+}
 
 impl<B: Body + Unpin, C: Claim> Body for Claiming<B, C> {
     type Data = B::Data;
@@ -359,6 +452,18 @@ mod tests {
         assert!(timeout(Duration::from_secs(3_600), closed_after(&connection)).await.is_err());
         drop(watch);
         assert_eq!(closed_after(&connection).await, 60);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unread_response_closes_a_busy_connection() {
+        let connection = Connections::new(LIMITS).enter().await;
+        let page = connection.begin(Empty::<&[u8]>::new()).0.until_sent(Never);
+        advance(Duration::from_secs(15)).await;
+        drop(connection.begin(Empty::<&[u8]>::new()).0.until_sent(Never));
+        let _running = connection.begin(Empty::<&[u8]>::new()).0;
+        assert_eq!(closed_after(&connection).await, 5, "since the first response");
+        drop(page);
+        assert!(timeout(Duration::from_secs(3_600), closed_after(&connection)).await.is_err(), "it is answered");
     }
 
     #[tokio::test(start_paused = true)]

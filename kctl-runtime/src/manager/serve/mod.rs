@@ -10,8 +10,8 @@
 //! | metrics | `/metrics` |
 //! | debug | `/debug/`, `/debug/state.json`, `/debug/graph.svg` |
 //!
-//! Bounds of a listener: 64 connections, 64 KiB for the head of a request, 32 s to send it, 90 s idle, an hour
-//! per connection.
+//! Bounds of a listener: 64 connections with 8 requests each at a time, 64 KiB for the head of a request, 32 s to send
+//! it, 32 s to read a page, 90 s idle, an hour per connection.
 
 mod address;
 mod guard;
@@ -26,7 +26,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
-use kctl_webhook::connections::{Connection, Connections, Limits};
+use kctl_webhook::connections::{Connection, Connections, Limits, Pieces};
 use kube::Client;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -49,12 +49,15 @@ pub use tls::{Certificate, TlsError};
 const LIMITS: Limits = Limits {
     connections: 64,
     head_within: Duration::from_secs(32),
-    // Not used: no page reads a body.
+    // No page reads a body: it is the time to read a page.
     body_within: Duration::from_secs(32),
     idle_max: Duration::from_secs(90),
 };
 /// Longest head of a request, in bytes.
-const HEAD_LEN_MAX: usize = 64 << 10;
+const HEAD_LEN_MAX: u32 = 64 << 10;
+/// Maximum number of requests of an HTTP/2 connection at a time. Each may have a page in memory that its client does not
+/// read.
+const STREAMS_MAX: u32 = 8;
 /// Longest TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// Longest wait for the API server to authenticate and authorize a reader of metrics.
@@ -180,12 +183,16 @@ impl Server {
             let (running, _body) = connection.begin(http_body_util::Empty::<&[u8]>::new());
             async move {
                 let page = server.answer(&request.map(|_body| ())).await;
-                drop(running);
-                Ok::<_, Infallible>(page)
+                Ok::<_, Infallible>(page.map(|body| running.until_sent(Pieces::new(body))))
             }
         });
         let mut server = auto::Builder::new(TokioExecutor::new());
-        server.http1().timer(TokioTimer::new()).header_read_timeout(LIMITS.idle_max).max_buf_size(HEAD_LEN_MAX);
+        server
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(LIMITS.idle_max)
+            .max_buf_size(HEAD_LEN_MAX as usize);
+        server.http2().max_concurrent_streams(STREAMS_MAX).max_header_list_size(HEAD_LEN_MAX);
         // A client that closes the connection early needs no log line.
         let _closed = server.serve_connection(TokioIo::new(stream), service).await;
     }
@@ -213,4 +220,36 @@ fn answer(pages: &Pages, request: &Request<()>) -> Page {
         return page;
     }
     pages(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// Returns the value of a setting that the server announces to an HTTP/2 client.
+    async fn setting(id: u16) -> Option<u32> {
+        let (mut client, served) = tokio::io::duplex(1 << 16);
+        let connection = Connections::new(LIMITS).enter().await;
+        let server = Server::open(Arc::new(|_request| text(StatusCode::OK, "ok")));
+        let serving = tokio::spawn(server.speak(served, connection));
+        client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
+        // The head of a frame: three bytes of length, its type, flags and the stream.
+        let mut head = [0; 9];
+        client.read_exact(&mut head).await.unwrap();
+        assert_eq!(head[3], 4, "the first frame has the settings");
+        let mut settings = vec![0; usize::from(head[1]) << 8 | usize::from(head[2])];
+        client.read_exact(&mut settings).await.unwrap();
+        serving.abort();
+        let found = settings.chunks_exact(6).find(|pair| pair[..2] == id.to_be_bytes())?;
+        Some(found[2..].iter().fold(0, |value, byte| value << 8 | u32::from(*byte)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn http2_clients_get_few_streams_and_a_bounded_head() {
+        let (concurrent_streams, header_list) = (3, 6);
+        assert_eq!(setting(concurrent_streams).await, Some(STREAMS_MAX));
+        assert_eq!(setting(header_list).await, Some(64 << 10));
+    }
 }

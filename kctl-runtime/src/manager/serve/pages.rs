@@ -6,7 +6,7 @@
 //! kube-apiserver writes `reason withheld` for a failed check, since strangers may read it. Here the reason is
 //! shown: it names a kind or a permission, and without it a probe explains nothing.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use http::{HeaderValue, Request, StatusCode, header};
 
@@ -15,6 +15,9 @@ use crate::manager::{
     health::{Check, Health},
     metrics::{Format, Metrics},
 };
+
+/// Maximum number of unknown names of `?exclude=` that a page repeats.
+const UNKNOWN_MAX: usize = 10;
 
 /// Returns `/healthz`, `/livez` and `/readyz`, a page for each check, `?verbose` and `?exclude=NAME`.
 pub(crate) fn health(health: Arc<Health>) -> Pages {
@@ -67,13 +70,25 @@ fn all(root: &str, checks: &[Check], query: &str) -> Page {
             }
         };
     }
-    for name in excluded.iter().filter(|name| !checks.iter().any(|check| check.name == **name)) {
-        body += &format!("warn: no check of the name {name:?} to exclude; there are {}\n", names(checks));
-    }
+    body += &unknown(&excluded, checks);
     if failed {
         return text(StatusCode::INTERNAL_SERVER_ERROR, format!("{body}{root} check failed\n"));
     }
     if verbose { text(StatusCode::OK, format!("{body}{root} check passed\n")) } else { text(StatusCode::OK, "ok") }
+}
+
+/// Returns a warning about excluded checks that do not exist: each name once, at most [`UNKNOWN_MAX`] of them.
+fn unknown(excluded: &[&str], checks: &[Check]) -> String {
+    let is_known = |name: &str| checks.iter().any(|check| check.name == name);
+    let unknown: BTreeSet<_> = excluded.iter().copied().filter(|name| !is_known(name)).collect();
+    if unknown.is_empty() {
+        return String::new();
+    }
+    let mut named: Vec<_> = unknown.iter().take(UNKNOWN_MAX).map(|name| format!("{name:?}")).collect();
+    if unknown.len() > UNKNOWN_MAX {
+        named.push(format!("and {} more", unknown.len() - UNKNOWN_MAX));
+    }
+    format!("warn: no check of the name {} to exclude; there are {}\n", named.join(", "), names(checks))
 }
 
 /// Returns `/metrics`, in the format that the scraper prefers.
@@ -88,4 +103,22 @@ pub(crate) fn metrics(metrics: Metrics) -> Pages {
         page.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
         page
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_excludes_are_named_once_and_at_most_ten() {
+        let checks: Vec<_> =
+            (0..50).map(|n| Check { name: format!("cache-kind{n}"), result: Ok(String::new()) }).collect();
+        let page = |query: &str| all("readyz", &checks, query).into_body();
+        let repeated = page(&format!("verbose&{}", "exclude=&".repeat(5_000)));
+        assert!(repeated.len() < 4 << 10, "{} bytes", repeated.len());
+        assert_eq!(repeated.matches("warn: no check of the name \"\" to exclude").count(), 1);
+        let many: Vec<_> = (0..5_000).map(|n| format!("exclude=x{n:04}")).collect();
+        let many = page(&format!("verbose&{}", many.join("&")));
+        assert!(many.contains("\"x0009\", and 4990 more to exclude") && many.len() < 4 << 10, "{many}");
+    }
 }
