@@ -50,14 +50,17 @@ pub(crate) async fn get(client: &Client, operation: &Operation, path: &str) -> R
 }
 
 /// Opens a watch and returns its body once the status is success. It is not repeated on 429.
+///
+/// The timeout covers the body of an error as well. Only the body of a success lasts.
 pub(crate) async fn open(client: &Client, operation: &Operation, path: &str, accept: &str) -> Result<Body, ApiError> {
-    let response =
-        tokio::time::timeout(ANSWER_WITHIN, exchange(client, operation, &Ask::get(path, accept), None)).await;
-    let response = response.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))?;
-    if response.status().is_success() {
-        return Ok(response.into_body());
-    }
-    Err(refusal(operation, response).await)
+    let opened = async {
+        let response = exchange(client, operation, &Ask::get(path, accept), None).await?;
+        if response.status().is_success() {
+            return Ok(response.into_body());
+        }
+        Err(refusal(operation, response).await)
+    };
+    tokio::time::timeout(ANSWER_WITHIN, opened).await.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))
 }
 
 /// Sends a request and returns the body, waiting at most [`ANSWER_WITHIN`].
@@ -279,6 +282,18 @@ mod tests {
             assert_eq!(n_requests.load(Ordering::Relaxed), requests, "{case}");
             assert_eq!(answer.err().and_then(|error| error.retry_after()), left.map(Duration::from_secs), "{case}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_watch_with_endless_body_times_out() {
+        let service = service_fn(|_request: Request<Body>| async {
+            let body = http_body_util::StreamBody::new(futures::stream::pending::<Result<_, Infallible>>());
+            Ok::<_, Infallible>(Response::builder().status(503).body(body).unwrap())
+        });
+        let client = Client::new(service, "default");
+        let opened = open(&client, "watch pods", "/api/v1/pods?watch=1", JSON);
+        let opened = tokio::time::timeout(Duration::from_secs(3_600), opened).await.expect("it ends");
+        assert!(matches!(opened, Err(ApiError::Unanswered { .. })), "{:?}", opened.err());
     }
 
     #[tokio::test(start_paused = true)]
