@@ -120,6 +120,17 @@ fn a_mistake_is_an_error_of_its_class() {
 }
 
 #[test]
+fn object_without_kind_is_named_but_not_shown() {
+    let script = Script::compile("function Retain(d, o) d.kind = nil return d end", "Retain").unwrap();
+    let metadata = json!({ "namespace": "shop", "name": "db" });
+    let secret = json!({ "kind": "Secret", "metadata": metadata, "data": { "password": "czNjcmV0" } });
+    let inputs = Inputs { desired: Some(&secret), observed: Some(&secret), ..Inputs::default() };
+    let error = Pool::new(limits()).interpret("Retain", &script, &inputs).unwrap_err().to_string();
+    assert!(error.contains("Secret shop/db: return the object with its `kind`"), "{error}");
+    assert!(!error.contains("czNjcmV0"), "{error}");
+}
+
+#[test]
 fn thousands_of_arguments_and_results_are_no_danger() {
     let pool = Pool::new(limits());
     let many = "local t = {} for i = 1, 7000 do t[i] = {i} end ";

@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, Full};
 use kctl::{Json, json, prelude::*};
 use kctl_runtime::manager::metrics::prometheus_client::{encoding::text::encode, registry::Registry};
 use kctl_webhook::Metrics;
+use parking_lot::Mutex;
 use tower::ServiceExt;
 
 use crate::kinds;
@@ -223,4 +224,37 @@ async fn failed_conversion_keeps_uid_and_names_object() {
         let message = response["result"]["message"].as_str().unwrap();
         assert_eq!(message, format!("Site here/web, hooks.example.com/{text}"));
     }
+}
+
+/// The logged lines.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn value_of_unreadable_object_is_not_logged() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+    let _logged = tracing::subscriber::set_default(log);
+    tracing::callsite::rebuild_interest_cache();
+    let router = router(&Metrics::default());
+    let object = json!({ "apiVersion": "hooks.example.com/v1alpha1", "kind": "Site",
+        "metadata": { "name": "web", "namespace": "here" }, "spec": { "host": "a", "size": "s3cret" } });
+    let response =
+        ask(&router, "/convert", "application/json", conversion("hooks.example.com/v1", &json!([object]))).await;
+    let message = response["result"]["message"].as_str().unwrap();
+    assert!(message.contains("invalid type: string \"s3cret\""), "the API server gets the reason: {message}");
+    let logged = String::from_utf8(lines.0.lock().clone()).unwrap();
+    assert!(logged.contains("Site here/web") && logged.contains("can't be read as v1alpha1"), "{logged}");
+    assert!(!logged.contains("s3cret"), "{logged}");
 }

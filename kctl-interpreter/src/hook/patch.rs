@@ -44,7 +44,7 @@ pub(super) fn applied(operation: Operation, object: &Value, answer: Answer) -> R
                 .map_err(|error| problem(step, &error.kind, &patched))?;
         }
         if patched["kind"].as_str().is_none_or(str::is_empty) {
-            return Err(format!("Object 'Kind' is missing in '{patched}'"));
+            return Err(operation::kind_missing(object));
         }
     }
     Ok(operation::field(operation, patched))
@@ -174,7 +174,7 @@ mod tests {
                 json!([{ "op": "copy", "from": "/spec", "path": "/a/b" }]),
                 Err("copy operation does not apply: doc is missing destination path: /a/b: missing value"),
             ),
-            (json!([{ "op": "remove", "path": "/kind" }]), Err("Object 'Kind' is missing in '{\"spec\":")),
+            (json!([{ "op": "remove", "path": "/kind" }]), Err("Object 'Kind' is missing in the answer for A ")),
             (json!({}), Err("response.patch is no JSON patch: ")),
         ];
         for (patch, expected) in cases {
@@ -207,6 +207,16 @@ mod tests {
             };
             assert!(fits, "{found:?}, not {problem:?}");
         }
+    }
+
+    #[test]
+    fn object_without_kind_is_named_but_not_shown() {
+        let metadata = json!({ "namespace": "shop", "name": "db" });
+        let secret = json!({ "kind": "Secret", "metadata": metadata, "data": { "password": "czNjcmV0" } });
+        let patch = json!([{ "op": "remove", "path": "/kind" }]).to_string().into_bytes();
+        let problem = applied(Operation::Retain, &secret, Answer::Patch(patch)).unwrap_err();
+        assert!(problem.contains("Secret shop/db: return the object with its `kind`"), "{problem}");
+        assert!(!problem.contains("czNjcmV0"), "{problem}");
     }
 
     #[test]

@@ -214,8 +214,8 @@ impl Call<'_> {
         let object = repair(table, Root::Object, references);
         let has_kind = object.get("kind").and_then(Value::as_str).is_some_and(|kind| !kind.is_empty());
         if !has_kind {
-            let excerpt: String = object.to_string().chars().take(200).collect();
-            return Err(self.wrong(format!("json unmarshal obj failed: Object 'Kind' is missing in '{excerpt}'")));
+            let input = args.first().copied().unwrap_or(&Value::Null);
+            return Err(self.wrong(format!("json unmarshal obj failed: {}", operation::kind_missing(input))));
         }
         Ok(object)
     }

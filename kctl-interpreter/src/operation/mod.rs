@@ -139,13 +139,7 @@ impl Inputs {
 
     /// `namespace/name` of the object, or its name; empty where it has none.
     pub(crate) fn name(&self) -> String {
-        let Some(object) = self.object() else { return String::new() };
-        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-        match (text("namespace"), text("name")) {
-            ("", name) => name.to_owned(),
-            (_, "") => String::new(),
-            (namespace, name) => format!("{namespace}/{name}"),
-        }
+        self.object().map_or_else(String::new, name_of)
     }
 
     /// Returns `Kind namespace/name` for messages, or a description of an object without them.
@@ -158,6 +152,25 @@ impl Inputs {
         }
         format!("{kind} {name}")
     }
+}
+
+/// Returns `namespace/name` of an object, or its name; empty where it has none.
+fn name_of(object: &Value) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    match (text("namespace"), text("name")) {
+        ("", name) => name.to_owned(),
+        (_, "") => String::new(),
+        (namespace, name) => format!("{namespace}/{name}"),
+    }
+}
+
+/// Returns the problem of an answer to this input, whose object has no `kind`.
+///
+/// It begins as Karmada's. The rest of Karmada's is the returned object, which does not belong into logs and Events: it
+/// may be a Secret.
+pub(crate) fn kind_missing(input: &Value) -> String {
+    let (kind, name) = (input["kind"].as_str().unwrap_or("object"), name_of(input));
+    format!("Object 'Kind' is missing in the answer for {kind} {name}: return the object with its `kind`")
 }
 
 /// One operation as a type. It gives input and output their types, so that a call with others does not compile.

@@ -63,7 +63,33 @@ pub trait Converts {
 
 crate::tuples!(Converts, Rule);
 
-type Call = Arc<dyn Fn(&Value) -> Called<Result<Value, String>> + Send + Sync>;
+type Call = Arc<dyn Fn(&Value) -> Called<Result<Value, StepError>> + Send + Sync>;
+
+/// The reason why one function did not convert an object.
+#[derive(Debug, thiserror::Error)]
+enum StepError {
+    /// The object does not have the fields of the version. serde's error has the value that does not fit.
+    #[error("can't be read as {version}: {source}")]
+    Unreadable {
+        /// The version that the function takes.
+        version: String,
+        /// The error of the deserializer.
+        source: serde_json::Error,
+    },
+    /// The error of the function, or a problem with its result.
+    #[error("{0}")]
+    Function(String),
+}
+
+impl StepError {
+    /// Returns the message without values of the object, for the log.
+    fn without_values(&self) -> String {
+        match self {
+            Self::Unreadable { version, .. } => format!("can't be read as {version}; the response has the reason"),
+            Self::Function(text) => text.clone(),
+        }
+    }
+}
 
 /// A conversion function with the versions that it connects.
 #[derive(Clone)]
@@ -96,12 +122,14 @@ impl Rule {
     {
         let (from, to) = (From::gvk(), To::gvk());
         let as_version = from.version.clone();
-        let call = move |object: &Value| -> Called<Result<Value, String>> {
-            let read = From::deserialize(object).map_err(|error| format!("can't be read as {as_version}: {error}"));
+        let call = move |object: &Value| -> Called<Result<Value, StepError>> {
+            let read = From::deserialize(object)
+                .map_err(|source| StepError::Unreadable { version: as_version.clone(), source });
             let called = read.map(&call);
             Box::pin(async move {
-                let converted = called?.await?;
-                serde_json::to_value(&converted).map_err(|error| format!("can't be written as JSON: {error}"))
+                let converted = called?.await.map_err(StepError::Function)?;
+                serde_json::to_value(&converted)
+                    .map_err(|error| StepError::Function(format!("can't be written as JSON: {error}")))
             })
         };
         Self { about, from, to, definitions: [Definition::default(); 2], call: Arc::new(call) }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Conversions, Rule};
+use super::{Conversions, Rule, StepError};
 use crate::{
     call::{RequestState, unwound},
     metrics::Running,
@@ -44,13 +44,21 @@ struct Request {
 
 /// The reason why objects were not converted.
 struct Failed {
+    /// The message for the API server. It may have values of the object.
     text: String,
+    /// The message for the log, which more people may read than the object.
+    logged: String,
     code: u16,
 }
 
 /// Returns the response to a review that failed, and logs it.
 pub(crate) fn failed(uid: &str, text: &str) -> Value {
-    tracing::error!("conversion failed: {text}");
+    failed_with(uid, text, text)
+}
+
+/// Returns the response to a review that failed, and logs it by a message without values of the object.
+fn failed_with(uid: &str, text: &str, logged: &str) -> Value {
+    tracing::error!("conversion failed: {logged}");
     envelope(&json!({ "uid": uid, "convertedObjects": [], "result": { "status": "Failure", "message": text } }))
 }
 
@@ -64,7 +72,8 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
         Ok(request) => request,
         Err(text) => {
             state.measurement.code(400);
-            return failed(&uid_of(body), &text);
+            let logged = format!("the request has no valid {KIND}; the response has the reason");
+            return failed_with(&uid_of(body), &text, &logged);
         }
     };
     let Request { uid, desired_api_version, objects } = request;
@@ -78,14 +87,14 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
         }
         Ok(converted)
     });
-    match converted.await.unwrap_or_else(|text| Err(Failed { text, code: 500 })) {
+    match converted.await.unwrap_or_else(|text| Err(Failed { logged: text.clone(), text, code: 500 })) {
         Ok(converted) => {
             state.measurement.code(200);
             envelope(&json!({ "uid": uid, "convertedObjects": converted, "result": { "status": "Success" } }))
         }
-        Err(Failed { text, code }) => {
+        Err(Failed { text, logged, code }) => {
             state.measurement.code(code);
-            failed(&uid, &text)
+            failed_with(&uid, &text, &logged)
         }
     }
 }
@@ -109,15 +118,23 @@ async fn convert(
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let [api, kind, namespace, name] = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(text);
     let shown = if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") };
-    let fail = |text: String, code: u16| Failed { text: format!("{shown}, {api} → {desired}: {text}"), code };
+    let about = |text: &str| format!("{shown}, {api} → {desired}: {text}");
     let (group, from) = split(&api);
     let (desired_group, to) = split(desired);
     let path = if group == desired_group { conversions.path(group, &kind, from, to) } else { None };
-    let path = path.ok_or_else(|| fail("there is no conversion".into(), 400))?;
+    let path = path.ok_or_else(|| {
+        let text = about("there is no conversion");
+        Failed { logged: text.clone(), text, code: 400 }
+    })?;
     let mut converted = object;
     for rule in path {
         *called.lock() = Some(format!("{} for {shown}", rule.about.named_location()));
-        converted = step(rule, converted, running).await.map_err(|error| fail(error, 500))?;
+        let stepped = step(rule, converted, running).await;
+        converted = stepped.map_err(|error| Failed {
+            text: about(&error.to_string()),
+            logged: about(&error.without_values()),
+            code: 500,
+        })?;
     }
     Ok(converted)
 }
@@ -127,10 +144,12 @@ fn split(api_version: &str) -> (&str, &str) {
 }
 
 /// Calls one function. The result gets the target version, and the metadata of the source.
-async fn step(rule: &Rule, object: Value, running: &Running) -> Result<Value, String> {
+async fn step(rule: &Rule, object: Value, running: &Running) -> Result<Value, StepError> {
     let called = unwound(rule.about, || (rule.call)(&object)).await;
-    let converted = called.inspect_err(|_panic| running.panicked())??;
-    let Value::Object(mut converted) = converted else { return Err("the result is no object".into()) };
+    let converted = called.inspect_err(|_panic| running.panicked()).map_err(StepError::Function)??;
+    let Value::Object(mut converted) = converted else {
+        return Err(StepError::Function("the result is no object".into()));
+    };
     converted.insert("apiVersion".into(), rule.to.api_version().into());
     converted.insert("kind".into(), rule.to.kind.clone().into());
     let made = converted.remove("metadata");
