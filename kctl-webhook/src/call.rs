@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::{
     blocking::in_own_task,
     metrics::{Measurement, Running},
-    server::body::Progress,
+    server::{body::Progress, memory::Held},
 };
 
 /// The future of a called function.
@@ -60,6 +60,9 @@ pub(crate) struct RequestState {
     /// The place among the running requests; `None` while it waits. Its functions keep it until
     /// they end.
     pub(crate) permit: Option<Arc<OwnedSemaphorePermit>>,
+    /// The bytes of the body; `None` until it is read. Its functions keep them until they end, and the response until
+    /// it is sent.
+    pub(crate) memory: Option<Arc<Held>>,
     /// The phase of the request, for the message of a timeout.
     pub(crate) progress: Progress,
 }
@@ -78,11 +81,11 @@ impl RequestState {
         T: Send + 'static,
         Fut: Future<Output = T> + Send + 'static,
     {
-        let permit = self.permit.clone();
+        let kept = (self.permit.clone(), self.memory.clone());
         let called = call(self.measurement.running());
         let called = async move {
             let answer = called.await;
-            drop(permit);
+            drop(kept);
             answer
         };
         in_own_task(called).await.map_err(|error| error.to_string())

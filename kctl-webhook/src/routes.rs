@@ -19,7 +19,8 @@ use crate::{
     metrics::{Endpoint, Metrics},
     server::{
         Routes,
-        body::{self, BodyError, Progress},
+        body::{self, Bodies, BodyError, Progress},
+        memory::{Answer, Memory},
     },
     slots::Slots,
 };
@@ -34,7 +35,7 @@ struct RouteState {
     /// Permits of running functions: [`CONCURRENCY_MAX`] over all paths.
     requests: Arc<Semaphore>,
     /// Bodies that are being read. A slow client loses its slot to the next one, and never holds a permit.
-    bodies: Slots,
+    bodies: Bodies,
 }
 
 /// One path and its handler.
@@ -96,7 +97,8 @@ enum Handler {
 /// Two functions handle the same kind in the same way, or a selector is invalid.
 pub fn routes(rules: &[Rule], conversions: Conversions, metrics: &Metrics) -> Result<Routes, admission::FunctionTwice> {
     admission::check(rules)?;
-    let (requests, bodies) = (Arc::new(Semaphore::new(CONCURRENCY_MAX)), Slots::new(CONCURRENCY_MAX));
+    let requests = Arc::new(Semaphore::new(CONCURRENCY_MAX));
+    let bodies = Bodies { slots: Slots::new(CONCURRENCY_MAX), memory: Memory::default() };
     let shared = Arc::new(RouteState { metrics: metrics.clone(), requests, bodies });
     let mut routes = Routes::default();
     let mut add = |path: String, handler: Handler| {
@@ -177,6 +179,7 @@ async fn answer(State(route): State<Route>, request: Request<Body>) -> Response<
         uid: String::new(),
         running: Arc::default(),
         permit: None,
+        memory: None,
         progress: Progress::default(),
     };
     let mut received = Vec::new();
@@ -188,7 +191,7 @@ async fn answer(State(route): State<Route>, request: Request<Body>) -> Response<
         handler.late(within, &state)
     });
     tracing::debug!(%path, response = %value["response"]["status"], "answered");
-    let mut response = Response::new(Body::from(value.to_string()));
+    let mut response = Response::new(Body::new(Answer::new(value.to_string(), state.memory)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
@@ -207,18 +210,20 @@ async fn read_and_answer(
     let not_json = body::not_json(request.headers());
     // The body is read before the request takes a permit. A client that stops sending would hold that permit.
     let (body, len_max) = (request.into_body(), handler.len_max());
-    let slot = match body::read_in_slot(&shared.bodies, body, len_max, &mut state.progress, received).await {
-        Ok(slot) => slot,
+    let (slot, held) = match shared.bodies.read(body, len_max, &mut state.progress, received).await {
+        Ok(read) => read,
         Err(error) => {
             let (code, uid) = match &error {
                 BodyError::TooLong { uid, .. } => (StatusCode::PAYLOAD_TOO_LARGE, uid.clone()),
                 BodyError::Broken(_) => (StatusCode::BAD_REQUEST, body::uid_of(received)),
                 BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, body::uid_of(received)),
+                BodyError::NoRoom { .. } => (StatusCode::TOO_MANY_REQUESTS, body::uid_of(received)),
             };
             state.measurement.code(code.as_u16());
             return handler.unread(&uid, code, error.to_string());
         }
     };
+    state.memory = Some(Arc::new(held));
     if let Some(text) = not_json {
         state.measurement.code(StatusCode::BAD_REQUEST.as_u16());
         return handler.unread(&body::uid_of(received), StatusCode::BAD_REQUEST, text);

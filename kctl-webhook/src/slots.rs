@@ -47,6 +47,17 @@ struct Table {
     taken: BTreeMap<u64, Entry>,
 }
 
+impl Table {
+    /// Removes the entry that has waited for its client the longest, and notifies its holder. Returns `false` if none
+    /// waits.
+    fn drop_oldest(&mut self) -> bool {
+        let waiting = self.taken.iter().filter_map(|(id, entry)| entry.waits_since.map(|since| (since, *id)));
+        let Some(entry) = waiting.min().and_then(|(_since, oldest)| self.taken.remove(&oldest)) else { return false };
+        entry.lost.notify_one();
+        true
+    }
+}
+
 /// The entry of a taken slot.
 #[derive(Debug)]
 struct Entry {
@@ -87,15 +98,19 @@ impl Slots {
         }
     }
 
+    /// Takes the slot of the client that has kept it waiting the longest, if there is one, and leaves it free.
+    pub(crate) fn give_way(&self) {
+        let mut table = self.shared.table.lock();
+        if table.drop_oldest() {
+            self.shared.freed.notify_waiters();
+        }
+    }
+
     /// Takes a slot if one is free or waits for its client.
     fn try_enter(&self) -> Option<Slot> {
         let mut table = self.shared.table.lock();
-        if table.taken.len() >= self.max {
-            let waiting = table.taken.iter().filter_map(|(id, entry)| entry.waits_since.map(|since| (since, *id)));
-            let (_since, oldest) = waiting.min()?;
-            if let Some(entry) = table.taken.remove(&oldest) {
-                entry.lost.notify_one();
-            }
+        if table.taken.len() >= self.max && !table.drop_oldest() {
+            return None;
         }
         let (id, lost) = (table.next_id, Arc::<Notify>::default());
         table.next_id += 1;

@@ -6,7 +6,10 @@
 use std::{error::Error, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kctl_webhook::{blocking::in_own_task, server::body::uid_of};
+use kctl_webhook::{
+    blocking::in_own_task,
+    server::{body::uid_of, memory::Held},
+};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -39,12 +42,18 @@ pub(super) struct Progress {
     pub(super) called: Option<String>,
 }
 
-/// Responds to the body of a request. The permit bounds the number of concurrent functions.
+/// The place of a request among the running ones, and the memory of its body.
+pub(super) struct Place {
+    pub(super) _permit: OwnedSemaphorePermit,
+    pub(super) _memory: Option<Arc<Held>>,
+}
+
+/// Responds to the body of a request. The place bounds the number of concurrent functions.
 pub(super) async fn respond(
     functions: &Functions,
     metrics: &Metrics,
     body: &[u8],
-    permit: OwnedSemaphorePermit,
+    place: Place,
     progress: &mut Progress,
 ) -> Response {
     let request = match decoded(body) {
@@ -56,7 +65,7 @@ pub(super) async fn respond(
     };
     let uid = request.uid.clone();
     progress.uid.clone_from(&uid);
-    let answer = answer(functions, metrics, request, permit, progress).await;
+    let answer = answer(functions, metrics, request, place, progress).await;
     Response { uid, ..answer.unwrap_or_else(|failed| failed) }
 }
 
@@ -90,7 +99,7 @@ async fn answer(
     functions: &Functions,
     metrics: &Metrics,
     request: Request,
-    permit: OwnedSemaphorePermit,
+    place: Place,
     progress: &mut Progress,
 ) -> Result<Response, Response> {
     let (rule, inputs) = match function_and_inputs(functions, request) {
@@ -105,7 +114,7 @@ async fn answer(
     progress.called = Some(format!("{} for {operation} of {}", rule.about(), inputs.object_name()));
     let inputs = Arc::new(inputs);
     let response =
-        match call(rule, inputs.clone(), RunningGuard { _permit: permit, _running: measurement.running() }).await {
+        match call(rule, inputs.clone(), RunningGuard { _place: place, _running: measurement.running() }).await {
             Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)
                 .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
             Err(failed) => Err(failed),
@@ -134,7 +143,7 @@ fn function_and_inputs(functions: &Functions, request: Request) -> Result<(&Rule
 
 /// The permit and the gauge of a running function. Both are released when the function ends, not its request.
 struct RunningGuard {
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
     _running: Running,
 }
 

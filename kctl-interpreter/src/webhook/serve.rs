@@ -13,7 +13,8 @@ use axum::{
 use kctl_webhook::{
     server::{
         Routes,
-        body::{self, BodyError},
+        body::{self, Bodies, BodyError},
+        memory::{Answer, Memory},
     },
     slots::Slots,
 };
@@ -22,7 +23,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::{
     Metrics, WebhookOptions,
     configuration::path_of,
-    respond::{Progress, respond},
+    respond::{Place, Progress, respond},
     wire::{self, ResponseContext},
 };
 use crate::function::Functions;
@@ -37,8 +38,8 @@ pub(super) struct Shared {
     body_len_max: usize,
     /// Permits for running functions.
     requests: Arc<Semaphore>,
-    /// Slots for bodies that are being received, as many as functions run.
-    bodies: Slots,
+    /// Bodies that are being received, as many as functions run.
+    bodies: Bodies,
     /// The number of permits, for messages.
     concurrency_max: usize,
 }
@@ -47,7 +48,8 @@ impl Shared {
     /// Creates the state. A `concurrency_max` of 0 counts as 1.
     pub(super) fn new(functions: Functions, metrics: &Metrics, options: &WebhookOptions) -> Arc<Self> {
         let concurrency_max = options.concurrency_max.max(1);
-        let (requests, bodies) = (Arc::new(Semaphore::new(concurrency_max)), Slots::new(concurrency_max));
+        let requests = Arc::new(Semaphore::new(concurrency_max));
+        let bodies = Bodies { slots: Slots::new(concurrency_max), memory: Memory::default() };
         let (metrics, body_len_max) = (metrics.clone(), options.body_len_max);
         Arc::new(Self { functions, metrics, body_len_max, requests, bodies, concurrency_max })
     }
@@ -78,23 +80,26 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
     // Karmada drops a response without the uid, with its message. For an error, the uid is taken from the received part
     // of the body.
     let mut received = Vec::new();
+    let mut memory = None;
     let answered = timeout(within, async {
         let not_json = body::not_json(request.headers());
         // The body is read before the request takes a slot among the running ones. A client that stops sending would
         // hold that slot.
         let body = request.into_body();
         let len_max = shared.body_len_max;
-        let slot = match body::read_in_slot(&shared.bodies, body, len_max, &mut read, &mut received).await {
-            Ok(slot) => slot,
+        let (slot, held) = match shared.bodies.read(body, len_max, &mut read, &mut received).await {
+            Ok(read) => read,
             Err(error) => {
                 let (code, uid) = match &error {
                     BodyError::TooLong { uid, .. } => (StatusCode::PAYLOAD_TOO_LARGE, uid.clone()),
                     BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, body::uid_of(&received)),
+                    BodyError::NoRoom { .. } => (StatusCode::TOO_MANY_REQUESTS, body::uid_of(&received)),
                     _ => (StatusCode::BAD_REQUEST, body::uid_of(&received)),
                 };
                 return wire::Response { uid, ..refuse(code, error.to_string()) };
             }
         };
+        memory = Some(Arc::new(held));
         if let Some(text) = not_json {
             return wire::Response { uid: body::uid_of(&received), ..refuse(StatusCode::BAD_REQUEST, text) };
         }
@@ -104,7 +109,8 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
         };
         drop(slot);
         read = body::Progress::Running;
-        respond(&shared.functions, &shared.metrics, &received, permit, &mut progress).await
+        let place = Place { _permit: permit, _memory: memory.clone() };
+        respond(&shared.functions, &shared.metrics, &received, place, &mut progress).await
     });
     let response = answered.await.unwrap_or_else(|_elapsed| {
         let code = StatusCode::GATEWAY_TIMEOUT;
@@ -127,7 +133,7 @@ async fn interpret(State(shared): State<Arc<Shared>>, request: Request<Body>) ->
         tracing::warn!(uid, code = status.code, called, "{}", status.message);
     }
     let json = serde_json::to_vec(&ResponseContext::from(response)).unwrap_or_default();
-    let mut response = Response::new(Body::from(json));
+    let mut response = Response::new(Body::new(Answer::new(json, memory)));
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     Ok(response)
 }

@@ -9,7 +9,10 @@ use axum::{
 use http_body_util::BodyExt;
 use kctl_apimachinery::duration;
 
-use super::uid::UidScanner;
+use super::{
+    memory::{Held, Memory, NoRoom},
+    uid::UidScanner,
+};
 use crate::slots::{Slot, Slots};
 
 /// The longest timeout that a webhook configuration can have; a request without a timeout gets it.
@@ -36,6 +39,12 @@ pub enum BodyError {
     /// Newer requests took its slot before it was complete.
     #[error("the rest of the request did not come, and other requests waited for its place: send it again")]
     TooSlow,
+    /// Other bodies have all the memory.
+    #[error("other requests have {bytes_max} bytes, which is the limit for all together: send it again")]
+    NoRoom {
+        /// The bound on the bytes of all bodies.
+        bytes_max: usize,
+    },
 }
 
 /// The phase of a request, for the error of one that took too long.
@@ -50,47 +59,96 @@ pub enum Progress {
     Running,
 }
 
-/// Reads a body like [`read`], with at most as many others at a time as there are slots.
-///
-/// If all slots are taken, the body that has been incomplete the longest is given up. Keep the slot
-/// until the request runs: a waiting body occupies memory.
-///
-/// `received` gets the bytes. It has those that came even if the body is given up, or this future is dropped at the
-/// timeout of the request, so that [`uid_of`] finds the uid for the error.
+/// The bodies that a server reads at the same time: bounds on their number, and on their bytes with those of running
+/// requests.
 ///
 /// ```
 /// use axum::body::Body;
-/// use kctl_webhook::{server::body::{Progress, read_in_slot}, slots::Slots};
+/// use kctl_webhook::{server::{body::{Bodies, Progress}, memory::Memory}, slots::Slots};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), kctl_webhook::server::body::BodyError> {
-/// let (slots, mut progress, mut read) = (Slots::new(64), Progress::default(), Vec::new());
-/// let slot = read_in_slot(&slots, Body::from("{}"), 1 << 20, &mut progress, &mut read).await?;
+/// let bodies = Bodies { slots: Slots::new(64), memory: Memory::default() };
+/// let (mut progress, mut read) = (Progress::default(), Vec::new());
+/// let (slot, held) = bodies.read(Body::from("{}"), 1 << 20, &mut progress, &mut read).await?;
 /// assert_eq!((read.as_slice(), progress), (b"{}".as_slice(), Progress::Queued));
 /// drop(slot); // once the request runs
+/// drop(held); // once its response is sent
 /// # Ok(())
 /// # }
 /// ```
-///
-/// # Errors
-/// As [`read`], and [`BodyError::TooSlow`].
-pub async fn read_in_slot(
-    slots: &Slots,
-    body: Body,
-    len_max: usize,
-    progress: &mut Progress,
-    received: &mut Vec<u8>,
-) -> Result<Slot, BodyError> {
-    *progress = Progress::Queued;
-    let slot = slots.enter().await;
-    *progress = Progress::Receiving;
-    tokio::select! {
-        body = read_into(received, body, len_max) => body?,
-        () = slot.lost() => return Err(BodyError::TooSlow),
+#[derive(Clone, Debug)]
+pub struct Bodies {
+    /// Slots of bodies that are being read. At the bound the body that has been incomplete the longest is given up.
+    pub slots: Slots,
+    /// The bytes of bodies that are read or whose requests run.
+    pub memory: Memory,
+}
+
+impl Bodies {
+    /// Reads a body of at most `len_max` bytes. Keep the slot until the request runs, and the memory until its response
+    /// is sent.
+    ///
+    /// `received` gets the bytes. It has those that came even if the body is given up, or this future is dropped at the
+    /// timeout of the request, so that [`uid_of`] finds the uid for the error.
+    ///
+    /// # Errors
+    /// The body is longer, the connection broke, or the body gave way to others. A body that is too long is still
+    /// scanned for the uid of its request.
+    pub async fn read(
+        &self,
+        body: Body,
+        len_max: usize,
+        progress: &mut Progress,
+        received: &mut Vec<u8>,
+    ) -> Result<(Slot, Held), BodyError> {
+        *progress = Progress::Queued;
+        let slot = self.slots.enter().await;
+        *progress = Progress::Receiving;
+        let mut held = Held::default();
+        tokio::select! {
+            body = self.read_into(received, body, len_max, &slot, &mut held) => body?,
+            () = slot.lost() => return Err(BodyError::TooSlow),
+        }
+        slot.works();
+        *progress = Progress::Queued;
+        Ok((slot, held))
     }
-    slot.works();
-    *progress = Progress::Queued;
-    Ok(slot)
+
+    /// Reads a body to the end of `read`.
+    async fn read_into(
+        &self,
+        read: &mut Vec<u8>,
+        mut body: Body,
+        len_max: usize,
+        slot: &Slot,
+        held: &mut Held,
+    ) -> Result<(), BodyError> {
+        let len_max = len_max.min(self.memory.max());
+        let mut len = 0_usize;
+        let mut scanner = UidScanner::default();
+        while let Some(frame) = body.frame().await {
+            let data = match frame.map(http_body::Frame::into_data) {
+                Ok(Ok(data)) => data,
+                Ok(Err(_trailers)) => continue,
+                Err(error) => return Err(BodyError::Broken(error)),
+            };
+            len = len.saturating_add(data.len());
+            if len <= len_max {
+                let taken = self.memory.take(held, data.len(), &self.slots, slot).await;
+                taken.map_err(|NoRoom| BodyError::NoRoom { bytes_max: self.memory.max() })?;
+                read.extend_from_slice(&data);
+                continue;
+            }
+            scanner.feed(&std::mem::take(read));
+            held.clear();
+            scanner.feed(&data);
+            if len > len_max.max(REFUSED_LEN_MAX) {
+                break;
+            }
+        }
+        if len <= len_max { Ok(()) } else { Err(BodyError::TooLong { len_max, uid: scanner.into_uid() }) }
+    }
 }
 
 /// Returns an error text if the media type is not `application/json`, in the words of Go's servers.
@@ -111,51 +169,6 @@ pub fn not_json(headers: &HeaderMap) -> Option<String> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     let text = format!("contentType={content_type}, expected application/json");
     (!media.eq_ignore_ascii_case("application/json")).then_some(text)
-}
-
-/// Reads a body of at most `len_max` bytes.
-///
-/// ```
-/// use axum::body::Body;
-/// use kctl_webhook::server::body::{BodyError, read};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// assert_eq!(read(Body::from("abc"), 3).await.unwrap(), b"abc");
-/// assert!(matches!(read(Body::from("abcd"), 3).await, Err(BodyError::TooLong { len_max: 3, .. })));
-/// # }
-/// ```
-///
-/// # Errors
-/// It is longer, or the connection broke. A body that is too long is still scanned for the uid of its request.
-pub async fn read(body: Body, len_max: usize) -> Result<Vec<u8>, BodyError> {
-    let mut read = Vec::new();
-    read_into(&mut read, body, len_max).await?;
-    Ok(read)
-}
-
-/// Reads a body like [`read`], to the end of `read`.
-async fn read_into(read: &mut Vec<u8>, mut body: Body, len_max: usize) -> Result<(), BodyError> {
-    let mut len = 0_usize;
-    let mut scanner = UidScanner::default();
-    while let Some(frame) = body.frame().await {
-        let data = match frame.map(http_body::Frame::into_data) {
-            Ok(Ok(data)) => data,
-            Ok(Err(_trailers)) => continue,
-            Err(error) => return Err(BodyError::Broken(error)),
-        };
-        len = len.saturating_add(data.len());
-        if len <= len_max {
-            read.extend_from_slice(&data);
-            continue;
-        }
-        scanner.feed(&std::mem::take(read));
-        scanner.feed(&data);
-        if len > len_max.max(REFUSED_LEN_MAX) {
-            break;
-        }
-    }
-    if len <= len_max { Ok(()) } else { Err(BodyError::TooLong { len_max, uid: scanner.into_uid() }) }
 }
 
 /// Returns `request.uid` of a review that can't be decoded; empty if it has none.
@@ -191,7 +204,15 @@ fn parsed(uri: &Uri) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use futures::StreamExt;
+    use tokio::time::sleep;
+
     use super::*;
+
+    fn bodies(bytes_max: usize) -> Bodies {
+        Bodies { slots: Slots::new(8), memory: Memory::new(bytes_max) }
+    }
 
     #[test]
     fn timeout_is_parsed_as_a_go_duration() {
@@ -216,16 +237,83 @@ mod tests {
     async fn body_without_its_end_leaves_the_uid() {
         let begin = http_body_util::Full::from(r#"{"request":{"uid":"u1","object":"#);
         let body = Body::new(begin.with_trailers(std::future::pending()));
-        let (slots, mut progress, mut received) = (Slots::new(1), Progress::default(), Vec::new());
-        let reading = read_in_slot(&slots, body, 1000, &mut progress, &mut received);
+        let (bodies, mut progress, mut received) = (bodies(1000), Progress::default(), Vec::new());
+        let reading = bodies.read(body, 1000, &mut progress, &mut received);
         assert!(tokio::time::timeout(Duration::from_secs(1), reading).await.is_err());
         assert_eq!((uid_of(&received).as_str(), progress), ("u1", Progress::Receiving));
     }
 
     #[tokio::test]
     async fn body_over_the_limit_is_rejected() {
-        for (len, is_read) in [(9, true), (10, true), (11, false)] {
-            assert_eq!(read(Body::from(vec![0; len]), 10).await.is_ok(), is_read, "{len}");
+        for (len, len_max, bytes_max, is_read) in
+            [(9, 10, 99, true), (10, 10, 99, true), (11, 10, 99, false), (10, 99, 10, true), (11, 99, 10, false)]
+        {
+            let (mut progress, mut received) = (Progress::default(), Vec::new());
+            let body = Body::from(vec![0; len]);
+            let read = bodies(bytes_max).read(body, len_max, &mut progress, &mut received).await;
+            assert_eq!(read.is_ok(), is_read, "{len}");
+            assert!(is_read || matches!(read, Err(BodyError::TooLong { len_max: 10, .. })), "{read:?}");
         }
+    }
+
+    /// Returns a body that is sent in two pieces, the second one when the sender is used.
+    fn halves(first: usize, second: usize) -> (tokio::sync::oneshot::Sender<()>, Body) {
+        let (send, sent) = tokio::sync::oneshot::channel();
+        let piece =
+            |len: usize| Ok::<_, std::convert::Infallible>(http_body::Frame::data(Bytes::from(vec![b' '; len])));
+        let begun = futures::stream::iter([piece(first)]);
+        let rest = futures::stream::once(async move {
+            let _sent = sent.await;
+            piece(second)
+        });
+        (send, Body::new(http_body_util::StreamBody::new(begun.chain(rest))))
+    }
+
+    /// Reads a body in its own task, and returns the number of bytes, which are held as long as the value.
+    fn reading(bodies: &Bodies, body: Body) -> tokio::task::JoinHandle<Result<(usize, Held), BodyError>> {
+        let bodies = bodies.clone();
+        tokio::spawn(async move {
+            let (mut progress, mut received) = (Progress::default(), Vec::new());
+            let (_slot, held) = bodies.read(body, usize::MAX, &mut progress, &mut received).await?;
+            Ok((received.len(), held))
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_that_wait_for_each_other_end() {
+        let bodies = bodies(100);
+        let (senders, halves): (Vec<_>, Vec<_>) = [halves(50, 40), halves(50, 40)].into_iter().unzip();
+        let begun: Vec<_> = halves.into_iter().map(|body| reading(&bodies, body)).collect();
+        sleep(Duration::from_millis(1)).await;
+        for sender in senders {
+            sender.send(()).unwrap();
+            sleep(Duration::from_millis(500)).await;
+        }
+        let [first, second] = <[_; 2]>::try_from(begun).unwrap();
+        assert!(matches!(first.await.unwrap(), Err(BodyError::NoRoom { bytes_max: 100 })), "it waited for 5 s");
+        assert_eq!(second.await.unwrap().unwrap().0, 90);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn running_request_keeps_the_bytes_of_its_body() {
+        let bodies = bodies(100);
+        let (_len, held) = reading(&bodies, Body::from(vec![b' '; 60])).await.unwrap().unwrap();
+        let refused = reading(&bodies, Body::from(vec![b' '; 41])).await.unwrap();
+        assert!(matches!(refused, Err(BodyError::NoRoom { .. })), "{refused:?}");
+        let waits = reading(&bodies, Body::from(vec![b' '; 41]));
+        sleep(Duration::from_secs(4)).await;
+        drop(held);
+        assert_eq!(waits.await.unwrap().unwrap().0, 41);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_body_gives_way_to_one_without_room() {
+        let bodies = bodies(100);
+        let (_silent, half) = halves(90, 1);
+        let silent = reading(&bodies, half);
+        sleep(Duration::from_millis(1)).await;
+        let (len, _held) = reading(&bodies, Body::from(vec![b' '; 50])).await.unwrap().unwrap();
+        assert_eq!(len, 50);
+        assert!(matches!(silent.await.unwrap(), Err(BodyError::TooSlow)));
     }
 }

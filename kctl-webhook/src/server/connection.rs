@@ -1,6 +1,6 @@
 //! Serves sockets: TLS handshake, HTTP, and the bounds on connections.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::{Request, body::Incoming, service::service_fn};
@@ -107,9 +107,8 @@ async fn speak(
         let (running, body) = connection.begin(body);
         let answer = router.clone().oneshot(Request::from_parts(head, body));
         async move {
-            let answer = answer.await;
-            drop(running);
-            answer
+            let answer = answer.await?;
+            Ok::<_, Infallible>(answer.map(|body| running.until_sent(body)))
         }
     });
     let served = builder.serve_connection(TokioIo::new(stream), service);

@@ -13,6 +13,7 @@
 //! | TLS handshake | 10 s |
 //! | accept to complete head of the first request | 32 s |
 //! | body of a request | 30 s |
+//! | response, until its client has read it | 30 s |
 //! | idle connection | 120 s |
 //! | running requests after the stop | `stop_within`, 30 s by default |
 
@@ -20,6 +21,8 @@
 pub mod body;
 mod certificate;
 mod connection;
+#[doc(hidden)] // shared with the other crates of kctl
+pub mod memory;
 mod uid;
 
 use std::{
