@@ -210,10 +210,10 @@ impl Manager {
                     let (history, clock) = (self.history.clone(), self.settable.clock());
                     Server::open(Debug { app, view, health, history, clock, hosts }.pages())
                 }
-                Page::SecureMetrics(tls) => {
+                Page::SecureMetrics(client, tls) => {
                     let acceptor = tls.acceptor.clone();
                     background.spawn(tls.refresh());
-                    let guard = Some(Arc::new(Guard::new(self.client.clone())));
+                    let guard = Some(Arc::new(Guard::new(client)));
                     Server { pages: metrics(), guard, tls: Some(acceptor) }
                 }
             };

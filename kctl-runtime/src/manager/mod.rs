@@ -186,7 +186,8 @@ pub struct Manager {
 enum Page {
     Health,
     Metrics,
-    SecureMetrics(serve::Tls),
+    /// With the client that sends the reviews.
+    SecureMetrics(Client, serve::Tls),
     /// The debug page, and the hosts that requests may name in addition to loopback.
     Debug(Vec<String>),
 }
@@ -538,13 +539,28 @@ impl Manager {
     /// # Errors
     /// [`TlsError`](serve::TlsError) if the certificate cannot be read or created.
     pub fn serve_metrics_securely(
+        self,
+        listener: TcpListener,
+        certificate: serve::Certificate,
+    ) -> Result<Self, serve::TlsError> {
+        let client = self.client.clone();
+        self.serve_metrics_securely_by(client, listener, certificate)
+    }
+
+    /// Does the same with a separate client for the reviews. Then requests with wrong tokens take nothing from the
+    /// rate limit of the controllers.
+    ///
+    /// # Errors
+    /// As [`serve_metrics_securely`](Self::serve_metrics_securely).
+    pub fn serve_metrics_securely_by(
         mut self,
+        client: Client,
         listener: TcpListener,
         certificate: serve::Certificate,
     ) -> Result<Self, serve::TlsError> {
         let tls = serve::Tls::new(certificate)?;
         tls.count_in(&self.metrics);
-        self.servers.push((listener, Page::SecureMetrics(tls)));
+        self.servers.push((listener, Page::SecureMetrics(client, tls)));
         Ok(self)
     }
 

@@ -38,11 +38,11 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 impl ClientOptions {
-    /// Returns the options for requests about the Lease: without the rate limit, which could delay
-    /// a renewal until the Lease is lost.
+    /// Returns the options without the rate limit: for requests about the Lease, and for reviews of scrapers' tokens.
     ///
-    /// controller-runtime gives leader election a separate client for the same reason.
-    pub(super) fn for_lease(&self) -> Self {
+    /// The rate limit could delay a renewal until the Lease is lost. controller-runtime gives leader election a
+    /// separate client for the same reason.
+    pub(super) fn unlimited(&self) -> Self {
         Self { kube_api_qps: None, ..self.clone() }
     }
 
@@ -260,7 +260,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn requests_about_the_lease_wait_for_no_others() {
         let options = ClientOptions { kube_api_qps: Some(0.1), kube_api_burst: 1, ..ClientOptions::default() };
-        for (options, expected) in [(options.for_lease(), [0, 0, 0]), (options, [0, 10, 20])] {
+        for (options, expected) in [(options.unlimited(), [0, 0, 0]), (options, [0, 10, 20])] {
             let (service, seen) = server(Duration::ZERO);
             let mut service = options.layer(service);
             for _ in expected {

@@ -176,19 +176,20 @@ impl ManagerOptions {
     }
 
     /// Returns the manager with these options. `namespace` is the one that the program runs in;
-    /// `lease` is the client for the Lease.
+    /// `lease` is the client for the Lease, and `reviews` that for the tokens of scrapers.
     pub(super) async fn apply(
         self,
         app: &str,
         namespace: &str,
         lease: Client,
+        reviews: Client,
         mut manager: Manager,
     ) -> Result<Manager> {
         let metrics = self.metrics_bind_address.as_deref().unwrap_or_default();
         if let Some(listener) = bind("--metrics-bind-address", metrics).await? {
             let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
             manager = if self.metrics_secure.unwrap_or(!local) {
-                manager.serve_metrics_securely(listener, self.certificate())?
+                manager.serve_metrics_securely_by(reviews, listener, self.certificate())?
             } else {
                 manager.serve_metrics(listener)
             };

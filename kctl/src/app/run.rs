@@ -121,7 +121,8 @@ fn ended_unready(signals: &Signals) {
 ///
 /// The order matters. Permission checks start as soon as there is a client, so that their lines stand in the
 /// log before the errors that missing permissions cause. They never delay the start for longer than
-/// [`PERMISSIONS_FIRST_FOR`]. The Lease has a client without the rate limit of `--kube-api-qps`.
+/// [`PERMISSIONS_FIRST_FOR`]. The Lease has a client without the rate limit of `--kube-api-qps`, and so
+/// have the reviews of scrapers' tokens.
 ///
 /// # Errors
 /// No cluster is found, a client or a controller can't be created, or the options contradict each other.
@@ -151,7 +152,8 @@ async fn start(
         let connected = clients::builder(config.clone())?.with_layer(&option_layer(token.clone()));
         Ok(connected.with_layer(outgoing).with_layer(&requests).build())
     };
-    let (client, lease) = (client(&outgoing)?, client(&outgoing.for_lease())?);
+    let unlimited = outgoing.unlimited();
+    let (client, lease, reviews) = (client(&outgoing)?, client(&unlimited)?, client(&unlimited)?);
     let ring = options.ring(&namespace).transpose()?;
     let of_ring = ring.as_ref().map(|ring| app.ring_role(ring.ring(), ring.namespace()));
     let extra = options.lease_role(&app.name, &namespace)?.into_iter().chain(of_ring);
@@ -174,7 +176,7 @@ async fn start(
         None => app.manager_at(client.clone(), clusters, |manager| manager).await?,
     };
     requests.register(manager.metrics());
-    let mut manager = options.apply(&app.name, &namespace, lease, manager).await?;
+    let mut manager = options.apply(&app.name, &namespace, lease, reviews, manager).await?;
     beside(&mut manager, client, namespace);
     Ok(manager)
 }

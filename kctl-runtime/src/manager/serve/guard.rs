@@ -8,6 +8,9 @@
 //!
 //! Answers are cached: a scraper costs one `TokenReview` a minute and one `SubjectAccessReview` in five minutes. These
 //! times also bound how long a withdrawn permission continues to work.
+//!
+//! Anyone who reaches the port can send tokens. So few reviews are sent at a time, rejections are cached too, and the
+//! response to a client without a valid token has no error text of the API server.
 
 use std::{
     collections::HashMap,
@@ -18,7 +21,7 @@ use std::{
 use http::{Request, StatusCode, header};
 use kube::Client;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 
 use super::{Page, text};
 use crate::writer::{ApiError, UserInfo, access, token};
@@ -29,6 +32,11 @@ const KNOWN_FOR: Duration = Duration::from_secs(60);
 const ALLOWED_FOR: Duration = Duration::from_secs(300);
 /// Lifetime of a denial.
 const DENIED_FOR: Duration = Duration::from_secs(30);
+/// Lifetime of the rejection of a token. It is short, because a token that is rejected may become valid a moment later,
+/// when the API server has read a new service account.
+const REJECTED_FOR: Duration = Duration::from_secs(5);
+/// Maximum number of reviews that wait for their responses; others wait for them.
+const REVIEWS_MAX: usize = 4;
 /// Maximum number of cached answers. At the bound expired ones are removed, then all.
 const ANSWERS_MAX: usize = 1_000;
 
@@ -38,6 +46,10 @@ pub(crate) struct Guard {
     hasher: RandomState,
     /// Users by a keyed hash of their token; the token itself is not kept.
     users: Mutex<Answers<u64, UserInfo>>,
+    /// Rejected tokens, by the same hash.
+    rejected: Mutex<Answers<u64, ()>>,
+    /// Permits of reviews: [`REVIEWS_MAX`].
+    reviews: Semaphore,
     allowed: Mutex<Answers<(String, String), bool>>,
 }
 
@@ -52,7 +64,7 @@ impl<K: std::hash::Hash + Eq, V: Clone> Answers<K, V> {
         self.0.get(key).filter(|(_, until)| Instant::now() < *until).map(|(answer, _)| answer.clone())
     }
 
-    fn put(&mut self, key: K, answer: V, is_streaming: Duration) {
+    fn put(&mut self, key: K, answer: V, lifetime: Duration) {
         let now = Instant::now();
         if self.0.len() >= ANSWERS_MAX {
             self.0.retain(|_, (_, until)| now < *until);
@@ -60,15 +72,21 @@ impl<K: std::hash::Hash + Eq, V: Clone> Answers<K, V> {
         if self.0.len() >= ANSWERS_MAX {
             self.0.clear();
         }
-        self.0.insert(key, (answer, now + is_streaming));
+        self.0.insert(key, (answer, now + lifetime));
     }
 }
 
 impl Guard {
     /// Creates a guard without cached answers.
     pub(crate) fn new(client: Client) -> Self {
-        let (users, allowed) = (Mutex::new(Answers(HashMap::new())), Mutex::new(Answers(HashMap::new())));
-        Self { client, hasher: RandomState::new(), users, allowed }
+        Self {
+            client,
+            hasher: RandomState::new(),
+            users: Mutex::new(Answers(HashMap::new())),
+            rejected: Mutex::new(Answers(HashMap::new())),
+            reviews: Semaphore::new(REVIEWS_MAX),
+            allowed: Mutex::new(Answers(HashMap::new())),
+        }
     }
 
     /// Returns `Ok` if the request may pass, or the response to send instead: 401, 403, or 500.
@@ -88,20 +106,33 @@ impl Guard {
         Err(text(StatusCode::FORBIDDEN, format!("{who} may not get {path}; {help}\n")))
     }
 
-    /// Returns the user of a token, from the cache or by a `TokenReview`. Unknown tokens are not cached.
-    ///
-    /// A token that is rejected may become valid a moment later, when the API server has read a new service account.
+    /// Returns the user of a token, from the cache or by a `TokenReview`.
     async fn user(&self, secret: &str) -> Result<Option<UserInfo>, ApiError> {
         let key = self.hasher.hash_one(secret);
-        let cached = self.users.lock().get(&key);
-        if cached.is_some() {
+        if let Some(cached) = self.cached(key) {
+            return Ok(cached);
+        }
+        // The semaphore is never closed.
+        let _permit = self.reviews.acquire().await;
+        // Another request with the token may have got the answer meanwhile.
+        if let Some(cached) = self.cached(key) {
             return Ok(cached);
         }
         let user = token(&self.client, secret).await?;
-        if let Some(user) = &user {
-            self.users.lock().put(key, user.clone(), KNOWN_FOR);
+        match &user {
+            Some(user) => self.users.lock().put(key, user.clone(), KNOWN_FOR),
+            None => self.rejected.lock().put(key, (), REJECTED_FOR),
         }
         Ok(user)
+    }
+
+    /// Returns the cached answer about a token: its user, or `Some(None)` for a rejected one.
+    fn cached(&self, key: u64) -> Option<Option<UserInfo>> {
+        let user = self.users.lock().get(&key);
+        if user.is_some() {
+            return Some(user);
+        }
+        self.rejected.lock().get(&key).map(|()| None)
     }
 
     /// Returns `true` if the user may `get` the path, from the cache or by a `SubjectAccessReview`.
@@ -112,6 +143,8 @@ impl Guard {
         if let Some(cached) = cached {
             return Ok(cached);
         }
+        // The semaphore is never closed.
+        let _permit = self.reviews.acquire().await;
         let allowed = access(&self.client, user, path).await?;
         self.allowed.lock().put(key, allowed, if allowed { ALLOWED_FOR } else { DENIED_FOR });
         Ok(allowed)
@@ -125,10 +158,10 @@ fn unauthorized() -> Page {
     page
 }
 
-/// Returns 500, and logs why the decision could not be made.
+/// Returns 500, and logs why the decision could not be made. The client may be anyone, so it does not get the reason.
 fn unknown(error: &ApiError) -> Page {
     tracing::warn!(%error, "failed to authorize a client of /metrics");
-    text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n"))
+    text(StatusCode::INTERNAL_SERVER_ERROR, "the API server could not authorize the request; the log has the reason\n")
 }
 
 #[cfg(test)]
@@ -162,7 +195,8 @@ mod tests {
                         Some("anonymous") => {
                             json!({ "authenticated": true, "user": { "username": "system:anonymous" } })
                         }
-                        Some("broken") => return Err("the connection broke".into()),
+                        Some("broken") => return Err("the connection to 10.0.0.1 broke".into()),
+                        Some(token) if token.starts_with("silent") => std::future::pending().await,
                         _ => json!({ "error": "no" }),
                     }
                 } else {
@@ -229,6 +263,39 @@ mod tests {
             assert_eq!(status(&guard, Some("Bearer idle")).await, 403);
             assert_eq!(std::mem::take(&mut *requests.lock()), expected, "after {second} s");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rejected_token_costs_one_review_in_five_seconds() {
+        let (client, requests) = cluster();
+        let guard = Guard::new(client);
+        for (wait, n_reviews) in [(0, 1), (0, 1), (4, 1), (2, 2), (0, 2)] {
+            tokio::time::sleep(Duration::from_secs(wait)).await;
+            assert_eq!(status(&guard, Some("Bearer unknown")).await, 401);
+            assert_eq!(requests.lock().len(), n_reviews, "after {wait} s more");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn few_reviews_are_sent_at_a_time() {
+        let (client, requests) = cluster();
+        let guard = Arc::new(Guard::new(client));
+        for n in 0..100 {
+            let guard = guard.clone();
+            tokio::spawn(async move { status(&guard, Some(&format!("Bearer silent{n}"))).await });
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(requests.lock().len(), REVIEWS_MAX);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(requests.lock().len(), 2 * REVIEWS_MAX, "the first ones have timed out");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn error_of_the_api_server_is_not_shown() {
+        let guard = Guard::new(cluster().0);
+        let request = Request::builder().uri("/metrics").header("authorization", "Bearer broken").body(()).unwrap();
+        let page = guard.admit(&request).await.unwrap_err();
+        assert_eq!(page.body(), "the API server could not authorize the request; the log has the reason\n");
     }
 
     #[tokio::test(start_paused = true)]
