@@ -6,6 +6,7 @@
 mod node;
 mod stage;
 mod status;
+mod timeout;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -172,9 +173,10 @@ type Plan = BTreeMap<(String, String), Planned>;
 impl Kubelet {
     /// Creates a kubelet for the node with this name, which uses `client`. Times in objects are those of the machine.
     ///
-    /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one.
+    /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one. A request
+    /// without a complete response within 30 s fails and is sent again.
     pub fn new(client: Client, node: &str) -> Self {
-        Self::with_clock(client, node, Clock::Machine)
+        Self::with_clock(timeout::bounded(client), node, Clock::Machine)
     }
 
     /// Creates a kubelet for the node `kctl-node` of an embedded API server. It has all permissions there, and
