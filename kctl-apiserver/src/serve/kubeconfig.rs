@@ -5,13 +5,14 @@
 
 use std::{
     fs,
-    io::{self, Read, Write},
+    io::{self, Read},
     path::Path,
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 use super::identity::Identity;
+use crate::store::private::write_private_by;
 
 /// The first line of a file that kctl has written and may replace.
 ///
@@ -65,16 +66,7 @@ pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
         let why = "it was not written by kctl and is not replaced; name another file";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
-    // Written to a temporary file and renamed, so that a reader never sees an incomplete file.
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let beside = file.with_file_name(name);
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&beside)?.write_all(text.as_bytes())?;
-    fs::rename(&beside, file)
+    write_private_by(file, &format!(".{}", std::process::id()), text)
 }
 
 /// Returns `true` if the file does not exist or kctl has written it. Reads only the first line.
@@ -114,6 +106,27 @@ mod tests {
         write(&file, MARK).unwrap();
         write(&file, &format!("{MARK}\nagain")).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), format!("{MARK}\nagain"));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn key_goes_into_a_new_private_file() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let folder = std::env::temp_dir().join(format!("kctl-kubeconfig-private-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (file, stolen) = (folder.join("config"), folder.join("stolen"));
+        let beside = folder.join(format!("config.{}", std::process::id()));
+        let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        // Another user guessed the name of the temporary file.
+        symlink(&stolen, &beside).unwrap();
+        write(&file, MARK).unwrap();
+        assert_eq!((mode(), stolen.exists()), (0o600, false));
+        fs::write(&beside, "old").unwrap();
+        fs::set_permissions(&beside, fs::Permissions::from_mode(0o666)).unwrap();
+        write(&file, MARK).unwrap();
+        assert_eq!(mode(), 0o600);
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -1,4 +1,4 @@
-//! Small files beside the journal that only their owner may read: keys, certificates, the port.
+//! Small files that only their owner may read: keys, certificates, the port, a kubeconfig.
 
 use std::{
     fs,
@@ -11,8 +11,13 @@ use std::{
 /// The temporary file is always a new file, so its mode does not depend on an older file. It is synced before the
 /// rename: after a crash the path has the old or the new contents.
 pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    write_private_by(path, ".new", text)
+}
+
+/// Does the same with another suffix of the temporary file.
+pub(crate) fn write_private_by(path: &Path, suffix: &str, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
+    name.push(suffix);
     let beside = path.with_file_name(name);
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
