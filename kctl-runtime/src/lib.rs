@@ -124,6 +124,7 @@ pub mod source;
 pub mod spec;
 pub mod store;
 mod sync;
+mod text;
 pub mod trace;
 mod transport;
 pub mod watches;

@@ -15,6 +15,8 @@ use crate::{connection::LongResponse, trace::Trace};
 
 /// Longest answer that is read, in bytes: a page of 500 objects of etcd's maximum size.
 const BODY_LEN_MAX: usize = 1 << 30;
+/// Maximum number of bytes of an error response that are read. A `Status` is shorter, unless it repeats an object.
+const REFUSAL_LEN_MAX: usize = 64 << 10;
 /// Maximum number of tries of a request that is rejected with 429 or 503 and a `Retry-After`.
 const TRIES_MAX: u32 = 10;
 /// Longest wait for the response to a write or a page of a list.
@@ -219,16 +221,24 @@ async fn read(operation: &Operation, response: Response<Body>) -> Result<String,
 }
 
 /// Builds the error of a response that is not a success, from its `Status` and `Retry-After`.
+///
+/// Of a body that breaks off nothing is used, and of a longer one than [`REFUSAL_LEN_MAX`] its beginning.
 async fn refusal(operation: &Operation, response: Response<Body>) -> ApiError {
     let code = response.status().as_u16();
     let after = response.headers().get("retry-after");
     let seconds = after.and_then(|value| value.to_str().ok()?.parse().ok());
     // A wait of zero names none: a request that is rejected at once again would end in a hot loop.
     let after = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
-    match read(operation, response).await {
-        Ok(body) => ApiError::refused(operation, code, after, &body),
-        Err(_) => ApiError::refused(operation, code, after, ""),
+    let (mut body, mut bytes) = (response.into_body(), Vec::new());
+    while bytes.len() < REFUSAL_LEN_MAX {
+        match body.frame().await {
+            Some(Ok(frame)) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+            Some(Err(_broken)) => return ApiError::refused(operation, code, after, ""),
+            None => break,
+        }
     }
+    bytes.truncate(REFUSAL_LEN_MAX);
+    ApiError::refused(operation, code, after, &String::from_utf8_lossy(&bytes))
 }
 
 #[cfg(test)]
@@ -242,6 +252,7 @@ mod tests {
         },
     };
 
+    use futures::StreamExt;
     use tower::service_fn;
 
     use super::*;
@@ -282,6 +293,24 @@ mod tests {
             assert_eq!(n_requests.load(Ordering::Relaxed), requests, "{case}");
             assert_eq!(answer.err().and_then(|error| error.retry_after()), left.map(Duration::from_secs), "{case}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_beginning_of_a_long_refusal_is_read() {
+        let n_read = Arc::new(AtomicU32::new(0));
+        let counted = n_read.clone();
+        let service = service_fn(move |_request: Request<Body>| {
+            let counted = counted.clone();
+            let pieces = futures::stream::repeat_with(move || {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Ok::<_, Infallible>(http_body::Frame::data(bytes::Bytes::from_static(&[b'x'; 1 << 10])))
+            });
+            let body = http_body_util::StreamBody::new(pieces.take(1 << 20));
+            async move { Ok::<_, Infallible>(Response::builder().status(500).body(body).unwrap()) }
+        });
+        let error = get(&Client::new(service, "default"), "get it", "/").await.unwrap_err();
+        assert_eq!((error.code(), n_read.load(Ordering::Relaxed)), (Some(500), 64));
+        assert_eq!(error.to_string(), format!("get it: {}", "x".repeat(500)));
     }
 
     #[tokio::test(start_paused = true)]

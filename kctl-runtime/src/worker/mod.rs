@@ -54,6 +54,7 @@ use crate::{
     reconcile::{Action, Context, Env, Error, Reconcile, ReconcileReason, UnreadableObject},
     source::Unreadable,
     store::Delta,
+    text::cut,
     trace::Trace,
     writer::{ApiError, EventRecord, EventType},
 };
@@ -241,7 +242,7 @@ impl<C: Reconcile> Pool<C> {
 
     async fn reconcile(&self, key: &ObjectKey, tags: u32) -> Outcome {
         let run = AssertUnwindSafe(self.run_once(key, tags)).catch_unwind();
-        run.await.unwrap_or_else(|panic| Outcome::Panicked(panic_text(&*panic)))
+        run.await.unwrap_or_else(|panic| Outcome::Panicked(bounded(panic_text(&*panic))))
     }
 
     async fn run_once(&self, key: &ObjectKey, tags: u32) -> Outcome {
@@ -370,6 +371,17 @@ impl<C: Reconcile> Pool<C> {
     }
 }
 
+/// Maximum length of the error of a reconcile, in bytes. It goes to the log, an Event and the observer.
+///
+/// Others decide how long it is: a script, a webhook, or the API server.
+const ERROR_LEN_MAX: usize = 4 << 10;
+
+/// Returns the text of an error, cut to [`ERROR_LEN_MAX`].
+fn bounded(mut text: String) -> String {
+    cut(&mut text, ERROR_LEN_MAX);
+    text
+}
+
 /// Returns the outcome of a reconcile whose slot was lost. It counts as a conflict, because the next owner handles the
 /// key.
 fn slot_lost() -> Outcome {
@@ -390,7 +402,7 @@ fn outcome(result: Result<Action, Error>, key: &ObjectKey, env: &Env) -> Outcome
                 || error.api().is_some_and(|api| env.is_gone(api, key) || has_moved(api, env)),
             terminal: error.is_terminal(),
             retry_after: error.retry_after(),
-            text: error.to_string(),
+            text: bounded(error.to_string()),
         },
     }
 }

@@ -185,6 +185,31 @@ async fn panic_fails_its_key_and_keeps_the_worker() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn long_error_or_panic_is_cut() {
+    let world = World::new(
+        |_| {},
+        act(|name, _attempt| async move {
+            let text = "é".repeat(1 << 20);
+            assert!(name != "a", "{text}");
+            Err(text.into())
+        }),
+    )
+    .await;
+    world.add("ab");
+    sleep(SECOND).await;
+    let reports = world.reports.lock().clone();
+    let lens: Vec<_> = reports
+        .iter()
+        .take(2)
+        .map(|report| match &report.outcome {
+            Outcome::Panicked(text) | Outcome::Failed { text, .. } => (text.ends_with("é…"), text.len()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(lens, [(true, ERROR_LEN_MAX + '…'.len_utf8()); 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn observer_that_panics_costs_no_worker() {
     let reports: Arc<Mutex<Vec<Report>>> = Arc::default();
     let seen = reports.clone();

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use crate::{
     key::ObjectKey,
+    text::cut,
     worker::{CONFLICTS_USUAL, Decision, Outcome, Report},
 };
 
@@ -144,14 +145,5 @@ impl Recorded {
         let given_up = matches!(decision, Decision::Drop);
         let failure = LastError { controller: controller.clone(), key: key.clone(), text, given_up };
         self.failures.insert(id, failure);
-    }
-}
-
-/// Cuts a string to `max` bytes at a character boundary.
-pub(crate) fn cut(text: &mut String, max: usize) {
-    if text.len() > max {
-        let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-        text.push('…');
     }
 }

@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::history::{History, LastError, Past, TEXT_LEN_MAX, cut};
+use super::history::{History, LastError, Past, TEXT_LEN_MAX};
 use crate::{
     key::ObjectKey,
     manager::{View, health::Health, lease::Standing},
@@ -18,6 +18,7 @@ use crate::{
     queue::WorkQueue,
     source::Source,
     spec::ControllerSpec,
+    text::cut,
     worker::{CONFLICTS_USUAL, Decision, Outcome},
 };
 
