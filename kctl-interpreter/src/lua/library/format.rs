@@ -29,9 +29,10 @@ pub(super) fn format(args: &Args<'_>) -> mlua::Result<MultiValue> {
             Some('%') => text.push(b'%'),
             Some(verb) => {
                 n_used += 1;
-                if let Some(Value::String(string)) = args.values.get(n_used) {
-                    // The whole string is read, even if `%.1s` prints one character of it.
-                    args.budget.charge(string.as_bytes().len() as u64 / 8)?;
+                if let Some(Value::String(_)) = args.values.get(n_used) {
+                    // The whole string is read, even if `%.1s` prints one character of it. Copies of it are outside of
+                    // the memory limit of the run.
+                    args.bounded_string(n_used + 1)?;
                 }
                 let formatted = match args.values.get(n_used) {
                     None => format!("%!{verb}(MISSING)").into_bytes(),
