@@ -148,6 +148,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn headings_of_the_page_are_words() {
+        let headings = HTML.split("<th ").skip(1).filter_map(|rest| rest.split_once('>')?.1.split_once("</th>"));
+        let headings: Vec<_> = headings.map(|(heading, _)| heading).collect();
+        assert!(headings.contains(&"Check") && headings.len() > 30, "{headings:?}");
+        for heading in headings {
+            let mut pairs = heading.as_bytes().windows(2);
+            let is_name = pairs.any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
+            assert!(!is_name, "{heading} is the name of a type");
+        }
+    }
+
+    #[test]
     fn only_hosts_that_are_this_machine_are_known() {
         let allowed = ["debug.example".to_owned()];
         let cases = [
