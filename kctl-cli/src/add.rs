@@ -15,8 +15,11 @@ use clap::{Args, Subcommand};
 use self::source::{Insertion, Kind};
 use crate::{
     Failure,
-    new::{capitalized, formatted, is_group, is_kind, is_name, is_taken},
+    new::{TAKEN, capitalized, formatted, is_group, is_kind, is_name, is_taken},
 };
+
+/// Names of files that a crate begins with, so that no module can have them.
+const ROOTS: [&str; 2] = ["lib", "main"];
 
 /// Template of a module with a kind, its reconcile function and tests; [`fill`] puts in the names.
 const CONTROLLER: &str = include_str!("../templates/controller.rs.tpl");
@@ -73,7 +76,13 @@ enum AddFailure {
     /// The name of a controller cannot become that of a module.
     #[error("`{0}` is not a valid name: use lower case letters, digits and dashes, a letter first, such as `tea-room`")]
     Name(String),
-    /// The kind is malformed, declared by the project already, or shadows a type in the generated module.
+    /// A module cannot have the name of the controller ([`is_module`]).
+    #[error("`{0}` is a name that Rust or kctl has already: choose another name, such as `{0}-controller`")]
+    TakenName(String),
+    /// A `#[resource]` of the project declares the kind.
+    #[error("{kind} is declared already, in {file}: choose another name, or another kind by `--kind`")]
+    HasKind { kind: String, file: String },
+    /// The kind is malformed, or shadows a type in the generated module.
     #[error(
         "`{0}` is not a valid kind, or the generated code uses a type of this name: choose another one by `--kind`"
     )]
@@ -234,6 +243,12 @@ impl Project {
         if names.is_empty() { "none".into() } else { names.join(", ") }
     }
 
+    /// Returns the file that declares a kind, relative to the project.
+    fn file_of(&self, kind: &Kind) -> String {
+        let root = self.root.strip_prefix(&self.folder).unwrap_or(&self.root).display().to_string();
+        kind.path.strip_prefix("crate::").map_or(root, |module| format!("src/{module}.rs"))
+    }
+
     /// Returns an object of a kind for generated tests: from the sample of the module, `sample.yaml`, or another file in
     /// `samples/`.
     ///
@@ -276,8 +291,14 @@ impl Project {
         if !is_name(name) {
             return Err(AddFailure::Name(name.into()));
         }
+        if !is_module(name) {
+            return Err(AddFailure::TakenName(name.into()));
+        }
         let kind = kind.map_or_else(|| name.split('-').map(capitalized).collect(), ToOwned::to_owned);
-        if !is_kind(&kind) || is_taken(CONTROLLER, &kind) || self.kinds.iter().any(|known| known.name == kind) {
+        if let Some(known) = self.kinds.iter().find(|known| known.name == kind) {
+            return Err(AddFailure::HasKind { kind, file: self.file_of(known) });
+        }
+        if !is_kind(&kind) || is_taken(CONTROLLER, &kind) {
             return Err(AddFailure::Kind(kind));
         }
         let group = group.or_else(|| self.kinds.first().map(|kind| kind.group.as_str())).unwrap_or("example.com");
@@ -372,6 +393,14 @@ fn inserted(text: &str, find: impl Fn(&str) -> Option<Insertion>) -> Option<Stri
     Some(find(text)?.applied(text))
 }
 
+/// Returns `true` if a module beside those of the project can have the name of a controller.
+///
+/// A keyword is not an identifier, and a module `core` or `kctl` would shadow the crate.
+fn is_module(name: &str) -> bool {
+    let is_identifier = syn::parse_str::<syn::Ident>(&name.replace('-', "_")).is_ok();
+    is_identifier && !TAKEN.contains(&name) && !ROOTS.contains(&name)
+}
+
 /// Replaces `{{…}}` by names.
 ///
 /// A name without a placeholder in the template is ignored, so templates need not use all of them.
@@ -455,11 +484,28 @@ fn app() -> App {
         write(&folder.0.join("src/tea_room.rs"), "// mine\n").unwrap();
         assert!(folder.add(controller("tea-room")).unwrap_err().contains("src/tea_room.rs is there already"));
         assert_eq!((folder.text("src/tea_room.rs"), folder.text("src/main.rs")), ("// mine\n".into(), MAIN.into()));
-        assert!(
-            folder.add(controller("shop")).unwrap_err().contains("`Shop` is not a valid kind"),
-            "it is a kind already"
-        );
         assert!(folder.add(controller("Tea")).unwrap_err().contains("`Tea` is not a valid name"));
+    }
+
+    #[test]
+    fn declared_kind_is_named_with_its_file() {
+        let folder = Folder::new("declared", MAIN);
+        let declared = folder.add(controller("shop")).unwrap_err();
+        assert!(declared.contains("Shop is declared already, in src/main.rs"), "{declared}");
+        folder.add(controller("tea-room")).unwrap();
+        let kind = Some("TeaRoom".to_owned());
+        let other = folder.add(What::Controller { name: "bar".into(), group: None, kind }).unwrap_err();
+        assert!(other.contains("TeaRoom is declared already, in src/tea_room.rs"), "{other}");
+    }
+
+    #[test]
+    fn controller_name_has_to_be_a_module() {
+        let folder = Folder::new("taken", MAIN);
+        for name in ["struct", "if", "self", "kctl", "lib", "main", "core"] {
+            let error = folder.add(controller(name)).unwrap_err();
+            assert!(error.contains(&format!("`{name}` is a name that Rust or kctl has already")), "{error}");
+        }
+        assert_eq!(folder.text("src/main.rs"), MAIN);
     }
 
     #[test]

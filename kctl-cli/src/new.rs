@@ -30,7 +30,7 @@ const NAME_LEN_MAX: usize = 63;
 const BUILT: [&str; 4] = ["build", "deps", "examples", "incremental"];
 
 /// Names that `cargo new` rejects (keywords and crates of Rust), and the name of the dependency.
-const TAKEN: [&str; 40] = [
+pub(crate) const TAKEN: [&str; 40] = [
     "kctl",
     "alloc",
     "core",
