@@ -20,6 +20,8 @@ const FILE_LEN_MAX: u64 = 16 << 20;
 ///
 /// For delays and for the age of outdated states.
 const SECONDS: f64 = 10.0;
+/// Maximum of `seconds`: a day. The fault injector adds it to times of the clock, which longer ones would overflow.
+const SECONDS_MAX: f64 = 86_400.0;
 /// Default of `code`.
 ///
 /// A rule may set another one, such as 429 together with `retryAfter`.
@@ -154,6 +156,9 @@ impl FaultRule {
     /// Returns the rule of the fault injector.
     fn rule(self) -> Result<Rule, String> {
         let seconds = self.seconds.unwrap_or(SECONDS);
+        if !(0.0..=SECONDS_MAX).contains(&seconds) {
+            return Err(format!("seconds is {seconds}: it has to be from 0 to {SECONDS_MAX}"));
+        }
         let time = Duration::try_from_secs_f64(seconds).map_err(|error| format!("seconds is {seconds}: {error}"))?;
         let after = self.after == Some(true);
         let moment = if after { Moment::After } else { Moment::Before };
@@ -267,6 +272,13 @@ mod tests {
             ),
             ("- { fault: stale, resource: pods }\n- { fault: outdated, changes: 3, seconds: 2 }", Ok(())),
             ("- { fault: delay, seconds: -1 }", Err("rule 1: seconds is -1")),
+            ("- { fault: delay, seconds: 86400 }", Ok(())),
+            ("- { fault: delay, seconds: 86401 }", Err("rule 1: seconds is 86401: it has to be from 0 to 86400")),
+            (
+                "- { fault: holdWatch, seconds: 1e19 }",
+                Err("rule 1: seconds is 10000000000000000000: it has to be from 0"),
+            ),
+            ("- { fault: stale, seconds: .nan }", Err("rule 1: seconds is NaN")),
             ("- { fault: refuse, code: 42 }", Err("rule 1: code is 42: it has to be from 400 to 599")),
             ("- { fault: half, perMille: 1001 }", Err("perMille is 1001")),
             ("- { fault: half, nth: 0 }", Err("nth is 0")),
