@@ -8,7 +8,10 @@
 mod source;
 mod version;
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, Subcommand};
 
@@ -191,6 +194,13 @@ fn write(path: &Path, text: &str) -> Result<(), AddFailure> {
     std::fs::write(path, text).map_err(failed)
 }
 
+/// Writes a file that does not exist, and creates its folders.
+fn write_new(path: &Path, text: &str) -> Result<(), AddFailure> {
+    let failed = |source| AddFailure::File { path: path.into(), source };
+    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(failed)?;
+    std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)
+}
+
 /// Returns the Rust files of a folder by name.
 fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, AddFailure> {
     let failed = |source| AddFailure::File { path: folder.into(), source };
@@ -344,7 +354,9 @@ impl Project {
     /// Nothing is written if one of the new files exists. The changed source must parse, else its lines are left to the
     /// user: a wrong guess in someone's file costs more than two lines to copy.
     fn apply(&self, added: &Added) -> Result<(), AddFailure> {
-        if let Some((file, _)) = added.files.iter().find(|(file, _)| self.folder.join(file).exists()) {
+        // Also a link whose target is missing is there: a file would be written where it points to.
+        let is_there = |file: &Path| std::fs::symlink_metadata(self.folder.join(file)).is_ok();
+        if let Some((file, _)) = added.files.iter().find(|(file, _)| is_there(file)) {
             return Err(AddFailure::Exists(file.clone()));
         }
         let mut by_hand = Vec::new();
@@ -374,7 +386,7 @@ impl Project {
         write(&manifest, &text)?;
         for (file, text) in &added.files {
             let path = self.folder.join(file);
-            write(&path, text)?;
+            write_new(&path, text)?;
             if path.extension().is_some_and(|extension| extension == "rs") {
                 crate::new::format_file(&path);
             }
@@ -506,6 +518,17 @@ fn app() -> App {
             assert!(error.contains(&format!("`{name}` is a name that Rust or kctl has already")), "{error}");
         }
         assert_eq!(folder.text("src/main.rs"), MAIN);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn dangling_link_is_not_followed() {
+        let folder = Folder::new("link", MAIN);
+        let target = folder.0.join("elsewhere.yaml");
+        std::fs::create_dir_all(folder.0.join("samples")).unwrap();
+        std::os::unix::fs::symlink(&target, folder.0.join("samples/bar.yaml")).unwrap();
+        assert!(folder.add(controller("bar")).unwrap_err().contains("samples/bar.yaml is there already"));
+        assert!(!target.exists() && folder.text("src/main.rs") == MAIN);
     }
 
     #[test]

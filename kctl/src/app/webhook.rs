@@ -8,7 +8,7 @@ mod interpreters;
 mod manifests;
 
 use std::{
-    io::{ErrorKind, Read},
+    io::{ErrorKind, Read, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -373,7 +373,12 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error).context(file.display()),
     };
-    if beginning.is_some_and(|start| start != WRITTEN_BY.as_bytes()) {
+    // A link whose target is missing is not followed: `create_new` fails on it.
+    let Some(start) = beginning else {
+        let written = std::fs::File::create_new(file);
+        return written.and_then(|mut new| write!(new, "{WRITTEN_BY}{yaml}")).context(file.display());
+    };
+    if start != WRITTEN_BY.as_bytes() {
         return Err(Error::from(format!(
             "{}: kctl did not write this file and does not replace it\nhelp: remove it, or name another one",
             file.display()
