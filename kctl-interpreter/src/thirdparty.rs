@@ -14,7 +14,8 @@
 //! ```
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -29,6 +30,8 @@ const FILES: [&str; 2] = ["customizations.yaml", "customization.yaml"];
 const DEPTH_MAX: usize = 12;
 /// Maximum number of entries of all folders together. A folder with more is probably not one of customizations.
 const ENTRIES_MAX: usize = 100_000;
+/// Maximum size of a file, in bytes. A device may have no end.
+const FILE_LEN_MAX: u64 = 16 << 20;
 
 /// The files of the crate, by the folder of each.
 const BUNDLED: [(&str, &str); 6] = [
@@ -118,8 +121,7 @@ pub fn bundled(pool: Pool) -> Configurable {
 pub fn read(folder: &Path) -> Result<Scripts, FolderError> {
     let mut documents = Vec::new();
     for path in files(folder)? {
-        let text =
-            fs::read_to_string(&path).map_err(|source| FolderError::Unreadable { path: path.clone(), source })?;
+        let text = text_of(&path).map_err(|source| FolderError::Unreadable { path: path.clone(), source })?;
         let parsed = serde_saphyr::from_multiple::<Value>(&text);
         documents.extend(parsed.map_err(|error| FolderError::Malformed { path, problem: error.to_string() })?);
     }
@@ -129,6 +131,16 @@ pub fn read(folder: &Path) -> Result<Scripts, FolderError> {
         return Err(FolderError::Empty { path: folder.to_owned() });
     }
     Ok(scripts)
+}
+
+/// Returns the text of a file of at most [`FILE_LEN_MAX`] bytes.
+fn text_of(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let len = fs::File::open(path)?.take(FILE_LEN_MAX + 1).read_to_string(&mut text)?;
+    if len as u64 > FILE_LEN_MAX {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("longer than {FILE_LEN_MAX} bytes")));
+    }
+    Ok(text)
 }
 
 /// Returns the paths of the customizations below a folder, sorted.
@@ -166,6 +178,19 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn file_without_end_is_refused() {
+        let folder = std::env::temp_dir().join(format!("kctl-thirdparty-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("customizations.yaml");
+        fs::File::create(&file).unwrap().set_len(FILE_LEN_MAX + 1).unwrap();
+        let error = read(&folder).unwrap_err();
+        let is_too_long = |source: &io::Error| source.to_string() == "longer than 16777216 bytes";
+        assert!(matches!(&error, FolderError::Unreadable { source, .. } if is_too_long(source)), "{error}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn every_file_of_the_folder_is_bundled() {

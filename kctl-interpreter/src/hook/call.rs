@@ -71,19 +71,25 @@ impl Caller {
     /// Dropping the future closes the request. The webhook may have received it by then.
     pub(super) async fn call(&self, operation: Operation, inputs: &Inputs) -> Result<Value, HookError> {
         let failed = |reason| HookError::Call { name: self.name.clone(), reason };
-        let answer = self.answer(operation, inputs).await.map_err(failed)?;
+        let until = Instant::now() + self.timeout;
+        let answer = self.answer(operation, inputs, until).await.map_err(failed)?;
         let object = inputs.object().unwrap_or(&Value::Null);
-        let answered = patch::applied(operation, object, answer);
+        let answered = patch::applied(operation, object, answer, until);
         answered.map_err(|problem| HookError::Patch { name: self.name.clone(), problem })
     }
 
     /// Sends the request and verifies the response. An error of the Service lookup keeps its type,
     /// although it occurs inside the connection.
-    async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<verify::Answer, CallFailed> {
+    async fn answer(
+        &self,
+        operation: Operation,
+        inputs: &Inputs,
+        until: Instant,
+    ) -> Result<verify::Answer, CallFailed> {
         let uid = request::uid()?;
         let body = request::body(&uid, &self.versions, operation, inputs)?;
         let target = self.target.as_ref().map_err(|problem| CallFailed::ClientUnusable(problem.clone()))?;
-        let response = target.ask(&body.into(), Instant::now() + self.timeout).await;
+        let response = target.ask(&body.into(), until).await;
         let answer: Result<Bytes, AskFailed> =
             response.and_then(|response| client::accepted(&response).map_err(|refused| refused.with_body().into()));
         let answer = answer.map_err(|failed| match failed.unresolved::<ServiceUnusable>() {

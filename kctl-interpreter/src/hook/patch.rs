@@ -7,6 +7,7 @@ use json_patch::{
 };
 use kctl_webhook::client::{CopyBudget, PATCH_OPERATIONS_MAX};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::verify::Answer;
 use crate::operation::{self, Operation};
@@ -21,7 +22,8 @@ use crate::operation::{self, Operation};
 /// - The patched object has no `kind`.
 /// - The patch copies more than [`CopyBudget`] allows, or has more than [`PATCH_OPERATIONS_MAX`]
 ///   operations. Karmada has neither bound, so there such a patch can use all memory.
-pub(super) fn applied(operation: Operation, object: &Value, answer: Answer) -> Result<Value, String> {
+/// - It is not applied by `until`, the deadline of the call. Adding to the front of a long list moves the whole list.
+pub(super) fn applied(operation: Operation, object: &Value, answer: Answer, until: Instant) -> Result<Value, String> {
     let patch = match answer {
         Answer::Whole(answer) => return Ok(answer),
         Answer::Patch(patch) => patch,
@@ -36,6 +38,9 @@ pub(super) fn applied(operation: Operation, object: &Value, answer: Answer) -> R
         }
         let mut copies = CopyBudget::default();
         for step in &operations {
+            if Instant::now() >= until {
+                return Err("response.patch is not applied within the timeout of the webhook".into());
+            }
             if let PatchOperation::Copy(copy) = step {
                 let copied = patched.pointer(copy.from.as_str());
                 copies.charge(copied).map_err(|error| format!("response.patch copies too much: {error}"))?;
@@ -123,6 +128,19 @@ mod tests {
 
     use super::*;
 
+    fn soon() -> Instant {
+        Instant::now() + std::time::Duration::from_secs(60)
+    }
+
+    #[test]
+    fn patch_after_the_deadline_is_not_applied() {
+        let object = json!({ "kind": "A", "list": [] });
+        let patch = json!([{ "op": "add", "path": "/list/0", "value": 0 }]).to_string().into_bytes();
+        let applied = |until| applied(Operation::Retain, &object, Answer::Patch(patch.clone()), until);
+        assert!(applied(soon()).is_ok());
+        assert!(applied(Instant::now()).unwrap_err().contains("not applied within the timeout"));
+    }
+
     #[test]
     fn patch_applies_or_names_the_missing_path() {
         let object = json!({ "kind": "A", "spec": { "list": [1], "replicas": 1 } });
@@ -179,7 +197,7 @@ mod tests {
         ];
         for (patch, expected) in cases {
             let answer = Answer::Patch(patch.to_string().into_bytes());
-            match (applied(Operation::Retain, &object, answer), expected) {
+            match (applied(Operation::Retain, &object, answer, soon()), expected) {
                 (Ok(answer), Ok(expected)) => assert_eq!(answer["retained"], expected, "{patch}"),
                 (Err(problem), Err(start)) => assert!(problem.starts_with(start), "{patch}: {problem}"),
                 (answer, expected) => panic!("{patch}: {answer:?}, not {expected:?}"),
@@ -200,7 +218,7 @@ mod tests {
             (test(PATCH_OPERATIONS_MAX + 1), Some("response.patch has 10001 operations, more than 10000")),
         ] {
             let answer = Answer::Patch(Value::from(patch).to_string().into_bytes());
-            let found = applied(Operation::Retain, &object, answer).err();
+            let found = applied(Operation::Retain, &object, answer, soon()).err();
             let fits = match problem {
                 Some(start) => found.as_ref().is_some_and(|found| found.starts_with(start)),
                 None => found.is_none(),
@@ -214,7 +232,7 @@ mod tests {
         let metadata = json!({ "namespace": "shop", "name": "db" });
         let secret = json!({ "kind": "Secret", "metadata": metadata, "data": { "password": "czNjcmV0" } });
         let patch = json!([{ "op": "remove", "path": "/kind" }]).to_string().into_bytes();
-        let problem = applied(Operation::Retain, &secret, Answer::Patch(patch)).unwrap_err();
+        let problem = applied(Operation::Retain, &secret, Answer::Patch(patch), soon()).unwrap_err();
         assert!(problem.contains("Secret shop/db: return the object with its `kind`"), "{problem}");
         assert!(!problem.contains("czNjcmV0"), "{problem}");
     }
@@ -222,6 +240,7 @@ mod tests {
     #[test]
     fn empty_patch_leaves_object_unchanged() {
         let object = json!({ "kind": "A" });
-        assert_eq!(applied(Operation::Retain, &object, Answer::Patch(Vec::new())), Ok(json!({ "retained": object })));
+        let answer = applied(Operation::Retain, &object, Answer::Patch(Vec::new()), soon());
+        assert_eq!(answer, Ok(json!({ "retained": object })));
     }
 }
