@@ -2,14 +2,44 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
+use kctl_cel::PATTERN_BYTES_MAX;
 use parking_lot::Mutex;
 use regex::Regex;
 
-/// The number of compiled patterns that are kept. At the bound all are dropped.
-const COMPILED_LEN_MAX: usize = 1024;
+/// Maximum number of bytes of the compiled patterns that are kept. At the bound all are dropped.
+const BYTES_MAX: usize = 64 << 20;
+/// Size of most compiled patterns at most. A larger one counts as [`PATTERN_BYTES_MAX`].
+const SMALL_BYTES_MAX: usize = 64 << 10;
 
 /// Compiled patterns; `None` for invalid ones.
-static COMPILED: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
+static COMPILED: LazyLock<Mutex<Compiled>> = LazyLock::new(Mutex::default);
+
+/// Compiled patterns, with a bound on their bytes.
+#[derive(Default)]
+struct Compiled {
+    by_text: HashMap<String, Option<Regex>>,
+    /// An upper bound of the bytes.
+    n_bytes: usize,
+}
+
+impl Compiled {
+    /// Returns a kept pattern, or compiles it.
+    fn get(&mut self, pattern: &str) -> Option<Regex> {
+        if let Some(known) = self.by_text.get(pattern) {
+            return known.clone();
+        }
+        let small = kctl_cel::pattern_within(pattern, SMALL_BYTES_MAX).ok().map(|regex| (Some(regex), SMALL_BYTES_MAX));
+        let large = || kctl_cel::pattern(pattern).ok().map(|regex| (Some(regex), PATTERN_BYTES_MAX));
+        let (regex, n_bytes) = small.or_else(large).unwrap_or_default();
+        let n_bytes = n_bytes + pattern.len();
+        if self.n_bytes + n_bytes > BYTES_MAX {
+            *self = Self::default();
+        }
+        self.n_bytes += n_bytes;
+        self.by_text.insert(pattern.to_owned(), regex.clone());
+        regex
+    }
+}
 
 /// Returns `true` if a pattern occurs in a string. An invalid pattern occurs nowhere.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
@@ -23,16 +53,22 @@ pub(crate) fn is_valid(pattern: &str) -> bool {
 
 /// Returns the compiled regular expression; `None` if it is invalid.
 pub(crate) fn compiled(pattern: &str) -> Option<Regex> {
-    let mut all = COMPILED.lock();
-    if all.len() >= COMPILED_LEN_MAX {
-        all.clear();
-    }
-    all.entry(pattern.to_owned()).or_insert_with(|| kctl_cel::pattern(pattern).ok()).clone()
+    COMPILED.lock().get(pattern)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kept_patterns_are_bounded_in_bytes() {
+        let mut compiled = Compiled::default();
+        for n in 0..20 {
+            assert!(compiled.get(&format!("^([a-z]{{1,30}}){{1,60}}{n}$")).is_some());
+            assert!(compiled.n_bytes <= BYTES_MAX && compiled.by_text.len() <= BYTES_MAX / PATTERN_BYTES_MAX);
+        }
+        assert!(compiled.get(&"(".repeat(1 << 20)).is_none() && compiled.n_bytes > 1 << 20, "an invalid one counts");
+    }
 
     #[test]
     fn patterns_mean_what_they_mean_in_go() {

@@ -77,7 +77,7 @@ pub use self::{
     issue::{Issue, Issues, Why},
     library::{CallStyle, forms},
     names::plain_name,
-    pattern::pattern,
+    pattern::{PATTERN_BYTES_MAX, pattern, pattern_within},
     program::instantiate,
     read::{read, read_within},
     room::with_room,

@@ -2,10 +2,13 @@
 
 use std::{iter::Peekable, str::Chars};
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 /// Maximum count of a repetition in Go's regexp (`a{1000}`).
 const REPEAT_MAX: u64 = 1000;
+
+/// Maximum size of a compiled pattern, in bytes.
+pub const PATTERN_BYTES_MAX: usize = 10 << 20;
 
 /// Compiles a pattern of Go's RE2 syntax to an equivalent regular expression.
 ///
@@ -21,9 +24,22 @@ const REPEAT_MAX: u64 = 1000;
 /// ```
 ///
 /// # Errors
-/// The pattern is invalid; the message is one line.
+/// The pattern is invalid, or needs more than 10 MiB; the message is one line.
 pub fn pattern(text: &str) -> Result<Regex, String> {
-    Regex::new(&translate(text)?).map_err(|error| {
+    pattern_within(text, PATTERN_BYTES_MAX)
+}
+
+/// Compiles a pattern like [`pattern`] that needs at most `bytes_max` bytes.
+///
+/// ```
+/// assert!(kctl_cel::pattern_within("^[a-z]+$", 64 << 10).is_ok());
+/// assert!(kctl_cel::pattern_within("^([a-z]{1,100}){1,100}$", 64 << 10).is_err());
+/// ```
+///
+/// # Errors
+/// The pattern is invalid, or needs more bytes; the message is one line.
+pub fn pattern_within(text: &str, bytes_max: usize) -> Result<Regex, String> {
+    RegexBuilder::new(&translate(text)?).size_limit(bytes_max).build().map_err(|error| {
         let text = error.to_string();
         let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
         last.trim_start_matches("error: ").to_owned()
