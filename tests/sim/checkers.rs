@@ -284,8 +284,9 @@ fn panic_on_the_main_task_of_the_app_is_found() {
 
 #[test]
 fn app_that_does_not_work_is_found() {
+    type NewApp = fn() -> App;
     let failed = "configmap default/a failed";
-    let cases: [(&str, &str, fn() -> App); 3] = [
+    let cases: [(&str, &str, NewApp); 3] = [
         ("app-0 is not up: app-0.", " has ended: no disk", starts_without_disk),
         (failed, " times in a row, the last time: failed: no disk", || App::new("failing").controller::<fails>()),
         (failed, " and is not tried again: failed: no disk", || App::new("rejects").controller::<rejects>()),
