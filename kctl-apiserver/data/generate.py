@@ -50,7 +50,7 @@ import gates
 import tables
 
 here = pathlib.Path(__file__).parent
-# What the Go modules contain and this program can't read. It is an error at the end, after everything else is written.
+# Parts of the Go modules that need a decision. They are an error at the end, after everything else is written.
 left_over = []
 
 

@@ -226,7 +226,9 @@ pub(crate) const FIELDS: [&str; 15] = [
 fn validate_finalizers(meta: &Value, errors: &mut Errors) {
     let (field, list) = ("metadata.finalizers", &meta["finalizers"]);
     let names: Vec<&str> = list.as_array().into_iter().flatten().map(text).collect();
-    names.iter().for_each(|name| errors.qualified_name(field, name));
+    for name in &names {
+        errors.qualified_name(field, name);
+    }
     if names.contains(&"orphan") && names.contains(&"foregroundDeletion") {
         errors.invalid(field, list, "finalizer orphan and foregroundDeletion cannot be both set");
     }

@@ -268,7 +268,7 @@ impl Project {
         let folder = std::fs::read_dir(self.folder.join("samples")).into_iter().flatten().flatten();
         let mut others: Vec<String> = folder
             .filter_map(|file| file.file_name().into_string().ok())
-            .filter(|name| name.ends_with(".yaml"))
+            .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "yaml"))
             .map(|name| format!("samples/{name}"))
             .collect();
         others.sort();

@@ -96,7 +96,12 @@ struct Reworded {
 }
 
 /// All errors whose message differs. All other messages are equal to Karmada's.
-const REWORDED: [Reworded; 15] = [
+const REWORDED: [Reworded; 16] = [
+    Reworded {
+        recorded: "Object 'Kind' is missing in '",
+        ours: &["Object 'Kind' is missing in the answer for ", ": return the object with its `kind`"],
+        why: "the object, which may be a Secret",
+    },
     Reworded {
         recorded: "attempt to index a non-table object(",
         ours: &["attempt to index ", " (a nil value)"],

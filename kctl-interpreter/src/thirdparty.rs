@@ -182,7 +182,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn file_without_end_is_refused() {
-        let folder = std::env::temp_dir().join(format!("kctl-thirdparty-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("kctl-thirdparty-endless-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let file = folder.join("customizations.yaml");
         fs::File::create(&file).unwrap().set_len(FILE_LEN_MAX + 1).unwrap();

@@ -1,4 +1,4 @@
-//! Cuts texts whose length others decide, such as error messages of webhooks and scripts.
+//! Cuts strings whose length others decide, such as error messages of webhooks and scripts.
 
 /// Cuts a string to `max` bytes at a character boundary. A cut one ends with `…`.
 pub(crate) fn cut(text: &mut String, max: usize) {

@@ -26,6 +26,7 @@
 //! ```
 
 use std::{
+    collections::BTreeSet,
     convert::Infallible,
     pin::Pin,
     sync::Arc,
@@ -91,10 +92,12 @@ struct Activity {
     unread: usize,
     /// Deadline for the first of those bodies.
     body_until: Instant,
-    /// Number of responses that the client has not read to their ends.
-    unsent: usize,
-    /// Deadline for the first of those responses. Later requests don't extend it.
-    sent_until: Instant,
+    /// Deadlines of the responses that the client has not read to their ends, with their numbers.
+    ///
+    /// Each has its own one: a busy client reads some response at any time, and a stalled one sends further requests.
+    unsent: BTreeSet<(Instant, u64)>,
+    /// Number of responses so far.
+    n_responses: u64,
 }
 
 impl Activity {
@@ -107,10 +110,8 @@ impl Activity {
             (requests, unread) if requests > unread => None,
             _ => Some(self.body_until),
         };
-        if self.unsent == 0 {
-            return received;
-        }
-        Some(received.map_or(self.sent_until, |received| received.min(self.sent_until)))
+        let Some((sent, _)) = self.unsent.first() else { return received };
+        Some(received.map_or(*sent, |received| received.min(*sent)))
     }
 }
 
@@ -131,8 +132,14 @@ impl Connections {
         let accepted = Instant::now();
         let slot = self.slots.enter().await;
         let head_until = accepted + self.limits.head_within;
-        let activity =
-            Activity { head_until, requests: 0, unread: 0, body_until: accepted, unsent: 0, sent_until: accepted };
+        let activity = Activity {
+            head_until,
+            requests: 0,
+            unread: 0,
+            body_until: accepted,
+            unsent: BTreeSet::new(),
+            n_responses: 0,
+        };
         Connection(Arc::new(ConnectionState {
             slot,
             limits: self.limits,
@@ -241,13 +248,14 @@ impl Running {
     ///
     /// An unread response stays in memory. So requests on other streams of the connection don't extend the time.
     pub fn until_sent<B>(self, body: B) -> Sent<B> {
+        let until = Instant::now() + self.0.0.limits.body_within;
+        let mut id = (until, 0);
         self.0.change(|activity| {
-            if activity.unsent == 0 {
-                activity.sent_until = Instant::now() + self.0.0.limits.body_within;
-            }
-            activity.unsent += 1;
+            activity.n_responses += 1;
+            id.1 = activity.n_responses;
+            activity.unsent.insert(id);
         });
-        Claiming { body, claim: Some(Unsent(self.0.clone())) }
+        Claiming { body, claim: Some(Unsent { connection: self.0.clone(), id }) }
     }
 }
 
@@ -285,7 +293,11 @@ impl Drop for Unread {
 
 /// A response that its client has not read to its end.
 #[derive(Debug)]
-pub struct Unsent(Connection);
+pub struct Unsent {
+    connection: Connection,
+    /// Its deadline and number.
+    id: (Instant, u64),
+}
 
 impl Claim for Unsent {
     const ENDS: Ends = Ends::WhenDropped;
@@ -293,7 +305,7 @@ impl Claim for Unsent {
 
 impl Drop for Unsent {
     fn drop(&mut self) {
-        self.0.change(|activity| activity.unsent -= 1);
+        self.connection.change(|activity| _ = activity.unsent.remove(&self.id));
     }
 }
 
@@ -462,8 +474,11 @@ mod tests {
         drop(connection.begin(Empty::<&[u8]>::new()).0.until_sent(Never));
         let _running = connection.begin(Empty::<&[u8]>::new()).0;
         assert_eq!(closed_after(&connection).await, 5, "since the first response");
+        let next = connection.begin(Empty::<&[u8]>::new()).0.until_sent(Never);
         drop(page);
-        assert!(timeout(Duration::from_secs(3_600), closed_after(&connection)).await.is_err(), "it is answered");
+        assert_eq!(closed_after(&connection).await, 20, "since the response that is left");
+        drop(next);
+        assert!(timeout(Duration::from_secs(3_600), closed_after(&connection)).await.is_err(), "the server works");
     }
 
     #[tokio::test(start_paused = true)]

@@ -47,7 +47,8 @@ fn strategy(types: &BTreeMap<&str, &Json>, schema: &Json) -> Option<String> {
 fn merge_strategies_match_the_built_in_types() {
     let types = include_str!("../../kctl-apiserver/data/types.json");
     let types: Vec<Json> = serde_json::from_str(types).unwrap();
-    let types = types.iter().map(|entry| (entry["name"].as_str().unwrap(), &entry["type"])).collect();
+    let types: BTreeMap<&str, &Json> =
+        types.iter().map(|entry| (entry["name"].as_str().unwrap(), &entry["type"])).collect();
     let mut expected = BTreeSet::new();
     for (name, schema) in &types {
         let fields = schema["properties"].as_object().into_iter().flatten();

@@ -646,7 +646,7 @@ const FOREIGN: [(&str, &[&str], &str); 22] = [
 ];
 
 /// Crates that only a single item may name.
-const FOREIGN_ITEMS: [(&str, &str, &str); 2] = [
+const FOREIGN_ITEMS: [(&str, &str, &str); 3] = [
     ("regex", "kctl_cel::pattern", "the compiled form of a pattern, which RE2's limits have judged"),
     ("regex", "kctl_cel::pattern_within", "the same, within a size"),
     ("tower", "kctl_runtime::connection::Connected", "kube's client is built from a service"),

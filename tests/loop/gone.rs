@@ -110,7 +110,12 @@ async fn missing_object_of_a_namesake_kind_keeps_the_primary() {
     let primaries = Api::<custom::ConfigMap>::default_namespaced(world.client.clone());
     let primary = custom::ConfigMap::new("a", custom::ConfigMapSpec { text: "1".into() });
     primaries.create(&PostParams::default(), &primary).await.unwrap();
-    world.run(App::new("loop").controller_with(Copies { log: log.clone() })).await;
+    world
+        .run(App::new("loop").controller_with({
+            let log = log.clone();
+            move |_| std::future::ready(Ok(Copies { log: log.clone() }))
+        }))
+        .await;
     seconds(5).await;
     assert_eq!(log.take(), ["1"]);
     world.faults.add(Fault::Break, |request| request.reads("configmaps") && request.path.starts_with("/api/"));

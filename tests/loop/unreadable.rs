@@ -1,5 +1,7 @@
 //! Objects that the primary's type can't read: they get an Event, and their finalizer can be resolved.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use kctl::{
     k8s::{
         api::events::v1::Event,
@@ -240,7 +242,10 @@ async fn failed_lists_end_no_retries_of_an_unreadable_object() {
     seconds(60).await;
     assert!(log.take().len() > 5, "and still is");
     // A list that works forgets what it does not report.
-    world.faults.add(Fault::Refuse(410), |request| request.is_watch && request.reads("gauges"));
+    let is_refused = AtomicBool::new(false);
+    world.faults.add(Fault::Refuse(410), move |request| {
+        request.is_watch && request.reads("gauges") && !is_refused.swap(true, Ordering::Relaxed)
+    });
     world.faults.cut_watches();
     let patch = Patch::Merge(kctl::json!({ "metadata": { "finalizers": null } }));
     gauges(&world).patch("a", &PatchParams::default(), &patch).await.unwrap();

@@ -108,7 +108,7 @@ impl<H: SyncHandler> PodController<H> {
         let failures = self.queue.num_requeues(key.object());
         match result {
             Err(_) if failures < RETRIES_MAX => {
-                drop(self.queue.add(Add::new(key.object().clone()).cause(Cause::Failure)))
+                self.queue.add(Add::new(key.object().clone()).cause(Cause::Failure));
             }
             Err(error) => {
                 self.queue.forget(key.object());

@@ -23,7 +23,8 @@ async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     for pod in pods.iter().skip(wanted) {
         pods.delete(&pod).await?;
     }
-    cx.patch_status(PodSetStatus { ready: ready(pods.iter().take(wanted)) }).await?;
+    let ready = ready(pods.iter().take(wanted));
+    cx.patch_status(PodSetStatus { ready }).await?;
     Ok(Action::await_change())
 }
 

@@ -38,8 +38,8 @@ pub(crate) fn check<'a>(values: impl IntoIterator<Item = &'a Cel>) -> EvalResult
 /// Used for variables that admission policies compose from expressions.
 ///
 /// # Errors
-/// Returns [`EvaluationError::CostExceeded`] if the value is too large or deeper than decoded objects may be. Other expressions can nest
-/// variables, so their depth is bounded, too.
+/// Returns [`EvaluationError::CostExceeded`] if the value is too large or deeper than decoded objects may be. Other
+/// expressions can nest variables, so their depth is bounded, too.
 pub(crate) fn check_variable(value: &Cel) -> EvalResult<()> {
     let Extent { steps, depth } = extent(value, &mut HashMap::new());
     if depth > DEPTH_MAX { Err(EvaluationError::CostExceeded) } else { bounds::check_items(steps) }

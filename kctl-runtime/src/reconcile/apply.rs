@@ -78,7 +78,7 @@ fn name_of(source: &Source, object: &Value) -> Result<String, ApiError> {
     match object["metadata"]["name"].as_str() {
         Some(name) if !name.is_empty() => Ok(name.to_owned()),
         _ => Err(ApiError::Unsendable {
-            operation: Operation::on_kind("apply", source.identity()),
+            operation: source.identity().operation("apply"),
             cause: "the object has no metadata.name: server-side apply needs one".into(),
         }),
     }

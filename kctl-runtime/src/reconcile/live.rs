@@ -240,7 +240,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         let (env, primary, source) = self.parts();
         let object = Payload::serialize(object);
         Request::new(async move {
-            let object = object.value(&Operation::on_kind("apply", source.identity()))?;
+            let object = object.value(&source.identity().operation("apply"))?;
             apply_other(&env, &primary, &source, object).await
         })
     }

@@ -21,7 +21,7 @@ use crate::{
     object::{Object, Stored},
     source::Source,
     store::decode_checked,
-    writer::{ApiError, MERGE_PATCH, Operation, Target},
+    writer::{ApiError, MERGE_PATCH, Target},
 };
 
 /// The objects of kind `K` that the primary of a reconcile owns, from [`cx.owned::<K>()`](super::Context::owned).
@@ -183,7 +183,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         let (env, primary, source) = self.parts();
         let object = Payload::serialize(object);
         Request::new(async move {
-            let object = object.value(&Operation::on_kind("apply", source.identity()))?;
+            let object = object.value(&source.identity().operation("apply"))?;
             apply_owned(&env, &primary, &source, object).await
         })
     }
@@ -206,7 +206,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         let desired: Vec<Payload> = desired.into_iter().map(Payload::serialize).collect();
         let live = self.live.clone();
         Request::new(async move {
-            let operation = Operation::on_kind("apply", source.identity());
+            let operation = source.identity().operation("apply");
             let desired = desired.into_iter().map(|object| object.value(&operation)).collect::<Result<_, _>>()?;
             converge(&env, &primary, &source, desired, &live).await
         })

@@ -22,7 +22,7 @@ use crate::{
     key::ObjectKey,
     object::{Uid, Version},
     store::{Delta, Present, Scope},
-    transport::{self, ApiError, Operation},
+    transport::{self, ApiError},
 };
 
 /// First and longest wait after a failure. The wait doubles, and gets up to a quarter more as jitter.
@@ -171,7 +171,7 @@ impl Source {
     /// Each item is compared with the store as it arrives. So memory holds one item and the names of objects that
     /// differ, not a second copy of the kind.
     async fn present(&self, scope: &Scope) -> Result<Present, ApiError> {
-        let operation = Operation::on_kind("list", self.identity());
+        let operation = self.identity().operation("list");
         // Only metadata is requested: names and versions are enough to compare.
         let path = self.path(scope, "");
         let body = transport::list_all(self.client(), &operation, &path, METADATA_LIST).await?;

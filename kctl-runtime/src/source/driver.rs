@@ -301,7 +301,7 @@ impl Source {
 
     fn expired(&self, message: &str) -> ApiError {
         ApiError::Refused {
-            operation: Operation::on_kind("list", &self.identity),
+            operation: self.identity.operation("list"),
             code: 410,
             reason: "Expired".into(),
             message: message.into(),
@@ -584,7 +584,7 @@ impl Source {
         if let Some(version) = version {
             query.push(format!("resourceVersion={version}&resourceVersionMatch=NotOlderThan"));
         }
-        let operation = Operation::on_kind("list", &self.identity);
+        let operation = self.identity.operation("list");
         let path = self.path(scope, &query.join("&"));
         let input = match transport::list_all(&self.client, &operation, &path, self.accepts(METADATA_LIST)).await {
             Ok(body) => match self.read_list(&operation, body).await {
@@ -784,7 +784,7 @@ impl Source {
 
     /// Returns the name of a watch in errors.
     fn watching(&self) -> Operation {
-        Operation::on_kind("watch", &self.identity)
+        self.identity.operation("watch")
     }
 
     /// Returns the input of a line, `None` for a line without one, or the error that ends the watch.
@@ -1046,6 +1046,31 @@ mod tests {
         };
         assert!(alone.is_decoded(), "its handlers read it at once");
         assert!(objects.len() == 1 && !objects[0].is_decoded(), "those behind it would push it out");
+    }
+
+    #[tokio::test]
+    async fn scope_removed_before_the_source_looks_is_closed() {
+        let identity = Identity::of::<Pod>().in_namespaces(["a"]);
+        let store = SharedStore::of_namespaces(&identity.namespaces);
+        let source = Source::new(source().client, identity, Arc::new(store));
+        tokio::spawn(source.store().clone().write());
+        let (a, b): (Scope, Scope) = (Some("a".into()), Some("b".into()));
+        let empty = |scope: &Scope| Delta::Replace(scope.clone(), Vec::new(), "1".into());
+        source.store().push(Delta::Open(b.clone())).await;
+        source.scopes().add(b.clone());
+        source.scopes().remove(&b);
+        let mut handles = Handles::new();
+        assert_eq!(source.update_scopes(&mut handles, Start::First).await, std::slice::from_ref(&a));
+        source.store().acknowledged(empty(&a)).await;
+        assert!(source.store().is_synced(), "it waits for no list of `b`");
+        handles.push((a.clone(), AbortHandle::new_pair().0));
+        source.scopes().remove(&a);
+        source.scopes().add(a.clone());
+        assert_eq!(source.update_scopes(&mut handles, Start::Later).await, std::slice::from_ref(&a));
+        source.store().acknowledged(Delta::Bookmark(None, "1".into())).await;
+        assert!(handles.is_empty() && !source.store().is_synced());
+        source.store().acknowledged(empty(&a)).await;
+        assert!(source.store().is_synced(), "its list is applied");
     }
 
     #[tokio::test]

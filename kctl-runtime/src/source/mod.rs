@@ -90,7 +90,7 @@ use std::hash::{Hash, Hasher};
 
 use kube::Resource;
 
-use crate::object::Kind;
+use crate::{object::Kind, transport::Operation};
 
 /// Number of objects in one page of a list, as in client-go. Lists are paged only if the API server does not return
 /// them whole.
@@ -281,5 +281,10 @@ impl Identity {
     pub fn on(mut self, cluster: impl Into<String>) -> Self {
         self.cluster = cluster.into();
         self
+    }
+
+    /// Returns an operation on all objects, such as a list.
+    pub(crate) fn operation(&self, verb: &str) -> Operation {
+        Operation::on_kind(verb, &self.cluster, &self.kind)
     }
 }

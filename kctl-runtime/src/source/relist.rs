@@ -16,7 +16,7 @@ use crate::{
     key::ObjectKey,
     object::{Uid, Version},
     store::{Delta, Scope},
-    transport::{self, ApiError, Operation},
+    transport::{self, ApiError},
 };
 
 impl Source {
@@ -62,7 +62,7 @@ impl Source {
         if is_selective || self.filter().is_some() {
             return self.refresh(&scope).await;
         }
-        let operation = Operation::on_kind("list", self.identity());
+        let operation = self.identity().operation("list");
         let selector = url::escape(&format!("metadata.name={name}"));
         let path = format!("{}?fieldSelector={selector}", self.identity().kind.path(namespace));
         let answer = match transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await {

@@ -308,7 +308,7 @@ mod tests {
             let body = http_body_util::StreamBody::new(pieces.take(1 << 20));
             async move { Ok::<_, Infallible>(Response::builder().status(500).body(body).unwrap()) }
         });
-        let error = get(&Client::new(service, "default"), "get it", "/").await.unwrap_err();
+        let error = get(&Client::new(service, "default"), &"get it".into(), "/").await.unwrap_err();
         assert_eq!((error.code(), n_read.load(Ordering::Relaxed)), (Some(500), 64));
         assert_eq!(error.to_string(), format!("get it: {}", "x".repeat(500)));
     }
@@ -320,7 +320,8 @@ mod tests {
             Ok::<_, Infallible>(Response::builder().status(503).body(body).unwrap())
         });
         let client = Client::new(service, "default");
-        let opened = open(&client, "watch pods", "/api/v1/pods?watch=1", JSON);
+        let operation = "watch pods".into();
+        let opened = open(&client, &operation, "/api/v1/pods?watch=1", JSON);
         let opened = tokio::time::timeout(Duration::from_secs(3_600), opened).await.expect("it ends");
         assert!(matches!(opened, Err(ApiError::Unanswered { .. })), "{:?}", opened.err());
     }

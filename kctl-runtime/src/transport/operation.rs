@@ -2,12 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{key::ObjectKey, object::Kind, source::Identity};
+use crate::{key::ObjectKey, object::Kind};
 
 /// The operation of a request: a verb, and the kind and the object that the request was about.
 ///
-/// Its text begins the message of each [`ApiError`](super::ApiError): `patch Deployment shop/web`. Requests about no
-/// object, such as discovery or the renewal of a Lease, have only a text.
+/// It begins the message of each [`ApiError`](super::ApiError): `patch Deployment shop/web`. Requests without an
+/// object, such as discovery or the renewal of a Lease, have a description instead of kind and key.
 ///
 /// ```
 /// use kctl_runtime::writer::{ApiError, Operation};
@@ -23,7 +23,7 @@ pub struct Operation(Arc<Parts>);
 
 #[derive(PartialEq, Eq)]
 struct Parts {
-    /// The verb. The whole text if there is no kind.
+    /// The verb, or the description of an operation without a kind.
     verb: String,
     /// Cluster and kind.
     kind: Option<(String, Kind)>,
@@ -37,13 +37,13 @@ impl Operation {
         Self(Arc::new(Parts { verb: verb.into(), kind: Some((cluster.to_owned(), kind.clone())), key: Some(key) }))
     }
 
-    /// Returns an operation on the objects of a source, such as a list.
-    pub(crate) fn on_kind(verb: &str, identity: &Identity) -> Self {
-        let kind = Some((identity.cluster.clone(), identity.kind.clone()));
+    /// Returns an operation on the objects of a kind, such as a list.
+    pub(crate) fn on_kind(verb: &str, cluster: &str, kind: &Kind) -> Self {
+        let kind = Some((cluster.to_owned(), kind.clone()));
         Self(Arc::new(Parts { verb: verb.to_owned(), kind, key: None }))
     }
 
-    /// Returns the verb, for example `patch`; the whole text of an operation without a kind.
+    /// Returns the verb, for example `patch`, or the description of an operation without a kind.
     pub fn verb(&self) -> &str {
         &self.0.verb
     }

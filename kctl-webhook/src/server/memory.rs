@@ -3,7 +3,7 @@
 //! A bound on the number of requests is not enough, because one body may have 128 MiB. A body takes its bytes as they
 //! arrive, and gives them back once its response is sent.
 //!
-//! If there is no room, a body waits [`WAIT_MAX`] and is rejected then. So bodies that wait for each other end soon.
+//! If the budget is used up, a body waits [`WAIT_MAX`] and is rejected then. So bodies that wait for each other end soon.
 //! After [`GIVE_WAY_AFTER`], bodies that wait for their clients give way, so that a client that stops in the middle of
 //! a body does not lock out others.
 
@@ -79,7 +79,7 @@ impl Memory {
     /// Takes bytes for a body in a slot, which gets room within [`WAIT_MAX`].
     ///
     /// # Errors
-    /// There is no room: `NoRoom`.
+    /// The budget is used up: `NoRoom`.
     pub(super) async fn take(&self, held: &mut Held, len: usize, slots: &Slots, slot: &Slot) -> Result<(), NoRoom> {
         let len = u32::try_from(len).map_err(|_| NoRoom)?;
         let permit = if let Ok(permit) = self.free.clone().try_acquire_many_owned(len) {
@@ -158,7 +158,7 @@ impl Body for Answer {
     }
 }
 
-/// There is no room for a body.
+/// The budget is used up.
 #[derive(Debug)]
 pub(super) struct NoRoom;
 

@@ -75,16 +75,12 @@ macro_rules! grants_test {
         $crate::testing::Emitted::on::<$cluster>($crate::grants_test!(
             @verbs <$controller as $crate::reconcile::WritesOn<$cluster, $kind>>::Grant, $controller, $kind))
     };
-    (@live $controller:ty, $kind:ty) => {{
-        let mut granted = $crate::grants_test!(@uses $controller, $kind);
-        granted.push($crate::testing::Emitted::live::<$controller, $kind>());
-        granted
-    }};
-    (@live ($cluster:ty) $controller:ty, $kind:ty) => {{
-        let mut granted = $crate::grants_test!(@uses ($cluster) $controller, $kind);
-        granted.push($crate::testing::Emitted::live_on::<$controller, $cluster, $kind>());
-        granted
-    }};
+    (@live $controller:ty, $kind:ty) => {
+        ::std::vec![$crate::testing::Emitted::live::<$controller, $kind>()]
+    };
+    (@live ($cluster:ty) $controller:ty, $kind:ty) => {
+        ::std::vec![$crate::testing::Emitted::live_on::<$controller, $cluster, $kind>()]
+    };
     (@verbs $grant:ty, $controller:ty, $kind:ty) => {
         $crate::grants_test!(@each $grant, $controller, $kind;
             get list watch create update patch apply delete deletecollection status scale eviction binding token)

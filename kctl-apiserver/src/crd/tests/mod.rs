@@ -23,9 +23,9 @@ fn check(field: &Value, value: &Value, expected: &[&str]) {
 }
 
 /// Checks the set of reasons and paths, such as `Invalid spec.f` for `FieldValueInvalid`.
-fn check_errors(errors: &[crate::field_error::FieldError], expected: &[&str], case: &str) {
+fn check_errors(errors: &[crate::field_errors::FieldError], expected: &[&str], case: &str) {
     let meaning =
-        |error: &crate::field_error::FieldError| format!("{} {}", error.reason.replace("FieldValue", ""), error.field);
+        |error: &crate::field_errors::FieldError| format!("{} {}", error.reason.replace("FieldValue", ""), error.field);
     let found: BTreeSet<String> = errors.iter().map(meaning).collect();
     assert_eq!(found, expected.iter().map(|&text| text.to_owned()).collect(), "{case}");
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{super::Rules, Schema, validate};
+use crate::field_errors::Errors;
 
 fn check(field: &Value, value: &Value, old: Option<&Value>, expected: &[&str]) {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}});
@@ -24,7 +25,7 @@ fn a_failed_rule_says_its_message() {
     let says = |rule: &Value| {
         let schema = range(rule);
         let schema = Schema::structural(&schema);
-        let mut errors = Vec::new();
+        let mut errors = Errors::default();
         Rules::compile(schema).validate(schema, &json!({"min": 2, "max": 1}), None, &mut errors);
         errors[0].message.clone()
     };
@@ -106,7 +107,7 @@ fn the_root_has_no_path() {
             {"rule": "self.metadata.name == 'y'", "message": "name"},
             {"rule": "false", "fieldPath": ".spec.a", "message": "fp"},
             {"rule": "self.spec.a > 1", "message": "ev"}]});
-    let mut errors = Vec::new();
+    let mut errors = Errors::default();
     let schema = Schema::structural(&schema);
     Rules::compile(schema).validate(schema, &json!({"metadata": {"name": "x"}, "spec": {}}), None, &mut errors);
     super::check_errors(&errors, &["Invalid <nil>", "Invalid spec.a"], "the root");

@@ -76,6 +76,22 @@ impl<K: std::hash::Hash + Eq, V: Clone> Answers<K, V> {
     }
 }
 
+/// A cached answer about a token.
+enum TokenAnswer {
+    Of(UserInfo),
+    Rejected,
+}
+
+impl TokenAnswer {
+    /// Returns the user; `None` for a rejected token.
+    fn user(self) -> Option<UserInfo> {
+        match self {
+            Self::Of(user) => Some(user),
+            Self::Rejected => None,
+        }
+    }
+}
+
 impl Guard {
     /// Creates a guard without cached answers.
     pub(crate) fn new(client: Client) -> Self {
@@ -109,14 +125,14 @@ impl Guard {
     /// Returns the user of a token, from the cache or by a `TokenReview`.
     async fn user(&self, secret: &str) -> Result<Option<UserInfo>, ApiError> {
         let key = self.hasher.hash_one(secret);
-        if let Some(cached) = self.cached(key) {
-            return Ok(cached);
+        if let Some(answer) = self.cached(key) {
+            return Ok(answer.user());
         }
         // The semaphore is never closed.
         let _permit = self.reviews.acquire().await;
         // Another request with the token may have got the answer meanwhile.
-        if let Some(cached) = self.cached(key) {
-            return Ok(cached);
+        if let Some(answer) = self.cached(key) {
+            return Ok(answer.user());
         }
         let user = token(&self.client, secret).await?;
         match &user {
@@ -126,13 +142,10 @@ impl Guard {
         Ok(user)
     }
 
-    /// Returns the cached answer about a token: its user, or `Some(None)` for a rejected one.
-    fn cached(&self, key: u64) -> Option<Option<UserInfo>> {
+    /// Returns the cached answer about a token, if there is one.
+    fn cached(&self, key: u64) -> Option<TokenAnswer> {
         let user = self.users.lock().get(&key);
-        if user.is_some() {
-            return Some(user);
-        }
-        self.rejected.lock().get(&key).map(|()| None)
+        user.map(TokenAnswer::Of).or_else(|| self.rejected.lock().get(&key).map(|()| TokenAnswer::Rejected))
     }
 
     /// Returns `true` if the user may `get` the path, from the cache or by a `SubjectAccessReview`.

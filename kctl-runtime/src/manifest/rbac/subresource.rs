@@ -21,7 +21,7 @@ fn problem(relation: &RelationSpec) -> Option<(String, String)> {
     let Kind { group, version, kind, plural } = &relation.kind;
     let requested = relation.verbs.iter().filter_map(|verb| verbs_of(verb).0.strip_prefix('/'));
     let missing = requested.into_iter().find(|subresource| lacks_subresource(group, version, plural, subresource))?;
-    let can_be_named = |name: &&'static str| verbs_of(*name).0.strip_prefix('/') == Some(*name);
+    let can_be_named = |name: &&'static str| verbs_of(name).0.strip_prefix('/') == Some(*name);
     let has: Vec<_> = subresources(group, plural).iter().copied().filter(can_be_named).collect();
     let those = if has.is_empty() { "it has none".to_owned() } else { format!("it has {}", has.join(", ")) };
     let what = format!("`{kind}` has no subresource `{missing}`");

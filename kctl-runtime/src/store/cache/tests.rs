@@ -218,9 +218,13 @@ fn dropped_own_write_hides_no_events_below_it() {
 #[test]
 fn object_is_dropped_in_its_newest_state() {
     let first = pod("x", "1", 5);
-    let successor = vec![list(&[first.clone()], "5"), Delta::Apply(pod("x", "2", 7)), Delta::Drop(first.clone())];
+    let successor =
+        vec![list(std::slice::from_ref(&first), "5"), Delta::Apply(pod("x", "2", 7)), Delta::Drop(first.clone())];
     check(successor, "+x@5 -x@5 +x@7");
-    check(vec![list(&[first.clone()], "5"), Delta::Apply(pod("x", "1", 7)), Delta::Drop(first)], "+x@5 ~x@7 -x@7");
+    check(
+        vec![list(std::slice::from_ref(&first), "5"), Delta::Apply(pod("x", "1", 7)), Delta::Drop(first)],
+        "+x@5 ~x@7 -x@7",
+    );
 }
 
 #[test]

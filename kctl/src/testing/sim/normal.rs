@@ -195,7 +195,9 @@ pub(super) fn field_that_differs(first: &Value, second: &Value, ignored: &[Strin
     }
     let [first, second] = [first, second].map(|object| {
         let mut object = object.clone();
-        ignored.iter().for_each(|pointer| remove(&mut object, pointer));
+        for pointer in ignored {
+            remove(&mut object, pointer);
+        }
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|field, _| !OF_THE_SERVER.contains(&field.as_str()));
         }

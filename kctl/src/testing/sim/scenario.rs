@@ -89,12 +89,21 @@ pub struct Scenario {
     pub(super) requests_per_change: u64,
     pub(super) outdated_lists: bool,
     pub(super) clock_faults: bool,
-    /// Keys may still fail once the state has settled.
-    pub(super) failures: bool,
+    /// The judgement of keys that still fail once the state has settled.
+    pub(super) failing_keys: FailingKeys,
     /// Plurals, and plurals with `/status`.
     pub(super) time_dependent: Vec<String>,
     /// Requeues that come due within this time are waited for.
     pub(super) requeues_within: Duration,
+}
+
+/// The judgement of keys that fail in a settled state.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum FailingKeys {
+    /// They are a finding.
+    Found,
+    /// The scenario has objects that fail on purpose.
+    Allowed,
 }
 
 /// An action of a user.
@@ -174,7 +183,7 @@ impl Scenario {
             requests_per_change: REQUESTS_PER_CHANGE,
             outdated_lists: true,
             clock_faults: true,
-            failures: false,
+            failing_keys: FailingKeys::Found,
             time_dependent: Vec::new(),
             requeues_within: Duration::ZERO,
         }
@@ -488,7 +497,7 @@ impl Scenario {
     /// ```
     #[must_use]
     pub fn allowing_failures(mut self) -> Self {
-        self.failures = true;
+        self.failing_keys = FailingKeys::Allowed;
         self
     }
 

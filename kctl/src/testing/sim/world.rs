@@ -334,7 +334,7 @@ impl World {
     }
 }
 
-/// Waits until a task panics, and returns that as a finding. Tasks that end are no finding: a fault happens once.
+/// Waits until a task panics, and returns that as a finding. A task that ends normally is ignored, because a fault happens once.
 ///
 /// A replica whose main task panics is not started again, and a dead simulated controller does nothing: other checkers
 /// would miss that, or blame the app for it.
@@ -575,7 +575,7 @@ impl Shared {
             }
             Seen::Request(request) => self.points.lock().reads.push(request.verb),
             Seen::Event(event) if !is_bookkeeping(&event.group, &event.resource) => {
-                self.points.lock().events.push(event.clone())
+                self.points.lock().events.push(event.clone());
             }
             Seen::InRequest(request, fault) => {
                 let what = place(request.verb, &request.resource, &request.namespace, &request.name, &request.server);

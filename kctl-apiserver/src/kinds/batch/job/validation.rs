@@ -115,7 +115,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
         // An invalid selector is reported further down, with its own errors only.
         let (mut mistakes, given) = (Errors::default(), &spec["selector"]);
         selector::selector(given, "spec.selector", &mut mistakes);
-        if !is_own && !given.is_null() && mistakes.len() == 0 {
+        if !is_own && !given.is_null() && mistakes.is_empty() {
             errors.invalid("spec.selector", given, "`selector` not auto-generated");
         }
     }

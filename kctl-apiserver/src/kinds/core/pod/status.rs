@@ -205,7 +205,9 @@ fn extended(status: &Value, spec: &Value, errors: &mut Errors) {
         }
         errors.name(&format!("{AT}.requestName"), &request.into(), NameRule::Label);
         if seen.contains(&[container, resource, request]) {
-            fields.iter().for_each(|field| errors.duplicate(&path_of(field)));
+            for field in fields {
+                errors.duplicate(&path_of(field));
+            }
         }
         seen.push([container, resource, request]);
     }
