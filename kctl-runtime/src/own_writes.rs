@@ -24,10 +24,10 @@ use crate::{
     store::Change,
 };
 
-/// One object, and the last version of it that was written.
+/// One object, with the last version of it that was written and the greatest effect of all its writes.
 struct LastWrite {
     uid: Uid,
-    version: Option<Version>,
+    written: Option<(Version, BackoffEffect)>,
 }
 
 tokio::task_local! {
@@ -53,13 +53,13 @@ pub(crate) async fn record<F: Future>(future: F) -> (F::Output, Vec<VersionEffec
     (output, written)
 }
 
-/// Runs a future and returns its output with the last version that it wrote of the object with this uid, `None` if it
-/// did not write it. Unlike [`record`] it misses no write after many others.
-pub(crate) async fn last_write<F: Future>(uid: Uid, future: F) -> (F::Output, Option<Version>) {
-    let last = Arc::new(Mutex::new(LastWrite { uid, version: None }));
+/// Runs a future and returns its output with the last version that it wrote of the object with this uid and the greatest
+/// effect of these writes, `None` if it did not write it. Unlike [`record`] it misses no write after many others.
+pub(crate) async fn last_write<F: Future>(uid: Uid, future: F) -> (F::Output, Option<(Version, BackoffEffect)>) {
+    let last = Arc::new(Mutex::new(LastWrite { uid, written: None }));
     let output = LAST_WRITE.scope(last.clone(), future).await;
-    let version = last.lock().version.take();
-    (output, version)
+    let written = last.lock().written.take();
+    (output, written)
 }
 
 /// Records that the reconcile in this task wrote this version of the object with this uid. Does nothing outside of a
@@ -68,7 +68,8 @@ pub(crate) fn record_write(uid: &Uid, version: &Version, effect: BackoffEffect) 
     let _not_followed = LAST_WRITE.try_with(|last| {
         let mut last = last.lock();
         if last.uid == *uid {
-            last.version = Some(version.clone());
+            let greatest = last.written.take().map_or(effect, |(_, before)| before.max(effect));
+            last.written = Some((version.clone(), greatest));
         }
     });
     record_version(VersionEffect { version: number((uid, Some(version))), effect });

@@ -10,8 +10,8 @@ use crate::world::{World, app, seconds};
 #[controller(of = Deployment, finalizer = "loop.example.com/counted", primary(status))]
 struct Counting {
     n_cleaned: Arc<AtomicI32>,
-    /// The time between the write and the end of a clean-up.
-    takes: Duration,
+    /// The times before and after the write of a clean-up.
+    takes: [Duration; 2],
 }
 
 impl Reconcile for Counting {
@@ -23,14 +23,15 @@ impl Reconcile for Counting {
 impl Finalize for Counting {
     async fn finalize(&self, _: Arc<Deployment>, cx: Context<Self>) -> Result<()> {
         let replicas = Some(self.n_cleaned.fetch_add(1, Ordering::Relaxed) + 1);
+        tokio::time::sleep(self.takes[0]).await;
         cx.patch_status(DeploymentStatus { replicas, ..DeploymentStatus::default() }).await?;
-        tokio::time::sleep(self.takes).await;
+        tokio::time::sleep(self.takes[1]).await;
         Ok(())
     }
 }
 
 /// Starts the controller, and deletes a Deployment. Returns the number of clean-ups.
-async fn delete(world: &mut World, takes: Duration) -> Arc<AtomicI32> {
+async fn delete(world: &mut World, takes: [Duration; 2]) -> Arc<AtomicI32> {
     let n_cleaned = Arc::<AtomicI32>::default();
     let counted = n_cleaned.clone();
     let counting = move |_env| std::future::ready(Ok(Counting { n_cleaned: counted.clone(), takes }));
@@ -44,7 +45,7 @@ async fn delete(world: &mut World, takes: Duration) -> Arc<AtomicI32> {
 #[tokio::test(start_paused = true)]
 async fn cleanup_that_writes_its_object_runs_once() {
     let mut world = World::new();
-    let n_cleaned = delete(&mut world, Duration::ZERO).await;
+    let n_cleaned = delete(&mut world, [Duration::ZERO; 2]).await;
     seconds(60).await;
     assert_eq!(n_cleaned.load(Ordering::Relaxed), 1);
     assert!(world.deployments().get_opt("web").await.unwrap().is_none());
@@ -52,11 +53,13 @@ async fn cleanup_that_writes_its_object_runs_once() {
 
 #[tokio::test(start_paused = true)]
 async fn foreign_change_during_a_cleanup_repeats_it() {
-    let mut world = World::new();
-    let n_cleaned = delete(&mut world, Duration::from_secs(10)).await;
-    seconds(5).await;
-    world.patch_deployment("web", kctl::json!({ "metadata": { "annotations": { "keep": "the data" } } })).await;
-    seconds(60).await;
-    assert_eq!(n_cleaned.load(Ordering::Relaxed), 2, "the first one has not seen the annotation");
-    assert!(world.deployments().get_opt("web").await.unwrap().is_none());
+    for (before, after) in [(0, 10), (10, 0)] {
+        let mut world = World::new();
+        let n_cleaned = delete(&mut world, [before, after].map(Duration::from_secs)).await;
+        seconds(5).await;
+        world.patch_deployment("web", kctl::json!({ "metadata": { "annotations": { "keep": "the data" } } })).await;
+        seconds(60).await;
+        assert_eq!(n_cleaned.load(Ordering::Relaxed), 2, "the first one has not seen the annotation");
+        assert!(world.deployments().get_opt("web").await.unwrap().is_none());
+    }
 }

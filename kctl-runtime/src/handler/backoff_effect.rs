@@ -15,7 +15,7 @@ const WRITTEN_ALWAYS: [&str; 2] = ["resourceVersion", "generation"];
 /// Equal generations do not prove an equal spec: a binding sets `spec.nodeName` of a Pod, and its generation stays
 /// (`assignPod` in `pkg/registry/core/pod/storage/storage.go`). Different ones prove nothing either: without a status
 /// subresource the generation of a custom resource also grows with its status.
-pub(super) fn effect_on_primary(change: &Change<Stored>) -> BackoffEffect {
+pub(crate) fn effect_on_primary(change: &Change<Stored>) -> BackoffEffect {
     let Change::Updated { old, new } = change else { return BackoffEffect::Reset };
     let (before, after) = (old.meta(), new.meta());
     if before.uid != after.uid || before.deletion_timestamp().is_some() != after.deletion_timestamp().is_some() {

@@ -24,7 +24,7 @@ mod spawned;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use backoff_effect::effect_on_primary;
+pub(crate) use backoff_effect::effect_on_primary;
 pub use mailbox::CHANGES_WAITING_MAX;
 pub(crate) use spawned::SpawnedHandler;
 

@@ -45,7 +45,7 @@ pub use retry::{Attempts, Decision, Outcome, decide};
 
 pub use crate::queue::CONFLICTS_USUAL;
 use crate::{
-    handler::TAG_INITIAL,
+    handler::{self, TAG_INITIAL},
     key::ObjectKey,
     object::{Stored, Uid},
     own_writes,
@@ -53,7 +53,7 @@ use crate::{
     queue::{Add, Cause, WorkQueue},
     reconcile::{Action, Context, Env, Error, Reconcile, ReconcileReason, UnreadableObject},
     source::Unreadable,
-    store::Delta,
+    store::{Change, Delta},
     text::cut,
     trace::Trace,
     writer::{ApiError, EventRecord, EventType},
@@ -344,8 +344,12 @@ impl<C: Reconcile> Pool<C> {
         let meta = stored.meta();
         let (result, written) = own_writes::last_write(meta.uid.clone(), finalize).await;
         result?;
+        // A patch is made onto the newest state, which may have a change that the cleanup did not see.
         let is_own = |cached: &Arc<Stored>| {
-            cached.meta().uid == meta.uid && written.as_ref() == Some(&cached.meta().resource_version)
+            written.as_ref().is_some_and(|(version, effect)| {
+                let change = Change::Updated { old: stored.clone(), new: cached.clone() };
+                cached.meta().resource_version == *version && handler::effect_on_primary(&change) <= *effect
+            })
         };
         Ok(self.env.primary.store().get(&meta.key).filter(is_own).unwrap_or_else(|| stored.clone()))
     }
