@@ -5,7 +5,7 @@
 //! all others. [`connections`](crate::connections) uses slots for sockets, and the server for
 //! bodies of requests.
 
-use std::{collections::BTreeMap, pin::pin, sync::Arc};
+use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
@@ -49,9 +49,10 @@ struct Table {
 
 impl Table {
     /// Removes the entry that has waited for its client the longest, and notifies its holder. Returns `false` if none
-    /// waits.
-    fn drop_oldest(&mut self) -> bool {
+    /// has waited for at least `least`.
+    fn drop_oldest(&mut self, least: Duration) -> bool {
         let waiting = self.taken.iter().filter_map(|(id, entry)| entry.waits_since.map(|since| (since, *id)));
+        let waiting = waiting.filter(|(since, _id)| since.elapsed() >= least);
         let Some(entry) = waiting.min().and_then(|(_since, oldest)| self.taken.remove(&oldest)) else { return false };
         entry.lost.notify_one();
         true
@@ -98,10 +99,10 @@ impl Slots {
         }
     }
 
-    /// Takes the slot of the client that has kept it waiting the longest, if there is one, and leaves it free.
-    pub(crate) fn give_way(&self) {
+    /// Takes the slot of the client that has kept it waiting the longest, if that is at least `least`, and leaves it free.
+    pub(crate) fn give_way(&self, least: Duration) {
         let mut table = self.shared.table.lock();
-        if table.drop_oldest() {
+        if table.drop_oldest(least) {
             self.shared.freed.notify_waiters();
         }
     }
@@ -109,7 +110,7 @@ impl Slots {
     /// Takes a slot if one is free or waits for its client.
     fn try_enter(&self) -> Option<Slot> {
         let mut table = self.shared.table.lock();
-        if table.taken.len() >= self.max && !table.drop_oldest() {
+        if table.taken.len() >= self.max && !table.drop_oldest(Duration::ZERO) {
             return None;
         }
         let (id, lost) = (table.next_id, Arc::<Notify>::default());
@@ -157,8 +158,6 @@ impl Drop for Slot {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::time::{advance, timeout};
 
     use super::*;
@@ -183,6 +182,21 @@ mod tests {
         slots_taken[2].waits();
         let _newest = slots.enter().await;
         assert!(is_lost(&next).await && !is_lost(&slots_taken[2]).await, "it waits again since just now");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_slot_that_waited_long_gives_way() {
+        let (slots, second) = (Slots::new(3), Duration::from_secs(1));
+        let old = slots.enter().await;
+        advance(second).await;
+        let (new, works) = (slots.enter().await, slots.enter().await);
+        works.works();
+        slots.give_way(second);
+        slots.give_way(second);
+        assert!(is_lost(&old).await && !is_lost(&new).await && !is_lost(&works).await);
+        advance(second).await;
+        slots.give_way(second);
+        assert!(is_lost(&new).await && !is_lost(&works).await);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,8 +4,8 @@
 //! arrive, and gives them back once its response is sent.
 //!
 //! If the budget is used up, a body waits [`WAIT_MAX`] and is rejected then. So bodies that wait for each other end soon.
-//! After [`GIVE_WAY_AFTER`], bodies that wait for their clients give way, so that a client that stops in the middle of
-//! a body does not lock out others.
+//! After [`GIVE_WAY_AFTER`], bodies that wait for their clients as long give way, so that a client that stops in the
+//! middle of a body does not lock out others.
 
 use std::{
     convert::Infallible,
@@ -35,9 +35,9 @@ const BYTES_MIN: usize = 16 << 20;
 const PART: usize = 4;
 /// Longest wait for room.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Wait for room until the first body gives way.
+/// Wait for room until the first body gives way, and wait for the next bytes of a body until it may give way.
 const GIVE_WAY_AFTER: Duration = Duration::from_secs(1);
-/// Time between two bodies that give way.
+/// Time between two bodies that give way to one that waits.
 const GIVE_WAY_EVERY: Duration = Duration::from_millis(100);
 /// The memory limit of a container, with cgroups of version 2 and 1.
 const LIMIT_FILES: [&str; 2] = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
@@ -106,7 +106,7 @@ impl Memory {
             tokio::select! {
                 biased;
                 Ok(permit) = &mut room => return permit,
-                () = sleep(patience) => slots.give_way(),
+                () = sleep(patience) => slots.give_way(GIVE_WAY_AFTER),
             }
             patience = GIVE_WAY_EVERY;
         }
