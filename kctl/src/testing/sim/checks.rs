@@ -260,8 +260,10 @@ impl Checks {
         }
         // With slots, only their own Leases decide which process may write.
         if matches!(lease, AppLease::Slot(_)) == self.owners.slots.is_some() {
-            let spec = change.after.as_ref().map(|lease| &lease["spec"]);
-            self.leader = spec.and_then(|spec| spec["holderIdentity"].as_str()).map(number);
+            // A Lease that was deleted by hand has no holder, but the last one is still at work.
+            if let Some(lease) = &change.after {
+                self.leader = lease["spec"]["holderIdentity"].as_str().map(number);
+            }
         }
     }
 
@@ -563,10 +565,11 @@ mod tests {
         let write = |by: &str| format!("app-{by}, labels a: patch configmaps default/a although the lease is held by ");
         let late = |by: &str, leader: &str| Some(write(by) + &format!("{leader:?}"));
         let nobody = |by: &str| Some(write(by) + "nobody");
-        let cases: [(Steps<'_>, Option<String>); 12] = [
+        let cases: [(Steps<'_>, Option<String>); 13] = [
             (&[("configmaps", a)], nobody(a)),
             (&[("configmaps", a), ("leads", a)], nobody(a)),
-            (&[("leads", a), ("deletes", b), ("configmaps", a)], nobody(a)),
+            (&[("leads", a), ("deletes", b), ("configmaps", a)], None),
+            (&[("leads", a), ("deletes", b), ("configmaps", b)], late(b, a)),
             (&[("leads", a), ("configmaps", a), ("leads", b), ("configmaps", b)], None),
             (&[("leads", a), ("leads", b), ("configmaps", a)], late(a, b)),
             (&[("leads", a), ("leads", again), ("configmaps", a)], late(a, again)),
