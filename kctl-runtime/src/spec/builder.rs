@@ -257,10 +257,16 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets `namespaces = […]`. [`declaration_problem`](super::declaration_problem) checks the names.
+    /// Sets `namespaces = […]`. A name that an expression returns twice counts once.
+    /// [`declaration_problem`](super::declaration_problem) checks the names.
     #[must_use]
     pub fn namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
-        self.spec.namespaces = namespaces.into_iter().map(Into::into).collect();
+        self.spec.namespaces.clear();
+        for namespace in namespaces.into_iter().map(Into::into) {
+            if !self.spec.namespaces.contains(&namespace) {
+                self.spec.namespaces.push(namespace);
+            }
+        }
         self.spec.declares_namespaces = true;
         self
     }
