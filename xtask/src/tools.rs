@@ -3,7 +3,10 @@
 //! Tools that fit into a folder are installed in `target/xtask`. Others are installed only with `--install`, because
 //! that changes the machine.
 
-use std::path::PathBuf;
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     gate::Gate,
@@ -74,12 +77,21 @@ pub(crate) fn cargo_tool(gate: &mut Gate, tool: &CargoTool) -> Option<PathBuf> {
     found
 }
 
+/// Waits until no other process installs into a folder, and returns the lock: two lanes of the gate may need one tool.
+/// Dropping it unlocks.
+fn lock(folder: &Path) -> Option<File> {
+    let file = File::create(folder.join("lock")).ok()?;
+    file.lock().ok()?;
+    Some(file)
+}
+
 /// Returns a program of a Python package, such as `typos==1.52.0`, in a separate virtual environment below `target/xtask`.
 ///
 /// The file `installed` has the package of a complete environment, so that an interrupted installation is repeated, and
 /// another version is installed over the old one.
 fn python_tool(package: &str, program: &str) -> Option<PathBuf> {
     let folder = scratch(package.split("==").next()?).ok()?;
+    let _alone = lock(&folder)?;
     let program = folder.join("bin").join(program);
     let installed = folder.join("installed");
     if std::fs::read_to_string(&installed).ok().as_deref() != Some(package) {
@@ -127,6 +139,7 @@ fn go_tool(name: &str, package: &str) -> Option<PathBuf> {
 /// Returns a program that Go builds in a folder below `target/xtask`.
 fn built_by_go(folder: &str, name: &str, package: &str) -> Option<PathBuf> {
     let folder = scratch(folder).ok()?;
+    let _alone = lock(&folder)?;
     let program = folder.join(name);
     if !program.exists() {
         find("go")?;
@@ -166,7 +179,9 @@ pub(crate) fn axe() -> Option<PathBuf> {
 pub(crate) fn fabric8() -> Option<String> {
     find("java")?;
     find("mvn")?;
-    let file = scratch("fabric8").ok()?.join("classpath");
+    let folder = scratch("fabric8").ok()?;
+    let _alone = lock(&folder)?;
+    let file = folder.join("classpath");
     let output = format!("-Dmdep.outputFile={}", file.display());
     Run::new("mvn")
         .args(["-q", "-B", "-f", "tests/interop/fabric8", "dependency:build-classpath"])
