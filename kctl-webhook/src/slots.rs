@@ -100,6 +100,7 @@ impl Slots {
     }
 
     /// Takes the slot of the client that has kept it waiting the longest, if that is at least `least`, and leaves it free.
+    #[cfg(feature = "server")]
     pub(crate) fn give_way(&self, least: Duration) {
         let mut table = self.shared.table.lock();
         if table.drop_oldest(least) {
@@ -184,6 +185,7 @@ mod tests {
         assert!(is_lost(&next).await && !is_lost(&slots_taken[2]).await, "it waits again since just now");
     }
 
+    #[cfg(feature = "server")]
     #[tokio::test(start_paused = true)]
     async fn only_a_slot_that_waited_long_gives_way() {
         let (slots, second) = (Slots::new(3), Duration::from_secs(1));
