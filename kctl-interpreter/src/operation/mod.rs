@@ -168,6 +168,7 @@ fn name_of(object: &Value) -> String {
 ///
 /// It begins as Karmada's. The rest of Karmada's is the returned object, which does not belong into logs and Events: it
 /// may be a Secret.
+#[cfg(any(feature = "hook", feature = "lua"))]
 pub(crate) fn kind_missing(input: &Value) -> String {
     let (kind, name) = (input["kind"].as_str().unwrap_or("object"), name_of(input));
     format!("Object 'Kind' is missing in the answer for {kind} {name}: return the object with its `kind`")
