@@ -230,9 +230,11 @@ impl Beside {
 }
 
 impl Drop for Beside {
-    /// Kills the steps if they still run.
+    /// Kills the steps if they still run, and stops their API servers.
     fn drop(&mut self) {
         let _ended = self.process.kill();
+        let _reaped = self.process.wait();
+        real_server::stop_servers_of(self.process.id());
     }
 }
 

@@ -179,6 +179,15 @@ impl Drop for Servers {
     }
 }
 
+/// Stops the servers of a process that was killed, and deletes their data. Does nothing if it left none.
+pub(crate) fn stop_servers_of(process: u32) {
+    let Ok(folder) = scratch("servers").map(|servers| servers.join(process.to_string())) else { return };
+    for server in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+        let _stopped = script("down", None).arg(server.path()).quietly();
+    }
+    let _left = std::fs::remove_dir_all(&folder);
+}
+
 /// Runs the suites that need a real server, each with its own servers. Examples use the same kind names, and no
 /// controller there empties deleted namespaces.
 ///
