@@ -21,7 +21,7 @@ use crate::{
     new::{TAKEN, capitalized, formatted, is_group, is_kind, is_name, is_taken},
 };
 
-/// Names of files that a crate begins with, so that no module can have them.
+/// Names of the root files of crates, which no module can have.
 const ROOTS: [&str; 2] = ["lib", "main"];
 
 /// Template of a module with a kind, its reconcile function and tests; [`fill`] puts in the names.

@@ -108,15 +108,15 @@ fn record_version(write: VersionEffect) {
 }
 
 /// Returns an event of the queue with the number of a change: the same that [`record_write`] or [`record_delete`] recorded
-/// if this process caused it. `shows` is the least effect of a write that explains the whole change.
-pub(crate) fn event(change: &Change<Stored>, effect: BackoffEffect, shows: BackoffEffect) -> KeyEvent {
+/// if this process caused it. `min_write_effect` is the least effect of a write that explains the whole change.
+pub(crate) fn event(change: &Change<Stored>, effect: BackoffEffect, min_write_effect: BackoffEffect) -> KeyEvent {
     let version = match change {
         Change::Added(new) | Change::Updated { new, .. } => {
             number((&new.meta().uid, Some(&new.meta().resource_version)))
         }
         Change::Deleted { last } => of_end(&last.meta().uid),
     };
-    KeyEvent { change: VersionEffect { version, effect }, shows }
+    KeyEvent { change: VersionEffect { version, effect }, min_write_effect }
 }
 
 fn of_end(uid: &Uid) -> u64 {

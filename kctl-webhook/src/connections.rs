@@ -94,7 +94,7 @@ struct Activity {
     body_until: Instant,
     /// Deadlines of the responses that the client has not read to their ends, with their numbers.
     ///
-    /// Each has its own one: a busy client reads some response at any time, and a stalled one sends further requests.
+    /// Each response has one: a busy client reads some response at any time, and a stalled one sends further requests.
     unsent: BTreeSet<(Instant, u64)>,
     /// Number of responses so far.
     n_responses: u64,

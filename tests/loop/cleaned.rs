@@ -1,4 +1,4 @@
-//! Clean-ups that write the object which they clean up.
+//! Cleanups that write the object that they clean up.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -6,11 +6,11 @@ use kctl::{k8s::api::apps::v1::DeploymentStatus, kube::api::DeleteParams, prelud
 
 use crate::world::{World, app, seconds};
 
-/// Counts its clean-ups in the status, so that each of them makes a new version of the object.
+/// Counts its cleanups in the status, so that each of them makes a new version of the object.
 #[controller(of = Deployment, finalizer = "loop.example.com/counted", primary(status))]
 struct Counting {
     n_cleaned: Arc<AtomicI32>,
-    /// The times before and after the write of a clean-up.
+    /// The times before and after the write of a cleanup.
     takes: [Duration; 2],
 }
 
@@ -30,7 +30,7 @@ impl Finalize for Counting {
     }
 }
 
-/// Starts the controller, and deletes a Deployment. Returns the number of clean-ups.
+/// Starts the controller, and deletes a Deployment. Returns the number of cleanups.
 async fn delete(world: &mut World, takes: [Duration; 2]) -> Arc<AtomicI32> {
     let n_cleaned = Arc::<AtomicI32>::default();
     let counted = n_cleaned.clone();

@@ -167,7 +167,7 @@ async fn contradictions_in_expressions_are_refused() {
             app().controller::<plain>(),
             "`cx.patch_status` has no subresource: `Plain` says `status_subresource = false`",
         ),
-        (app().controller::<no_time>(), "`resync` is no time\nhelp: "),
+        (app().controller::<no_time>(), "`resync` is zero\nhelp: "),
     ] {
         let client = World::new().client.clone();
         let error = app.manager(client).await.err().map(|error| error.to_string()).unwrap_or_default();

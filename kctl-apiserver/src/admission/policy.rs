@@ -329,10 +329,8 @@ impl PolicyScope {
 
     /// Evaluates an expression.
     ///
-    /// `Spent` means the budget of the policy.
-    ///
     /// # Errors
-    /// Fails if the expression fails or exceeds a cost limit.
+    /// The expression fails or exceeds a cost limit. `BudgetExceeded` is the limit of the whole policy.
     pub(super) fn evaluate(&mut self, expression: &str) -> Result<Cel, EvaluationError> {
         self.pay(expression)?;
         self.said(expression)
@@ -383,7 +381,7 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
     let payments: Vec<Result<(), CostExceeded>> =
         validations.iter().map(|rule| scope.pay(&text(rule, "expression"))).collect();
     if payments.contains(&Err(CostExceeded::Budget)) {
-        return failed(EvaluationError::Spent.to_string());
+        return failed(EvaluationError::BudgetExceeded.to_string());
     }
     for (validation, paid) in validations.iter().zip(payments) {
         let expression = text(validation, "expression");
@@ -415,7 +413,7 @@ fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
                 return with_message(computed);
             }
         }
-        Err(error @ EvaluationError::Spent) => return violation(error.to_string(), ""),
+        Err(error @ EvaluationError::BudgetExceeded) => return violation(error.to_string(), ""),
         _ => {}
     }
     match text("message") {
@@ -438,7 +436,7 @@ fn annotate(bound: &Bound, scope: &mut PolicyScope, attributes: &Attributes<'_>)
                 attributes.info.round.annotate(&format!("{policy}/{}", text("key")), &value);
             }
             Ok(_) => {}
-            Err(error @ EvaluationError::Spent) => return vec![error.to_string()],
+            Err(error @ EvaluationError::BudgetExceeded) => return vec![error.to_string()],
             Err(why) => failures.push(format!("expression {expression:?}: {why}")),
         }
     }
@@ -481,7 +479,7 @@ mod tests {
 
     fn refused(result: Result<(), String>) {
         let result = result.unwrap_err();
-        assert!(result.contains(&EvaluationError::Spent.to_string()), "{result}");
+        assert!(result.contains(&EvaluationError::BudgetExceeded.to_string()), "{result}");
     }
 
     fn fourteen(item: impl Fn(usize) -> Value) -> Vec<Value> {

@@ -301,7 +301,7 @@ pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
     let paid: Vec<_> = expressions.map(|text| (text, scope.cost(text).and_then(|cost| budget.pay(cost)))).collect();
     // If the budget is exhausted, no condition is evaluated.
     if paid.iter().any(|(_, paid)| *paid == Err(CostExceeded::Budget)) {
-        return Fit::Fails(EvaluationError::Spent.to_string());
+        return Fit::Fails(EvaluationError::BudgetExceeded.to_string());
     }
     let mut failures: Vec<String> = Vec::new();
     for (expression, paid) in paid {

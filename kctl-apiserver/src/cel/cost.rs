@@ -47,7 +47,7 @@ impl From<CostExceeded> for EvaluationError {
     fn from(exceeded: CostExceeded) -> Self {
         match exceeded {
             CostExceeded::Expression => Self::CostExceeded,
-            CostExceeded::Budget => Self::Spent,
+            CostExceeded::Budget => Self::BudgetExceeded,
         }
     }
 }

@@ -59,7 +59,7 @@ pub(crate) enum EvaluationError {
     /// The expression exceeds the cost limit of one expression.
     CostExceeded,
     /// The expression exceeds the cost limit of all expressions together (`environment.ErrOutOfBudget`).
-    Spent,
+    BudgetExceeded,
     /// Another reason. The message does not repeat the expression.
     Fails(String),
 }
@@ -71,7 +71,7 @@ impl fmt::Display for EvaluationError {
             Self::CostExceeded => {
                 f.write_str("the expression is too expensive; simplify it or bound the sizes of its values")
             }
-            Self::Spent => f.write_str("all expressions together are too expensive; no more are evaluated"),
+            Self::BudgetExceeded => f.write_str("all expressions together are too expensive; no more are evaluated"),
             Self::Fails(why) => f.write_str(why),
         }
     }

@@ -7,8 +7,8 @@ use std::{
 
 use super::TargetCluster;
 
-/// Maximum number of replicas that are given one by one. Of more, most are given at once: the time would grow with a
-/// number that is a field of a user's object.
+/// Maximum number of replicas that are given one by one. Most of a larger number are given at once, because it is a
+/// field of a user's object.
 const STEPS_MAX: i32 = 1_000;
 
 /// Divides replicas over clusters by their weights and returns all of the clusters, ordered by name.

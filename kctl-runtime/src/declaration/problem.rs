@@ -28,7 +28,7 @@ use super::{ControllerSpec, RelationSpec, Role};
 /// assert!(declaration_problem(&spec).is_none());
 /// spec.timeout = Some(Duration::ZERO);
 /// let (problem, _help) = declaration_problem(&spec).expect("each reconcile would be cancelled");
-/// assert_eq!(problem, "`timeout` is no time");
+/// assert_eq!(problem, "`timeout` is zero");
 /// ```
 pub fn declaration_problem(spec: &ControllerSpec) -> Option<(String, String)> {
     kinds(spec).or_else(|| status(spec)).or_else(|| durations(spec)).or_else(|| namespaces(spec))
@@ -67,7 +67,7 @@ fn durations(spec: &ControllerSpec) -> Option<(String, String)> {
     let (first, longest) = spec.backoff;
     let all = [("resync", spec.resync), ("timeout", spec.timeout), ("backoff", Some(first))];
     if let Some((option, _)) = all.iter().find(|(_, duration)| duration.is_some_and(|duration| duration.is_zero())) {
-        return Some((format!("`{option}` is no time"), "write a longer duration, or remove the option".to_owned()));
+        return Some((format!("`{option}` is zero"), "write a longer duration, or remove the option".to_owned()));
     }
     (first > longest).then(|| {
         let what = format!("the first wait of `backoff` is longer than its `max`: {first:?} and {longest:?}");
@@ -157,9 +157,9 @@ mod tests {
     fn durations_without_time_are_reported() {
         let (zero, second, minute) = (Duration::ZERO, Duration::from_secs(1), Duration::from_secs(60));
         check(&builder().resync(second).timeout(second).backoff(second, second).build(), None);
-        check(&builder().resync(zero).build(), Some("`resync` is no time"));
-        check(&builder().timeout(zero).build(), Some("`timeout` is no time"));
-        check(&builder().backoff(zero, second).build(), Some("`backoff` is no time"));
+        check(&builder().resync(zero).build(), Some("`resync` is zero"));
+        check(&builder().timeout(zero).build(), Some("`timeout` is zero"));
+        check(&builder().backoff(zero, second).build(), Some("`backoff` is zero"));
         let above = "the first wait of `backoff` is longer than its `max`: 60s and 1s";
         check(&builder().backoff(minute, second).build(), Some(above));
     }

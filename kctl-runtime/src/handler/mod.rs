@@ -139,24 +139,27 @@ struct Effects {
     /// The effect on a key that failed.
     backoff: BackoffEffect,
     /// The least effect of an own write that explains the whole change.
-    shows: BackoffEffect,
+    min_write_effect: BackoffEffect,
 }
 
 impl Effects {
     /// Returns the effects on the changed primary itself.
     fn on_primary(change: &Change<Stored>) -> Self {
         let backoff = effect_on_primary(change);
-        Self { backoff, shows: backoff }
+        Self { backoff, min_write_effect: backoff }
     }
 
     /// Returns the effects on the key of another object. Any own write of the version explains the change, since the
     /// contents of these objects are not compared.
     fn on_other(backoff: BackoffEffect) -> Self {
-        Self { backoff, shows: BackoffEffect::Keep }
+        Self { backoff, min_write_effect: BackoffEffect::Keep }
     }
 
     fn max(self, other: Self) -> Self {
-        Self { backoff: self.backoff.max(other.backoff), shows: self.shows.max(other.shows) }
+        Self {
+            backoff: self.backoff.max(other.backoff),
+            min_write_effect: self.min_write_effect.max(other.min_write_effect),
+        }
     }
 }
 
@@ -199,7 +202,7 @@ fn add(
     effects: Effects,
     (index, origin): (usize, Origin),
 ) {
-    let event = own_writes::event(change, effects.backoff, effects.shows);
+    let event = own_writes::event(change, effects.backoff, effects.min_write_effect);
     queue.add(Add::new(key).priority(priority(origin)).tags(tag(index, origin)).event(event));
 }
 

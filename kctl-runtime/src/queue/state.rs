@@ -56,13 +56,13 @@ pub(crate) struct KeyEvent {
     pub(crate) change: VersionEffect,
     /// The effect that a write needs to explain the change. A write of that version with a lesser one leaves open that
     /// another client has changed the object as well.
-    pub(crate) shows: BackoffEffect,
+    pub(crate) min_write_effect: BackoffEffect,
 }
 
 impl KeyEvent {
     /// Returns `true` if these writes of a run explain the event.
     fn is_explained_by(self, writes: &[VersionEffect]) -> bool {
-        writes.iter().any(|write| write.version == self.change.version && self.shows <= write.effect)
+        writes.iter().any(|write| write.version == self.change.version && self.min_write_effect <= write.effect)
     }
 }
 

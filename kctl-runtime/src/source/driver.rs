@@ -60,7 +60,7 @@ const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
 /// The reflected scopes, with the handle that ends each.
 type Handles = Vec<(Scope, AbortHandle)>;
 
-/// The state at the begin of a list, for its later pages.
+/// The state at the beginning of a list, for its later pages.
 #[derive(Default)]
 struct ListBegin {
     /// The number of gained slots.
@@ -538,7 +538,7 @@ impl Source {
 
     /// Performs a list, a page or a probe, and returns the wait before the next request.
     ///
-    /// If a slot was gained since the begin of the list, it is requested again.
+    /// If a slot was gained since the beginning of the list, it is requested again.
     async fn list(&self, reflector: &mut Reflector, scope: &Scope, begun: &mut ListBegin) -> Option<Duration> {
         let request = reflector.request().clone();
         if !matches!(request, Request::List { token: Some(_), .. }) {

@@ -204,7 +204,7 @@ struct Value {
 }
 
 impl Value {
-    /// Returns the length of the value at the begin of `bytes` if it ends in them. `bytes` must be those of the last
+    /// Returns the length of the value at the beginning of `bytes` if it ends in them. `bytes` must be those of the last
     /// call, and possibly more.
     ///
     /// Strings are skipped with `memchr2`, because most bytes of an object are in strings. A number or a literal has no

@@ -57,8 +57,8 @@ pub enum Delta {
     Apply(Arc<Stored>),
     /// A watch event `DELETED`, with the last state.
     Delete(Arc<Stored>),
-    /// The source no longer selects this object, whatever its version is. Unlike [`Delete`](Self::Delete) it is no message
-    /// of the watch, so it does not prove that the watch is past the version.
+    /// The source no longer selects this object, whatever its version is. Unlike [`Delete`](Self::Delete) it does not come
+    /// from the watch, so it does not prove that the watch is past the version.
     Drop(Arc<Stored>),
     /// Everything of a scope up to this `resourceVersion` has been reported.
     Bookmark(Scope, String),

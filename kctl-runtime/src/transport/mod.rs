@@ -222,7 +222,7 @@ async fn read(operation: &Operation, response: Response<Body>) -> Result<String,
 
 /// Builds the error of a response that is not a success, from its `Status` and `Retry-After`.
 ///
-/// Of a body that breaks off nothing is used, and of a longer one than [`REFUSAL_LEN_MAX`] its beginning.
+/// An incomplete body is ignored. Only the first [`REFUSAL_LEN_MAX`] bytes of a longer one are used.
 async fn refusal(operation: &Operation, response: Response<Body>) -> ApiError {
     let code = response.status().as_u16();
     let after = response.headers().get("retry-after");

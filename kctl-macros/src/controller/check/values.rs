@@ -207,7 +207,7 @@ pub(super) fn duration(value: &Expr, errors: &mut Errors) -> Option<Duration> {
         return None;
     };
     let (what, help) = match milliseconds(&text.value()) {
-        Some(0) => ("is no time: a duration is at least 1 ms", "write a longer one, or remove the option"),
+        Some(0) => ("is zero: a duration is at least 1 ms", "write a longer one, or remove the option"),
         Some(millis) => return Some(Duration::Millis(millis)),
         None => ("is not a duration", "write for example `\"500ms\"`, `\"30s\"`, `\"1h30m\"`"),
     };

@@ -1,4 +1,4 @@
-//! A match condition has a name of its own.
+//! Match conditions have different names.
 use kctl::prelude::*;
 
 #[admission(validate, match_conditions("same" = "true", "same" = "1 < 2"))]

@@ -1,4 +1,4 @@
-//! What is read live is only read: a write needs the cache, which takes its result in.
+//! A kind that is read live is not written: the result of a write goes into the cache.
 use kctl::prelude::*;
 
 #[controller(reads = Secret(live, patch))]
