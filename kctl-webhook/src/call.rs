@@ -1,16 +1,11 @@
-//! Calls of user code: a panic becomes an error response, and a blocked thread holds back no other
-//! request.
+//! Calls of user code: a panic becomes an error response.
 
-use std::{any::Any, future::poll_fn, panic::AssertUnwindSafe, pin::Pin, sync::Arc, task::Poll};
+use std::{any::Any, future::poll_fn, panic::AssertUnwindSafe, pin::Pin, task::Poll};
 
-use parking_lot::Mutex;
-use tokio::sync::OwnedSemaphorePermit;
+use crate::{metrics::Measurement, server::request};
 
-use crate::{
-    blocking::in_own_task,
-    metrics::{Measurement, Running},
-    server::{body::Progress, memory::Held},
-};
+/// A request of admission or conversion in progress.
+pub(crate) type RequestState = request::RequestState<Measurement>;
 
 /// The future of a called function.
 pub(crate) type Called<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -46,49 +41,6 @@ impl About {
     /// Returns `` `name` (file:line) `` for messages.
     pub(crate) fn named_location(&self) -> String {
         format!("`{}` ({})", self.name, self.location())
-    }
-}
-
-/// A request in progress, shared by the code that answers it and the code that gives it up at the
-/// timeout.
-pub(crate) struct RequestState {
-    pub(crate) measurement: Measurement,
-    /// The uid of the review, once it is read. An API server ignores a response without it.
-    pub(crate) uid: String,
-    /// A description of the running function and its object, for the message of a timeout.
-    pub(crate) running: Arc<Mutex<Option<String>>>,
-    /// The place among the running requests; `None` while it waits. Its functions keep it until
-    /// they end.
-    pub(crate) permit: Option<Arc<OwnedSemaphorePermit>>,
-    /// The bytes of the body; `None` until it is read. Its functions keep them until they end, and the response until
-    /// it is sent.
-    pub(crate) memory: Option<Arc<Held>>,
-    /// The phase of the request, for the message of a timeout.
-    pub(crate) progress: Progress,
-}
-
-impl RequestState {
-    /// Calls functions in a separate task.
-    ///
-    /// A function that blocks its thread delays neither the timeout of its request nor other
-    /// requests, and keeps its place among the running ones. Any other function is dropped when the
-    /// request is given up.
-    ///
-    /// # Errors
-    /// The process ends. A panic of a function is an error of [`unwound`].
-    pub(crate) async fn call<T, Fut>(&self, call: impl FnOnce(Running) -> Fut) -> Result<T, String>
-    where
-        T: Send + 'static,
-        Fut: Future<Output = T> + Send + 'static,
-    {
-        let kept = (self.permit.clone(), self.memory.clone());
-        let called = call(self.measurement.running());
-        let called = async move {
-            let answer = called.await;
-            drop(kept);
-            answer
-        };
-        in_own_task(called).await.map_err(|error| error.to_string())
     }
 }
 

@@ -93,8 +93,7 @@ mod routes;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "connections")]
-#[doc(hidden)] // shared with the other crates of kctl
-pub mod slots;
+mod slots;
 #[cfg(feature = "trust")]
 #[doc(hidden)] // shared with the other crates of kctl
 pub mod trust;

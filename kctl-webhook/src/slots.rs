@@ -11,22 +11,8 @@ use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 /// A bounded number of slots. Clones share them.
-///
-/// ```
-/// use kctl_webhook::slots::Slots;
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let slots = Slots::new(1);
-/// let silent = slots.enter().await;
-/// // The first client sends nothing, so the second one takes its slot:
-/// let second = slots.enter().await;
-/// silent.lost().await;
-/// second.works(); // while it works, no other client can take it
-/// # }
-/// ```
 #[derive(Clone, Debug)]
-pub struct Slots {
+pub(crate) struct Slots {
     max: usize,
     shared: Arc<SlotState>,
 }
@@ -70,7 +56,7 @@ struct Entry {
 
 /// A taken slot; dropping it frees it. It starts as one that waits for its client.
 #[derive(Debug)]
-pub struct Slot {
+pub(crate) struct Slot {
     id: u64,
     lost: Arc<Notify>,
     shared: Arc<SlotState>,
@@ -78,7 +64,7 @@ pub struct Slot {
 
 impl Slots {
     /// Creates `max` slots, and at least one.
-    pub fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize) -> Self {
         Self { max: max.max(1), shared: Arc::default() }
     }
 
@@ -87,7 +73,7 @@ impl Slots {
     ///
     /// # Cancel safety
     /// Dropping the future takes nothing.
-    pub async fn enter(&self) -> Slot {
+    pub(crate) async fn enter(&self) -> Slot {
         loop {
             let mut freed = pin!(self.shared.freed.notified());
             // Enabled before the table is read, so that a slot that is freed in between wakes this task.
@@ -124,13 +110,13 @@ impl Slots {
 
 impl Slot {
     /// Marks the slot as waiting for its client: from now on another client may take it.
-    pub fn waits(&self) {
+    pub(crate) fn waits(&self) {
         self.set(Some(Instant::now()));
         self.shared.freed.notify_waiters();
     }
 
     /// Marks the slot as working: no other client can take it.
-    pub fn works(&self) {
+    pub(crate) fn works(&self) {
         self.set(None);
     }
 
@@ -138,7 +124,7 @@ impl Slot {
     ///
     /// # Cancel safety
     /// The notification is kept until a call returns it.
-    pub async fn lost(&self) {
+    pub(crate) async fn lost(&self) {
         self.lost.notified().await;
     }
 

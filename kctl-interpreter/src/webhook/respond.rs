@@ -6,15 +6,12 @@
 use std::{error::Error, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kctl_webhook::{
-    blocking::in_own_task,
-    server::{body::uid_of, memory::Held},
-};
+use kctl_webhook::server::uid_of;
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     metrics::{Metrics, Running},
+    serve::RequestState,
     wire::{Request, RequestContext, Response},
 };
 use crate::{
@@ -33,28 +30,12 @@ const BAD_REQUEST: u16 = 400;
 /// The code of a function that failed or panicked, and of an answer that can't be serialized.
 const INTERNAL_ERROR: u16 = 500;
 
-/// The progress of a request, for the response if it is given up because of its timeout.
-#[derive(Default)]
-pub(super) struct Progress {
-    /// The uid of the request. Without it Karmada would only report that the uid is missing.
-    pub(super) uid: String,
-    /// The running function and its object.
-    pub(super) called: Option<String>,
-}
-
-/// The place of a request among the running ones, and the memory of its body.
-pub(super) struct Place {
-    pub(super) _permit: OwnedSemaphorePermit,
-    pub(super) _memory: Option<Arc<Held>>,
-}
-
-/// Responds to the body of a request. The place bounds the number of concurrent functions.
+/// Responds to the body of a request.
 pub(super) async fn respond(
     functions: &Functions,
     metrics: &Metrics,
     body: &[u8],
-    place: Place,
-    progress: &mut Progress,
+    state: &mut RequestState,
 ) -> Response {
     let request = match decoded(body) {
         Ok(request) => request,
@@ -64,8 +45,8 @@ pub(super) async fn respond(
         }
     };
     let uid = request.uid.clone();
-    progress.uid.clone_from(&uid);
-    let answer = answer(functions, metrics, request, place, progress).await;
+    state.uid.clone_from(&uid);
+    let answer = answer(functions, metrics, request, state).await;
     Response { uid, ..answer.unwrap_or_else(|failed| failed) }
 }
 
@@ -99,8 +80,7 @@ async fn answer(
     functions: &Functions,
     metrics: &Metrics,
     request: Request,
-    place: Place,
-    progress: &mut Progress,
+    state: &RequestState,
 ) -> Result<Response, Response> {
     let (rule, inputs) = match function_and_inputs(functions, request) {
         Ok(called) => called,
@@ -111,14 +91,13 @@ async fn answer(
     };
     let mut measurement = metrics.begin(rule);
     let operation = rule.about().operation;
-    progress.called = Some(format!("{} for {operation} of {}", rule.about(), inputs.object_name()));
+    *state.running.lock() = Some(format!("{} for {operation} of {}", rule.about(), inputs.object_name()));
     let inputs = Arc::new(inputs);
-    let response =
-        match call(rule, inputs.clone(), RunningGuard { _place: place, _running: measurement.running() }).await {
-            Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)
-                .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
-            Err(failed) => Err(failed),
-        };
+    let response = match call(rule, inputs.clone(), measurement.running(), state).await {
+        Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)
+            .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
+        Err(failed) => Err(failed),
+    };
     measurement.answered(response.as_ref().unwrap_or_else(|failed| failed));
     response
 }
@@ -141,25 +120,16 @@ fn function_and_inputs(functions: &Functions, request: Request) -> Result<(&Rule
     Ok((rule, inputs))
 }
 
-/// The permit and the gauge of a running function. Both are released when the function ends, not its request.
-struct RunningGuard {
-    _place: Place,
-    _running: Running,
-}
-
 /// Calls a function in its own task, so that a blocking function delays neither its timeout nor
-/// other requests.
-///
-/// A blocking function keeps its permit until it returns. Any other function is dropped when the
-/// request is given up.
-async fn call(rule: &Rule, inputs: Arc<Inputs>, guard: RunningGuard) -> Result<Value, Response> {
+/// other requests. It counts as running until it ends, even if its request is given up.
+async fn call(rule: &Rule, inputs: Arc<Inputs>, running: Running, state: &RequestState) -> Result<Value, Response> {
     let rule = rule.clone();
-    let called = async move {
+    let called = state.in_own_task(async move {
         let answer = rule.call(&inputs).await;
-        drop(guard);
+        drop(running);
         answer
-    };
-    match in_own_task(called).await {
+    });
+    match called.await {
         Ok(answer) => answer.map_err(|error| match error.downcast_ref::<FunctionError>() {
             Some(error) => failure(error),
             None => Response::failed(INTERNAL_ERROR, chained(error.as_ref())),

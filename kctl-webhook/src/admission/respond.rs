@@ -17,14 +17,14 @@ use super::{
 use crate::{
     call::{RequestState, unwound},
     kind::shown,
-    server::body::uid_of,
+    server::uid_of,
 };
 
 /// Maximum length of a request body in bytes: two objects of the maximum size of etcd, as in
 /// controller-runtime (`pkg/webhook/admission/http.go`, `maxRequestSize`).
 pub(crate) const BODY_LEN_MAX: usize = 7 << 20;
 
-/// Returns the response to a review that ran into its timeout.
+/// Returns the response to a review that reached no function, or whose function ran into the timeout.
 pub(crate) fn given_up(uid: &str, code: StatusCode, text: String) -> Value {
     wrapped(VERSIONS[0], uid, &Denial::failed(code.as_u16(), text), &Request::default())
 }
@@ -42,11 +42,12 @@ pub(crate) async fn respond(rule: &Rule, body: &[u8], state: &mut RequestState) 
     state.uid.clone_from(&request.uid);
     *state.running.lock() = Some(format!("{} for {}", rule.about().named_location(), request.shown()));
     let (called, sent) = (rule.clone(), request.clone());
-    let called = state.call(|running| async move {
+    let running = state.measurement.running();
+    let called = state.in_own_task(async move {
         let answer = unwound(called.about(), || called.call(&sent, operation)).await;
         answer.inspect_err(|_panic| running.panicked())
     });
-    let answer = called.await.flatten();
+    let answer = called.await.map_err(|error| error.to_string()).flatten();
     let answer =
         answer.unwrap_or_else(|failed| Answer { denied: Some(Denial::failed(500, failed)), ..Answer::default() });
     state.measurement.code(answer.denied.as_ref().map_or(200, Denial::http_code));

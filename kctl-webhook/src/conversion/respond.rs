@@ -11,7 +11,7 @@ use super::{Conversions, Rule, StepError};
 use crate::{
     call::{RequestState, unwound},
     metrics::Running,
-    server::body::uid_of,
+    server::uid_of,
 };
 
 /// Maximum length of a request body in bytes. An API server sends whole lists: 500 objects (a page
@@ -80,14 +80,16 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
     state.uid.clone_from(&uid);
     let (conversions, called) = (conversions.clone(), state.running.clone());
     // All objects are converted in one task: a list has hundreds, and most functions return at once.
-    let converted = state.call(|running| async move {
+    let running = state.measurement.running();
+    let converted = state.in_own_task(async move {
         let mut converted = Vec::with_capacity(objects.len());
         for object in objects {
             converted.push(convert(&conversions, object, &desired_api_version, &running, &called).await?);
         }
         Ok(converted)
     });
-    match converted.await.unwrap_or_else(|text| Err(Failed { logged: text.clone(), text, code: 500 })) {
+    let converted = converted.await.map_err(|error| error.to_string());
+    match converted.unwrap_or_else(|text| Err(Failed { logged: text.clone(), text, code: 500 })) {
         Ok(converted) => {
             state.measurement.code(200);
             envelope(&json!({ "uid": uid, "convertedObjects": converted, "result": { "status": "Success" } }))

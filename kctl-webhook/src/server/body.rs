@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use axum::{
     body::Body,
-    http::{HeaderMap, Uri, header},
+    http::{HeaderMap, StatusCode, Uri, header},
 };
 use http_body_util::BodyExt;
 use kctl_apimachinery::duration;
 
 use super::{
     memory::{Held, Memory, NoRoom},
+    request::Progress,
     uid::UidScanner,
 };
 use crate::slots::{Slot, Slots};
 
 /// The longest timeout that a webhook configuration can have; a request without a timeout gets it.
-pub const TIMEOUT_MAX: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// Maximum number of bytes of a too long body that are read and dropped, so that the client gets to
 /// read the error.
 const REFUSED_LEN_MAX: usize = 64 << 20;
 
 /// The reason why a body was not read.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BodyError {
+pub(super) enum BodyError {
     /// It has more bytes than the limit.
     #[error("the request has more than {len_max} bytes: the webhook reads no larger ones")]
     TooLong {
@@ -47,42 +47,34 @@ pub enum BodyError {
     },
 }
 
-/// The phase of a request, for the error of one that took too long.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Progress {
-    /// It waits for other requests.
-    #[default]
-    Queued,
-    /// Its body is being read.
-    Receiving,
-    /// It was read, and is among the running requests.
-    Running,
+impl BodyError {
+    /// Returns the HTTP code for the reason.
+    pub(super) fn code(&self) -> StatusCode {
+        match self {
+            Self::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Broken(_) => StatusCode::BAD_REQUEST,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::NoRoom { .. } => StatusCode::TOO_MANY_REQUESTS,
+        }
+    }
+
+    /// Returns the uid of a request whose bytes were dropped.
+    pub(super) fn uid(&self) -> Option<&str> {
+        match self {
+            Self::TooLong { uid, .. } => Some(uid),
+            Self::Broken(_) | Self::TooSlow | Self::NoRoom { .. } => None,
+        }
+    }
 }
 
 /// The bodies that a server reads at the same time: bounds on their number, and on their bytes with those of running
 /// requests.
-///
-/// ```
-/// use axum::body::Body;
-/// use kctl_webhook::{server::{body::{Bodies, Progress}, memory::Memory}, slots::Slots};
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), kctl_webhook::server::body::BodyError> {
-/// let bodies = Bodies { slots: Slots::new(64), memory: Memory::default() };
-/// let (mut progress, mut read) = (Progress::default(), Vec::new());
-/// let (slot, held) = bodies.read(Body::from("{}"), 1 << 20, &mut progress, &mut read).await?;
-/// assert_eq!((read.as_slice(), progress), (b"{}".as_slice(), Progress::Queued));
-/// drop(slot); // once the request runs
-/// drop(held); // once its response is sent
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Clone, Debug)]
-pub struct Bodies {
+pub(super) struct Bodies {
     /// Slots of bodies that are being read. At the bound the body that has been incomplete the longest is given up.
-    pub slots: Slots,
+    pub(super) slots: Slots,
     /// The bytes of bodies that are read or whose requests run.
-    pub memory: Memory,
+    pub(super) memory: Memory,
 }
 
 impl Bodies {
@@ -95,7 +87,7 @@ impl Bodies {
     /// # Errors
     /// The body is longer, the connection broke, or the body gave way to others. A body that is too long is still
     /// scanned for the uid of its request.
-    pub async fn read(
+    pub(super) async fn read(
         &self,
         body: Body,
         len_max: usize,
@@ -153,18 +145,7 @@ impl Bodies {
 
 /// Returns an error text if the media type is not `application/json`, in the words of Go's servers.
 /// Parameters such as a charset are ignored.
-///
-/// ```
-/// use axum::http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
-/// use kctl_webhook::server::body::not_json;
-///
-/// let mut headers = HeaderMap::new();
-/// headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
-/// assert_eq!(not_json(&headers), None);
-/// headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-/// assert_eq!(not_json(&headers).as_deref(), Some("contentType=text/plain, expected application/json"));
-/// ```
-pub fn not_json(headers: &HeaderMap) -> Option<String> {
+pub(super) fn not_json(headers: &HeaderMap) -> Option<String> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = content_type.split(';').next().unwrap_or_default().trim();
     let text = format!("contentType={content_type}, expected application/json");
@@ -184,16 +165,7 @@ pub fn uid_of(body: &[u8]) -> String {
 /// duration of Go.
 ///
 /// At most [`TIMEOUT_MAX`], which is also the result for a request without one.
-///
-/// ```
-/// use std::time::Duration;
-/// use kctl_webhook::server::body::{TIMEOUT_MAX, time_of};
-///
-/// assert_eq!(time_of(&"/convert?timeout=1m3s".parse().unwrap()), TIMEOUT_MAX);
-/// assert_eq!(time_of(&"/convert?timeout=500ms".parse().unwrap()), Duration::from_millis(500));
-/// assert_eq!(time_of(&"/convert".parse().unwrap()), TIMEOUT_MAX);
-/// ```
-pub fn time_of(uri: &Uri) -> Duration {
+pub(super) fn time_of(uri: &Uri) -> Duration {
     parsed(uri).unwrap_or(TIMEOUT_MAX).min(TIMEOUT_MAX)
 }
 
@@ -204,6 +176,7 @@ fn parsed(uri: &Uri) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
     use bytes::Bytes;
     use futures::StreamExt;
     use tokio::time::sleep;
@@ -231,6 +204,22 @@ mod tests {
         for (uri, millis) in cases {
             assert_eq!(parsed(&uri.parse().unwrap()), millis.map(Duration::from_millis), "{uri}");
         }
+    }
+
+    #[test]
+    fn timeout_is_at_most_the_longest_of_a_configuration() {
+        let time = |uri: &str| time_of(&uri.parse().unwrap());
+        assert_eq!(time("/convert?timeout=1m3s"), TIMEOUT_MAX);
+        assert_eq!(time("/convert?timeout=500ms"), Duration::from_millis(500));
+        assert_eq!(time("/convert"), TIMEOUT_MAX);
+    }
+
+    #[test]
+    fn media_type_must_be_json() {
+        let of = |value: &'static str| HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(value))]);
+        assert_eq!(not_json(&of("application/json; charset=utf-8")), None);
+        let error = not_json(&of("text/plain"));
+        assert_eq!(error.as_deref(), Some("contentType=text/plain, expected application/json"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -44,7 +44,7 @@ const LIMIT_FILES: [&str; 2] = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/mem
 
 /// The bytes that bodies may have together. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub(super) struct Memory {
     free: Arc<Semaphore>,
     max: usize,
 }
@@ -65,14 +65,14 @@ fn share_of(limit: Option<usize>) -> usize {
 
 impl Memory {
     /// Creates a bound, in bytes.
-    pub fn new(max: usize) -> Self {
+    pub(super) fn new(max: usize) -> Self {
         // A body takes its bytes by a number of 32 bits.
         let max = max.min(u32::MAX as usize);
         Self { free: Arc::new(Semaphore::new(max)), max }
     }
 
     /// Returns the bound, in bytes.
-    pub fn max(&self) -> usize {
+    pub(super) fn max(&self) -> usize {
         self.max
     }
 
@@ -115,7 +115,7 @@ impl Memory {
 
 /// The bytes of a body, until this is dropped.
 #[derive(Debug, Default)]
-pub struct Held(Option<OwnedSemaphorePermit>);
+pub(crate) struct Held(Option<OwnedSemaphorePermit>);
 
 impl Held {
     /// Gives all bytes back.
@@ -126,14 +126,14 @@ impl Held {
 
 /// The body of a response. It may be as long as that of its request, whose bytes it keeps until it is sent.
 #[derive(Debug)]
-pub struct Answer {
+pub(super) struct Answer {
     body: Pieces,
     _memory: Option<Arc<Held>>,
 }
 
 impl Answer {
     /// Creates the body.
-    pub fn new(whole: impl Into<Bytes>, memory: Option<Arc<Held>>) -> Self {
+    pub(super) fn new(whole: impl Into<Bytes>, memory: Option<Arc<Held>>) -> Self {
         Self { body: Pieces::new(whole), _memory: memory }
     }
 }

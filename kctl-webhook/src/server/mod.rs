@@ -17,12 +17,12 @@
 //! | idle connection | 120 s |
 //! | running requests after the stop | `stop_within`, 30 s by default |
 
-#[doc(hidden)] // shared with the other crates of kctl
-pub mod body;
+mod body;
 mod certificate;
 mod connection;
-#[doc(hidden)] // shared with the other crates of kctl
-pub mod memory;
+mod endpoint;
+mod memory;
+pub(crate) mod request;
 mod uid;
 
 use std::{
@@ -40,6 +40,12 @@ use tokio::net::TcpListener;
 
 use self::certificate::Identity;
 pub use self::certificate::{Certificate, CertificateError, Pair, Served};
+#[doc(hidden)] // shared with the other crates of kctl
+pub use self::{
+    body::uid_of,
+    endpoint::{Endpoint, RequestLimits},
+    request::RequestState,
+};
 
 /// The address, the certificate and the bounds of a server.
 ///

@@ -1,0 +1,148 @@
+//! The way of a request of any webhook: body, permit, function, response. The protocols of admission, conversion and
+//! interpreters are [`Endpoint`]s.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    http::{HeaderValue, Response, StatusCode, header},
+    routing::any,
+};
+use serde::Serialize;
+use tokio::{sync::Semaphore, time::timeout};
+
+use super::{
+    Routes,
+    body::{self, Bodies},
+    memory::{Answer, Memory},
+    request::{Progress, RequestState},
+};
+use crate::slots::Slots;
+
+/// The protocol of a webhook: how it decodes a request, calls its function, and writes the response.
+///
+/// Each failure is a response with status 200: a caller does not show the message of any other one.
+pub trait Endpoint: Send + Sync + 'static {
+    /// The measurement of a request, from its head to its response.
+    type Measurement: Send;
+    /// The body of a response.
+    type Response: Serialize + Send;
+
+    /// Returns the maximum length of a request body in bytes.
+    fn body_len_max(&self) -> usize;
+
+    /// Starts the measurement of a request.
+    fn measure(&self) -> Self::Measurement;
+
+    /// Decodes the body, calls the function and returns the response. Sets the uid of `state` once it is decoded, and
+    /// `running` before a function is called.
+    fn respond(
+        &self,
+        body: &[u8],
+        state: &mut RequestState<Self::Measurement>,
+    ) -> impl Future<Output = Self::Response> + Send;
+
+    /// Returns the response to a request that was not read to its end, or ran into its timeout.
+    fn refuse(&self, code: StatusCode, message: String, state: &mut RequestState<Self::Measurement>) -> Self::Response;
+}
+
+/// Bounds on the requests of several routes together.
+#[derive(Debug)]
+pub struct RequestLimits {
+    /// The number of permits, for messages.
+    concurrency_max: usize,
+    /// Permits of running functions.
+    running: Arc<Semaphore>,
+    /// Bodies that are being read, as many as functions run. A slow client loses its slot to the next one, and never
+    /// holds a permit.
+    bodies: Bodies,
+}
+
+impl RequestLimits {
+    /// Creates the bounds. A `concurrency_max` of 0 counts as 1.
+    pub fn new(concurrency_max: usize) -> Arc<Self> {
+        let concurrency_max = concurrency_max.max(1);
+        let bodies = Bodies { slots: Slots::new(concurrency_max), memory: Memory::default() };
+        Arc::new(Self { concurrency_max, running: Arc::new(Semaphore::new(concurrency_max)), bodies })
+    }
+
+    /// Returns the route of an endpoint. It accepts any HTTP method.
+    pub fn route(self: &Arc<Self>, path: String, endpoint: impl Endpoint) -> Routes {
+        let (limits, endpoint) = (self.clone(), Arc::new(endpoint));
+        let answer = any(move |request: Request| async move { limits.answer(endpoint.as_ref(), request).await });
+        Routes { router: Router::new().route(&path, answer), paths: vec![path] }
+    }
+
+    /// Answers a request within the timeout of its query.
+    async fn answer<E: Endpoint>(&self, endpoint: &E, request: Request) -> Response<Body> {
+        let within = body::time_of(request.uri());
+        let mut state = RequestState::new(endpoint.measure());
+        // An API server drops a response without the uid, including its message. For an error, the uid is taken from
+        // the received part of the body.
+        let mut received = Vec::new();
+        let answered = timeout(within, self.read_and_respond(endpoint, request, &mut state, &mut received)).await;
+        let answered = answered.unwrap_or_else(|_elapsed| Err(self.late(within, &state)));
+        let response = answered.unwrap_or_else(|Refusal { code, message }| {
+            if state.uid.is_empty() {
+                state.uid = body::uid_of(&received);
+            }
+            endpoint.refuse(code, message, &mut state)
+        });
+        let (status, json) = match serde_json::to_vec(&response) {
+            Ok(json) => (StatusCode::OK, json),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string().into_bytes()),
+        };
+        let mut response = Response::new(Body::new(Answer::new(json, state.place.memory)));
+        *response.status_mut() = status;
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+
+    /// Reads the body, waits for a permit, and calls the function.
+    ///
+    /// The body is read before the request takes a permit. A client that stops sending would hold that permit.
+    async fn read_and_respond<E: Endpoint>(
+        &self,
+        endpoint: &E,
+        request: Request,
+        state: &mut RequestState<E::Measurement>,
+        received: &mut Vec<u8>,
+    ) -> Result<E::Response, Refusal> {
+        let not_json = body::not_json(request.headers());
+        let (body, len_max) = (request.into_body(), endpoint.body_len_max());
+        let (slot, held) = self.bodies.read(body, len_max, &mut state.progress, received).await.map_err(|error| {
+            state.uid = error.uid().unwrap_or_default().to_owned();
+            Refusal { code: error.code(), message: error.to_string() }
+        })?;
+        state.place.memory = Some(Arc::new(held));
+        if let Some(message) = not_json {
+            return Err(Refusal { code: StatusCode::BAD_REQUEST, message });
+        }
+        let permit = self.running.clone().acquire_owned().await.map_err(|_closed| Refusal {
+            code: StatusCode::SERVICE_UNAVAILABLE,
+            message: "the webhook stops".into(),
+        })?;
+        drop(slot);
+        state.place.permit = Some(Arc::new(permit));
+        state.progress = Progress::Running;
+        Ok(endpoint.respond(received, state).await)
+    }
+
+    /// Returns the refusal of a request that ran into its timeout, with what it was waiting for.
+    fn late<M>(&self, within: Duration, state: &RequestState<M>) -> Refusal {
+        let why = match (state.running.lock().as_ref(), state.progress) {
+            (Some(function), _) => format!("{function} takes longer"),
+            (None, Progress::Queued) => format!("{} others run, which is the limit", self.concurrency_max),
+            (None, Progress::Receiving | Progress::Running) => "the rest of the request did not come".into(),
+        };
+        Refusal { code: StatusCode::GATEWAY_TIMEOUT, message: format!("no answer within {within:?}: {why}") }
+    }
+}
+
+/// The reason why a request got no response of its function.
+struct Refusal {
+    code: StatusCode,
+    message: String,
+}
