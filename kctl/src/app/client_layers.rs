@@ -24,7 +24,8 @@ pub(super) struct ClientOptions {
     /// With --kube-api-qps: number of requests that may be sent before the rate limit applies
     #[arg(long, value_name = "N", requires = "kube_api_qps", default_value_t = 30, help_heading = "Requests")]
     kube_api_burst: u32,
-    /// Fail a request without a response within this time; watches and followed logs have no limit [default: 60s]
+    /// Fail a request without a response within this time, except for watches and followed logs. Operations of the `Context` end after 60s
+    /// in any case, writes of a leader earlier [default: no further limit]
     #[arg(long, value_name = "TIME", value_parser = super::options::time, help_heading = "Requests")]
     request_timeout: Option<Duration>,
     /// Change nothing: send each write with dryRun=All, and print it. Consequences of a write, such as Pods of a Deployment, don't occur
