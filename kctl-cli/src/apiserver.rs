@@ -50,7 +50,7 @@ pub(crate) struct ApiserverOptions {
     /// Append an audit event to this file for each request, one JSON document per line
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
-    /// Inject faults into requests and watches by the rules in this file (guide/simulation.md)
+    /// Inject faults into requests and watches by the rules in this file (guide/api-server.md)
     #[arg(long, value_name = "FILE")]
     faults: Option<PathBuf>,
     /// The seed of random faults (perMille): the same requests get the same faults

@@ -5,7 +5,7 @@
 //! - { fault: holdWatch, client: my-operator, seconds: 5, times: 1 }
 //! ```
 //!
-//! guide/simulation.md describes each fault. Faults that the simulator has and this file does not need a running app.
+//! guide/api-server.md describes each fault. Faults that the simulator has and this file does not need a running app.
 
 use std::{io::Read, path::Path, time::Duration};
 
@@ -18,7 +18,7 @@ use crate::Failure;
 const FILE_LEN_MAX: u64 = 16 << 20;
 /// Default of `seconds`.
 ///
-/// For delays and for the age of outdated states.
+/// For delays of requests and of watch events.
 const SECONDS: f64 = 10.0;
 /// Maximum of `seconds`: a day. The fault injector adds it to times of the clock, which longer ones would overflow.
 const SECONDS_MAX: f64 = 86_400.0;
@@ -39,7 +39,7 @@ const CHANGES: usize = 1;
 struct FaultRule {
     /// The kind of fault.
     fault: FaultKind,
-    /// The client's program: the beginning of its `User-Agent`, up to the slash.
+    /// The client's program: the beginning of its `User-Agent`, up to the first slash or space.
     client: Option<String>,
     /// The verb of a request as in RBAC, such as `list`.
     verb: Option<String>,
@@ -61,7 +61,7 @@ struct FaultRule {
     code: Option<u16>,
     /// Value of the header `Retry-After` in seconds.
     retry_after: Option<u32>,
-    /// Delay, or age of an outdated state, in seconds.
+    /// Delay of a request, or of the events of a watch, in seconds.
     seconds: Option<f64>,
     /// Age of an outdated state, in changes of the resource.
     changes: Option<usize>,
