@@ -482,8 +482,8 @@ impl Manager {
     ///
     /// The default is [`GRACEFUL_TIMEOUT`]. Zero does not wait, and `None` waits without a limit.
     ///
-    /// A Pod gets `terminationGracePeriodSeconds` between SIGTERM and SIGKILL, 30 s by default. Set that to this
-    /// timeout and about 20 s more: events are sent and the Lease is released after the reconciles.
+    /// A Pod gets `terminationGracePeriodSeconds` between SIGTERM and SIGKILL, 30 s by default. Set that to at least
+    /// this timeout and 15 s more: after the reconciles, events are sent (5 s) and the Lease is released (10 s).
     #[must_use]
     pub fn graceful_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.graceful_timeout = timeout;

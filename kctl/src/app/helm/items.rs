@@ -93,7 +93,7 @@ fn pods(parts: &Parts) -> Vec<Item> {
         map("securityContext", "Security settings of the container.", pod["containers"][0]["securityContext"].clone()),
         value(
             "terminationGracePeriodSeconds",
-            "Seconds from SIGTERM to SIGKILL. Set it to more than --graceful-shutdown-timeout, which is 30 s.",
+            "Seconds from SIGTERM to SIGKILL. Set it to at least 15 more than --graceful-shutdown-timeout, which is 30 s.",
             pod["terminationGracePeriodSeconds"].clone(),
             json!({ "type": "integer", "minimum": 1 }),
         ),
