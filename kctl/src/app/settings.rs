@@ -88,7 +88,7 @@ pub(super) fn arguments(command: &Command, mut arguments: Vec<OsString>) -> Resu
 }
 
 /// Variables of `#[kctl::test]`, which programs that a test starts see as well.
-const OF_TESTS: [&str; 2] = ["KCTL_SEED", "KCTL_SEEDS"];
+const OF_TESTS: [&str; 3] = ["KCTL_SEED", "KCTL_SEEDS", "KCTL_TWICE"];
 
 /// Returns a line for each variable with our prefix that is not an option of `run`: otherwise a
 /// typo would go unnoticed.
@@ -336,6 +336,7 @@ mod tests {
             "KCTL_NAMESPACES",
             "KCTL_SOMETHING",
             "KCTL_SEEDS",
+            "KCTL_TWICE",
             "KCTL_ADDRESS_SERVICE_HOST",
             "KCTL_WEB_PORT_443_TCP",
             "ADRESS",
