@@ -290,6 +290,12 @@ impl RunOptions {
         if let Some(url) = &self.proxy_url {
             super::connection::check_proxy(url)?;
         }
+        self.check_dry_run()?;
+        self.manager.check(app)
+    }
+
+    /// Returns an error if a dry run needs a Lease. [`run`](run::run) calls it again with the slots that the app sets.
+    pub(super) fn check_dry_run(&self) -> Result<()> {
         if self.outgoing.dry_run && self.manager.elects() {
             return Err(
                 "--dry-run does not go with --leader-elect, because a dry run can't write a Lease; add --leader-elect=false".into(),
@@ -303,7 +309,7 @@ impl RunOptions {
         if self.outgoing.dry_run && self.manager.controller_ring().is_some() {
             return Err("--dry-run does not go with --controller-ring, because a dry run can't write a Lease".into());
         }
-        self.manager.check(app)
+        Ok(())
     }
 }
 
@@ -772,6 +778,17 @@ mod tests {
             assert_eq!(args.contains("shards"), arg.is_some_and(|arg| arg.contains("shards")), "{options:?}: {args}");
             assert_eq!(roles, role.into_iter().collect::<Vec<_>>(), "{options:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn dry_run_of_a_sharded_app_does_not_start() {
+        let app = App::new("web").controller::<idle>().sharded(8, ShardBy::Namespace);
+        let arguments = ["app", "run", "--dry-run"].map(OsString::from).to_vec();
+        let Command::Run(options) = parse(Cli::command(), arguments).unwrap().command else {
+            panic!("another command")
+        };
+        let error = Box::pin(run::run(app, *options)).await.unwrap_err().to_string();
+        assert!(error.contains("--dry-run does not go with --shards") && error.contains("--shards=0"), "{error}");
     }
 
     #[test]

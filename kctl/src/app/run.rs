@@ -45,10 +45,11 @@ const UNVERSIONED: &str = "0.0.0";
 /// - With both, the webhook server starts first and stops last. Caches may need its conversions for their
 ///   first list, and the last writes of workers may need its admission functions.
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
+    options.manager.set_slots_of_app(app.shards);
+    options.check_dry_run()?;
     let signals = Signals::listen(options.manager.grace());
     tokio::spawn(blocked_runtime::watch());
     app.namespaces = std::mem::take(&mut options.namespace);
-    options.manager.set_slots_of_app(app.shards);
     #[cfg(feature = "webhook")]
     if let Some(webhook) = app.webhook(&options.webhook).await? {
         let certificates = webhook.certificates.clone();
