@@ -75,7 +75,7 @@ mod webhook_round;
 mod write;
 mod x509;
 
-pub use controllers::{Controller, ControllerOptions, UnknownController};
+pub use controllers::{Controller, ControllerOptions, UnknownControllerError};
 pub use request::User;
 pub use request_log::RequestRecord;
 pub use response::Body;

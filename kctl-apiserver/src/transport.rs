@@ -99,5 +99,5 @@ async fn over_tls(call: &WebhookCall, review: &Bytes, deadline: Instant) -> Resu
     // name.
     let resolve = move |uri: &Uri| Ok(dial.clone().filter(|_| uri.authority() == authority.as_ref()));
     let client = Client::new(uri, &call.trusted, USER_AGENT, Arc::new(resolve))?;
-    client.ask(review, deadline).await.map_err(|error| error.to_string())
+    client.call(review, deadline).await.map_err(|error| error.to_string())
 }

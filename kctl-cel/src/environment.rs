@@ -68,7 +68,7 @@ impl SchemaOf {
 /// use kctl_cel::OldSelf;
 /// use serde_json::json;
 ///
-/// assert_eq!(OldSelf::of_rule(&json!({ "optionalOldSelf": true })), OldSelf::Optional);
+/// assert_eq!(OldSelf::from_rule(&json!({ "optionalOldSelf": true })), OldSelf::Optional);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OldSelf {
@@ -81,7 +81,7 @@ pub enum OldSelf {
 impl OldSelf {
     /// Returns the type that `optionalOldSelf` of a rule selects.
     #[must_use]
-    pub fn of_rule(rule: &Value) -> Self {
+    pub fn from_rule(rule: &Value) -> Self {
         if rule["optionalOldSelf"] == true { Self::Optional } else { Self::Value }
     }
 }
@@ -96,13 +96,13 @@ impl Environment {
     /// use serde_json::json;
     ///
     /// let schema = json!({ "type": "string" });
-    /// let created = Environment::of_rule(&schema, SchemaOf::Value, OldSelf::Optional).unwrap();
+    /// let created = Environment::for_rule(&schema, SchemaOf::Value, OldSelf::Optional).unwrap();
     /// assert!(type_of("oldSelf.orValue('') != self", &created).is_ok());
     /// let untyped = json!({ "x-kubernetes-preserve-unknown-fields": true });
-    /// assert!(Environment::of_rule(&untyped, SchemaOf::Value, OldSelf::Value).is_none());
+    /// assert!(Environment::for_rule(&untyped, SchemaOf::Value, OldSelf::Value).is_none());
     /// ```
     #[must_use]
-    pub fn of_rule(schema: &Value, of: SchemaOf, old_self: OldSelf) -> Option<Self> {
+    pub fn for_rule(schema: &Value, of: SchemaOf, old_self: OldSelf) -> Option<Self> {
         let mut environment = Self::default();
         let own = environment.declare(schema, of.or_embedded(schema), SELF)?;
         let old = match old_self {
@@ -197,10 +197,10 @@ impl Environment {
     /// use kctl_cel::{Environment, type_of};
     ///
     /// let selector = "cel.bind(name, device.driver, name == 'gpu.example.com')";
-    /// assert_eq!(type_of(selector, &Environment::of_device()).unwrap().unwrap().to_string(), "bool");
+    /// assert_eq!(type_of(selector, &Environment::for_device()).unwrap().unwrap().to_string(), "bool");
     /// ```
     #[must_use]
-    pub fn of_device() -> Self {
+    pub fn for_device() -> Self {
         Self { binds: true, ..Self::default() }.with("device", Type::Object("kubernetes.DRADevice".into()))
     }
 

@@ -18,7 +18,7 @@ use crate::{
 /// use serde_json::json;
 ///
 /// let schema = json!({ "type": "object", "properties": { "min": { "type": "integer" } } });
-/// let environment = Environment::of_rule(&schema, SchemaOf::Object, OldSelf::Value).unwrap();
+/// let environment = Environment::for_rule(&schema, SchemaOf::Object, OldSelf::Value).unwrap();
 /// assert_eq!(type_of("self.min > 1", &environment).unwrap().unwrap().to_string(), "bool");
 /// let wrong = "ERROR: <input>:1:5: undefined field 'max'\n | self.max > 1\n | ....^";
 /// assert_eq!(type_of("self.max > 1", &environment).unwrap_err().to_string(), wrong);
@@ -103,7 +103,7 @@ mod tests {
             "anything": { "x-kubernetes-preserve-unknown-fields": true },
         } });
         let old_self = if rule.contains("oldSelf") { OldSelf::Optional } else { OldSelf::Value };
-        let environment = Environment::of_rule(&schema, SchemaOf::Value, old_self).unwrap();
+        let environment = Environment::for_rule(&schema, SchemaOf::Value, old_self).unwrap();
         let messages = |issues: Issues| issues.iter().map(|issue| issue.why.to_string()).collect::<Vec<_>>();
         let found = type_of(rule, &environment).map(|found| found.unwrap().to_string()).map_err(messages);
         let expected = expected.map(str::to_owned).map_err(|all| all.iter().map(ToString::to_string).collect());

@@ -23,7 +23,7 @@ pub struct Issue {
 /// use serde_json::json;
 ///
 /// let schema = json!({ "type": "object", "properties": { "min": { "type": "integer" } } });
-/// let environment = Environment::of_rule(&schema, SchemaOf::Value, OldSelf::Value).unwrap();
+/// let environment = Environment::for_rule(&schema, SchemaOf::Value, OldSelf::Value).unwrap();
 /// let issues = type_of("self.max > 0", &environment).unwrap_err();
 /// let Why::UndefinedField { operand, field } = &issues.iter().next().unwrap().why else { panic!() };
 /// assert_eq!((field.as_str(), environment.fields(operand).collect::<Vec<_>>()), ("max", vec!["min"]));

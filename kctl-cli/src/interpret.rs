@@ -16,7 +16,7 @@ use clap::{CommandFactory, Parser, error::ErrorKind};
 use kctl_interpreter::{
     chain::{Chain, ChainError, LayerKind},
     lua::{Configurable, CustomizationError, Limits, Pool, Scripts},
-    operation::{AggregatedStatusItem, Inputs, Operation, OperationUnknown},
+    operation::{AggregatedStatusItem, Inputs, Operation, UnknownOperationError},
     thirdparty::{self, FolderError},
 };
 use serde::de::DeserializeOwned;
@@ -82,7 +82,7 @@ enum Format {
 }
 
 /// Parses the name of an operation in any case, as `karmadactl` does.
-fn operation(name: &str) -> Result<Operation, OperationUnknown> {
+fn operation(name: &str) -> Result<Operation, UnknownOperationError> {
     let same = Operation::ALL.into_iter().find(|operation| operation.name().eq_ignore_ascii_case(name));
     same.map_or_else(|| name.parse(), Ok)
 }

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn project_of_cargo_install_git_depends_on_the_commit() {
+    fn project_of_git_install_depends_on_commit() {
         let cargo = std::env::temp_dir().join(format!("kctl-cargo-home-{}", std::process::id()));
         let checkout = cargo.join("git/checkouts/kctl-0123456789abcdef/abc1234");
         let repository = "git = \"https://github.com/kctl-rs/kctl\", rev = ";

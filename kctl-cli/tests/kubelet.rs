@@ -19,7 +19,7 @@ fn kubelet(kubeconfig: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn said(output: &Output) -> String {
+fn error_output(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1));
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -45,8 +45,8 @@ async fn current_context_is_not_taken_by_default() {
     let (server, file) = cluster("default", "containerd://2.1").await;
     let mut command = kubelet(&file, &[]);
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-    let said = said(&output);
-    assert!(said.starts_with("kctl: no cluster is named") && said.contains("--kubeconfig FILE"), "{said}");
+    let error = error_output(&output);
+    assert!(error.starts_with("kctl: no cluster is named") && error.contains("--kubeconfig FILE"), "{error}");
     assert!(server.object("", "nodes", "", "kctl-node").is_none());
     std::fs::remove_file(file).unwrap();
 }
@@ -57,8 +57,8 @@ async fn kubelet_rejects_real_nodes_without_beside_real_nodes() {
     for arguments in [["--kubeconfig", file.to_str().unwrap()], ["--context", "kctl"]] {
         let mut command = kubelet(&file, &arguments);
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
-        let said = said(&output);
-        assert!(said.contains("has real nodes (worker-1)") && said.contains("--beside-real-nodes"), "{said}");
+        let error = error_output(&output);
+        assert!(error.contains("has real nodes (worker-1)") && error.contains("--beside-real-nodes"), "{error}");
     }
     assert!(server.object("", "nodes", "", "kctl-node").is_none());
     starts(&file, &["--context", "kctl", "--beside-real-nodes"]).await;

@@ -54,7 +54,7 @@ fn interpret(case: &Value, files: &Files) -> Output {
         arguments.extend(["--replicas".into(), replicas.to_string()]);
     }
     if case.get("luaScript").is_some() {
-        let of = lua::OPERATIONS.into_iter().find(|known| known.name == operation).unwrap();
+        let of = lua::SCRIPT_FUNCTIONS.into_iter().find(|known| known.name == operation).unwrap();
         let customization = json!({
             "apiVersion": "config.karmada.io/v1alpha1",
             "kind": "ResourceInterpreterCustomization",

@@ -8,7 +8,7 @@
 //! of strings costs 0.2 µs, one with a fraction 0.9 µs.
 
 use divan::{Bencher, black_box};
-use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
+use kctl_interpreter::lua::{Limits, Pool, Script, ScriptInputs};
 use serde_json::{Value, json};
 
 /// As in programs that mostly interpret.
@@ -85,7 +85,7 @@ fn call(bencher: Bencher<'_, '_>, operation: &str) {
     let script = Script::compile(source, function).expect("the source is Lua");
     let items = json!([{"clusterName": "a", "status": {"readyReplicas": 1}}, {"clusterName": "b", "status": {"readyReplicas": 2}}]);
     let observed = Some(&object).filter(|_| operation == "Retain");
-    let inputs = Inputs { desired: Some(&object), observed, status_items: Some(&items), replicas: Some(5) };
+    let inputs = ScriptInputs { desired: Some(&object), observed, status_items: Some(&items), replicas: Some(5) };
     bencher.bench_local(|| pool.interpret(operation, &script, black_box(&inputs)).expect("the script answers"));
 }
 
@@ -108,7 +108,7 @@ fn concatenation(bencher: Bencher<'_, '_>, operand: &str) {
     );
     let (object, pool) = (json!({"kind": "Widget", "metadata": {"name": "demo"}}), Pool::new(Limits::default()));
     let script = Script::compile(&source, "ReflectStatus").expect("the source is Lua");
-    let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+    let inputs = ScriptInputs { observed: Some(&object), ..ScriptInputs::default() };
     bencher.bench_local(|| pool.interpret("InterpretStatus", &script, black_box(&inputs)).expect("the script answers"));
 }
 
@@ -118,6 +118,6 @@ fn concatenation(bencher: Bencher<'_, '_>, operand: &str) {
 fn first_call(bencher: Bencher<'_, '_>) {
     let (operation, function, source) = CASES[0];
     let (object, script) = (object(), Script::compile(source, function).expect("the source is Lua"));
-    let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+    let inputs = ScriptInputs { observed: Some(&object), ..ScriptInputs::default() };
     bencher.bench_local(|| Pool::new(Limits::default()).interpret(operation, &script, black_box(&inputs)));
 }

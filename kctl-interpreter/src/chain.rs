@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn hook_is_enabled_if_any_layer_has_rule() {
-        let (deployment, widget) = (Gvk::of(&object("Deployment").0), Gvk::of(&object("Widget").0));
+        let (deployment, widget) = (Gvk::from_object(&object("Deployment").0), Gvk::from_object(&object("Widget").0));
         let chain = Chain::native().with(LayerKind::Webhook, Fixed(Ok(Value::Null)));
         let cases = [
             (Operation::InterpretComponent, &deployment, true),

@@ -13,7 +13,7 @@ use crate::operation::DependentReference;
 /// The error of an invalid list of dependencies. The message names each field to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", listed(.problems))]
-pub struct DependenciesInvalid {
+pub struct InvalidDependencyError {
     problems: Vec<String>,
 }
 
@@ -38,9 +38,9 @@ fn listed(problems: &[String]) -> String {
 /// ```
 ///
 /// # Errors
-/// [`DependenciesInvalid`] if a reference has no `apiVersion`, no `kind`, or neither a name nor a selector, or if its selector is
+/// [`InvalidDependencyError`] if a reference has no `apiVersion`, no `kind`, or neither a name nor a selector, or if its selector is
 /// not a valid `LabelSelector`.
-pub fn verify(dependencies: &[DependentReference]) -> Result<(), DependenciesInvalid> {
+pub fn verify(dependencies: &[DependentReference]) -> Result<(), InvalidDependencyError> {
     let mut problems = Vec::new();
     for (idx, reference) in dependencies.iter().enumerate() {
         let path = format!("dependencies[{idx}]");
@@ -61,7 +61,7 @@ pub fn verify(dependencies: &[DependentReference]) -> Result<(), DependenciesInv
             Selector { path: format!("{path}.labelSelector"), problems: &mut problems }.check(selector);
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(DependenciesInvalid { problems }) }
+    if problems.is_empty() { Ok(()) } else { Err(InvalidDependencyError { problems }) }
 }
 
 struct Selector<'a> {

@@ -10,11 +10,11 @@ use serde_json::Value;
 /// use kctl_interpreter::kind::Gvk;
 /// use serde_json::json;
 ///
-/// let deployment = Gvk::of(&json!({ "apiVersion": "apps/v1", "kind": "Deployment" }));
+/// let deployment = Gvk::from_object(&json!({ "apiVersion": "apps/v1", "kind": "Deployment" }));
 /// assert_eq!((deployment.group.as_str(), deployment.api_version().as_str()), ("apps", "apps/v1"));
 /// assert_eq!(deployment.to_string(), "apps/v1, Kind=Deployment");
 ///
-/// let pod = Gvk::of(&json!({ "apiVersion": "v1", "kind": "Pod" }));
+/// let pod = Gvk::from_object(&json!({ "apiVersion": "v1", "kind": "Pod" }));
 /// assert_eq!((pod.group.as_str(), pod.api_version().as_str()), ("", "v1"));
 /// assert_eq!(pod.to_string(), "/v1, Kind=Pod");
 /// ```
@@ -32,7 +32,7 @@ impl Gvk {
     /// Reads `apiVersion` and `kind` of an object.
     ///
     /// A field that is absent or not a string becomes an empty string, so it never fails: no layer has rules for an empty kind.
-    pub fn of(object: &Value) -> Self {
+    pub fn from_object(object: &Value) -> Self {
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
         Self { group: group.to_owned(), version: version.to_owned(), kind: text("kind").to_owned() }

@@ -7,7 +7,7 @@
 //! | layer | module | answers come from |
 //! |---|---|---|
 //! | configurable | `lua` (feature `lua`) | Lua scripts of `ResourceInterpreterCustomization`s |
-//! | webhook | `hook` (feature `hook`) | HTTPS servers of `ResourceInterpreterWebhookConfiguration`s |
+//! | webhook | `webhook_client` (feature `webhook-client`) | HTTPS servers of `ResourceInterpreterWebhookConfiguration`s |
 //! | third-party | `thirdparty` (feature `thirdparty`) | Lua scripts for widely used kinds, which come with the crate |
 //! | native | [`native`] | rules for the built-in kinds of Kubernetes |
 //!
@@ -29,15 +29,13 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(any(feature = "lua", feature = "hook"))]
+#[cfg(any(feature = "lua", feature = "webhook-client"))]
 mod canonical;
 pub mod chain;
 pub mod dependency;
 pub mod division;
 #[cfg(feature = "function")]
 pub mod function;
-#[cfg(feature = "hook")]
-pub mod hook;
 pub mod kind;
 #[cfg(feature = "lua")]
 pub mod lua;
@@ -50,5 +48,7 @@ pub mod thirdparty;
 mod typed;
 #[cfg(feature = "webhook")]
 pub mod webhook;
+#[cfg(feature = "webhook-client")]
+pub mod webhook_client;
 
 pub use kctl_apimachinery::quantity;

@@ -324,7 +324,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nothing_is_answered_before_all_rules_were_read() {
         let registry = Registry::waiting_for(Chain::native(), [LayerKind::Configurable, LayerKind::Webhook]);
-        let kind = Gvk::of(&object().0);
+        let kind = Gvk::from_object(&object().0);
         for layer_kind in [LayerKind::Webhook, LayerKind::Configurable] {
             assert!(!registry.is_ready() && !registry.hook_enabled(Operation::InterpretHealth, &kind));
             let error = registry.interpret::<InterpretHealth>(object()).await.unwrap_err();

@@ -105,7 +105,7 @@ pub enum FolderError {
 pub fn bundled(pool: Pool) -> Configurable {
     // A test parses each document, so none is dropped here.
     let documents = BUNDLED.iter().filter_map(|(_folder, yaml)| serde_saphyr::from_str::<Value>(yaml).ok());
-    Configurable::of_control_plane(&documents.collect::<Vec<_>>(), pool)
+    Configurable::from_customizations(&documents.collect::<Vec<_>>(), pool)
 }
 
 /// Reads every `customizations.yaml` and `customization.yaml` below a folder, with all YAML documents of each.

@@ -2,7 +2,7 @@
 //! compared as sets, quantities by value and errors by class.
 #![cfg(feature = "lua")]
 
-use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script, ScriptError};
+use kctl_interpreter::lua::{ErrorClass, Limits, Pool, Script, ScriptError, ScriptInputs};
 use serde_json::Value;
 
 const CASES: &str = include_str!("cases/lua.jsonl");
@@ -73,7 +73,7 @@ fn run(pool: &Pool, case: &Value) -> Result<Value, ScriptError> {
     let text = |name: &str| case[name].as_str().expect("a case names its parts");
     let script = Script::compile(text("luaScript"), text("function"))?;
     let inputs = &case["inputs"];
-    let inputs = Inputs {
+    let inputs = ScriptInputs {
         desired: inputs.get("desiredObj"),
         observed: inputs.get("observedObj"),
         status_items: inputs.get("statusItems"),

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
+use kctl_interpreter::lua::{Limits, Pool, Script, ScriptInputs};
 use serde_json::json;
 
 /// Time limit of a run.
@@ -99,7 +99,7 @@ fn no_attempt_outruns_the_clock() {
     for (name, attempt) in ATTEMPTS {
         let source = format!("function ReflectStatus(o) {LARGE} {attempt} return {{x = 1}} end");
         let script = Script::compile(&source, "ReflectStatus").expect("the attempt is Lua");
-        let inputs = Inputs { desired: Some(&object), ..Inputs::default() };
+        let inputs = ScriptInputs { desired: Some(&object), ..ScriptInputs::default() };
         let start = thread_time();
         let result = pool.interpret("InterpretStatus", &script, &inputs);
         let took = thread_time().saturating_sub(start);

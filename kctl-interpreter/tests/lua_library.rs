@@ -1,7 +1,7 @@
 //! The Lua library, function by function: each expression and the JSON of its result in gopher-lua.
 #![cfg(feature = "lua")]
 
-use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
+use kctl_interpreter::lua::{Limits, Pool, Script, ScriptInputs};
 use serde_json::{Value, json};
 
 /// Evaluates `{expression}` as the result of `ReflectStatus`. An error is returned as its message.
@@ -9,7 +9,7 @@ fn evaluate(pool: &Pool, expression: &str) -> Result<Value, String> {
     let source = format!("function ReflectStatus(o)\n  return {{v = {{{expression}}}}}\nend");
     let script = Script::compile(&source, "ReflectStatus").map_err(|error| error.to_string())?;
     let object = json!({"kind": "Widget"});
-    let inputs = Inputs { desired: Some(&object), ..Inputs::default() };
+    let inputs = ScriptInputs { desired: Some(&object), ..ScriptInputs::default() };
     let status = pool.interpret("InterpretStatus", &script, &inputs);
     status.map(|mut value| value["status"]["v"].take()).map_err(|error| error.to_string())
 }
@@ -197,8 +197,12 @@ fn numbers_of_objects_come_back_without_a_point() {
     ];
     for (operation, function, body, expected) in cases {
         let script = Script::compile(&format!("function {function}{body} end"), function).unwrap();
-        let inputs =
-            Inputs { desired: Some(&object), status_items: Some(&items), replicas: Some(4), ..Inputs::default() };
+        let inputs = ScriptInputs {
+            desired: Some(&object),
+            status_items: Some(&items),
+            replicas: Some(4),
+            ..ScriptInputs::default()
+        };
         let answer = pool.interpret(operation, &script, &inputs).unwrap();
         assert_eq!(answer.to_string(), expected.to_string(), "{operation}");
     }

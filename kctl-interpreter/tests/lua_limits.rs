@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script};
+use kctl_interpreter::lua::{ErrorClass, Limits, Pool, Script, ScriptInputs};
 use serde_json::{Value, json};
 
 /// Returns limits that count steps instead of time. Ordinary tests stay far below them, and hostile scripts hit them
@@ -22,7 +22,7 @@ fn status(pool: &Pool, body: &str) -> Result<Value, (ErrorClass, String)> {
 
 fn run(pool: &Pool, script: &Script) -> Result<Value, kctl_interpreter::lua::ScriptError> {
     let object = json!({"kind": "Widget", "spec": {"replicas": 2}});
-    let inputs = Inputs { desired: Some(&object), ..Inputs::default() };
+    let inputs = ScriptInputs { desired: Some(&object), ..ScriptInputs::default() };
     pool.interpret("InterpretStatus", script, &inputs).map(|mut value| value["status"].take())
 }
 
@@ -137,7 +137,7 @@ fn object_without_kind_is_named_but_not_shown() {
     let script = Script::compile("function Retain(d, o) d.kind = nil return d end", "Retain").unwrap();
     let metadata = json!({ "namespace": "shop", "name": "db" });
     let secret = json!({ "kind": "Secret", "metadata": metadata, "data": { "password": "czNjcmV0" } });
-    let inputs = Inputs { desired: Some(&secret), observed: Some(&secret), ..Inputs::default() };
+    let inputs = ScriptInputs { desired: Some(&secret), observed: Some(&secret), ..ScriptInputs::default() };
     let error = Pool::new(limits()).interpret("Retain", &script, &inputs).unwrap_err().to_string();
     assert!(error.contains("Secret shop/db: return the object with its `kind`"), "{error}");
     assert!(!error.contains("czNjcmV0"), "{error}");
@@ -272,7 +272,7 @@ fn script_works_again_after_it_hit_a_limit() {
     let script = Script::compile(source, "InterpretHealth").expect("the source is Lua");
     let health = |hang: bool| {
         let object = json!({"kind": "Widget", "spec": {"hang": hang}});
-        pool.interpret("InterpretHealth", &script, &Inputs { observed: Some(&object), ..Inputs::default() })
+        pool.interpret("InterpretHealth", &script, &ScriptInputs { observed: Some(&object), ..ScriptInputs::default() })
     };
     assert_eq!(health(true).unwrap_err().class(), ErrorClass::Timeout);
     assert_eq!(health(false), Ok(json!({"healthy": true})));

@@ -66,7 +66,7 @@ async fn bundled_kinds_pass_cases_for_every_operation() {
             *n_cases.entry((path, operation.name())).or_insert(0) += 1;
         }
         let (api_version, kind) = path.rsplit_once('/').unwrap();
-        let gvk = Gvk::of(&serde_json::json!({ "apiVersion": api_version, "kind": kind }));
+        let gvk = Gvk::from_object(&serde_json::json!({ "apiVersion": api_version, "kind": kind }));
         for operation in Operation::ALL.into_iter().filter(|operation| chain.hook_enabled(*operation, &gvk)) {
             let n = n_cases.get(&(path, operation.name())).copied().unwrap_or_default();
             assert!(n >= 2, "{path}: {operation} has {n} cases");

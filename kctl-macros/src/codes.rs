@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_is_in_the_index_of_the_book() {
+    fn every_code_is_in_the_book_index() {
         let book = fs::read_to_string(root().join("guide/errors.md")).unwrap();
         for (code, title) in titles() {
             let (start, end) = (format!("- [{code}](#"), format!(") {title}"));

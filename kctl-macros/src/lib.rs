@@ -125,7 +125,7 @@ pub fn conversion(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// * `impl Controller`, whose `spec()` returns the declaration as data: the `generate-…` commands
 ///   and the manager read it;
-/// * one *grant* type per kind, with the declared verbs. `Context` takes it as a type parameter,
+/// * one type per kind that stands for its declared verbs (`Verbs`). `Context` takes it as a type parameter,
 ///   which is why an operation that is not declared does not compile;
 /// * `impl Reconcile` for a function.
 #[proc_macro_attribute]

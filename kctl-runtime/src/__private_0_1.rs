@@ -240,7 +240,7 @@ macro_rules! primary {
 
 /// Implements the permissions on another kind: how it is read, and its verbs.
 ///
-/// The grant type has the span of the kind, where the compiler points for a missing verb.
+/// The type of the verbs has the span of the kind, where the compiler points for a missing verb.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! grant {
@@ -257,14 +257,14 @@ macro_rules! grant {
     };
     ($grant:ident, $name:ident; $writes:ident<$kind:ident $(@ $on:ident)?>: $($verb:ident)*) => {
         impl $crate::__private_0_1::$writes<$($on,)? $kind> for $name {
-            type Grant = $grant;
+            type Verbs = $grant;
             const SEAL: $crate::__private_0_1::Seal = $crate::__private_0_1::Seal;
         }
         $crate::allows!($grant, $name, $kind: $($verb)*);
     };
 }
 
-/// Implements the verbs of a grant.
+/// Implements the verbs of a type.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! allows {
@@ -302,7 +302,7 @@ macro_rules! spec_of {
 macro_rules! no_kinds {
     ($permission:ident, $name:ident, $kind:ident) => {
         impl $crate::__private_0_1::$permission<$crate::__private_0_1::$kind> for $name {
-            type Grant = $crate::__private_0_1::$kind;
+            type Verbs = $crate::__private_0_1::$kind;
             const SEAL: $crate::__private_0_1::Seal = $crate::__private_0_1::Seal;
         }
     };

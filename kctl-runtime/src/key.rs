@@ -9,7 +9,7 @@
 //! use k8s_openapi::api::core::v1::Node;
 //! use kctl_runtime::key::{Key, ObjectKey};
 //!
-//! let node = Key::<Node>::cluster("node-1");
+//! let node = Key::<Node>::cluster_scoped("node-1");
 //! let untyped: &ObjectKey = node.object();
 //! assert_eq!(untyped, &ObjectKey::new(None, "node-1"));
 //! assert_eq!(Key::<Node>::from(untyped.clone()), node);
@@ -76,7 +76,7 @@ pub struct Key<K> {
 }
 
 impl<K> Key<K> {
-    /// Returns the key of the object `name` in `namespace`. Use [`cluster`](Self::cluster) for kinds without
+    /// Returns the key of the object `name` in `namespace`. Use [`cluster_scoped`](Self::cluster_scoped) for kinds without
     /// namespaces.
     ///
     /// ```
@@ -91,7 +91,7 @@ impl<K> Key<K> {
     }
 
     /// Returns the key of a cluster-scoped object, such as a Node or a Namespace.
-    pub fn cluster(name: &str) -> Self {
+    pub fn cluster_scoped(name: &str) -> Self {
         ObjectKey::new(None, name).into()
     }
 
@@ -122,9 +122,9 @@ impl<K: kube::Resource> Key<K> {
     /// let mut config = ConfigMap::default();
     /// config.metadata.namespace = Some("default".into());
     /// config.metadata.name = Some("settings".into());
-    /// assert_eq!(Key::of(&config), Key::namespaced("default", "settings"));
+    /// assert_eq!(Key::from_object(&config), Key::namespaced("default", "settings"));
     /// ```
-    pub fn of(object: &K) -> Self {
+    pub fn from_object(object: &K) -> Self {
         let meta = object.meta();
         ObjectKey::new(meta.namespace.as_deref(), meta.name.as_deref().unwrap_or_default()).into()
     }

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn body_has_the_effect_of_what_it_can_change() {
+    fn body_effect_follows_fields_it_may_change() {
         use BackoffEffect::{End, Keep, Reset};
         let named = json!({"name": "a", "namespace": "b", "uid": "1", "resourceVersion": "2"});
         for (body, expected) in [

@@ -39,14 +39,14 @@
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use kctl_webhook::{
 //!     About, Metrics,
-//!     admission::{Action, Denial, Options, Rule},
+//!     admission::{Action, Denial, Options, Webhook},
 //!     conversion::Conversions,
 //!     routes,
 //!     server::{Server, ServerOptions},
 //! };
 //!
 //! let about = About::new("has_data", file!(), line!());
-//! let has_data = Rule::object(about, Options::of(Action::Validate), |config: ConfigMap, _request| async move {
+//! let has_data = Webhook::object(about, Options::new(Action::Validate), |config: ConfigMap, _request| async move {
 //!     if config.data.is_none() {
 //!         return Err(Denial::because("a ConfigMap without data is a mistake"));
 //!     }
@@ -109,18 +109,18 @@ pub use self::{
 /// Implements a trait for tuples of up to twelve functions.
 #[cfg(feature = "function")]
 macro_rules! tuples {
-    ($function:ident, $rule:ident) => {
-        crate::tuples!($function, $rule, A B C D E F G H I J K L);
+    ($function:ident::$list:ident -> $item:ident) => {
+        crate::tuples!($function::$list -> $item, A B C D E F G H I J K L);
     };
-    ($function:ident, $rule:ident,) => {};
-    ($function:ident, $rule:ident, $first:ident $($name:ident)*) => {
+    ($function:ident::$list:ident -> $item:ident,) => {};
+    ($function:ident::$list:ident -> $item:ident, $first:ident $($name:ident)*) => {
         #[diagnostic::do_not_recommend]
         impl<$first: $function, $($name: $function),*> $function for ($first, $($name,)*) {
-            fn rules() -> Vec<$rule> {
-                [$first::rules(), $($name::rules()),*].into_iter().flatten().collect()
+            fn $list() -> Vec<$item> {
+                [$first::$list(), $($name::$list()),*].into_iter().flatten().collect()
             }
         }
-        crate::tuples!($function, $rule, $($name)*);
+        crate::tuples!($function::$list -> $item, $($name)*);
     };
 }
 #[cfg(feature = "function")]

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde_json::Value;
 
 use crate::{
-    admission::{self, Rule},
+    admission::{self, Webhook},
     call::RequestState,
     conversion::{self, Conversions},
     metrics::{self, Measurement, Metrics},
@@ -25,18 +25,18 @@ const CONCURRENCY_MAX: usize = 64;
 /// ```
 /// use axum::{body::{Body, to_bytes}, http::Request};
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kctl_webhook::{About, Metrics, admission::{Action, Denial, Options, Rule}, conversion::Conversions, routes};
+/// use kctl_webhook::{About, Metrics, admission::{Action, Denial, Options, Webhook}, conversion::Conversions, routes};
 /// use serde_json::{Value, json};
 /// use tower::ServiceExt;
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let rule = Rule::object(
+/// let webhook = Webhook::object(
 ///     About::new("frozen", file!(), line!()),
-///     Options::of(Action::Validate),
+///     Options::new(Action::Validate),
 ///     |_config: ConfigMap, _request| async { Err(Denial::because("no changes on Fridays")) },
 /// );
-/// let routes = routes(&[rule], Conversions::default(), &Metrics::default())?;
+/// let routes = routes(&[webhook], Conversions::default(), &Metrics::default())?;
 /// assert_eq!(routes.paths, ["/validate--v1-configmap"]);
 ///
 /// // An API server sends this:
@@ -59,13 +59,17 @@ const CONCURRENCY_MAX: usize = 64;
 ///
 /// # Errors
 /// Two functions handle the same kind in the same way, or a selector is invalid.
-pub fn routes(rules: &[Rule], conversions: Conversions, metrics: &Metrics) -> Result<Routes, admission::FunctionTwice> {
-    admission::check(rules)?;
+pub fn routes(
+    webhooks: &[Webhook],
+    conversions: Conversions,
+    metrics: &Metrics,
+) -> Result<Routes, admission::RegistrationError> {
+    admission::check(webhooks)?;
     let limits = RequestLimits::new(CONCURRENCY_MAX);
     let mut routes = Routes::default();
-    for rule in rules {
-        let path = rule.path();
-        let endpoint = Admission { rule: rule.clone(), path: path.clone(), metrics: metrics.clone() };
+    for webhook in webhooks {
+        let path = webhook.path();
+        let endpoint = Admission { webhook: webhook.clone(), path: path.clone(), metrics: metrics.clone() };
         routes = routes.and(limits.route(path, endpoint));
     }
     if !conversions.is_empty() {
@@ -77,7 +81,7 @@ pub fn routes(rules: &[Rule], conversions: Conversions, metrics: &Metrics) -> Re
 
 /// The endpoint of an admission function.
 struct Admission {
-    rule: Rule,
+    webhook: Webhook,
     path: String,
     metrics: Metrics,
 }
@@ -95,7 +99,7 @@ impl Endpoint for Admission {
     }
 
     async fn respond(&self, body: &[u8], state: &mut RequestState) -> Value {
-        let review = admission::respond(&self.rule, body, state).await;
+        let review = admission::respond(&self.webhook, body, state).await;
         tracing::debug!(path = self.path, response = %review["response"]["status"], "answered");
         review
     }

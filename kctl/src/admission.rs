@@ -80,8 +80,8 @@
 
 #[doc(inline)]
 pub use kctl_webhook::admission::{
-    AUDIT_LEN_MAX, Action, Admission, Admits, Client, Configurations, Denial, FailurePolicy, FunctionTwice, Invalid,
-    MatchPolicy, Operation, Options, Reinvocation, Rule, SideEffects, User, WARNINGS_LEN_MAX,
+    AUDIT_LEN_MAX, Action, Admission, Admits, Client, Configurations, Denial, FailurePolicy, Invalid, MatchPolicy,
+    Operation, Options, RegistrationError, Reinvocation, SideEffects, User, WARNINGS_LEN_MAX, Webhook,
 };
 
 /// Names used by generated code. Not part of the API: it changes without notice.
@@ -93,7 +93,9 @@ pub mod __private_0_1 {
 
     pub use kctl_webhook::{
         About, Definition,
-        admission::{Action, Admits, FailurePolicy, MatchPolicy, Operation, Options, Reinvocation, Rule, SideEffects},
+        admission::{
+            Action, Admits, FailurePolicy, MatchPolicy, Operation, Options, Reinvocation, SideEffects, Webhook,
+        },
     };
 
     use kctl_runtime::reconcile::Error;
@@ -131,7 +133,7 @@ pub mod __private_0_1 {
             return denial.clone();
         }
         if let Some(kube::Error::Api(status)) = error.find::<kube::Error>() {
-            return Denial::of_status(status.code, &status.reason, &error.to_string());
+            return Denial::from_status(status.code, &status.reason, &error.to_string());
         }
         Denial::because(error.to_string())
     }

@@ -40,7 +40,7 @@
 
 pub use kctl_interpreter::{chain, dependency, division, function, kind, native, operation, quantity, webhook};
 #[cfg(feature = "karmada-chain")]
-pub use kctl_interpreter::{hook, lua, registry, thirdparty};
+pub use kctl_interpreter::{lua, registry, thirdparty, webhook_client};
 
 /// Turns a function into a resource interpreter, which answers one operation of Karmada for a kind.
 ///

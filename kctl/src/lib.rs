@@ -741,7 +741,7 @@ pub use kctl_macros::test;
 /// #[controller(reads = Pod(as = Placed, index = by_node))]
 /// async fn census(config: Arc<ConfigMap>, cx: Context<census>) -> Result<Action> {
 ///     let node = config.data.as_ref().and_then(|data| data.get("node").cloned()).unwrap_or_default();
-///     let pods: Vec<Arc<Placed>> = cx.store::<Placed>().by(by_node, &node).collect();
+///     let pods: Vec<Arc<Placed>> = cx.store::<Placed>().by_index(by_node, &node).collect();
 ///     let n_blue = pods.iter().filter(|pod| pod.team.as_deref() == Some("blue")).count();
 ///     cx.event(Normal, "Counted", format!("{} pods, {n_blue} of the blue team", pods.len()));
 ///     Ok(Action::await_change())

@@ -8,13 +8,13 @@
 pub mod reconcile {
     #[doc(inline)]
     pub use kctl_runtime::reconcile::{
-        Action, Allows, BuiltIn, Caches, CachesOn, Cluster, ConditionError, Conditions, Context, Controller, Converged,
-        CreateRequest, Creates, Declares, DeclaresFinalizer, DeleteRequest, Deletes, Derived, Error, Events, Finalize,
-        FunctionController, HasRules, HasRulesOn, HasStatus, Live, MayApply, MayBind, MayCreate, MayDelete,
-        MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch, MayPatchPrimary, MayPatchStatus,
-        MayScale, MayScalePrimary, MayToken, MayUpdate, Objects, OnCluster, Owned, Owns, Patches, Reads, ReadsLive,
-        ReadsLiveOn, Reconcile, ReconcileReason, Request, Result, ResultExt, UnreadableObject, WritableBy, Writes,
-        WritesOn, WritesStatus, verb,
+        Action, Allows, ApiRequest, BuiltIn, Caches, CachesOn, Cluster, ConditionError, Conditions, Context,
+        Controller, Converged, CreateRequest, Creates, Declares, DeclaresFinalizer, DeleteRequest, Deletes, Derived,
+        Error, Events, Finalize, FunctionController, HasRules, HasRulesOn, HasStatus, Live, MayApply, MayBind,
+        MayCreate, MayDelete, MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch,
+        MayPatchPrimary, MayPatchStatus, MayScale, MayScalePrimary, MayToken, MayUpdate, Objects, OnCluster, Owned,
+        Owns, Patches, Reads, ReadsLive, ReadsLiveOn, Reconcile, ReconcileReason, Result, ResultExt, UnreadableObject,
+        WritableBy, Writes, WritesOn, WritesStatus, verb,
     };
 }
 
@@ -22,9 +22,9 @@ pub mod reconcile {
 pub mod manifest {
     #[doc(inline)]
     pub use kctl_runtime::manifest::{
-        Change, Checked, DefinitionError, Descriptions, Grant, GrantScope, GraphFormat, KindSpec, ManagerOptions,
-        Manifest, On, Problem, RbacOptions, Rule, breaking, check, crd_manifests, crds, definitions, grants, graph,
-        manager_rbac, monitoring, rbac, rbac_of, stream, yaml,
+        Change, Checked, DefinitionError, Descriptions, GraphFormat, KindSpec, ManagerOptions, Manifest, Permission,
+        PermissionScope, PermissionTarget, Problem, RbacOptions, Rule, breaking, check, crd_manifests, crds,
+        definitions, graph, manager_rbac, monitoring, permissions, rbac, rbac_of, stream, yaml,
     };
 }
 
@@ -51,7 +51,7 @@ pub mod manager {
 pub mod watches {
     #[doc(inline)]
     pub use kctl_runtime::{
-        source::Identity,
+        source::WatchConfig,
         watches::{CHANGES_WAITING_MAX, INFORMERS_MAX, Projection, Watch, WatchError, Watches},
     };
 }
@@ -85,5 +85,5 @@ pub mod predicate {
 /// The declaration of a controller as data, as [`App::specs`](crate::App::specs) returns it.
 pub mod spec {
     #[doc(inline)]
-    pub use kctl_runtime::spec::{ControllerSpec, ExtraRule, RelationSpec, Role};
+    pub use kctl_runtime::spec::{ControllerSpec, ExtraRule, RelationKind, RelationSpec};
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use http::{Method, Request, Response, StatusCode};
-use kctl_runtime::manifest::{Grant, GrantScope, On};
+use kctl_runtime::manifest::{Permission, PermissionScope, PermissionTarget};
 use tokio::sync::watch;
 
 /// The permissions that rejected requests would have needed. Clones share one record.
@@ -16,19 +16,19 @@ use tokio::sync::watch;
 pub(crate) struct Refusals {
     /// The role of the client. A 403 on something that it allows has another reason, such as a
     /// quota.
-    grants: Arc<Vec<Grant>>,
+    permissions: Arc<Vec<Permission>>,
     /// The last missing permission. A watch channel, because a trial waits for the first one.
-    seen: Arc<watch::Sender<Option<Grant>>>,
+    seen: Arc<watch::Sender<Option<Permission>>>,
 }
 
 impl Refusals {
     /// Creates a record for a client with these permissions.
-    pub(crate) fn beyond(grants: Vec<Grant>) -> Self {
-        Self { grants: Arc::new(grants), seen: Arc::new(watch::Sender::new(None)) }
+    pub(crate) fn beyond(permissions: Vec<Permission>) -> Self {
+        Self { permissions: Arc::new(permissions), seen: Arc::new(watch::Sender::new(None)) }
     }
 
     /// Returns the permission that the last rejected request lacked.
-    pub(crate) fn last(&self) -> Option<Grant> {
+    pub(crate) fn last(&self) -> Option<Permission> {
         self.seen.borrow().clone()
     }
 
@@ -69,15 +69,16 @@ where
     }
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
-        let needed = needed_grants(&request);
+        let needed = needed_permissions(&request);
         let refusals = self.refusals.clone();
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
             if answer.status() == StatusCode::FORBIDDEN {
                 // A quota or a terminating namespace also answers 403: those requests are within the role.
-                let beyond =
-                    needed.into_iter().find(|grant| !refusals.grants.iter().any(|granted| granted.covers(grant)));
+                let beyond = needed
+                    .into_iter()
+                    .find(|permission| !refusals.permissions.iter().any(|granted| granted.covers(permission)));
                 if beyond.is_some() {
                     refusals.seen.send_replace(beyond);
                 }
@@ -92,7 +93,7 @@ where
 ///
 /// An apply needs two: `patch`, and `create` for the case that the object does not exist. Requests
 /// outside `/api` and `/apis` need none here; they are about no object.
-fn needed_grants<A>(request: &Request<A>) -> Vec<Grant> {
+fn needed_permissions<A>(request: &Request<A>) -> Vec<Permission> {
     let query = request.uri().query().unwrap_or_default();
     let mut parts: Vec<&str> = request.uri().path().trim_matches('/').split('/').collect();
     let group = match parts.as_slice() {
@@ -103,11 +104,11 @@ fn needed_grants<A>(request: &Request<A>) -> Vec<Grant> {
     parts.drain(..(if group.is_empty() { 2 } else { 3 }).min(parts.len()));
     let scope = match parts.as_slice() {
         // Subresources of the namespace itself. Upstream: `namespaceSubresources` in `pkg/endpoints/request/requestinfo.go`.
-        ["namespaces", _, "status" | "finalize"] => GrantScope::Everywhere,
-        ["namespaces", namespace, _, ..] => GrantScope::Namespace((*namespace).to_owned()),
-        _ => GrantScope::Everywhere,
+        ["namespaces", _, "status" | "finalize"] => PermissionScope::Everywhere,
+        ["namespaces", namespace, _, ..] => PermissionScope::Namespace((*namespace).to_owned()),
+        _ => PermissionScope::Everywhere,
     };
-    if scope != GrantScope::Everywhere {
+    if scope != PermissionScope::Everywhere {
         parts.drain(..2);
     }
     let Some(plural) = parts.first() else { return Vec::new() };
@@ -129,15 +130,15 @@ fn needed_grants<A>(request: &Request<A>) -> Vec<Grant> {
         _ if one => &["get"],
         _ => &["list"],
     };
-    let on = On::Resource { group, resource, name };
-    let grant = |verb: &&str| Grant {
+    let target = PermissionTarget::Resource { group, resource, name };
+    let permission = |verb: &&str| Permission {
         scope: scope.clone(),
-        on: on.clone(),
+        target: target.clone(),
         verb: (*verb).to_owned(),
         because: std::collections::BTreeSet::new(),
         framework: false,
     };
-    verbs.iter().map(grant).collect()
+    verbs.iter().map(permission).collect()
 }
 
 #[cfg(test)]
@@ -163,7 +164,7 @@ mod tests {
         ];
         for (method, path, expected) in cases {
             let request = Request::builder().method(method).uri(path).body(()).unwrap();
-            let found: Vec<_> = needed_grants(&request).iter().map(ToString::to_string).collect();
+            let found: Vec<_> = needed_permissions(&request).iter().map(ToString::to_string).collect();
             assert_eq!(found, [expected], "{method} {path}");
         }
     }
@@ -172,14 +173,15 @@ mod tests {
     fn apply_asks_for_patch_and_create() {
         let request =
             Request::patch("/api/v1/namespaces/a/pods/b").header("content-type", "application/apply-patch+yaml");
-        let found: Vec<_> = needed_grants(&request.body(()).unwrap()).into_iter().map(|grant| grant.verb).collect();
+        let found: Vec<_> =
+            needed_permissions(&request.body(()).unwrap()).into_iter().map(|permission| permission.verb).collect();
         assert_eq!(found, ["patch", "create"]);
     }
 
     #[test]
     fn paths_without_a_resource_need_no_grants() {
         for path in ["/version", "/api", "/apis/apps/v1", "/api/v1", "/"] {
-            assert_eq!(needed_grants(&Request::get(path).body(()).unwrap()), [], "{path}");
+            assert_eq!(needed_permissions(&Request::get(path).body(()).unwrap()), [], "{path}");
         }
     }
 }

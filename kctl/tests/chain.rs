@@ -163,7 +163,7 @@ async fn interpreter_chain_starts_without_crds_and_detects_installation() {
 async fn custom_layer_at_control_plane_place_is_rejected() {
     for place in [LayerKind::Configurable, LayerKind::Webhook] {
         let layer = || {
-            Configurable::of_control_plane(
+            Configurable::from_customizations(
                 [&customization("mine", "Deployment", "return 9")],
                 Pool::new(Limits::default()),
             )
@@ -183,7 +183,7 @@ async fn custom_layer_at_control_plane_place_is_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn own_layer_behind_the_control_plane_answers() {
-    let layer = Configurable::of_control_plane(
+    let layer = Configurable::from_customizations(
         [&customization("mine", "Deployment", "return 9")],
         Pool::new(Limits::default()),
     );
@@ -203,9 +203,9 @@ async fn role_of_the_app_allows_the_chains_reads() {
         let mut specs = app.specs();
         // The chain reads in all namespaces, even if the first controller is limited to one.
         specs[0].namespaces = vec!["a".into()];
-        let all = kctl::manifest::grants(&specs, "");
+        let all = kctl::manifest::permissions(&specs, "");
         all.iter()
-            .filter(|grant| grant.scope == kctl::manifest::GrantScope::Everywhere)
+            .filter(|permission| permission.scope == kctl::manifest::PermissionScope::Everywhere)
             .map(ToString::to_string)
             .collect()
     };
@@ -346,7 +346,7 @@ async fn slow_scripts_delay_only_their_caller() {
     let endless = customization("endless", "Deployment", "while true do end");
     let pool = Pool::new(Limits::default().time(TAKES));
     let chain = Arc::new(Registry::new(Chain::native()));
-    chain.set(LayerKind::Configurable, Some(Arc::new(Configurable::of_control_plane([&endless], pool))));
+    chain.set(LayerKind::Configurable, Some(Arc::new(Configurable::from_customizations([&endless], pool))));
     assert!(replicas(&chain, "Deployment").await.is_err(), "from now on it is known to take long");
     let longest = Arc::new(Mutex::new(Duration::ZERO));
     let seen = longest.clone();

@@ -6,7 +6,7 @@ use kctl::{
         Api, Client,
         api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     },
-    manifest::grants,
+    manifest::permissions,
     prelude::*,
     testing::TestServer,
 };
@@ -35,7 +35,7 @@ fn of_that_name(secret: &Secret, configs: &Store<ConfigMap>) -> Vec<Key<ConfigMa
 )]
 async fn copies(config: Arc<ConfigMap>, cx: Context<copies>) -> Result<Action> {
     let (edge, north) = (cx.cluster(Edge), cx.cluster(North));
-    let key: Key<Secret> = Key::of(&*config).object().clone().into();
+    let key: Key<Secret> = Key::from_object(&*config).object().clone().into();
     if let Some(there) = edge.store::<Secret>().get(&key)
         && cx.owned::<Secret>().is_empty()
     {
@@ -137,7 +137,7 @@ async fn owned_objects_and_events_use_primary_cluster() {
 fn each_cluster_has_a_role_of_its_own() {
     let specs = app().specs();
     let check = |cluster: &str, expected: &[&str]| {
-        let texts: Vec<_> = grants(&specs, cluster).iter().map(ToString::to_string).collect();
+        let texts: Vec<_> = permissions(&specs, cluster).iter().map(ToString::to_string).collect();
         assert_eq!(texts, expected, "on {cluster:?}");
     };
     check(

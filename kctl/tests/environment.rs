@@ -38,7 +38,7 @@ fn dev_of_gated(objects: &str) -> std::process::Output {
     output
 }
 
-fn dev_without_a_kind_fails_at_once_and_names_what_to_write() {
+fn dev_without_kind_fails_with_a_fix() {
     let output = dev_of_gated("");
     let error = String::from_utf8_lossy(&output.stderr);
     let (what, help) = (
@@ -48,7 +48,7 @@ fn dev_without_a_kind_fails_at_once_and_names_what_to_write() {
     assert!(!output.status.success() && error.contains(what) && error.contains(help), "{error}");
     let output = dev_of_gated(GATES);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    println!("dev_without_a_kind_fails_at_once_and_names_what_to_write ... ok");
+    println!("dev_without_kind_fails_with_a_fix ... ok");
 }
 
 const CONFIG: &str = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: web } }";
@@ -114,7 +114,7 @@ fn main() {
         }
         return;
     }
-    dev_without_a_kind_fails_at_once_and_names_what_to_write();
+    dev_without_kind_fails_with_a_fix();
     check("cluster_of_kubeconfig_is_denied", |program, folder| {
         program.env("KUBECONFIG", folder.join(".kube/config"));
     });

@@ -5,7 +5,7 @@ use kctl::{
         api::{apps::v1::Deployment, rbac::v1::PolicyRule},
         kube_aggregator::pkg::apis::apiregistration::v1::APIService,
     },
-    manifest::{Grant, Manifest, RbacOptions, grants, rbac},
+    manifest::{Manifest, Permission, RbacOptions, permissions, rbac},
     prelude::*,
     spec::ControllerSpec,
 };
@@ -305,8 +305,8 @@ fn labels_and_user_roles_are_added_on_request() {
 
 #[test]
 fn wildcard_is_listed_once_beside_framework_permissions() {
-    let all = grants(&[spec::<superuser>()], "");
-    let wildcards: Vec<_> = all.iter().filter(|grant| grant.to_string() == "* *.*").collect();
+    let all = permissions(&[spec::<superuser>()], "");
+    let wildcards: Vec<_> = all.iter().filter(|permission| permission.to_string() == "* *.*").collect();
     assert_eq!(wildcards.len(), 1, "{all:?}");
     assert!(!wildcards[0].framework && wildcards[0].because.len() > 1, "{wildcards:?}");
 }
@@ -360,8 +360,8 @@ async fn app_with_an_empty_rule_does_not_start() {
 
 #[test]
 fn wider_grant_covers_a_narrower_one() {
-    let all = |specs: &[ControllerSpec]| grants(specs, "");
-    let everything: Vec<Grant> = all(&[spec::<superuser>()]);
+    let all = |specs: &[ControllerSpec]| permissions(specs, "");
+    let everything: Vec<Permission> = all(&[spec::<superuser>()]);
     let cases = [
         (all(&[spec::<subresources>()]), true),
         (all(&[spec::<cached_in_a>()]), true),
@@ -369,12 +369,12 @@ fn wider_grant_covers_a_narrower_one() {
         (all(&[spec::<extra>()]), false),
     ];
     for (wanted, expected) in cases {
-        let covered = wanted.iter().all(|grant| everything.iter().any(|other| other.covers(grant)));
+        let covered = wanted.iter().all(|permission| everything.iter().any(|other| other.covers(permission)));
         assert_eq!(covered, expected, "{wanted:?}");
     }
     let narrow = all(&[spec::<cached_in_a>()]);
     let broad = all(&[spec::<plain>()]);
-    assert!(!broad.iter().any(|grant| narrow.iter().any(|other| other.covers(grant))));
+    assert!(!broad.iter().any(|permission| narrow.iter().any(|other| other.covers(permission))));
 }
 
 #[controller(reads = Secret(scale), primary(read_only))]

@@ -352,23 +352,23 @@ mod variants {
 
 fn groups() -> Vec<(&'static str, Vec<KindSpec>)> {
     vec![
-        ("names", vec![KindSpec::of_type::<names::Names>()]),
-        ("served", vec![KindSpec::of_type::<served::Served>()]),
-        ("unserved_status", vec![KindSpec::of_type::<unserved_status::Plain>()]),
+        ("names", vec![KindSpec::of::<names::Names>()]),
+        ("served", vec![KindSpec::of::<served::Served>()]),
+        ("unserved_status", vec![KindSpec::of::<unserved_status::Plain>()]),
         (
             "versions",
             vec![
-                KindSpec::of_type::<versions::v1::Versioned>(),
-                KindSpec::of_type::<versions::v1beta1::Versioned>(),
-                KindSpec::of_type::<versions::Versioned>(),
+                KindSpec::of::<versions::v1::Versioned>(),
+                KindSpec::of::<versions::v1beta1::Versioned>(),
+                KindSpec::of::<versions::Versioned>(),
             ],
         ),
-        ("bounds", vec![KindSpec::of_type::<bounds::Bounds>()]),
-        ("words", vec![KindSpec::of_type::<words::Words>()]),
-        ("free", vec![KindSpec::of_type::<free::Free>()]),
-        ("topology", vec![KindSpec::of_type::<topology::Topology>()]),
-        ("rules", vec![KindSpec::of_type::<rules::Ruled>()]),
-        ("variants", vec![KindSpec::of_type::<variants::Variant>()]),
+        ("bounds", vec![KindSpec::of::<bounds::Bounds>()]),
+        ("words", vec![KindSpec::of::<words::Words>()]),
+        ("free", vec![KindSpec::of::<free::Free>()]),
+        ("topology", vec![KindSpec::of::<topology::Topology>()]),
+        ("rules", vec![KindSpec::of::<rules::Ruled>()]),
+        ("variants", vec![KindSpec::of::<variants::Variant>()]),
     ]
 }
 

@@ -32,7 +32,7 @@ async fn two_appliers_share_the_containers_of_a_template() {
     let server = ApiServer::new();
     let client = Client::new(server.service(), "default");
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
-    for crd in definitions(&[KindSpec::of_type::<Fleetlet>()], Descriptions::Own).unwrap() {
+    for crd in definitions(&[KindSpec::of::<Fleetlet>()], Descriptions::Own).unwrap() {
         crds.create(&PostParams::default(), &crd).await.unwrap();
     }
     let fleetlets = Api::<Fleetlet>::default_namespaced(client);

@@ -185,7 +185,7 @@ fn message(kinds: &[KindSpec]) -> String {
 fn each_error_names_type_field_and_fix() {
     macro_rules! cases {
         ($($module:ident: $wanted:literal,)*) => {
-            [$((stringify!($module), KindSpec::of_type::<$module::Web>(), $wanted)),*]
+            [$((stringify!($module), KindSpec::of::<$module::Web>(), $wanted)),*]
         };
     }
     let cases = cases![
@@ -332,17 +332,17 @@ mod other {
 
 #[test]
 fn incompatible_crd_versions_are_rejected_with_fix() {
-    let plain = KindSpec::of_type::<other::plain::Web>;
-    let unstored = KindSpec::of_type::<other::unstored::Web>;
+    let plain = KindSpec::of::<other::plain::Web>;
+    let unstored = KindSpec::of::<other::unstored::Web>;
     for (kinds, wanted) in [
         (
-            vec![plain(), KindSpec::of_type::<other::Web>()],
+            vec![plain(), KindSpec::of::<other::Web>()],
             "are both the storage version; write `storage = false` in all of them but one",
         ),
         (vec![unstored()], "is the storage version; leave out `storage = false` in one of them"),
-        (vec![plain(), KindSpec::of_type::<other::everywhere::Web>()], "differ in scope; write the same in both"),
+        (vec![plain(), KindSpec::of::<other::everywhere::Web>()], "differ in scope; write the same in both"),
         (
-            vec![plain(), KindSpec::of_type::<other::again::Web>()],
+            vec![plain(), KindSpec::of::<other::again::Web>()],
             "use one type in both places, or give one of them another `version`",
         ),
     ] {
@@ -351,13 +351,13 @@ fn incompatible_crd_versions_are_rejected_with_fix() {
         assert!(message.ends_with(wanted), "{message}");
     }
     assert_eq!(message(&[plain(), unstored(), plain()]), "nothing");
-    let (named, again) = (KindSpec::of_type::<other::named::Web>(), KindSpec::of_type::<other::named_again::Web>());
+    let (named, again) = (KindSpec::of::<other::named::Web>(), KindSpec::of::<other::named_again::Web>());
     let text = message(&[named.clone(), again.clone()]);
     assert!(text.contains("differ in short names; a kind has one set of names: write the same in both"), "{text}");
-    let text = message(&[again, KindSpec::of_type::<other::labelled::Web>()]);
+    let text = message(&[again, KindSpec::of::<other::labelled::Web>()]);
     assert!(text.contains("differ in the label `team`; the versions share one CRD"), "{text}");
 
-    let all = [plain(), named, KindSpec::of_type::<other::labelled::Web>(), KindSpec::of_type::<other::filed::Web>()];
+    let all = [plain(), named, KindSpec::of::<other::labelled::Web>(), KindSpec::of::<other::filed::Web>()];
     let crds = definitions(&all, Descriptions::Own).unwrap();
     let crd = serde_json::to_value(&crds[0]).unwrap();
     assert_eq!(crd["spec"]["names"]["shortNames"], kctl::json!(["w"]), "a version that is not stored may name them");

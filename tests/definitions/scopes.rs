@@ -3,7 +3,7 @@
 use kctl::{
     Json,
     k8s::api::rbac::v1::PolicyRule,
-    manifest::{GrantScope, grants},
+    manifest::{PermissionScope, permissions},
     prelude::*,
     spec::ExtraRule,
 };
@@ -32,10 +32,13 @@ fn rules_of_built_in_kinds_follow_their_scope() {
             };
             let mut spec = <idle as kctl::reconcile::Controller>::spec();
             spec.rbac = vec![ExtraRule { rule, text: "rbac".into(), cluster: String::new(), everywhere: false }];
-            let all = grants(&[spec], "");
-            let found = all.iter().find(|grant| grant.verb == "probe").unwrap();
-            let expected =
-                if resource["namespaced"] == true { GrantScope::Namespace("a".into()) } else { GrantScope::Everywhere };
+            let all = permissions(&[spec], "");
+            let found = all.iter().find(|permission| permission.verb == "probe").unwrap();
+            let expected = if resource["namespaced"] == true {
+                PermissionScope::Namespace("a".into())
+            } else {
+                PermissionScope::Everywhere
+            };
             assert_eq!(found.scope, expected, "{plural} of {name:?}");
             compared += 1;
         }

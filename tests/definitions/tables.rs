@@ -98,7 +98,7 @@ async fn optional_key_of_a_list_has_its_default() {
     };
     let server = ApiServer::new();
     let crds = Api::<CustomResourceDefinition>::all(Client::new(server.service(), "default"));
-    for crd in definitions(&[KindSpec::of_type::<Rollout>()], Descriptions::Own).unwrap() {
+    for crd in definitions(&[KindSpec::of::<Rollout>()], Descriptions::Own).unwrap() {
         crds.create(&PostParams::default(), &crd).await.unwrap();
     }
 }

@@ -302,7 +302,7 @@ async fn install(client: &Client, crd: &Json) {
 }
 
 fn definition<K: CustomResourceExt + kctl_runtime::__private_0_1::schemars::JsonSchema>() -> Json {
-    json!(definitions(&[KindSpec::of_type::<K>()], Descriptions::Own).unwrap_or_else(|error| panic!("{error}"))[0])
+    json!(definitions(&[KindSpec::of::<K>()], Descriptions::Own).unwrap_or_else(|error| panic!("{error}"))[0])
 }
 
 /// Several tests use the same kind, and a server has one CRD per kind at a time.

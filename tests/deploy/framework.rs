@@ -14,7 +14,7 @@ use kctl::{
     Json, json,
     kube::{Client, client::Body},
     manager::lease::ElectionConfig,
-    manifest::{ManagerOptions, RbacOptions, grants, manager_rbac, rbac_of},
+    manifest::{ManagerOptions, RbacOptions, manager_rbac, permissions, rbac_of},
     prelude::*,
 };
 use parking_lot::Mutex;
@@ -72,7 +72,7 @@ struct Trial<'a> {
 fn manifests(name: &str, without: Option<[&str; 2]>) -> Vec<Json> {
     let options = RbacOptions::new(name, name);
     let manager = ManagerOptions::default().with_leader_election();
-    let mut all = rbac_of(&grants(&app().specs(), ""), &options).unwrap();
+    let mut all = rbac_of(&permissions(&app().specs(), ""), &options).unwrap();
     all.extend(manager_rbac(&options, manager).unwrap());
     let mut all: Vec<Json> = all.into_iter().map(|manifest| manifest.object).collect();
     let Some([resource, verb]) = without else { return all };

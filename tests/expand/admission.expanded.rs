@@ -20,18 +20,18 @@ const _: () = {
     use ::kctl::admission::__private_0_1 as __p;
     type __Kind = Site;
     impl __p::Admits for defaults {
-        fn rules() -> __p::Vec<__p::Rule> {
+        fn webhooks() -> __p::Vec<__p::Webhook> {
             #[allow(unused_imports, reason = "which one is used depends on the kind")]
             use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
             let probe = __p::CrdProbe::<__Kind>::NEW;
-            let mut options = __p::Options::of(__p::Action::Mutate);
+            let mut options = __p::Options::new(__p::Action::Mutate);
             options.timeout_seconds = 3;
             let definition = __p::Definition {
                 crd: (&&probe).crd(),
                 schema: (&&probe).schema(),
             };
             __p::Vec::from([
-                __p::Rule::object::<
+                __p::Webhook::object::<
                     __Kind,
                     _,
                     _,

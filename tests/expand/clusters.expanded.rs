@@ -16,7 +16,7 @@ const _: () = {
     type __M2 = regions::North;
     impl __p::Controller for configs {
         type Primary = __Primary;
-        type Grant = __Grant;
+        type Verbs = __Verbs;
         fn spec() -> __p::ControllerSpec {
             __p::spec_of!(__Primary, "configs"; __K0 __K1 __K2 __K3)
                 .primary(&[])
@@ -36,7 +36,7 @@ const _: () = {
     __p::function!(
         configs, __Primary : | object, cx | __p::outcome(configs(object, cx). await)
     );
-    __p::primary!(pub struct __Grant; configs, __Primary :);
+    __p::primary!(pub struct __Verbs; configs, __Primary :);
     __p::has!(configs : WritesStatus);
     __p::grant!(
         pub struct __G0; configs : Caches < __K0 >, Declares < __K0 > : create update

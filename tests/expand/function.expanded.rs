@@ -13,7 +13,7 @@ const _: () = {
     type __K0 = Pod;
     impl __p::Controller for configs {
         type Primary = __Primary;
-        type Grant = __Grant;
+        type Verbs = __Verbs;
         fn spec() -> __p::ControllerSpec {
             __p::spec_of!(__Primary, "configs"; __K0).owns::<__K0>("owns = Pod").build()
         }
@@ -21,7 +21,7 @@ const _: () = {
     __p::function!(
         configs, __Primary : | object, cx | __p::outcome(configs(object, cx). await)
     );
-    __p::primary!(pub struct __Grant; configs, __Primary :);
+    __p::primary!(pub struct __Verbs; configs, __Primary :);
     __p::has!(configs : WritesStatus);
     __p::writes_nothing!(configs);
     __p::grant!(

@@ -10,7 +10,7 @@ const _: () = {
     type __Primary = ConfigMap;
     impl __p::Controller for configs {
         type Primary = __Primary;
-        type Grant = __Grant;
+        type Verbs = __Verbs;
         fn spec() -> __p::ControllerSpec {
             __p::spec_of!(__Primary, "configs")
                 .primary_when(is_changed)
@@ -30,7 +30,7 @@ const _: () = {
     __p::function!(
         configs, __Primary : | object, cx | __p::outcome(configs(object, cx). await)
     );
-    __p::primary!(pub struct __Grant; configs, __Primary : patch status);
+    __p::primary!(pub struct __Verbs; configs, __Primary : patch status);
     __p::has!(configs : WritesStatus, HasRules);
     __p::owns_nothing!(configs);
     __p::writes_nothing!(configs);

@@ -14,7 +14,7 @@ const _: () = {
     type __V1 = Zone;
     impl __p::Controller for configs {
         type Primary = __Primary;
-        type Grant = __Grant;
+        type Verbs = __Verbs;
         fn spec() -> __p::ControllerSpec {
             __p::spec_of!(__Primary, "configs"; __K0 __K1)
                 .owns::<__V0>("owns = Pod(metadata)")
@@ -30,7 +30,7 @@ const _: () = {
     __p::function!(
         configs, __Primary : | object, cx | __p::outcome(configs(object, cx). await)
     );
-    __p::primary!(pub struct __Grant; configs, __Primary :);
+    __p::primary!(pub struct __Verbs; configs, __Primary :);
     __p::has!(configs : WritesStatus);
     __p::grant!(
         pub struct __G0; configs : Caches < __V0 >, Declares < __V0 > : patch apply

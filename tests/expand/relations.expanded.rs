@@ -14,7 +14,7 @@ const _: () = {
     type __K3 = Service;
     impl __p::Controller for configs {
         type Primary = __Primary;
-        type Grant = __Grant;
+        type Verbs = __Verbs;
         fn spec() -> __p::ControllerSpec {
             __p::spec_of!(__Primary, "configs"; __K0 __K1 __K2 __K3)
                 .owns::<__K0>("owns = Pod(block_owner_deletion)")
@@ -36,7 +36,7 @@ const _: () = {
     __p::function!(
         configs, __Primary : | object, cx | __p::outcome(configs(object, cx). await)
     );
-    __p::primary!(pub struct __Grant; configs, __Primary :);
+    __p::primary!(pub struct __Verbs; configs, __Primary :);
     __p::has!(configs : WritesStatus);
     __p::grant!(
         pub struct __G0; configs : Caches < __K0 >, Declares < __K0 > : create update

@@ -8,7 +8,7 @@ const _: () = {
     type __K0 = Pod;
     impl __p::Controller for Configs {
         type Primary = __Primary;
-        type Grant = __Grant;
+        type Verbs = __Verbs;
         fn spec() -> __p::ControllerSpec {
             __p::spec_of!(__Primary, "Configs"; __K0)
                 .finalizer("example.com/configs")
@@ -25,7 +25,7 @@ const _: () = {
         fn is_reconcile<C: __p::Reconcile>() {}
         is_reconcile::<Configs>();
     };
-    __p::primary!(pub struct __Grant; Configs, __Primary :);
+    __p::primary!(pub struct __Verbs; Configs, __Primary :);
     __p::has!(Configs : WritesStatus);
     __p::writes_nothing!(Configs);
     __p::grant!(

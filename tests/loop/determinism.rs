@@ -98,7 +98,7 @@ async fn trace_of_cluster(seed: u64) -> Vec<String> {
         .services(|_, _| async { Ok(Action::await_change()) });
     let view = world.run(app).await;
     for source in view.sources() {
-        let (log, kind) = (log.clone(), source.identity().kind.to_string());
+        let (log, kind) = (log.clone(), source.config().kind.to_string());
         let handler = move |change: &Change<Stored>, _origin| {
             let latest = change.latest().meta();
             log.add(format!("{kind} {} at {} of {}", latest.name(), latest.resource_version, change.states().count()));

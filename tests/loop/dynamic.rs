@@ -7,7 +7,7 @@ use kctl::{
     kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta},
     object::{Kind, Object},
     prelude::*,
-    watches::{CHANGES_WAITING_MAX, Identity, Projection, Watch, WatchError, Watches},
+    watches::{CHANGES_WAITING_MAX, Projection, Watch, WatchConfig, WatchError, Watches},
 };
 use parking_lot::Mutex;
 
@@ -18,8 +18,8 @@ fn idle() -> App {
     app().configs(|_config, _cx| async { Ok(Action::await_change()) })
 }
 
-fn secrets() -> Identity {
-    Identity::of::<Secret>()
+fn secrets() -> WatchConfig {
+    WatchConfig::of::<Secret>()
 }
 
 /// Returns all pending changes, as `+name`, `~name` and `-name`.
@@ -57,7 +57,7 @@ async fn equal_watches_share_one_list_whatever_their_type() {
     let mut typed = watches.watch::<Secret>(secrets()).await.unwrap();
     let mut meta = watches.watch::<PartialObjectMeta<Secret>>(secrets()).await.unwrap();
     let kind = watches.kind(&GroupVersionKind::gvk("", "v1", "Secret")).await.unwrap();
-    let mut untyped = watches.watch::<DynamicObject>(Identity::all(kind)).await.unwrap();
+    let mut untyped = watches.watch::<DynamicObject>(WatchConfig::new(kind)).await.unwrap();
     for (kind, namespaced) in [("Secret", true), ("Node", false)] {
         assert_eq!(watches.is_namespaced(&GroupVersionKind::gvk("", "v1", kind)).await.unwrap(), namespaced, "{kind}");
     }
@@ -79,7 +79,7 @@ async fn runtime_watch_of_declared_kind_shares_controller_cache() {
     let mut world = World::new();
     world.set("a", "1").await;
     let watches = world.run_with_watches(idle()).await;
-    let mut configs = watches.watch::<ConfigMap>(Identity::of::<ConfigMap>()).await.unwrap();
+    let mut configs = watches.watch::<ConfigMap>(WatchConfig::of::<ConfigMap>()).await.unwrap();
     assert_eq!(taken(&mut configs, name).await, "+a");
     drop(configs);
     seconds(1).await;
@@ -148,8 +148,8 @@ async fn dropped_watch_gets_nothing_and_others_go_on() {
 async fn slow_watcher_delays_no_other_and_loses_nothing() {
     let mut world = World::new();
     let watches = world.run_with_watches(idle()).await;
-    let mut slow = watches.watch::<ConfigMap>(Identity::of::<ConfigMap>()).await.unwrap();
-    let mut quick = watches.watch::<ConfigMap>(Identity::of::<ConfigMap>()).await.unwrap();
+    let mut slow = watches.watch::<ConfigMap>(WatchConfig::of::<ConfigMap>()).await.unwrap();
+    let mut quick = watches.watch::<ConfigMap>(WatchConfig::of::<ConfigMap>()).await.unwrap();
     let n_changes = CHANGES_WAITING_MAX + 100;
     let mut n_seen = 0;
     for version in 0..n_changes {
@@ -194,7 +194,7 @@ async fn watch_rejects_wrong_type_unknown_kind_and_cluster() {
         let error = watches.kind(&GroupVersionKind::gvk(group, version, kind)).await.unwrap_err().to_string();
         assert!(error.starts_with(&format!("the API server has no kind {kind} in ")), "{error}");
     }
-    let error = watches.watch::<Pod>(Identity::of::<Pod>().on("edge")).await.err().unwrap().to_string();
+    let error = watches.watch::<Pod>(WatchConfig::of::<Pod>().on("edge")).await.err().unwrap().to_string();
     assert!(error.starts_with("there is no cluster `edge`"), "{error}");
 }
 
@@ -239,13 +239,13 @@ async fn runtime_watch_requires_declared_kind_or_rbac_rule() {
         plural: "leases".into(),
     };
     for kind in [Kind::of::<Service>(), Kind::of::<ConfigMap>(), leases.clone()] {
-        watches.watch::<DynamicObject>(Identity::all(kind.clone())).await.unwrap();
-        watches.watch::<DynamicObject>(Identity::all(kind).in_namespaces(["a"])).await.unwrap();
+        watches.watch::<DynamicObject>(WatchConfig::new(kind.clone())).await.unwrap();
+        watches.watch::<DynamicObject>(WatchConfig::new(kind).in_namespaces(["a"])).await.unwrap();
     }
     let cases = [
         (secrets(), "secrets in all namespaces"),
         (secrets().in_namespaces(["a"]), "secrets in namespace a"),
-        (Identity::of::<Deployment>(), "deployments.apps in all namespaces"),
+        (WatchConfig::of::<Deployment>(), "deployments.apps in all namespaces"),
     ];
     for (identity, what) in cases {
         let error = watches.watch::<DynamicObject>(identity).await.err().unwrap().to_string();
@@ -261,7 +261,7 @@ async fn watch_opened_before_the_start_gets_everything() {
     let world = World::new();
     world.set("a", "1").await;
     let manager = idle().manager(world.faults.client(&world.server)).await.unwrap();
-    let mut configs = manager.watches().watch::<ConfigMap>(Identity::of::<ConfigMap>()).await.unwrap();
+    let mut configs = manager.watches().watch::<ConfigMap>(WatchConfig::of::<ConfigMap>()).await.unwrap();
     let mut seen = manager.watches().watch::<Secret>(secrets()).await.unwrap();
     seconds(10).await;
     assert_eq!(world.server.requests().iter().filter(|request| request.verb == "list").count(), 0);
@@ -285,7 +285,7 @@ async fn runtime_watch_changes_trigger_reconcile() {
         })
         .controller_with(start)
         .trigger_on::<crate::world::Configs, _, _>(|env| {
-            let pods = async move { env.watches.watch::<DynamicObject>(Identity::of::<Pod>()).await.unwrap() };
+            let pods = async move { env.watches.watch::<DynamicObject>(WatchConfig::of::<Pod>()).await.unwrap() };
             let pods = futures::stream::once(pods).flatten();
             pods.map(|change| Key::namespaced("default", &change.latest().name_any()))
         });

@@ -195,7 +195,7 @@ async fn foreign_change_restarts_exhausted_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failure_of_the_old_spec_does_not_count_for_the_new_one() {
+async fn failures_of_old_spec_do_not_count() {
     for writes in [Writes::Nothing, Writes::Annotation] {
         let mut world = World::new();
         world.create_deployment("web").await;

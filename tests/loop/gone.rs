@@ -100,7 +100,7 @@ impl Reconcile for Copies {
 }
 
 #[tokio::test(start_paused = true)]
-async fn missing_object_of_a_namesake_kind_keeps_the_primary() {
+async fn missing_namesake_object_keeps_the_primary() {
     let (mut world, log) = (World::new(), Log::default());
     let definitions = Api::<CustomResourceDefinition>::all(world.client.clone());
     definitions.create(&PostParams::default(), &custom::ConfigMap::crd()).await.unwrap();

@@ -55,13 +55,13 @@ async fn index_follows_the_values_of_an_object() {
     let (shared, pods, _writer) = pods();
     pods.add_index(by_color);
     replace(&shared, vec![colored("x", "a", 1, "red-blue"), colored("x", "b", 2, "blue")], "2").await;
-    assert_eq!(names(pods.by(by_color, "red")), ["a"]);
-    assert_eq!(names(pods.by(by_color, "blue")), ["a", "b"]);
+    assert_eq!(names(pods.by_index(by_color, "red")), ["a"]);
+    assert_eq!(names(pods.by_index(by_color, "blue")), ["a", "b"]);
     shared.acknowledged(Delta::Apply(colored("x", "a", 3, "red"))).await;
-    assert_eq!(names(pods.by(by_color, "red")), ["a"]);
-    assert_eq!(names(pods.by(by_color, "blue")), ["b"]);
+    assert_eq!(names(pods.by_index(by_color, "red")), ["a"]);
+    assert_eq!(names(pods.by_index(by_color, "blue")), ["b"]);
     shared.acknowledged(Delta::Delete(colored("x", "a", 4, "red"))).await;
-    assert_eq!(names(pods.by(by_color, "red")), [""; 0]);
+    assert_eq!(names(pods.by_index(by_color, "red")), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +70,7 @@ async fn late_index_is_complete_and_repeated_index_ignored() {
     replace(&shared, vec![colored("x", "a", 1, "red")], "2").await;
     for _ in 0..2 {
         pods.add_index(by_color);
-        assert_eq!(names(pods.by(by_color, "red")), ["a"]);
+        assert_eq!(names(pods.by_index(by_color, "red")), ["a"]);
     }
 }
 
@@ -78,7 +78,7 @@ async fn late_index_is_complete_and_repeated_index_ignored() {
 #[should_panic(expected = "no index `loop::index::by_color` on Pod: declare it with `index = …`")]
 async fn undeclared_index_is_named() {
     let (_shared, pods, _writer) = pods();
-    assert_eq!(pods.by(by_color, "red").count(), 0);
+    assert_eq!(pods.by_index(by_color, "red").count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,7 +87,7 @@ async fn panicking_index_function_costs_only_its_object() {
     pods.add_index(by_color);
     replace(&shared, vec![colored("x", "a", 1, "planted"), colored("x", "b", 2, "red")], "2").await;
     shared.acknowledged(Delta::Apply(colored("x", "c", 3, "red"))).await;
-    assert_eq!(names(pods.by(by_color, "red")), ["b", "c"]);
+    assert_eq!(names(pods.by_index(by_color, "red")), ["b", "c"]);
     assert_eq!(pods.len(), 3);
 }
 
@@ -96,8 +96,8 @@ async fn one_index_may_be_of_two_fields() {
     let (shared, pods, _writer) = pods();
     pods.add_index(by_namespace_and_color);
     replace(&shared, vec![colored("x", "a", 1, "red"), colored("y", "b", 2, "red-blue")], "2").await;
-    assert_eq!(names(pods.by(by_namespace_and_color, "y/red")), ["b"]);
-    assert_eq!(names(pods.by(by_namespace_and_color, "x/blue")), [""; 0]);
+    assert_eq!(names(pods.by_index(by_namespace_and_color, "y/red")), ["b"]);
+    assert_eq!(names(pods.by_index(by_namespace_and_color, "x/blue")), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -108,7 +108,7 @@ async fn namespace_reads_its_objects_and_index_all_namespaces() {
     replace(&shared, all, "3").await;
     assert_eq!(names(pods.in_namespace("y")), ["a", "b"]);
     assert_eq!(names(pods.in_namespace("z")), [""; 0]);
-    assert_eq!(names(pods.by(by_color, "red")), ["a", "a", "b"]);
+    assert_eq!(names(pods.by_index(by_color, "red")), ["a", "a", "b"]);
 }
 
 #[tokio::test(start_paused = true)]

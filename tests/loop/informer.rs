@@ -145,7 +145,7 @@ async fn only_the_first_list_is_initial() {
 
 #[tokio::test(start_paused = true)]
 async fn first_list_of_each_namespace_is_initial() {
-    let store = Arc::new(SharedStore::of_namespaces(&["default".into(), "other".into()]));
+    let store = Arc::new(SharedStore::for_namespaces(&["default".into(), "other".into()]));
     let _writer = tokio::spawn(store.clone().write());
     let log = Log::default();
     let _delivered = store.subscribe(noting(&log)).await;

@@ -5,7 +5,7 @@ use kctl::{
         Api,
         api::{DeleteParams, PostParams},
     },
-    watches::{Identity, WatchError, Watches},
+    watches::{WatchConfig, WatchError, Watches},
 };
 use parking_lot::Mutex;
 
@@ -102,7 +102,7 @@ async fn added_namespace_is_reconciled_until_removed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn namespace_removed_and_added_at_once_is_listed_again() {
+async fn namespace_removed_and_readded_is_listed_again() {
     let limits = Limits::new().await;
     limits.watches.add_namespace("b").await.unwrap();
     limits.seen().await;
@@ -149,8 +149,7 @@ async fn reconcile_in_a_removed_namespace_writes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn objects_of_a_removed_namespace_leave_as_deletes() {
     let limits = Limits::new().await;
-    let source =
-        limits.world.view().sources().iter().find(|s| s.identity().kind.plural == "configmaps").unwrap().clone();
+    let source = limits.world.view().sources().iter().find(|s| s.config().kind.plural == "configmaps").unwrap().clone();
     let log = Log::default();
     source.store().subscribe(crate::script::noting(&log)).await.delivered().await;
     log.take();
@@ -168,7 +167,7 @@ async fn objects_of_a_removed_namespace_leave_as_deletes() {
 async fn watch_survives_a_change_of_its_controllers_namespaces() {
     let limits = Limits::new().await;
     let mut configs =
-        limits.watches.watch::<ConfigMap>(Identity::of::<ConfigMap>().in_namespaces(["a"])).await.unwrap();
+        limits.watches.watch::<ConfigMap>(WatchConfig::of::<ConfigMap>().in_namespaces(["a"])).await.unwrap();
     assert!(matches!(configs.next().await, Some(Change::Added(_))));
     limits.watches.remove_namespace("a").await.unwrap();
     limits.watches.add_namespace("b").await.unwrap();

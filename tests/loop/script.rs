@@ -15,7 +15,7 @@ use kctl::{
     kube::{self, Client},
     object::{Kind, Stored},
     prelude::*,
-    watches::Identity,
+    watches::WatchConfig,
 };
 use kctl_runtime::{
     source::Source,
@@ -138,7 +138,7 @@ impl Scripted {
             begin: Instant::now(),
         };
         let store = Arc::new(SharedStore::default());
-        let source = Source::new(Client::new(server, "default"), Identity::all(Kind::of::<Pod>()), store.clone());
+        let source = Source::new(Client::new(server, "default"), WatchConfig::new(Kind::of::<Pod>()), store.clone());
         if streams {
             source.stream_state();
         }

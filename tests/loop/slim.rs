@@ -10,7 +10,7 @@ use kctl::{
     manifest::{self, RbacOptions},
     object::Stored,
     prelude::*,
-    watches::Identity,
+    watches::WatchConfig,
 };
 use kctl_tests::{Fault, RequestSummary};
 use parking_lot::Mutex;
@@ -212,7 +212,7 @@ async fn runtime_watch_of_full_objects_bypasses_metadata_cache() {
     let app = app().controller_with(move |_env| std::future::ready(Ok(Follower { log: follower.clone() })));
     let watches = world.run_with_watches(app).await;
     seconds(1).await;
-    let mut pods = watches.watch::<Pod>(Identity::of::<Pod>()).await.unwrap();
+    let mut pods = watches.watch::<Pod>(WatchConfig::of::<Pod>()).await.unwrap();
     let Some(Change::Added(seen)) = pods.next().await else { panic!("the pod is there") };
     assert_eq!(seen.spec.as_ref().unwrap().containers.len(), 1);
     assert_eq!(world.n_requests("watch", "pods"), 2);
@@ -272,7 +272,7 @@ fn has_team(change: &Change<Placed>) -> bool {
 
 impl Reconcile for Census {
     async fn reconcile(&self, secret: Arc<Secret>, cx: Context<Self>) -> Result<Action> {
-        for pod in cx.store::<Placed>().by(by_node, "n") {
+        for pod in cx.store::<Placed>().by_index(by_node, "n") {
             let ip = pod.ip.clone().unwrap_or_default();
             self.log.add(format!("{}: {} {ip}", secret.name_any(), pod.name_any()));
             if !pod.labels().contains_key("counted") {
@@ -281,7 +281,9 @@ impl Reconcile for Census {
                 let patched = cx.objects::<PartialObjectMeta<Pod>>().patch(&of, counted).await?;
                 assert!(patched.labels().contains_key("counted"));
                 assert!(
-                    cx.store::<Placed>().get(&Key::of(&*pod)).is_some_and(|pod| pod.labels().contains_key("counted"))
+                    cx.store::<Placed>()
+                        .get(&Key::from_object(&*pod))
+                        .is_some_and(|pod| pod.labels().contains_key("counted"))
                 );
             }
         }

@@ -9,7 +9,7 @@ use kctl::{
     },
     object::Kind,
     prelude::*,
-    watches::Identity,
+    watches::WatchConfig,
 };
 use kctl_runtime::source::{Check, Source};
 use serde::Deserialize;
@@ -63,7 +63,7 @@ impl Resource for Sound {
 async fn start() -> (World, Arc<Source>, JoinSet<()>) {
     let world = World::new();
     let client = world.faults.client(&world.server);
-    let source = Arc::new(Source::new(client, Identity::all(Kind::of::<Pod>()), Arc::default()));
+    let source = Arc::new(Source::new(client, WatchConfig::new(Kind::of::<Pod>()), Arc::default()));
     source.add_check(Check::fits::<Sound>());
     let mut tasks = JoinSet::new();
     tasks.spawn(source.store().clone().write());

@@ -225,7 +225,7 @@ async fn finalize_unreadable_cleans_up_what_was_never_readable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_lists_end_no_retries_of_an_unreadable_object() {
+async fn failed_lists_keep_retrying_unreadable_objects() {
     let (mut world, log) = (World::new(), Log::default());
     install(&world).await;
     create(&world, 300, &[FINALIZER]).await;

@@ -13,7 +13,7 @@ use kctl_tests::Fault;
 use crate::world::{Log, With, World, app, pod, seconds};
 
 pub(crate) fn source_of(view: &View, plural: &str) -> Arc<Source> {
-    view.sources().iter().find(|source| source.identity().kind.plural == plural).unwrap().clone()
+    view.sources().iter().find(|source| source.config().kind.plural == plural).unwrap().clone()
 }
 
 fn three_controllers() -> App {

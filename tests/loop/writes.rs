@@ -36,7 +36,7 @@ async fn controller_reference_is_set_once_across_versions() {
                 made.metadata.owner_references = Some(vec![old]);
                 let made = cx.owned::<Pod>().create(made).await?;
                 for _ in 0..2 {
-                    cx.adopt(&*cx.store::<Pod>().get(&Key::of(&*made)).ok_or("own write")?).await?;
+                    cx.adopt(&*cx.store::<Pod>().get(&Key::from_object(&*made)).ok_or("own write")?).await?;
                 }
                 log.add(made.namespace().unwrap_or_default());
                 Ok(Action::await_change())

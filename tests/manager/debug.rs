@@ -7,7 +7,7 @@ use kctl::{
     kube::{Api, api::PostParams},
     manager::{Manager, lease::ElectionConfig},
     prelude::*,
-    watches::Identity,
+    watches::WatchConfig,
 };
 use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy, worker::CONFLICTS_USUAL};
 use kctl_tests::Faults;
@@ -211,7 +211,7 @@ async fn state_shows_run_time_caches_while_watched() {
     };
     let of = |names: &[&str]| names.iter().map(|name| (json!(name), json!(true))).collect::<Vec<_>>();
     site.state_when(|state| kinds(state) == of(&["ConfigMap", "Secret"])).await;
-    let pods = watches.watch::<Pod>(Identity::of::<Pod>()).await.unwrap();
+    let pods = watches.watch::<Pod>(WatchConfig::of::<Pod>()).await.unwrap();
     site.state_when(|state| kinds(state) == of(&["ConfigMap", "Pod", "Secret"])).await;
     drop(pods);
     site.state_when(|state| kinds(state) == of(&["ConfigMap", "Secret"])).await;

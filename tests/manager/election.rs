@@ -316,9 +316,9 @@ fn invalid_election_durations_and_names_are_rejected() {
 fn end_is_reported_once_also_without_leadership() {
     let (now, wall) = (Instant::now(), kctl::k8s::jiff::Timestamp::UNIX_EPOCH);
     let mut election = Election::new(Arc::new(config("a")), now);
-    assert_eq!(election.on(Input::Stop { release: true }, now, wall), [Effect::Ended(End::Stopped)]);
-    assert_eq!(election.on(Input::Stop { release: true }, now, wall), []);
-    assert_eq!(election.on(Input::Woke, now, wall), []);
+    assert_eq!(election.handle(Input::Stop { release: true }, now, wall), [Effect::Ended(End::Stopped)]);
+    assert_eq!(election.handle(Input::Stop { release: true }, now, wall), []);
+    assert_eq!(election.handle(Input::Woke, now, wall), []);
 }
 
 #[test]
@@ -330,13 +330,13 @@ fn new_leader_is_reported_once_per_change() {
             "holderIdentity": name, "leaseDurationSeconds": 15, "leaseTransitions": transitions,
         }}))
     };
-    assert_eq!(election.on(holder("b", 0), now, wall), [Effect::Holder("b".into())]);
-    assert_eq!(election.on(holder("b", 0), now, wall), []);
-    assert_eq!(election.on(holder("b", 1), now, wall), [], "the same holder again");
-    assert_eq!(election.on(holder("c", 2), now, wall), [Effect::Holder("c".into())]);
-    assert_eq!(election.on(holder("", 2), now, wall), [Effect::Holder(String::new())]);
+    assert_eq!(election.handle(holder("b", 0), now, wall), [Effect::Holder("b".into())]);
+    assert_eq!(election.handle(holder("b", 0), now, wall), []);
+    assert_eq!(election.handle(holder("b", 1), now, wall), [], "the same holder again");
+    assert_eq!(election.handle(holder("c", 2), now, wall), [Effect::Holder("c".into())]);
+    assert_eq!(election.handle(holder("", 2), now, wall), [Effect::Holder(String::new())]);
     let failed = ApiError::Unanswered { operation: "update".into(), cause: "gone".into() };
-    assert_eq!(election.on(Input::Failed(failed), now, wall), []);
+    assert_eq!(election.handle(Input::Failed(failed), now, wall), []);
     assert_eq!(election.failure(), Some("update: no response from the API server: gone"));
 }
 

@@ -130,7 +130,7 @@ async fn terminal_error_records_an_event_at_once() {
 #[tokio::test(start_paused = true)]
 async fn events_follow_the_configured_number_of_failures() {
     for (failures, wanted) in [(1, "1 times"), (12, "12 times"), (0, "")] {
-        let world = world("fails", |manager| manager.tell_failure(failures)).await;
+        let world = world("fails", |manager| manager.warn_after_failures(failures)).await;
         seconds(100).await;
         let events = world.events().await;
         let told = events.iter().filter(|event| event.contains(wanted)).count();
@@ -142,7 +142,7 @@ async fn events_follow_the_configured_number_of_failures() {
 async fn unusually_many_conflicts_record_one_event() {
     let wanted = format!("Warning ReconcileFailed: met a conflict 6 times in a row: {}", conflict());
     for (failures, told) in [(1, 1), (10, 1), (50, 1), (0, 0)] {
-        let world = world("conflicts", |manager| manager.tell_failure(failures)).await;
+        let world = world("conflicts", |manager| manager.warn_after_failures(failures)).await;
         seconds(4_000).await;
         assert_eq!(world.events().await, vec![wanted.clone(); told], "{failures}");
     }

@@ -4,7 +4,7 @@ use kctl::{
     kube::{Api, Client, api::PostParams},
     manager::{View, lease::ElectionConfig},
     prelude::*,
-    watches::{Identity, Watches},
+    watches::{WatchConfig, Watches},
 };
 use kctl_runtime::manager::health::{Check, Health};
 use kctl_tests::{Fault, Faults, RequestSummary};
@@ -75,8 +75,8 @@ async fn readiness_covers_kinds_watched_at_run_time() {
     let declared = ["cache-configmaps: 0 objects", "cache-secrets: 0 objects"];
     assert_eq!(process.ready(), [&declared[..], &["ping: "]].concat());
 
-    let nodes = watches.watch::<Node>(Identity::of::<Node>()).await.unwrap();
-    let _declared_too = watches.watch::<Secret>(Identity::of::<Secret>()).await.unwrap();
+    let nodes = watches.watch::<Node>(WatchConfig::of::<Node>()).await.unwrap();
+    let _declared_too = watches.watch::<Secret>(WatchConfig::of::<Secret>()).await.unwrap();
     seconds(5).await;
     assert_eq!(process.ready(), [&declared[..], &["watch-nodes: 0 objects", "ping: "]].concat());
 

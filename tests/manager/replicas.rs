@@ -51,7 +51,7 @@ impl Replica {
 
     /// Returns the names of the cached objects of a kind.
     pub(crate) fn cached(&self, plural: &str) -> BTreeSet<String> {
-        let source = self.view.sources().iter().find(|source| source.identity().kind.plural == plural).unwrap();
+        let source = self.view.sources().iter().find(|source| source.config().kind.plural == plural).unwrap();
         source.store().all().iter().map(|object| object.key().name.to_string()).collect()
     }
 

@@ -77,14 +77,14 @@ async fn check_start_after_crash(after: Duration, seat_can_be_released: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slots_keep_owners_when_a_replica_replaces_a_crashed_one() {
+async fn slots_keep_owners_after_crash_and_replacement() {
     for seconds in [1, 8, 14, 15, 16, 17, 20] {
         check_start_after_crash(Duration::from_secs(seconds), true).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn slots_keep_owners_while_replicas_disagree_about_live_seats() {
+async fn slots_keep_owners_while_live_seats_differ() {
     for seconds in [8, 15, 17, 20] {
         check_start_after_crash(Duration::from_secs(seconds), false).await;
     }
@@ -108,7 +108,7 @@ async fn expired_seat_is_released_once_and_reused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slots_return_from_a_replica_that_cannot_take_them() {
+async fn slots_return_from_replica_unable_to_take() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(5).await;
@@ -123,7 +123,7 @@ async fn slots_return_from_a_replica_that_cannot_take_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replica_that_loses_its_seat_keeps_slots_until_others_ask() {
+async fn replica_losing_seat_keeps_slots_until_requested() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(5).await;

@@ -16,7 +16,7 @@ use kctl::{
     manager::{Manager, ManagerError},
     manifest::{ManagerOptions, RbacOptions, manager_rbac},
     prelude::*,
-    watches::Identity,
+    watches::WatchConfig,
 };
 use kctl_runtime::{
     manager::{metrics::Format, shards::ShardConfig},
@@ -740,7 +740,7 @@ async fn metrics_keep_share_and_whole_cache_apart() {
     let a = a.await;
     let b = world.start("b").await;
     seconds(5).await;
-    let mut all = watches.unwrap().watch::<Secret>(Identity::of::<Secret>()).await.unwrap();
+    let mut all = watches.unwrap().watch::<Secret>(WatchConfig::of::<Secret>()).await.unwrap();
     let _first = all.next().await;
     seconds(1).await;
     let text = a.metrics.text(Format::Prometheus);
@@ -800,7 +800,7 @@ async fn namespace_and_its_objects_belong_to_one_replica() {
     for (name, owner) in names.iter().zip(&owners) {
         assert_eq!(by[&format!("settings {name}/settings")], *owner, "{name}");
         for (replica, view) in ["a", "b"].into_iter().zip(&views) {
-            let source = view.sources().iter().find(|source| source.identity().kind.plural == "secrets").unwrap();
+            let source = view.sources().iter().find(|source| source.config().kind.plural == "secrets").unwrap();
             let all = source.store().all();
             let is_cached = all.iter().any(|secret| secret.key().namespace.as_deref() == Some(name));
             assert_eq!(is_cached, replica == *owner, "the Secret in {name} is where its owner, the Namespace, is");
@@ -812,7 +812,7 @@ async fn namespace_and_its_objects_belong_to_one_replica() {
 #[controller(owns = Secret(create))]
 async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action> {
     let configs = cx.store::<ConfigMap>();
-    let own = Key::of(&*config);
+    let own = Key::from_object(&*config);
     assert!(configs.get(&own).is_some());
     match config.data.as_ref().map(|data| data["reads"].as_str()).unwrap_or_default() {
         "all" => drop(configs.iter()),

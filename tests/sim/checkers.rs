@@ -267,7 +267,7 @@ fn each_checker_reports_its_bug_and_author() {
 
 /// The invariant panics within a request of the app.
 #[test]
-fn invariant_that_panics_on_a_write_of_the_app_is_found() {
+fn invariant_panicking_on_app_write_is_found() {
     let fits_no_secret = |snapshot: &Snapshot| {
         assert!(snapshot.all::<Secret>().is_empty(), "a rule that fits no secret");
         Ok(())
@@ -278,7 +278,7 @@ fn invariant_that_panics_on_a_write_of_the_app_is_found() {
 }
 
 #[test]
-fn panic_on_the_main_task_of_the_app_is_found() {
+fn panic_on_app_main_task_is_found() {
     check("no panic", "a task of the app or of the simulator: no disk", Scenario::new(panics));
 }
 
@@ -303,7 +303,7 @@ fn app_that_does_not_work_is_found() {
 }
 
 #[test]
-fn allowed_failure_excuses_no_program_that_does_not_start() {
+fn allowed_failure_never_excuses_failed_start() {
     let cases: [(bool, fn() -> App); 3] = [
         (false, || App::new("failing").controller::<fails>()),
         (false, || App::new("rejects").controller::<rejects>()),

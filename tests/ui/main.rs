@@ -93,7 +93,7 @@ fn interpreters_of_every_operation_compile_and_are_registered() {
 #[test]
 fn webhooks_of_every_form_have_kubebuilder_paths() {
     let app = webhooks::app();
-    let paths: Vec<_> = app.admissions().iter().map(kctl::admission::Rule::path).collect();
+    let paths: Vec<_> = app.admissions().iter().map(kctl::admission::Webhook::path).collect();
     assert_eq!(
         paths,
         [

@@ -82,7 +82,7 @@ async fn blocking_functions_delay_no_request_and_time_out() {
     let _release = Release;
     let metrics = Metrics::default();
     let app = kinds::app().admission::<(validates, mutates)>().conversion::<(converts, back)>();
-    let router = app.hook_routes(&metrics).unwrap().router;
+    let router = app.webhook_routes(&metrics).unwrap().router;
     let pod =
         review("CREATE", &json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" } }), &Json::Null);
     let old = json!({ "apiVersion": "blocked.example.com/v1alpha1", "kind": "Door",

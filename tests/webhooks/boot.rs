@@ -36,7 +36,7 @@ async fn controller_starts_while_old_versions_are_stored() {
     let server = ApiServer::on_system_time();
     let client = Client::new(server.service(), "default");
     let hooks =
-        Server::listen(app().hook_routes(&Metrics::default()).unwrap(), ServerOptions::default()).await.unwrap();
+        Server::listen(app().webhook_routes(&Metrics::default()).unwrap(), ServerOptions::default()).await.unwrap();
     let reached = Reached::Url(format!("https://{}", hooks.address()));
     let mut definition = json!(definitions(&app().kinds(), Descriptions::Own).unwrap()[0]);
     definition["spec"]["conversion"] = json!({ "strategy": "Webhook", "webhook": {

@@ -29,7 +29,7 @@ async fn hangs(_pod: &mut Pod) {
 }
 
 fn router(metrics: &Metrics) -> Router {
-    kinds::app().admission::<(panics, hangs)>().hook_routes(metrics).unwrap().router
+    kinds::app().admission::<(panics, hangs)>().webhook_routes(metrics).unwrap().router
 }
 
 /// Sends a request and returns `response` of the body. The HTTP status must always be 200.

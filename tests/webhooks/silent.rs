@@ -52,7 +52,7 @@ async fn webhooks_are_answered_beside_connections_that_say_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_are_answered_beside_others_that_never_end() {
-    let router = kinds::app().hook_routes(&Metrics::default()).unwrap().router;
+    let router = kinds::app().webhook_routes(&Metrics::default()).unwrap().router;
     let half = || {
         let router = router.clone();
         let body = Body::new(StreamBody::new(futures::stream::pending::<Result<_, std::convert::Infallible>>()));

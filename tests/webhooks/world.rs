@@ -78,7 +78,7 @@ pub(crate) async fn real() -> Option<Real> {
 /// Serves the functions while the test runs, and installs the CRD and the webhook configurations.
 async fn install(client: &Client) {
     let app = app();
-    let routes = app.hook_routes(&Metrics::default()).unwrap();
+    let routes = app.webhook_routes(&Metrics::default()).unwrap();
     let server = Server::listen(routes, ServerOptions::default()).await.unwrap();
     let (reached, authority) =
         (Reached::Url(format!("https://{}", server.address())), server.authority().unwrap().to_owned());

@@ -32,7 +32,7 @@ struct Configs;
 
 impl Controller for Configs {
     type Primary = ConfigMap;
-    type Grant = ();
+    type Verbs = ();
 
     fn spec() -> ControllerSpec {
         SpecBuilder::<Self>::new("Configs", file!(), line!())

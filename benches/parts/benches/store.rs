@@ -148,8 +148,8 @@ fn owned_by(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn by_index(bencher: Bencher<'_, '_>) {
     let world = world();
-    let n = world.pods.by(by_node, "node-7").count();
-    bencher.counter(ItemsCount::new(n)).bench_local(|| world.pods.by(by_node, black_box("node-7")).count());
+    let n = world.pods.by_index(by_node, "node-7").count();
+    bencher.counter(ItemsCount::new(n)).bench_local(|| world.pods.by_index(by_node, black_box("node-7")).count());
 }
 
 /// Looks up an object without decoding it. Metadata such as owners and labels are already parsed.

@@ -27,7 +27,7 @@ use kctl::{
     kube::{Client, Config},
     object::{Kind, Object},
     prelude::*,
-    watches::Identity,
+    watches::WatchConfig,
 };
 use kctl_runtime::{
     source::{ListLimiter, Source},
@@ -177,10 +177,10 @@ async fn informers(client: Client) -> Result<()> {
 /// Caches the objects of kind `K` with these labels. Each object is checked against the type, as for a controller. It
 /// runs in tasks, like an informer of a manager.
 fn cache<K: Object>(client: Client, labels: String, list_limiter: ListLimiter) -> JoinHandle<()> {
-    let mut identity = Identity::all(Kind::of::<K>());
-    (identity.labels, identity.namespaces) = (labels, vec![namespace()]);
-    let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
-    let source = Arc::new(Source::new(client, identity, store.clone()).with_list_limiter(list_limiter));
+    let mut config = WatchConfig::new(Kind::of::<K>());
+    (config.labels, config.namespaces) = (labels, vec![namespace()]);
+    let store = Arc::new(SharedStore::for_namespaces(&config.namespaces));
+    let source = Arc::new(Source::new(client, config, store.clone()).with_list_limiter(list_limiter));
     let _typed = source.view::<K>();
     let writing = store.clone();
     tokio::spawn(writing.write());

@@ -142,7 +142,7 @@ pub(crate) fn check<'a>(lines: impl Iterator<Item = &'a str>, app: &str, n_slots
                     }
                     owners.insert(*slot, holder.clone());
                 }
-                WriteTarget::Primary(key) => judged.push((slots.of(key), key.clone(), write)),
+                WriteTarget::Primary(key) => judged.push((slots.slot_for(key), key.clone(), write)),
             }
         }
         // The benchmark itself changes sets and deletes Pods.

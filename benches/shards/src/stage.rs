@@ -222,7 +222,7 @@ impl Stage {
         let owners = self.owners().await?;
         let slots = Slots::new(self.shards.unwrap_or(1), ShardBy::Object);
         let is_owned = |number: &usize| {
-            let slot = slots.of(&ObjectKey::new(Some(NAMESPACE), &name(*number)));
+            let slot = slots.slot_for(&ObjectKey::new(Some(NAMESPACE), &name(*number)));
             owners.get(&slot).is_some_and(|owner| owner == user)
         };
         Ok((0..n).filter(is_owned).collect())

@@ -44,7 +44,10 @@ fn config_of(policy: &RestartPolicy) -> Vec<String> {
 
 /// Returns the keys of the policies that use a `ConfigMap`. It uses an index and does not scan all policies.
 fn users_of(config: &ConfigMap, policies: &Store<RestartPolicy>) -> Vec<Key<RestartPolicy>> {
-    policies.by(config_of, &Key::of(config).to_string()).map(|policy| Key::of(&*policy)).collect()
+    policies
+        .by_index(config_of, &Key::from_object(config).to_string())
+        .map(|policy| Key::from_object(&*policy))
+        .collect()
 }
 
 /// Returns the key of a policy's `ConfigMap`.

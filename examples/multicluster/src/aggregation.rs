@@ -19,7 +19,7 @@ use crate::{
     interpret::Rules,
     kinds::{MemberCluster, ResourceBinding, ResourceBindingStatus, StatusItem, Work},
     members::{all, is_ready},
-    templates::{binding_of, reading, telling},
+    templates::{binding_of, patching_status, reading},
     works::work_name,
 };
 
@@ -28,7 +28,7 @@ use crate::{
     of = ResourceBinding,
     watches = Work(map = binding_of_work),
     watches = MemberCluster(map = all::<ResourceBinding>),
-    rbac(reading(), telling()),
+    rbac(reading(), patching_status()),
     primary(when = generation_changed),
     name = "aggregation"
 )]
@@ -95,7 +95,7 @@ impl Collector {
         let Some(change) = change(&template["status"], &updated["status"]) else { return Ok(()) };
         let metadata = &template["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
-        let Some(api) = self.templates.api(cx.client(), &Gvk::of(template), text("namespace")).await? else {
+        let Some(api) = self.templates.api(cx.client(), &Gvk::from_object(template), text("namespace")).await? else {
             return Ok(());
         };
         let patch = Patch::Merge(json!({ "metadata": { "uid": metadata["uid"] }, "status": change }));

@@ -47,7 +47,7 @@ impl Finds for Detector {
 
     /// Maps a template to its namespace. Cluster-scoped templates are not propagated.
     fn key_of(_kind: &Gvk, template: &Stored) -> Option<Key<Namespace>> {
-        template.meta().namespace().map(Key::cluster)
+        template.meta().namespace().map(Key::cluster_scoped)
     }
 }
 
@@ -188,5 +188,5 @@ fn text(value: &Value) -> &str {
 
 /// Returns the key of the namespace of an object. Namespaces are the primaries of this controller.
 fn namespace_of<K: ResourceExt>(object: &K, _namespaces: &Store<Namespace>) -> Vec<Key<Namespace>> {
-    object.namespace().iter().map(|name| Key::cluster(name)).collect()
+    object.namespace().iter().map(|name| Key::cluster_scoped(name)).collect()
 }

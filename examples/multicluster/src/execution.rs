@@ -95,7 +95,7 @@ macro_rules! execution {
             /// Deletes the object from the member. While the member is unreachable, the work stays and the deletion is
             /// retried.
             async fn finalize(&self, work: Arc<Work>, cx: Context<Self>) -> Result<()> {
-                let Some(cluster) = cx.store::<MemberCluster>().get(&Key::cluster($member::NAME)) else {
+                let Some(cluster) = cx.store::<MemberCluster>().get(&Key::cluster_scoped($member::NAME)) else {
                     // The Cluster object is gone, so the member may no longer exist: remove the finalizer.
                     return Ok(());
                 };
@@ -124,11 +124,11 @@ fn placing() -> PolicyRule {
 /// A controller that has the permissions that [`place`] and [`remove`] need on the member `M`. The compiler checks
 /// them.
 trait Executes<M>:
-    HasRulesOn<M> + CachesOn<M, Namespace> + WritesOn<M, Namespace, Grant: MayCreate<Self, Namespace>>
+    HasRulesOn<M> + CachesOn<M, Namespace> + WritesOn<M, Namespace, Verbs: MayCreate<Self, Namespace>>
 {
 }
 impl<C, M> Executes<M> for C where
-    C: HasRulesOn<M> + CachesOn<M, Namespace> + WritesOn<M, Namespace, Grant: MayCreate<C, Namespace>>
+    C: HasRulesOn<M> + CachesOn<M, Namespace> + WritesOn<M, Namespace, Verbs: MayCreate<C, Namespace>>
 {
 }
 
@@ -144,17 +144,17 @@ async fn place<C, M>(
     work: &Work,
 ) -> Result<Value>
 where
-    C: Executes<M> + Controller<Primary = Work, Grant: MayGetPrimary<C, Work>>,
+    C: Executes<M> + Controller<Primary = Work, Verbs: MayGetPrimary<C, Work>>,
     M: Cluster,
 {
     let namespace = work.namespace().unwrap_or_default();
-    let (kind, name) = (Gvk::of(&work.spec.manifest), name_of(work));
+    let (kind, name) = (Gvk::from_object(&work.spec.manifest), name_of(work));
     let Some(api) = kinds.api(there.client(), &kind, &namespace).await? else {
         let Gvk { kind, .. } = &kind;
-        let version = Gvk::of(&work.spec.manifest).api_version();
+        let version = Gvk::from_object(&work.spec.manifest).api_version();
         return Err(format!("{} has no kind {kind} in {version}: install its definition there", M::NAME).into());
     };
-    if there.store::<Namespace>().get(&Key::cluster(&namespace)).is_none() {
+    if there.store::<Namespace>().get(&Key::cluster_scoped(&namespace)).is_none() {
         let metadata = ObjectMeta { name: Some(namespace.clone()), ..ObjectMeta::default() };
         there.objects::<Namespace>().create(&Namespace { metadata, ..Namespace::default() }).await?;
     }
@@ -231,7 +231,9 @@ where
 {
     let namespace = work.namespace().unwrap_or_default();
     // If the kind is missing, the object was never applied, or was deleted together with the CRD.
-    let Some(api) = kinds.api(there.client(), &Gvk::of(&work.spec.manifest), &namespace).await? else { return Ok(()) };
+    let Some(api) = kinds.api(there.client(), &Gvk::from_object(&work.spec.manifest), &namespace).await? else {
+        return Ok(());
+    };
     let Some(observed) = api.get_opt(name_of(work)).await? else { return Ok(()) };
     if observed.annotations().get(WORK) != Some(&work.name_any()) {
         return Ok(());

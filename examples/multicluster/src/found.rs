@@ -18,7 +18,7 @@ use kctl::{
     },
     object::{Kind, Stored},
     prelude::*,
-    watches::{Identity, Watch, WatchError, Watches},
+    watches::{Watch, WatchConfig, WatchError, Watches},
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -91,7 +91,7 @@ impl FoundKinds {
     /// The cluster does not respond, or the initial list takes longer than [`LISTED_WITHIN`].
     pub(crate) async fn find(&self, wanted: &Gvk) -> Result<Option<Kind>> {
         if let Some(watch) = self.0.open.lock().get(wanted).filter(|watch| watch.is_synced()) {
-            return Ok(Some(watch.identity().kind.clone()));
+            return Ok(Some(watch.config().kind.clone()));
         }
         let watches = self.0.watches.lock().clone().ok_or("the app has not started")?;
         let Gvk { group, version, kind } = wanted;
@@ -102,8 +102,8 @@ impl FoundKinds {
             }
             found => found?,
         };
-        let identity = Identity::all(kind.clone()).on(self.0.cluster).labels(self.0.labels);
-        let watch = watches.watch(identity.in_namespaces(watches.namespaces())).await?;
+        let config = WatchConfig::new(kind.clone()).on(self.0.cluster).labels(self.0.labels);
+        let watch = watches.watch(config.in_namespaces(watches.namespaces())).await?;
         if tokio::time::timeout(LISTED_WITHIN, watch.synced()).await != Ok(true) {
             let why = watch.health().failure.map_or_else(String::new, |failure| format!(": {failure}"));
             return Err(format!("{} are not listed within {LISTED_WITHIN:?}{why}", kind.resource()).into());

@@ -85,7 +85,7 @@ async fn check(cluster: &MemberCluster, cx: &Context<Members>) -> Result<bool> {
 
 /// Returns the key of the Cluster of a work.
 fn cluster_of(work: &Work, _clusters: &Store<MemberCluster>) -> Vec<Key<MemberCluster>> {
-    vec![Key::cluster(&work.spec.cluster)]
+    vec![Key::cluster_scoped(&work.spec.cluster)]
 }
 
 /// Returns the reason why a member does not respond, an empty string if it responds, or `None` if no member has that
@@ -105,7 +105,7 @@ async fn probe(cluster: &MemberCluster, cx: &Context<Members>) -> Option<String>
 
 /// Returns `true` if a member is ready according to its last check.
 pub(crate) fn is_ready<C: Reads<MemberCluster>>(cx: &Context<C>, name: &str) -> bool {
-    let cluster = cx.store::<MemberCluster>().get(&Key::cluster(name));
+    let cluster = cx.store::<MemberCluster>().get(&Key::cluster_scoped(name));
     cluster.is_some_and(|cluster| cluster.status.as_ref().is_some_and(|status| status.ready))
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn unknown<'a>(
     names: impl Iterator<Item = &'a String>,
     members: &Store<MemberCluster>,
 ) -> impl Iterator<Item = String> {
-    let unknown: BTreeSet<_> = names.filter(|name| members.get(&Key::cluster(name)).is_none()).collect();
+    let unknown: BTreeSet<_> = names.filter(|name| members.get(&Key::cluster_scoped(name)).is_none()).collect();
     unknown.into_iter().map(|name| format!("there is no Cluster {name}: create it, or name another one"))
 }
 

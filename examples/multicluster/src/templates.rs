@@ -14,7 +14,7 @@ pub(crate) fn reading() -> PolicyRule {
 }
 
 /// Returns the rule for patching the status of templates. The program writes no other part of a template.
-pub(crate) fn telling() -> PolicyRule {
+pub(crate) fn patching_status() -> PolicyRule {
     any("*/status", &["patch"])
 }
 
@@ -57,7 +57,7 @@ impl ResourceRef {
 
 /// Parses `apiVersion` and `kind`.
 fn gvk(api_version: &str, kind: &str) -> Gvk {
-    Gvk::of(&json!({ "apiVersion": api_version, "kind": kind }))
+    Gvk::from_object(&json!({ "apiVersion": api_version, "kind": kind }))
 }
 
 /// Returns `true` if objects of a kind can be distributed.

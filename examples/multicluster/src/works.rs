@@ -136,5 +136,5 @@ fn is_job(template: &Value) -> bool {
 
 /// Returns the keys of all bindings in a policy's namespace, because a changed selector may affect any of them.
 fn bindings_of_the_namespace(policy: &OverridePolicy, bindings: &Store<ResourceBinding>) -> Vec<Key<ResourceBinding>> {
-    bindings.in_namespace(&policy.namespace().unwrap_or_default()).map(|binding| Key::of(&*binding)).collect()
+    bindings.in_namespace(&policy.namespace().unwrap_or_default()).map(|binding| Key::from_object(&*binding)).collect()
 }

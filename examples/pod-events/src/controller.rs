@@ -13,7 +13,7 @@ use kctl_runtime::{
     key::{Key, ObjectKey},
     object::Kind,
     queue::{Add, Cause, QueueConfig, WorkQueue},
-    source::{Identity, Source},
+    source::{Source, WatchConfig},
     store::Store,
 };
 use kube::Client;
@@ -60,7 +60,7 @@ pub(crate) struct PodController<H> {
 impl<H: SyncHandler> PodController<H> {
     /// Creates a controller; [`run`](Self::run) starts it.
     pub(crate) fn new(client: Client, handler: H) -> Self {
-        let source = Source::new(client, Identity::all(Kind::of::<Pod>()), Arc::default());
+        let source = Source::new(client, WatchConfig::new(Kind::of::<Pod>()), Arc::default());
         let pods = source.view();
         pods.add_index(on_node);
         Self { source, pods, queue: WorkQueue::new(QueueConfig::default()), handler }

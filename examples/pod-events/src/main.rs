@@ -35,7 +35,7 @@ struct Print;
 impl SyncHandler for Print {
     /// Reports the size of the first list. No key is handled before it is complete.
     fn synced(&self, pods: &Store<Pod>) {
-        eprintln!("{} pods, {} of them on no node", pods.len(), pods.by(on_node, "").count());
+        eprintln!("{} pods, {} of them on no node", pods.len(), pods.by_index(on_node, "").count());
     }
 
     /// Prints the key. An error, such as a closed standard output, requeues the key.

@@ -30,7 +30,7 @@ struct Recorder {
 
 impl SyncHandler for Recorder {
     fn synced(&self, pods: &Store<Pod>) {
-        self.lines.lock().push(format!("synced {} {}", pods.len(), pods.by(on_node, "node-1").count()));
+        self.lines.lock().push(format!("synced {} {}", pods.len(), pods.by_index(on_node, "node-1").count()));
     }
 
     async fn sync(&self, key: &Key<Pod>, pod: Option<Arc<Pod>>) -> Result<(), Failure> {

@@ -81,7 +81,7 @@ fn adopters(pod: &Pod, sets: &Store<PodSet>) -> Vec<Key<PodSet>> {
     }
     let namespace = pod.namespace().unwrap_or_default();
     let matching = sets.in_namespace(&namespace).filter(|set| selector_of(set).is_ok_and(|s| s.matches(pod.labels())));
-    matching.map(|set| Key::of(set.as_ref())).collect()
+    matching.map(|set| Key::from_object(set.as_ref())).collect()
 }
 
 /// Returns the active pods of the set, after adopting matching orphans and releasing pods that no longer match

@@ -45,12 +45,12 @@ async fn main() -> Result<()> {
         return App::new("blocked").interpreter::<health>().admission::<validate>().main().await;
     }
     for command in ["run", "dev"] {
-        others_are_answered_and_the_process_ends_with_1(command).await;
+        others_are_answered_before_exit_code_1(command).await;
     }
     Ok(())
 }
 
-async fn others_are_answered_and_the_process_ends_with_1(command: &str) {
+async fn others_are_answered_before_exit_code_1(command: &str) {
     let program = std::env::current_exe().unwrap();
     let mut example = Example::start(&program, &format!("blocked-{command}"), &[command]).await;
     let blocked = (0..N_BLOCKED).flat_map(|_| [(INTERPRETER, "`health` ("), (ADMISSION, "`validate` (")]);

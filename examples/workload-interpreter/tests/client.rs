@@ -2,7 +2,7 @@
 //! client.
 //!
 //! The requests and responses are those that Karmada's own client exchanged with the example. The client here is
-//! kctl's, whose requests `kctl-interpreter/tests/hook.rs` compares with Karmada's.
+//! kctl's, whose requests `kctl-interpreter/tests/webhook_client.rs` compares with Karmada's.
 
 #[expect(dead_code, reason = "other tests of this folder use the rest")]
 mod program;
@@ -12,11 +12,11 @@ use std::{error::Error, path::Path};
 use kctl::{Json, json};
 use kctl_interpreter::{
     chain::{Chain, LayerKind},
-    hook::Hooks,
     operation::{
         AggregateStatus, AggregatedStatusItem, Aggregation, InterpretComponent, InterpretDependency, InterpretHealth,
         InterpretReplica, InterpretStatus, Object, Retain, Retention, ReviseReplica, Revision,
     },
+    webhook_client::Webhooks,
 };
 
 fn workload() -> Json {
@@ -63,7 +63,7 @@ async fn webhook_client_gets_an_answer_to_every_operation() {
         program::Example::start(Path::new(env!("CARGO_BIN_EXE_workload-interpreter")), "client", &["run"]).await;
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stop-client.yaml");
     let configuration = kctl::from_yaml::<Json>(&std::fs::read_to_string(file).unwrap()).unwrap();
-    let hooks = Hooks::new([&configuration], |_namespace: &str, _name: &str| None).unwrap();
+    let hooks = Webhooks::new([&configuration], |_namespace: &str, _name: &str| None).unwrap();
     let chain = Chain::default().with(LayerKind::Webhook, hooks);
 
     assert_eq!(chain.interpret::<InterpretReplica>(web()).await.unwrap().replicas, 4);

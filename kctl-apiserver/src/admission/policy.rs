@@ -291,7 +291,7 @@ impl PolicyScope {
             let value = match all.scope.cost(expression) {
                 Ok(cost) => {
                     all.unpaid.insert(name.to_owned(), Unpaid { expression: expression.to_owned(), cost });
-                    all.said(expression)
+                    all.evaluate_uncharged(expression)
                 }
                 Err(exceeded) => Err(exceeded.into()),
             };
@@ -333,13 +333,13 @@ impl PolicyScope {
     /// The expression fails or exceeds a cost limit. `BudgetExceeded` is the limit of the whole policy.
     pub(super) fn evaluate(&mut self, expression: &str) -> Result<Cel, EvaluationError> {
         self.pay(expression)?;
-        self.said(expression)
+        self.evaluate_uncharged(expression)
     }
 
     /// Evaluates an expression without charging it.
     ///
     /// An error about a missing variable is replaced by the error of that variable.
-    fn said(&self, expression: &str) -> Result<Cel, EvaluationError> {
+    fn evaluate_uncharged(&self, expression: &str) -> Result<Cel, EvaluationError> {
         self.scope.evaluate(expression).map_err(|error| {
             let EvaluationError::NoSuchKey(name) = &error else { return error };
             let of_variable = self.failed.get(name).map(|why| format!("the variable {name:?} has no value: {why}"));
@@ -385,7 +385,7 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
     }
     for (validation, paid) in validations.iter().zip(payments) {
         let expression = text(validation, "expression");
-        match paid.map_err(EvaluationError::from).and_then(|()| scope.said(&expression)) {
+        match paid.map_err(EvaluationError::from).and_then(|()| scope.evaluate_uncharged(&expression)) {
             Ok(Cel::Bool(true)) => {}
             Ok(_) => judged.push(message(validation, &mut scope)),
             Err(why) => judged.extend(failed(format!("expression {expression:?}: {why}"))),

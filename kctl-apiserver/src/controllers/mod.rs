@@ -29,6 +29,6 @@ mod roles;
 pub(crate) mod tokens;
 mod work;
 
-pub use options::{Controller, ControllerOptions, UnknownController};
+pub use options::{Controller, ControllerOptions, UnknownControllerError};
 pub(crate) use roles::aggregated;
 pub(crate) use work::Controllers;

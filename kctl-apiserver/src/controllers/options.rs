@@ -63,7 +63,7 @@ impl Controller {
 /// // The values of kube-controller-manager's flag `--controllers`.
 /// let some: ControllerOptions = "*,-namespace-controller".parse()?;
 /// assert!(some.runs(Controller::GarbageCollector) && !some.runs(Controller::Namespace));
-/// # Ok::<(), kctl_apiserver::UnknownController>(())
+/// # Ok::<(), kctl_apiserver::UnknownControllerError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerOptions {
@@ -124,7 +124,7 @@ impl ControllerOptions {
 /// A name that no controller of the embedded API server has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown controller {name:?}; known are {}", Controller::ALL.map(Controller::name).join(", "))]
-pub struct UnknownController {
+pub struct UnknownControllerError {
     name: String,
 }
 
@@ -133,7 +133,7 @@ pub struct UnknownController {
 /// `*` selects all controllers, `foo` adds and `-foo` removes one. The first entry that names a controller decides.
 /// Without `*`, only the named controllers run.
 impl FromStr for ControllerOptions {
-    type Err = UnknownController;
+    type Err = UnknownControllerError;
 
     /// Selects the controllers of a list. An empty list selects none of them.
     ///
@@ -145,7 +145,7 @@ impl FromStr for ControllerOptions {
         for name in &names {
             let bare = name.strip_prefix('-').unwrap_or(name);
             if bare != "*" && !is_known(bare) {
-                return Err(UnknownController { name: (*name).to_owned() });
+                return Err(UnknownControllerError { name: (*name).to_owned() });
             }
         }
         let is_enabled = |controller: &Controller| {

@@ -385,7 +385,7 @@ impl Rule {
     /// Message by precedence: `messageExpression`, `message`, the expression itself. Objects and
     /// lists are too long for a message.
     fn failed(&self, scope: &Scope, value: &Value, path: &str) -> FieldError {
-        let evaluated = self.said(scope);
+        let evaluated = self.evaluate_message(scope);
         let (text, path) = (evaluated.as_deref().unwrap_or(&self.message), format!("{path}{}", self.field_path));
         let field = named(&path);
         let is_scalar = !value.is_object() && !value.is_array();
@@ -396,7 +396,7 @@ impl Rule {
     /// Returns the result of `messageExpression`, if it is one non-empty line within the length limit.
     ///
     /// Surrounding whitespace is removed. An evaluation error counts as no result.
-    fn said(&self, scope: &Scope) -> Option<String> {
+    fn evaluate_message(&self, scope: &Scope) -> Option<String> {
         let Ok(Cel::String(message)) = scope.run(self.message_expression.as_ref()?) else { return None };
         let message = message.trim();
         let is_line = !message.is_empty() && message.len() <= MESSAGE_LEN_MAX && !message.contains('\n');

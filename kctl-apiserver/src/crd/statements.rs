@@ -227,7 +227,7 @@ fn wrong_expression(
     if expression.trim().is_empty() {
         return None;
     }
-    let environment = Environment::of_rule(schema, schema_of, OldSelf::of_rule(rule)).unwrap_or_default();
+    let environment = Environment::for_rule(schema, schema_of, OldSelf::from_rule(rule)).unwrap_or_default();
     match crate::cel::type_of(expression, &environment) {
         Err(why) => Some((Compiled::Not, format!("compilation failed: {why}"))),
         Ok(Some(found)) if found != expected => {

@@ -218,7 +218,7 @@ fn fields_of_features_that_are_off_go() {
 }
 
 #[test]
-fn times_are_stored_in_utc_with_the_precision_of_their_type() {
+fn times_are_stored_in_utc_at_type_precision() {
     let mut node = json!({ "spec": { "taints": [{ "key": "a", "effect": "NoExecute", "timeAdded": "2020-01-01T01:00:00.5+01:00" }] } });
     default_object("v1", "Node", &mut node, None);
     assert_eq!(node["spec"]["taints"][0]["timeAdded"], "2020-01-01T00:00:00Z");

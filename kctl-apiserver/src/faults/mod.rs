@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 pub use rule::{EventSummary, RequestSummary, Rule};
-pub use service::{Faulty, Reset};
+pub use service::{ConnectionResetError, Faulty};
 pub(crate) use stream::{Gate, Opened, Passage, newest};
 
 use crate::clock::Rng;
@@ -236,11 +236,11 @@ impl Faults {
     /// Returns the fault of a request, and reports both to the observer.
     fn decide_request(&self, request: &RequestSummary) -> Option<RequestFault> {
         let mut inner = self.inner.lock();
-        inner.tell(Seen::Request(request));
+        inner.notify(Seen::Request(request));
         let Inner { rules, rng, .. } = &mut *inner;
         let fault = decide(rules, |rule| rule.of_request(request, rng))?;
         inner.injected(Fault::Request(fault));
-        inner.tell(Seen::InRequest(request, Fault::Request(fault)));
+        inner.notify(Seen::InRequest(request, Fault::Request(fault)));
         Some(fault)
     }
 
@@ -251,14 +251,14 @@ impl Faults {
         let fault = decide(rules, |rule| rule.of_event(summary, rng));
         if let Some(fault) = fault {
             inner.injected(Fault::Event(fault));
-            inner.tell(Seen::AtEvent(summary, Fault::Event(fault)));
+            inner.notify(Seen::AtEvent(summary, Fault::Event(fault)));
         }
         fault
     }
 
     /// Reports a delivered event to the observer.
     fn delivered(&self, summary: &EventSummary) {
-        self.inner.lock().tell(Seen::Event(summary));
+        self.inner.lock().notify(Seen::Event(summary));
     }
 }
 
@@ -285,7 +285,7 @@ impl Inner {
     }
 
     /// Calls the observer.
-    fn tell(&self, seen: Seen<'_>) {
+    fn notify(&self, seen: Seen<'_>) {
         if let Some(observer) = &self.observer {
             observer(seen);
         }

@@ -32,7 +32,7 @@ use crate::{
 /// fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection was reset by a fault on purpose")]
-pub struct Reset;
+pub struct ConnectionResetError;
 
 /// Returns the state that a read gets under this fault, if the fault is about reads.
 ///
@@ -73,10 +73,10 @@ where
     B: Send + 'static,
 {
     type Response = Response<Body>;
-    type Error = Reset;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Reset>> + Send>>;
+    type Error = ConnectionResetError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, ConnectionResetError>> + Send>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Reset>> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectionResetError>> {
         self.server.poll_ready(context).map_err(|never| match never {})
     }
 
@@ -121,10 +121,13 @@ async fn alive(connection: &Connection) {
 }
 
 /// Performs a fault before the server sees the request. Returns the response if the server never sees it.
-async fn before(fault: Option<RequestFault>, connection: &Connection) -> Option<Result<Response<Body>, Reset>> {
+async fn before(
+    fault: Option<RequestFault>,
+    connection: &Connection,
+) -> Option<Result<Response<Body>, ConnectionResetError>> {
     match fault? {
         RequestFault::Refuse { code, retry_after, moment: Moment::Before } => Some(Ok(status_error(code, retry_after))),
-        RequestFault::Reset(Moment::Before) => Some(Err(Reset)),
+        RequestFault::Reset(Moment::Before) => Some(Err(ConnectionResetError)),
         RequestFault::Delay(time) => {
             tokio::time::sleep(time).await;
             alive(connection).await;
@@ -142,12 +145,12 @@ async fn before(fault: Option<RequestFault>, connection: &Connection) -> Option<
 async fn late(
     performed: impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
     time: Duration,
-) -> Result<Response<Body>, Reset> {
+) -> Result<Response<Body>, ConnectionResetError> {
     let on_its_way = tokio::spawn(async move {
         tokio::time::sleep(time).await;
         performed.await.unwrap_or_else(|never| match never {})
     });
-    on_its_way.await.map_err(|_ended| Reset)
+    on_its_way.await.map_err(|_ended| ConnectionResetError)
 }
 
 /// Performs a fault after the server has responded.
@@ -155,12 +158,12 @@ async fn after(
     fault: Option<RequestFault>,
     connection: &Connection,
     answer: Response<Body>,
-) -> Result<Response<Body>, Reset> {
+) -> Result<Response<Body>, ConnectionResetError> {
     match fault {
         Some(RequestFault::Refuse { code, retry_after, moment: Moment::After }) => {
             return Ok(status_error(code, retry_after));
         }
-        Some(RequestFault::Reset(Moment::After)) => return Err(Reset),
+        Some(RequestFault::Reset(Moment::After)) => return Err(ConnectionResetError),
         Some(RequestFault::Half) => return Ok(half(answer).await),
         Some(RequestFault::DelayAnswer(time)) => tokio::time::sleep(time).await,
         Some(RequestFault::Crash(Moment::After)) => connection.cut(),

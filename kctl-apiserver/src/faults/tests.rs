@@ -413,7 +413,7 @@ async fn one_seed_gives_one_series_of_chances() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn frequent_bookmarks_move_a_watch_on_for_a_time() {
+async fn frequent_bookmarks_advance_a_watch_temporarily() {
     let (every, lasts) = (Duration::from_millis(100), Duration::from_secs(3));
     for (fault, n_expected) in [(None, 1), (Some(RequestFault::Bookmarks { every, lasts }), 30)] {
         let world = World::new();

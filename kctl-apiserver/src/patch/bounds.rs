@@ -2,7 +2,7 @@
 //! operation.
 
 use json_patch::PatchOperation;
-use kctl_webhook::client::{CopiedTooMuch, CopyBudget};
+use kctl_webhook::client::{CopyBudget, CopyLimitError};
 use serde_json::Value;
 
 use crate::decode::DEPTH_MAX;
@@ -12,7 +12,7 @@ use crate::decode::DEPTH_MAX;
 pub(crate) enum OutOfBounds {
     /// The copies of the patch are too large together (`jsonpatch.AccumulatedCopySizeLimit`).
     #[error(transparent)]
-    Copied(#[from] CopiedTooMuch),
+    Copied(#[from] CopyLimitError),
     /// The object would be nested deeper than decoding allows. Operations can move values below one another, so a short
     /// patch could otherwise overflow the stack of recursive code that visits the object.
     #[error("the patched object would be nested more than {DEPTH_MAX} deep")]

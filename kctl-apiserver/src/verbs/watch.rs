@@ -271,7 +271,7 @@ impl Start {
     /// Returns the event of a stored object. If it is sent as stored, its line is shared with other watchers.
     ///
     /// `lines` is the cache of the event; initial objects have none.
-    fn said(&self, kind: EventType, object: &Object, lines: Option<&Lines>) -> WatchEvent {
+    fn watch_event(&self, kind: EventType, object: &Object, lines: Option<&Lines>) -> WatchEvent {
         if self.form == OutputForm::Plain && object.text().starts_with(self.head.as_bytes()) {
             return WatchEvent::Line(lines.map_or_else(|| event_line(kind, object), |lines| lines.get(kind, object)));
         }
@@ -286,7 +286,7 @@ impl Start {
             let after = Value::clone(&object.value());
             return Some(WatchEvent::Transition(Transition { before: None, after, deleted: false }.into()));
         }
-        self.matches(object).then(|| self.said(EventType::Added, object, None))
+        self.matches(object).then(|| self.watch_event(EventType::Added, object, None))
     }
 
     /// Returns `true` if the object has to be converted before the selector can be applied.
@@ -352,7 +352,7 @@ impl Start {
             let last = as_deleted(Value::clone(&before.value()), &event.object.value());
             return Some((kind, WatchEvent::Value(self.event(kind.name(), &last))));
         }
-        Some((kind, self.said(kind, &event.object, Some(&event.lines))))
+        Some((kind, self.watch_event(kind, &event.object, Some(&event.lines))))
     }
 
     /// Returns the body of the response: events as lines of JSON.

@@ -174,7 +174,7 @@ pub(crate) fn fit_and_tell(
     }
     // A field that is unknown to a custom kind failed the typed apply already. Without a schema, nothing is reported.
     let is_silent = info.applies() && resource.custom.is_some();
-    tell_of_fields(info, sent, if is_silent { &[] } else { &unknown })?;
+    check_fields(info, sent, if is_silent { &[] } else { &unknown })?;
     identity::is_accepted(info, &object).map_err(Misfit::Identity)?;
     info.round.warn_all(drop_repeated_owners(&mut object));
     Ok((object, unknown))
@@ -183,7 +183,7 @@ pub(crate) fn fit_and_tell(
 /// Rejects duplicate and unknown fields or warns about them, depending on `fieldValidation`.
 ///
 /// Order: duplicates, then unknown fields of the operations of a JSON patch, then unknown fields.
-fn tell_of_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
+fn check_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
     let mut texts = repeated(info, sent);
     if media_type(info) == "application/json-patch+json" {
         texts.extend(patch::json::strange_fields(&info.body));
@@ -258,7 +258,7 @@ pub(crate) fn fit_type(
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
-    tell_of_fields(info, sent, &unknown)
+    check_fields(info, sent, &unknown)
 }
 
 /// Prunes a custom object by the schema of its version. Returns the dropped fields (`unstructuredSchemaCoercer`).

@@ -186,7 +186,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn replicas_given_at_once_are_those_given_one_by_one(
+        fn bulk_division_equals_one_by_one_division(
             clusters in prop::collection::vec((0_i64..8, 0_i32..20), 1..6),
             replicas in 0_i32..300,
             reversed in any::<bool>(),

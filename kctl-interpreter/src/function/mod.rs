@@ -78,7 +78,7 @@ use crate::{
 /// }
 ///
 /// assert_eq!(Functions::of::<(AlwaysHealthy,)>()?.rules().len(), 1);
-/// # Ok::<_, kctl_interpreter::function::FunctionTwice>(())
+/// # Ok::<_, kctl_interpreter::function::DuplicateFunctionError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an interpreter",
@@ -159,7 +159,7 @@ tuples!(A B C D E F G H I J K L);
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} of {kind:?} has two functions: {first} and {second}; remove one of them\ncode: K0070")]
-pub struct FunctionTwice {
+pub struct DuplicateFunctionError {
     operation: Operation,
     kind: String,
     first: String,
@@ -183,23 +183,23 @@ impl Functions {
     /// Creates the table of one function, or of a tuple of functions.
     ///
     /// # Errors
-    /// [`FunctionTwice`] if two functions are for the same operation on the same kind.
-    pub fn of<I: Interpreter>() -> Result<Self, FunctionTwice> {
+    /// [`DuplicateFunctionError`] if two functions are for the same operation on the same kind.
+    pub fn of<I: Interpreter>() -> Result<Self, DuplicateFunctionError> {
         Self::new(I::rules())
     }
 
     /// Creates the table from rules, which are collected at run time.
     ///
     /// # Errors
-    /// [`FunctionTwice`] if two rules are for the same operation on the same kind.
-    pub fn new(rules: Vec<Rule>) -> Result<Self, FunctionTwice> {
+    /// [`DuplicateFunctionError`] if two rules are for the same operation on the same kind.
+    pub fn new(rules: Vec<Rule>) -> Result<Self, DuplicateFunctionError> {
         let mut table = HashMap::with_capacity(rules.len());
         for (idx, rule) in rules.iter().enumerate() {
             let operation = rule.about().operation;
             if let Some(first) = table.insert((operation, rule.kind().clone()), idx) {
                 let named_location = |about: About| format!("`{}` ({})", about.name, about.location());
                 let (first, second) = (named_location(rules[first].about()), named_location(rule.about()));
-                return Err(FunctionTwice { operation, kind: rule.kind().to_string(), first, second });
+                return Err(DuplicateFunctionError { operation, kind: rule.kind().to_string(), first, second });
             }
         }
         Ok(Self { rules, table })

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::error::ScriptError;
-use super::interpret::{Inputs, OPERATIONS, Operation};
+use super::interpret::{SCRIPT_FUNCTIONS, ScriptFunction, ScriptInputs};
 use super::pool::Pool;
 use super::script::Script;
 use crate::canonical;
@@ -117,7 +117,7 @@ pub struct Customization {
     name: String,
     target: Target,
     /// The scripts by operation. An invalid script keeps its place, with its error.
-    scripts: Vec<(Operation, Result<Script, CustomizationError>)>,
+    scripts: Vec<(ScriptFunction, Result<Script, CustomizationError>)>,
 }
 
 /// `spec.target`: the kind to which the scripts apply.
@@ -179,7 +179,7 @@ impl Customization {
             None => errors.push(field(&name, "/spec/customizations", "it is missing: write an object with scripts")),
             Some(customizations) => {
                 for (key, customization) in customizations {
-                    let Some(operation) = OPERATIONS.into_iter().find(|operation| operation.field == key) else {
+                    let Some(operation) = SCRIPT_FUNCTIONS.into_iter().find(|operation| operation.field == key) else {
                         errors.push(no_operation(&name, key));
                         continue;
                     };
@@ -205,7 +205,7 @@ impl Customization {
 
     /// Returns the operations that have a script, in the order of the object's fields. Scripts that
     /// do not compile are included.
-    pub fn operations(&self) -> impl Iterator<Item = Operation> {
+    pub fn operations(&self) -> impl Iterator<Item = ScriptFunction> {
         self.scripts.iter().map(|(operation, _)| *operation)
     }
 
@@ -217,7 +217,7 @@ impl Customization {
         if self.target != other.target || self.name == other.name {
             return None;
         }
-        let is_shared = |operation: &Operation| {
+        let is_shared = |operation: &ScriptFunction| {
             !operation.is_additive() && other.operations().any(|others| others.name == operation.name)
         };
         let operation = self.operations().find(is_shared)?;
@@ -238,7 +238,7 @@ fn field(name: &str, pointer: &str, help: &str) -> CustomizationError {
 
 /// Returns the error of a field of `spec.customizations` that no operation has.
 fn no_operation(name: &str, key: &str) -> CustomizationError {
-    let fields = OPERATIONS.map(|operation| operation.field).join(", ");
+    let fields = SCRIPT_FUNCTIONS.map(|operation| operation.field).join(", ");
     field(name, &format!("/spec/customizations/{key}"), &format!("it is no operation: write one of {fields}"))
 }
 
@@ -246,7 +246,7 @@ fn no_operation(name: &str, key: &str) -> CustomizationError {
 /// already compiled script with the same source.
 fn script(
     name: &str,
-    operation: Operation,
+    operation: ScriptFunction,
     customization: &Value,
     unchanged: impl FnOnce(&str) -> Option<Script>,
 ) -> Result<Option<Script>, CustomizationError> {
@@ -305,7 +305,7 @@ struct ScriptRule {
     /// The name of the customization.
     customization: String,
     /// The operation that it answers.
-    operation: Operation,
+    operation: ScriptFunction,
     /// The compiled script, or the error that each run returns.
     script: Result<Script, CustomizationError>,
 }
@@ -355,9 +355,9 @@ impl Scripts {
     ///     .map_err(|errors| errors[0].clone())
     /// };
     /// let scripts = Scripts::merge([customization("b", false)?, customization("a", true)?]);
-    /// # use kctl_interpreter::lua::{Inputs, Limits, Pool};
+    /// # use kctl_interpreter::lua::{ScriptInputs, Limits, Pool};
     /// let widget = json!({ "apiVersion": "example.com/v1", "kind": "Widget" });
-    /// let inputs = Inputs { observed: Some(&widget), ..Inputs::default() };
+    /// let inputs = ScriptInputs { observed: Some(&widget), ..ScriptInputs::default() };
     /// let answer = scripts.interpret(&Pool::new(Limits::default()), "InterpretHealth", &inputs);
     /// assert_eq!(answer, Some(Ok(json!({ "healthy": true }))), "the script of `a` comes first");
     /// # Ok::<(), kctl_interpreter::lua::CustomizationError>(())
@@ -394,7 +394,7 @@ impl Scripts {
 
     /// Returns the script that a customization of this name already has for the kind and operation,
     /// if its source is the same.
-    fn unchanged(&self, name: &str, target: &Target, operation: Operation, source: &str) -> Option<Script> {
+    fn unchanged(&self, name: &str, target: &Target, operation: ScriptFunction, source: &str) -> Option<Script> {
         let mut rules = self.by_target.get(target)?.iter();
         let rule = rules.find(|rule| rule.operation == operation && rule.customization == name)?;
         rule.script.as_ref().ok().filter(|script| script.source() == source).cloned()
@@ -427,7 +427,7 @@ impl Scripts {
         &self,
         pool: &Pool,
         operation: &str,
-        inputs: &Inputs<'_>,
+        inputs: &ScriptInputs<'_>,
     ) -> Option<Result<Value, CustomizationError>> {
         let object = inputs.desired.or(inputs.observed)?;
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Scripts;
-use crate::lua::{Customization, Inputs, Limits, Pool};
+use crate::lua::{Customization, Limits, Pool, ScriptInputs};
 
 fn customization(name: &str, customizations: &Value) -> Value {
     json!({
@@ -84,7 +84,7 @@ fn first_by_name_answers_and_dependencies_add_up() {
     let pool = Pool::new(Limits::default());
     let object = json!({"apiVersion": "example.io/v1", "kind": "Widget"});
     let answer = |object: &Value, operation: &str| {
-        scripts.interpret(&pool, operation, &Inputs { desired: Some(object), ..Inputs::default() })
+        scripts.interpret(&pool, operation, &ScriptInputs { desired: Some(object), ..ScriptInputs::default() })
     };
     assert_eq!(answer(&object, "InterpretHealth"), Some(Ok(json!({"healthy": true}))));
     let found = answer(&object, "InterpretDependency").unwrap().unwrap();
@@ -107,7 +107,7 @@ fn failure_names_customization_operation_and_line() {
     let document = customization("broken", &json!({"healthInterpretation": {"luaScript": source}}));
     let scripts = Scripts::parse([&document]).unwrap();
     let object = json!({"apiVersion": "example.io/v1", "kind": "Widget"});
-    let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+    let inputs = ScriptInputs { observed: Some(&object), ..ScriptInputs::default() };
     let error = scripts.interpret(&Pool::new(Limits::default()), "InterpretHealth", &inputs).unwrap().unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -24,12 +24,12 @@ pub enum ErrorClass {
 /// The error of a script. A retry does not help: the script or the object has to change.
 ///
 /// ```
-/// use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script};
+/// use kctl_interpreter::lua::{ErrorClass, ScriptInputs, Limits, Pool, Script};
 /// use serde_json::json;
 ///
 /// let script = Script::compile("function InterpretHealth(o) return 'yes' end", "InterpretHealth")?;
 /// let object = json!({ "kind": "Widget" });
-/// let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+/// let inputs = ScriptInputs { observed: Some(&object), ..ScriptInputs::default() };
 /// let error = Pool::new(Limits::default()).interpret("InterpretHealth", &script, &inputs).unwrap_err();
 /// assert_eq!(error.class(), ErrorClass::WrongResult);
 /// assert_eq!(error.to_string(), "result of InterpretHealth: result type 3 is not bool");

@@ -29,15 +29,15 @@ use crate::operation::{self, DependentReference, Op};
 /// the same as a value for all layers.
 ///
 /// ```
-/// use kctl_interpreter::lua::Operation;
+/// use kctl_interpreter::lua::ScriptFunction;
 ///
-/// let replicas = Operation::named("InterpretReplica").map(|one| (one.field, one.function));
+/// let replicas = ScriptFunction::named("InterpretReplica").map(|one| (one.field, one.function));
 /// assert_eq!(replicas, Some(("replicaResource", "GetReplicas")));
-/// assert_eq!(Operation::named("Prune"), None);
+/// assert_eq!(ScriptFunction::named("Prune"), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Operation {
+pub struct ScriptFunction {
     /// The name, such as `InterpretReplica`.
     pub name: &'static str,
     /// The field of `spec.customizations` that holds the script, such as `replicaResource`.
@@ -49,12 +49,12 @@ pub struct Operation {
 }
 
 /// Returns an operation, for the table.
-const fn scripted<O: Op>(field: &'static str, function: &'static str) -> Operation {
-    Operation { name: O::NAME, field, function, value: O::OPERATION }
+const fn scripted<O: Op>(field: &'static str, function: &'static str) -> ScriptFunction {
+    ScriptFunction { name: O::NAME, field, function, value: O::OPERATION }
 }
 
 /// The operations that scripts can answer, sorted by name: all but `Prune`.
-pub const OPERATIONS: [Operation; 8] = [
+pub const SCRIPT_FUNCTIONS: [ScriptFunction; 8] = [
     scripted::<operation::AggregateStatus>("statusAggregation", "AggregateStatus"),
     scripted::<operation::InterpretComponent>("componentResource", "GetComponents"),
     scripted::<operation::InterpretDependency>("dependencyInterpretation", "GetDependencies"),
@@ -65,10 +65,10 @@ pub const OPERATIONS: [Operation; 8] = [
     scripted::<operation::ReviseReplica>("replicaRevision", "ReviseReplica"),
 ];
 
-impl Operation {
+impl ScriptFunction {
     /// Returns the operation with a name; `None` for a name that scripts do not have.
     pub fn named(name: &str) -> Option<Self> {
-        OPERATIONS.into_iter().find(|operation| operation.name == name)
+        SCRIPT_FUNCTIONS.into_iter().find(|operation| operation.name == name)
     }
 
     /// Returns `true` if the results of several customizations for one kind are combined.
@@ -84,19 +84,19 @@ impl Operation {
 /// about the member cluster.
 ///
 /// ```
-/// use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
+/// use kctl_interpreter::lua::{ScriptInputs, Limits, Pool, Script};
 /// use serde_json::json;
 ///
 /// let source = "function ReviseReplica(o, n) o.spec.replicas = n return o end";
 /// let script = Script::compile(source, "ReviseReplica")?;
 /// let object = json!({ "kind": "Widget", "spec": { "replicas": 1 } });
-/// let inputs = Inputs { desired: Some(&object), replicas: Some(4), ..Inputs::default() };
+/// let inputs = ScriptInputs { desired: Some(&object), replicas: Some(4), ..ScriptInputs::default() };
 /// let answer = Pool::new(Limits::default()).interpret("ReviseReplica", &script, &inputs)?;
 /// assert_eq!(answer["revised"]["spec"]["replicas"], 4);
 /// # Ok::<(), kctl_interpreter::lua::ScriptError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Inputs<'a> {
+pub struct ScriptInputs<'a> {
     /// The object as the control plane has it.
     pub desired: Option<&'a Value>,
     /// The object as the member cluster has it.
@@ -115,9 +115,9 @@ pub struct Inputs<'a> {
 /// An input is missing, the run failed, or the result has another form than the operation needs.
 pub(super) fn interpret(
     state: &State,
-    operation: Operation,
+    operation: ScriptFunction,
     script: &Script,
-    inputs: &Inputs<'_>,
+    inputs: &ScriptInputs<'_>,
     limits: &Limits,
 ) -> Result<Value, ScriptError> {
     let call = Call { state, operation, script, limits };
@@ -175,7 +175,7 @@ struct Call<'a> {
     /// The Lua state that runs it.
     state: &'a State,
     /// The operation, for messages.
-    operation: Operation,
+    operation: ScriptFunction,
     /// The script.
     script: &'a Script,
     /// The limits of the run.
@@ -221,7 +221,7 @@ impl Call<'_> {
     }
 
     /// Runs `InterpretReplica`. A number with a fraction is truncated, as in Go.
-    fn replicas(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
+    fn replicas(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [replicas, requirements] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let Returned::Number(replicas) = replicas else {
             return Err(self.wrong(format!("result type {} is not number", type_code(&replicas))));
@@ -242,7 +242,7 @@ impl Call<'_> {
     }
 
     /// Runs `InterpretComponent`.
-    fn components(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
+    fn components(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let components = match result {
             Returned::Table(table) => canonical::read_list::<Component>(in_any_case(repair(table, Root::List, &[])))
@@ -260,7 +260,7 @@ impl Call<'_> {
 
     /// Runs `InterpretDependency`. Karmada has no nil here: a script without references returns an
     /// empty table.
-    fn dependencies(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
+    fn dependencies(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let Returned::Table(table) = result else {
             let got = result.type_name();
@@ -274,7 +274,7 @@ impl Call<'_> {
     }
 
     /// Runs `InterpretHealth`.
-    fn health(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
+    fn health(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.observed.or(inputs.desired))?])?;
         match result {
             Returned::Bool(healthy) => Ok(json!({"healthy": healthy})),
@@ -284,7 +284,7 @@ impl Call<'_> {
 
     /// Runs `InterpretStatus`. Empty tables in the status are removed, because nothing says which
     /// type they had.
-    fn status(&self, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
+    fn status(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.observed.or(inputs.desired))?])?;
         match result {
             Returned::Table(table) => Ok(answer("status", repair(table, Root::Object, &[]))),

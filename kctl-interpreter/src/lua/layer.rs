@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Customization, CustomizationError, Inputs, Pool, Scripts};
+use super::{Customization, CustomizationError, Pool, ScriptInputs, Scripts};
 use crate::{
     chain::{Layer, LayerFuture},
     kind::Gvk,
@@ -31,7 +31,7 @@ use crate::{
 ///         "customizations": { "healthInterpretation": { "luaScript": "function InterpretHealth(o) return true end" } },
 ///     },
 /// });
-/// let layer = Configurable::of_control_plane([&customization], Pool::new(Limits::default()));
+/// let layer = Configurable::from_customizations([&customization], Pool::new(Limits::default()));
 /// assert!(layer.errors().is_empty());
 /// let chain = Chain::native().with(LayerKind::Configurable, layer);
 /// let widget = Object(json!({ "apiVersion": "example.com/v1", "kind": "Widget" }));
@@ -63,7 +63,7 @@ impl Configurable {
     /// If two customizations have a script for the same kind and operation, the first by name wins,
     /// as in Karmada. An invalid script keeps its place and returns its error: otherwise another
     /// script would silently take over.
-    pub fn of_control_plane<'a>(customizations: impl IntoIterator<Item = &'a Value>, pool: Pool) -> Self {
+    pub fn from_customizations<'a>(customizations: impl IntoIterator<Item = &'a Value>, pool: Pool) -> Self {
         Self::new(Scripts::default(), pool).followed_by(customizations)
     }
 
@@ -77,7 +77,7 @@ impl Configurable {
     /// use kctl_interpreter::lua::{Configurable, Limits, Pool};
     /// use serde_json::json;
     ///
-    /// let layer = Configurable::of_control_plane([], Pool::new(Limits::default()));
+    /// let layer = Configurable::from_customizations([], Pool::new(Limits::default()));
     /// let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" } });
     /// let changed = layer.followed_by([&pod]);
     /// assert_eq!(
@@ -106,7 +106,7 @@ impl Configurable {
     /// Runs the script for an operation, with the inputs converted to borrowed JSON.
     fn answer(&self, operation: Operation, inputs: &operation::Inputs) -> Result<Value, crate::chain::LayerError> {
         let status_items = inputs.status_items.as_ref().map(serde_json::to_value).transpose()?;
-        let values = Inputs {
+        let values = ScriptInputs {
             desired: inputs.desired.as_ref(),
             observed: inputs.observed.as_ref(),
             status_items: status_items.as_ref(),
@@ -162,11 +162,11 @@ mod tests {
             ),
             customization("later", json!({ "healthInterpretation": half, "unknown": half })),
         ];
-        let layer = Configurable::of_control_plane(&objects, Pool::new(Limits::default()));
+        let layer = Configurable::from_customizations(&objects, Pool::new(Limits::default()));
         let errors: Vec<String> = layer.errors().iter().map(ToString::to_string).collect();
         assert_eq!(errors.len(), 3, "{errors:?}");
         let object = json!({ "apiVersion": "a.io/v1", "kind": "A" });
-        let (kind, inputs) = (Gvk::of(&object), operation::Object(object).into());
+        let (kind, inputs) = (Gvk::from_object(&object), operation::Object(object).into());
         let cases = [
             // The second script of an operation is not used, so its error does not matter.
             (Operation::InterpretHealth, Some(Ok(json!({ "healthy": true })))),
@@ -203,7 +203,7 @@ mod tests {
             })
         };
         let mut objects = [customization("a", "A", true), customization("b", "B", true)];
-        let first = Configurable::of_control_plane(&objects, Pool::new(Limits::default()));
+        let first = Configurable::from_customizations(&objects, Pool::new(Limits::default()));
         let script =
             |layer: &Configurable, kind: &str| layer.scripts.script("a.io/v1", kind, "InterpretHealth").unwrap();
         let ask = |layer: &Configurable, kind: &str| {
@@ -220,7 +220,12 @@ mod tests {
         // The same script under another name belongs to another customization, and is compiled again.
         let third = second.followed_by(&[customization("c", "A", true)]);
         assert!(!script(&third, "A").is_same(&script(&second, "A")));
-        assert!(!third.handles(Operation::InterpretHealth, &Gvk::of(&json!({ "apiVersion": "a.io/v1", "kind": "B" }))));
+        assert!(
+            !third.handles(
+                Operation::InterpretHealth,
+                &Gvk::from_object(&json!({ "apiVersion": "a.io/v1", "kind": "B" }))
+            )
+        );
     }
 
     #[test]
@@ -244,7 +249,7 @@ mod tests {
                 },
             })
         };
-        let layer = Configurable::of_control_plane(
+        let layer = Configurable::from_customizations(
             &[customization("First"), customization("Second")],
             Pool::new(Limits::default()),
         );

@@ -14,13 +14,13 @@ use parking_lot::Mutex;
 ///
 /// ```
 /// use std::time::Duration;
-/// use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script};
+/// use kctl_interpreter::lua::{ErrorClass, ScriptInputs, Limits, Pool, Script};
 /// use serde_json::json;
 ///
 /// let pool = Pool::new(Limits::default().steps(100_000));
 /// let endless = Script::compile("function InterpretHealth(o) while true do end end", "InterpretHealth")?;
 /// let object = json!({ "kind": "Widget" });
-/// let error = pool.interpret("InterpretHealth", &endless, &Inputs { desired: Some(&object), ..Inputs::default() }).unwrap_err();
+/// let error = pool.interpret("InterpretHealth", &endless, &ScriptInputs { desired: Some(&object), ..ScriptInputs::default() }).unwrap_err();
 /// assert_eq!(error.class(), ErrorClass::Timeout);
 /// assert_eq!(Limits::default().time, Duration::from_secs(1));
 /// # Ok::<(), kctl_interpreter::lua::ScriptError>(())

@@ -25,13 +25,13 @@
 //!   there. For an input the order depends on the names alone, where there it is random.
 //!
 //! ```
-//! use kctl_interpreter::lua::{Inputs, Limits, Pool, Script};
+//! use kctl_interpreter::lua::{ScriptInputs, Limits, Pool, Script};
 //! use serde_json::json;
 //!
 //! let source = "function InterpretHealth(o) return o.status.ready == o.spec.replicas end";
 //! let script = Script::compile(source, "InterpretHealth")?;
 //! let object = json!({"kind": "Widget", "spec": {"replicas": 2}, "status": {"ready": 2}});
-//! let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+//! let inputs = ScriptInputs { observed: Some(&object), ..ScriptInputs::default() };
 //! let pool = Pool::new(Limits::default());
 //! assert_eq!(pool.interpret("InterpretHealth", &script, &inputs)?, json!({"healthy": true}));
 //! # Ok::<(), kctl_interpreter::lua::ScriptError>(())
@@ -56,7 +56,7 @@ mod vm;
 
 pub use customization::{Customization, CustomizationError, Scripts};
 pub use error::{ErrorClass, ScriptError};
-pub use interpret::{Inputs, OPERATIONS, Operation};
+pub use interpret::{SCRIPT_FUNCTIONS, ScriptFunction, ScriptInputs};
 pub use layer::Configurable;
 pub use limits::Limits;
 pub use pool::Pool;

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::error::ScriptError;
-use super::interpret::{self, Inputs, Operation};
+use super::interpret::{self, ScriptFunction, ScriptInputs};
 use super::limits::Limits;
 use super::script::Script;
 use super::vm::State;
@@ -45,13 +45,13 @@ impl Pool {
     /// does that for slow scripts.
     ///
     /// ```
-    /// use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script};
+    /// use kctl_interpreter::lua::{ErrorClass, ScriptInputs, Limits, Pool, Script};
     /// use serde_json::json;
     ///
     /// let pool = Pool::new(Limits::default());
     /// let script = Script::compile("function InterpretHealth(o)\n  return o.status.phase == 'Ready'\nend", "InterpretHealth")?;
     /// let object = json!({ "kind": "Widget" });
-    /// let inputs = Inputs { observed: Some(&object), ..Inputs::default() };
+    /// let inputs = ScriptInputs { observed: Some(&object), ..ScriptInputs::default() };
     /// let error = pool.interpret("InterpretHealth", &script, &inputs).unwrap_err();
     /// assert_eq!((error.class(), error.line()), (ErrorClass::Runtime, Some(2)), "the object has no status");
     /// # Ok::<(), kctl_interpreter::lua::ScriptError>(())
@@ -60,8 +60,8 @@ impl Pool {
     /// # Errors
     /// [`ScriptError`] if the script or the inputs are wrong. A retry with the same object gives
     /// the same error.
-    pub fn interpret(&self, operation: &str, script: &Script, inputs: &Inputs<'_>) -> Result<Value, ScriptError> {
-        let operation = Operation::named(operation).ok_or_else(|| ScriptError::no_such_operation(operation))?;
+    pub fn interpret(&self, operation: &str, script: &Script, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
+        let operation = ScriptFunction::named(operation).ok_or_else(|| ScriptError::no_such_operation(operation))?;
         let state = self.take(script).map_or_else(|| State::new(script, &self.limits), Ok)?;
         let result = interpret::interpret(&state, operation, script, inputs, &self.limits);
         if state.has_taken(SLOW_FROM, &self.limits) {
@@ -114,7 +114,7 @@ mod tests {
         let compile = || Script::compile(source, "InterpretHealth").unwrap();
         let (first, second) = (compile(), compile());
         let (pool, object) = (Pool::new(Limits::default()), json!({ "kind": "Widget" }));
-        let inputs = Inputs { desired: Some(&object), ..Inputs::default() };
+        let inputs = ScriptInputs { desired: Some(&object), ..ScriptInputs::default() };
         let run = |script: &Script| pool.interpret("InterpretHealth", script, &inputs).unwrap();
         run(&first);
         assert!(pool.take(&second).is_none(), "whose text is the same is somebody else");

@@ -1,6 +1,6 @@
 //! The errors of the native layer, in Karmada's words.
 
-use crate::{dependency::DependenciesInvalid, operation::Operation, typed::DecodeError};
+use crate::{dependency::InvalidDependencyError, operation::Operation, typed::DecodeError};
 
 /// The error of a native rule.
 ///
@@ -103,7 +103,7 @@ pub enum NativeError {
     },
     /// A dependency lacks a field, or its selector is invalid.
     #[error(transparent)]
-    DependenciesInvalid(#[from] DependenciesInvalid),
+    DependenciesInvalid(#[from] InvalidDependencyError),
     /// The answer can't be serialized as JSON.
     #[error("the answer cannot be written as JSON")]
     AnswerUnwritable(#[from] serde_json::Error),

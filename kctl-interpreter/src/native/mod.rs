@@ -345,7 +345,7 @@ impl<'a> From<&'a Inputs> for Beside<'a> {
 fn answer(operation: Operation, object: Option<Cow<'_, Value>>, beside: &Beside<'_>) -> Result<Value> {
     let missing = |input| NativeError::InputMissing { operation, input };
     let object = object.ok_or_else(|| missing("object"))?;
-    let kind = Gvk::of(&object);
+    let kind = Gvk::from_object(&object);
     let rules = Rules::find(&kind);
     let not_found = || NativeError::InterpreterNotFound { operation, kind: kind.to_string() };
     let output = match operation {

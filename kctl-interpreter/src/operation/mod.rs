@@ -21,7 +21,7 @@ use crate::kind::Gvk;
 ///
 /// assert_eq!("Retain".parse::<Operation>()?, Operation::Retain);
 /// assert!("retain".parse::<Operation>().is_err(), "names are case-sensitive, as on the wire");
-/// # Ok::<_, kctl_interpreter::operation::OperationUnknown>(())
+/// # Ok::<_, kctl_interpreter::operation::UnknownOperationError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -85,16 +85,16 @@ impl fmt::Display for Operation {
 /// The error of parsing an [`Operation`] from an unknown name. The message lists all names.
 #[derive(Debug, thiserror::Error)]
 #[error("{name:?} is no operation: use one of {}", Operation::ALL.map(Operation::name).join(", "))]
-pub struct OperationUnknown {
+pub struct UnknownOperationError {
     name: String,
 }
 
 impl FromStr for Operation {
-    type Err = OperationUnknown;
+    type Err = UnknownOperationError;
 
-    fn from_str(name: &str) -> Result<Self, OperationUnknown> {
+    fn from_str(name: &str) -> Result<Self, UnknownOperationError> {
         let found = Self::ALL.into_iter().find(|operation| operation.name() == name);
-        found.ok_or_else(|| OperationUnknown { name: name.to_owned() })
+        found.ok_or_else(|| UnknownOperationError { name: name.to_owned() })
     }
 }
 
@@ -134,7 +134,7 @@ impl Inputs {
 
     /// Returns the kind of [`Inputs::object`], by which layers look up their rules; all parts are empty without an object.
     pub fn kind(&self) -> Gvk {
-        self.object().map_or_else(|| Gvk::of(&Value::Null), Gvk::of)
+        self.object().map_or_else(|| Gvk::from_object(&Value::Null), Gvk::from_object)
     }
 
     /// `namespace/name` of the object, or its name; empty where it has none.
@@ -168,7 +168,7 @@ fn name_of(object: &Value) -> String {
 ///
 /// It begins as Karmada's. The rest of Karmada's is the returned object, which does not belong into logs and Events: it
 /// may be a Secret.
-#[cfg(any(feature = "hook", feature = "lua"))]
+#[cfg(any(feature = "webhook-client", feature = "lua"))]
 pub(crate) fn kind_missing(input: &Value) -> String {
     let (kind, name) = (input["kind"].as_str().unwrap_or("object"), name_of(input));
     format!("Object 'Kind' is missing in the answer for {kind} {name}: return the object with its `kind`")

@@ -57,7 +57,7 @@ pub enum ClientConfig {
 /// assert_eq!(webhook["name"], "deployment.apps");
 /// assert_eq!(webhook["clientConfig"]["url"], "https://interpreter.example.com/interpreter-deployment");
 /// assert_eq!(webhook["rules"][0]["operations"][0], "InterpretHealth");
-/// # Ok::<_, kctl_interpreter::webhook::ConfigurationInvalid>(())
+/// # Ok::<_, kctl_interpreter::webhook::ConfigurationError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Configuration<'a> {
@@ -83,9 +83,9 @@ impl Configuration<'_> {
     /// The name of a webhook is `<kind>.<group>` in lower case, with `core` for the core group.
     ///
     /// # Errors
-    /// [`ConfigurationInvalid`] if Karmada would reject the object, with its message for each
+    /// [`ConfigurationError`] if Karmada would reject the object, with its message for each
     /// field.
-    pub fn object(&self, rules: &[Rule]) -> Result<Value, ConfigurationInvalid> {
+    pub fn object(&self, rules: &[Rule]) -> Result<Value, ConfigurationError> {
         let mut kinds: BTreeMap<(&str, &str), BTreeMap<&str, BTreeSet<usize>>> = BTreeMap::new();
         for rule in rules {
             let kind = rule.kind();
@@ -143,7 +143,7 @@ impl Configuration<'_> {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{KIND} invalid: {}", problems.join("; "))]
 #[non_exhaustive]
-pub struct ConfigurationInvalid {
+pub struct ConfigurationError {
     /// One problem per field, with the path of the field.
     pub problems: Vec<String>,
 }
@@ -170,8 +170,8 @@ pub struct ConfigurationInvalid {
 /// ```
 ///
 /// # Errors
-/// [`ConfigurationInvalid`] with a message for each invalid field.
-pub fn validate(object: &Value) -> Result<(), ConfigurationInvalid> {
+/// [`ConfigurationError`] with a message for each invalid field.
+pub fn validate(object: &Value) -> Result<(), ConfigurationError> {
     let mut problems = Vec::new();
     let empty = Vec::new();
     let webhooks = object["webhooks"].as_array().unwrap_or(&empty);
@@ -197,7 +197,7 @@ pub fn validate(object: &Value) -> Result<(), ConfigurationInvalid> {
         }
         fields.versions(&webhook["interpreterContextVersions"]);
     }
-    if problems.is_empty() { Ok(()) } else { Err(ConfigurationInvalid { problems }) }
+    if problems.is_empty() { Ok(()) } else { Err(ConfigurationError { problems }) }
 }
 
 /// One webhook under validation: collects its problems.

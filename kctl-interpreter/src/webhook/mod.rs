@@ -20,12 +20,12 @@ use kctl_webhook::server::{Routes, Server, ServerError, ServerOptions};
 
 use self::serve::Shared;
 pub use self::{
-    configuration::{ClientConfig, Configuration, ConfigurationInvalid, TIMEOUT_SECONDS, validate},
+    configuration::{ClientConfig, Configuration, ConfigurationError, TIMEOUT_SECONDS, validate},
     metrics::Metrics,
     wire::API_VERSION,
 };
 use crate::{
-    function::{FunctionTwice, Functions, Rule},
+    function::{DuplicateFunctionError, Functions, Rule},
     operation::Operation,
 };
 
@@ -76,7 +76,7 @@ impl Default for WebhookOptions {
 pub enum WebhookError {
     /// Two functions are for the same operation on the same kind: remove one.
     #[error(transparent)]
-    Twice(#[from] FunctionTwice),
+    Twice(#[from] DuplicateFunctionError),
     /// A function is for `Prune`, which Karmada sends to no webhook. Use it in process instead, as
     /// a layer of a chain.
     #[error(

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use generator::Generator;
 
-use kctl_interpreter::lua::{ErrorClass, Inputs, Limits, Pool, Script};
+use kctl_interpreter::lua::{ErrorClass, Limits, Pool, Script, ScriptInputs};
 use serde_json::{Value, json};
 
 const N_SCRIPTS: u64 = 2000;
@@ -120,6 +120,6 @@ fn has_address(value: &Value) -> bool {
 
 fn run(pool: &Pool, script: &Script) -> Result<Value, ErrorClass> {
     let object = json!({"kind": "Widget", "spec": {"replicas": 2, "list": [1, "x", {"k": []}], "s": "text"}});
-    let inputs = Inputs { desired: Some(&object), ..Inputs::default() };
+    let inputs = ScriptInputs { desired: Some(&object), ..ScriptInputs::default() };
     pool.interpret("InterpretStatus", script, &inputs).map_err(|error| error.class())
 }

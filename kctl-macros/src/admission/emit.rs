@@ -14,12 +14,12 @@
 //!     use ::kctl::admission::__private_0_1 as __p;
 //!     type __Kind = Deployment;
 //!     impl __p::Admits for rules {
-//!         fn rules() -> __p::Vec<__p::Rule> {
+//!         fn webhooks() -> __p::Vec<__p::Webhook> {
 //!             let probe = __p::CrdProbe::<__Kind>::NEW;
-//!             let mut options = __p::Options::of(__p::Action::Validate);
+//!             let mut options = __p::Options::new(__p::Action::Validate);
 //!             options.timeout_seconds = 3;
 //!             …
-//!             __p::Vec::from([__p::Rule::object::<__Kind, _, _>(about, options, |object, request| async move { … })…])
+//!             __p::Vec::from([__p::Webhook::object::<__Kind, _, _>(about, options, |object, request| async move { … })…])
 //!         }
 //!     }
 //! };
@@ -55,7 +55,7 @@ pub(super) fn emit(model: &AdmissionFn, item: &TokenStream) -> TokenStream {
             use #krate::admission::__private_0_1 as __p;
             #kind
             impl __p::Admits for #name {
-                fn rules() -> __p::Vec<__p::Rule> { #rules }
+                fn webhooks() -> __p::Vec<__p::Webhook> { #rules }
             }
         };
     }
@@ -81,14 +81,14 @@ fn one_for_each_kind(model: &AdmissionFn) -> TokenStream {
     uniqueness_guard(&format_ident!("{action}_{of}of_{kind}", span = model.word.span()))
 }
 
-/// Emits the body of `rules()`: options, and a closure that calls the function with the parameters that it has.
+/// Emits the body of `webhooks()`: options, and a closure that calls the function with the parameters that it has.
 fn rules(model: &AdmissionFn) -> TokenStream {
     let (kind, text, sets) = (alias(model), model.head.text(), model.settings.iter().map(assignment));
     let action = Ident::new(if model.action == Action::Mutate { "Mutate" } else { "Validate" }, model.word.span());
     let about = quote!(__p::About::new(#text, ::core::file!(), ::core::line!()));
     let new = if model.takes == Parameters::Request { "request" } else { "object" };
     let new = format_ident!("{new}", span = model.kind.span());
-    let new = quote_spanned!(model.kind.span()=> __p::Rule::#new::<#kind, _, _>);
+    let new = quote_spanned!(model.kind.span()=> __p::Webhook::#new::<#kind, _, _>);
     let answer = answer(model);
     let call = match (model.takes, model.action) {
         (Parameters::Request, _) => quote!(|request| async move { #answer }),
@@ -100,7 +100,7 @@ fn rules(model: &AdmissionFn) -> TokenStream {
         #[allow(unused_imports, reason = "which one is used depends on the kind")]
         use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
         let probe = __p::CrdProbe::<#kind>::NEW;
-        let #mutable options = __p::Options::of(__p::Action::#action);
+        let #mutable options = __p::Options::new(__p::Action::#action);
         #(#sets)*
         let definition = __p::Definition { crd: (&&probe).crd(), schema: (&&probe).schema() };
         __p::Vec::from([#new(#about, options, #call).defined(definition)])

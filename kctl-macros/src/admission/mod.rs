@@ -37,7 +37,7 @@ fn recover(errors: &syn::Error, input: &Input, item: &TokenStream) -> TokenStrea
         quote! {
             use #krate::admission::__private_0_1 as __p;
             impl __p::Admits for #name {
-                fn rules() -> __p::Vec<__p::Rule> { ::core::unreachable!() }
+                fn webhooks() -> __p::Vec<__p::Webhook> { ::core::unreachable!() }
             }
         }
     })

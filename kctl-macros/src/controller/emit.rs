@@ -15,13 +15,13 @@
 //!     type __K0 = Pod;
 //!     impl __p::Controller for configs {
 //!         type Primary = __Primary;
-//!         type Grant = __Grant;
+//!         type Verbs = __Verbs;
 //!         fn spec() -> __p::ControllerSpec {
 //!             __p::spec_of!(__Primary, "configs"; __K0).owns::<__K0>("owns = Pod(create)").verbs(&["create"]).build()
 //!         }
 //!     }
 //!     __p::function!(configs, __Primary: |object, cx| __p::outcome(configs(object, cx).await));
-//!     __p::primary!(pub struct __Grant; configs, __Primary: );
+//!     __p::primary!(pub struct __Verbs; configs, __Primary: );
 //!     __p::has!(configs: WritesStatus);
 //!     __p::grant!(pub struct __G0; configs: Caches<__K0>, Declares<__K0>: create);
 //!     …
@@ -188,7 +188,7 @@ fn controller(model: &Model) -> TokenStream {
     quote! {
         impl __p::Controller for #name {
             type Primary = #primary;
-            type Grant = __Grant;
+            type Verbs = __Verbs;
             fn spec() -> __p::ControllerSpec {
                 __p::spec_of!(#primary, #text #kinds)
                     #(#calls)*

@@ -124,18 +124,18 @@ fn stub(name: &Ident, generics: &Generics, kind: &TokenStream, input: &Input) ->
         impl<V, C: ?Sized, K> __p::Allows<V, C, K> for __Everything { #seal }
         impl<#(#parameters),*> __p::Controller for #name #of #bounds {
             type Primary = #kind;
-            type Grant = __Everything;
+            type Verbs = __Everything;
             fn spec() -> __p::ControllerSpec { ::core::unreachable!() }
         }
         impl<#(#parameters),*> __p::DeclaresFinalizer for #name #of #bounds {}
         impl<#(#parameters),*> __p::HasRules for #name #of #bounds { #seal }
         impl<#(#parameters,)* __M> __p::HasRulesOn<__M> for #name #of #bounds { #seal }
         impl<#(#parameters),*> __p::WritesStatus for #name #of #bounds { #seal }
-        impl<#(#parameters,)* __K> __p::Declares<__K> for #name #of #bounds { type Grant = __Everything; #seal }
-        impl<#(#parameters,)* __K> __p::Writes<__K> for #name #of #bounds { type Grant = __Everything; #seal }
+        impl<#(#parameters,)* __K> __p::Declares<__K> for #name #of #bounds { type Verbs = __Everything; #seal }
+        impl<#(#parameters,)* __K> __p::Writes<__K> for #name #of #bounds { type Verbs = __Everything; #seal }
         impl<#(#parameters,)* __K> __p::Caches<__K> for #name #of #bounds { #seal }
         impl<#(#parameters,)* __M, __K> __p::CachesOn<__M, __K> for #name #of #bounds { #seal }
-        impl<#(#parameters,)* __M, __K> __p::WritesOn<__M, __K> for #name #of #bounds { type Grant = __Everything; #seal }
+        impl<#(#parameters,)* __M, __K> __p::WritesOn<__M, __K> for #name #of #bounds { type Verbs = __Everything; #seal }
         impl<#(#parameters,)* __M, __K> __p::ReadsLiveOn<__M, __K> for #name #of #bounds { #seal }
         impl<#(#parameters,)* __K> __p::ReadsLive<__K> for #name #of #bounds { #seal }
     }

@@ -399,7 +399,7 @@ mod tests {
     const V1: &str = "client.authentication.k8s.io/v1";
 
     /// Returns the credential in an output, or the problem of the output.
-    fn said(output: &str) -> String {
+    fn credential_or_problem(output: &str) -> String {
         let exec = ExecConfig { api_version: Some(V1.into()), ..ExecConfig::default() };
         let credential: ExecCredential = serde_saphyr::from_str(output).unwrap();
         match accept(credential, &exec) {
@@ -431,10 +431,14 @@ mod tests {
         ];
         for (status, expected) in cases {
             let output = json!({"apiVersion": V1, "kind": "ExecCredential", "status": status}).to_string();
-            assert_eq!(said(&output), expected, "{output}");
+            assert_eq!(credential_or_problem(&output), expected, "{output}");
         }
         let other = json!({"apiVersion": "client.authentication.k8s.io/v1beta1", "status": {"token": "t"}}).to_string();
-        assert!(said(&other).starts_with("the kubeconfig wants apiVersion"), "{}", said(&other));
+        assert!(
+            credential_or_problem(&other).starts_with("the kubeconfig wants apiVersion"),
+            "{}",
+            credential_or_problem(&other)
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ const QUALIFIED: [&str; 5] = ["", "apps", "autoscaling", "batch", "rbac.authoriz
 /// # struct Settings;
 /// # impl Controller for Settings {
 /// #     type Primary = ConfigMap;
-/// #     type Grant = ();
+/// #     type Verbs = ();
 /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
 /// # }
 /// use kctl_runtime::spec::finalizer_problem;
@@ -59,7 +59,7 @@ pub fn finalizer_problem(spec: &ControllerSpec) -> Option<(String, String)> {
 /// # struct Settings;
 /// # impl Controller for Settings {
 /// #     type Primary = ConfigMap;
-/// #     type Grant = ();
+/// #     type Verbs = ();
 /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
 /// # }
 /// use kctl_runtime::spec::finalizer_warning;

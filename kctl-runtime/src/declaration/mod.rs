@@ -24,7 +24,7 @@ use crate::{
 /// It decides whether the kind is cached, and which changes trigger a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Role {
+pub enum RelationKind {
     /// The reconciled kind (controller-runtime's `For`). Its changes enqueue its own key.
     Primary,
     /// A kind that the controller creates (`Owns`). A change enqueues the primary in the controller reference.
@@ -51,7 +51,7 @@ pub type Predicate = Arc<dyn Fn(&Change<Stored>) -> bool + Send + Sync>;
 #[non_exhaustive]
 pub struct RelationSpec {
     /// The relation, which decides about cache and triggers.
-    pub role: Role,
+    pub declared_as: RelationKind,
     /// The kind that is read and written, which is the kind of a view for `as = V`.
     pub kind: Kind,
     /// `true` if objects of the kind have a namespace.

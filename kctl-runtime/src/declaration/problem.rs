@@ -2,7 +2,7 @@
 
 use kctl_apimachinery::validation::is_dns1123_label;
 
-use super::{ControllerSpec, RelationSpec, Role};
+use super::{ControllerSpec, RelationKind, RelationSpec};
 
 /// Returns the first contradiction in a declaration, and what to write instead: a kind with two relations, a status
 /// that is not served, a duration of zero, a backoff that begins above its maximum, or a list of namespaces that is empty
@@ -17,7 +17,7 @@ use super::{ControllerSpec, RelationSpec, Role};
 /// # struct Settings;
 /// # impl Controller for Settings {
 /// #     type Primary = ConfigMap;
-/// #     type Grant = ();
+/// #     type Verbs = ();
 /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
 /// # }
 /// use std::time::Duration;
@@ -46,7 +46,8 @@ fn kinds(spec: &ControllerSpec) -> Option<(String, String)> {
         let first = all[..index].iter().find(|other| is_same(other, relation))?;
         Some((first, relation))
     })?;
-    let first = if first.role == Role::Primary { "the primary".to_owned() } else { format!("`{}`", first.text) };
+    let first =
+        if first.declared_as == RelationKind::Primary { "the primary".to_owned() } else { format!("`{}`", first.text) };
     Some((
         format!("{} is declared twice: {first} and `{}`", second.kind, second.text),
         "declare the kind once, with all verbs and options in its parentheses".to_owned(),
@@ -107,7 +108,7 @@ mod tests {
 
     impl Controller for Test {
         type Primary = ConfigMap;
-        type Grant = ();
+        type Verbs = ();
 
         fn spec() -> ControllerSpec {
             builder().build()

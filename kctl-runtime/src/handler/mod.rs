@@ -29,7 +29,7 @@ pub use mailbox::CHANGES_WAITING_MAX;
 pub(crate) use spawned::SpawnedHandler;
 
 use crate::{
-    declaration::{RelationSpec, Role},
+    declaration::{RelationKind, RelationSpec},
     key::ObjectKey,
     object::{Kind, Stored},
     own_writes,
@@ -176,9 +176,9 @@ fn concerned(
         *merged = effects.max(*merged);
     };
     for object in change.states() {
-        match relation.role {
-            Role::Primary => note(object.key().clone(), Effects::on_primary(change)),
-            Role::Owned => {
+        match relation.declared_as {
+            RelationKind::Primary => note(object.key().clone(), Effects::on_primary(change)),
+            RelationKind::Owned => {
                 if let Some(owner) = controller_key(object, &primary.0, primary.1) {
                     note(owner, Effects::on_other(BackoffEffect::Keep));
                 }

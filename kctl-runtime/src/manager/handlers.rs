@@ -19,7 +19,7 @@ use crate::{
     queue::{Add, BackoffEffect, Cause, WorkQueue},
     reconcile::Env,
     source::{Presence, Source},
-    spec::{RelationSpec, Role},
+    spec::{RelationKind, RelationSpec},
     store::{Handler, SharedStore},
 };
 
@@ -28,13 +28,13 @@ pub(super) struct Handlers {
     env: Arc<Env>,
     queue: WorkQueue<ObjectKey>,
     /// Each cache with its handler: the primary's first, then those of the relations in the order of the declaration.
-    all: Vec<(Arc<Source>, By)>,
+    all: Vec<(Arc<Source>, Caller)>,
     /// Caches of optional kinds, with the tag that names the relation in a reconcile's reason.
     optional: Vec<(Arc<Source>, u32)>,
 }
 
 /// The task that calls a handler.
-enum By {
+enum Caller {
     /// The writer of the store calls it, because it only enqueues a key.
     Writer(Handler),
     /// A separate task calls it, because it runs user code, which may be slow.
@@ -50,12 +50,12 @@ impl Handlers {
         let all = relations.map(|(index, (relation, source))| {
             let primaries = env.primary.store().clone();
             let handler = handler::for_relation(index, relation, primary, primaries, queue.clone());
-            let by = if relation.map.is_some() || relation.when.is_some() {
-                By::SpawnedHandler(Arc::new(SpawnedHandler::new(&env.spec.name, name(relation), handler)))
+            let caller = if relation.map.is_some() || relation.when.is_some() {
+                Caller::SpawnedHandler(Arc::new(SpawnedHandler::new(&env.spec.name, name(relation), handler)))
             } else {
-                By::Writer(handler)
+                Caller::Writer(handler)
             };
-            (source.clone(), by)
+            (source.clone(), caller)
         });
         let all = all.chain(wakes_for_hand_over(env, queue));
         let optional = env.sources.iter().enumerate().filter(|(_, (source, _))| source.presence == Presence::Optional);
@@ -65,9 +65,9 @@ impl Handlers {
 
     /// Returns the handlers that run in a separate task.
     pub(super) fn spawned_handlers(&self) -> impl Iterator<Item = &Arc<SpawnedHandler>> {
-        self.all.iter().filter_map(|(_, by)| match by {
-            By::SpawnedHandler(spawned) => Some(spawned),
-            By::Writer(_) => None,
+        self.all.iter().filter_map(|(_, caller)| match caller {
+            Caller::SpawnedHandler(spawned) => Some(spawned),
+            Caller::Writer(_) => None,
         })
     }
 
@@ -79,10 +79,10 @@ impl Handlers {
     /// priority and not by the order of the lists (controller-runtime: `WaitForSync` of each source).
     pub(super) async fn start(&self, alive: &Arc<()>, tasks: &mut JoinSet<()>) {
         let mut subscriptions = Vec::new();
-        for (source, by) in &self.all {
-            let handler = match by {
-                By::Writer(handler) => handler.clone(),
-                By::SpawnedHandler(spawned) => {
+        for (source, caller) in &self.all {
+            let handler = match caller {
+                Caller::Writer(handler) => handler.clone(),
+                Caller::SpawnedHandler(spawned) => {
                     let (spawned, env, queue) = (spawned.clone(), self.env.clone(), self.queue.clone());
                     let inlet = spawned.inlet();
                     tasks.spawn(async move { spawned.run(|| queue_all(&env, &queue)).await });
@@ -110,7 +110,7 @@ impl Handlers {
 /// Returns a handler that enqueues a primary when a hand-over of it begins or ends, in a shard of a controller ring.
 ///
 /// It is separate from the handler of the declaration, whose `when` may drop these changes.
-fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Arc<Source>, By)> {
+fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Arc<Source>, Caller)> {
     let (ring, queue) = (env.gate.ring()?.clone(), queue.clone());
     let handler: Handler = Arc::new(move |change, _origin| {
         if ring.labels().changes_drain(change) {
@@ -119,7 +119,7 @@ fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(
             queue.add(Add::new(change.latest().key().clone()).tags(handler::relation_tag(0)).event(event));
         }
     });
-    Some((env.primary.clone(), By::Writer(handler)))
+    Some((env.primary.clone(), Caller::Writer(handler)))
 }
 
 /// Queues every object with the priority of the initial list, behind real changes.
@@ -169,6 +169,10 @@ async fn queue_with_each_change(store: &SharedStore, mut n_changes: u64, queue: 
 
 /// Returns the declaration of a relation with its cluster, which is unique in a controller.
 fn name(relation: &RelationSpec) -> String {
-    let text = if relation.role == Role::Primary { format!("of = {}", relation.kind) } else { relation.text.clone() };
+    let text = if relation.declared_as == RelationKind::Primary {
+        format!("of = {}", relation.kind)
+    } else {
+        relation.text.clone()
+    };
     if relation.cluster.is_empty() { text } else { format!("{text} on {}", relation.cluster) }
 }

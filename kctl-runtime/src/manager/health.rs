@@ -171,7 +171,7 @@ impl Health {
         let declared = |source: &Arc<Source>| self.view.sources().iter().any(|own| Arc::ptr_eq(own, source));
         let open = self.view.informers.open().into_iter().map(|(source, _users)| source);
         let mut opened: Vec<_> = open.filter(|source| !declared(source)).collect();
-        opened.sort_by(|a, b| a.identity().cmp(b.identity()));
+        opened.sort_by(|a, b| a.config().cmp(b.config()));
         opened
     }
 
@@ -229,7 +229,7 @@ fn longest(queue: &WorkQueue<ObjectKey>, timeout: Option<Duration>) -> Result<St
 /// Returns the resources of caches as parts of a path. Several caches of one resource are numbered.
 fn names(sources: &[Arc<Source>]) -> Vec<String> {
     let kind = |source: &Arc<Source>| {
-        let kind = &source.identity().kind;
+        let kind = &source.config().kind;
         if kind.group.is_empty() { kind.plural.clone() } else { format!("{}.{}", kind.plural, kind.group) }
     };
     let kinds: Vec<String> = sources.iter().map(kind).collect();
@@ -246,7 +246,7 @@ fn names(sources: &[Arc<Source>]) -> Vec<String> {
 /// A kind that does not exist, or another cluster that cannot be reached, is only a note: this process
 /// cannot fix either.
 fn watch(source: &Source) -> Result<String, String> {
-    let elsewhere = !source.identity().cluster.is_empty();
+    let elsewhere = !source.config().cluster.is_empty();
     let missing = source.health().failure.is_some_and(|failure| failure.is_not_found());
     let waits = !source.store().is_synced() && source.health().failure.is_none();
     match cache(source) {
@@ -261,7 +261,7 @@ fn cache(source: &Source) -> Result<String, String> {
         return Ok("optional, and not served by the API server now".into());
     }
     if let Some(failure) = source.health().failure {
-        let kind = &source.identity().kind;
+        let kind = &source.config().kind;
         let lacks = if failure.is_forbidden() {
             format!("; give its service account `list` and `watch` on `{}`: generate-rbac prints the role", kind.plural)
         } else {

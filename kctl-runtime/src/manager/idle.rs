@@ -72,7 +72,7 @@ fn unfilled(source: &Source) -> Option<String> {
     if let Some(failure) = source.health().failure {
         return Some(failure.to_string());
     }
-    let kind = &source.identity().kind;
+    let kind = &source.config().kind;
     (!source.store().is_synced()).then(|| format!("the list of {} has not come yet", kind.plural))
 }
 

@@ -436,9 +436,9 @@ async fn work(
 fn log_sources(env: &Env) {
     let mut kinds: Vec<String> = Vec::new();
     for source in env.caches() {
-        let identity = source.identity();
-        let on = if identity.cluster.is_empty() { String::new() } else { format!(" on {}", identity.cluster) };
-        let kind = format!("{}{on}", identity.kind);
+        let config = source.config();
+        let on = if config.cluster.is_empty() { String::new() } else { format!(" on {}", config.cluster) };
+        let kind = format!("{}{on}", config.kind);
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }

@@ -26,7 +26,7 @@
 //!
 //! impl Controller for Settings {
 //!     type Primary = ConfigMap;
-//!     type Grant = ();
+//!     type Verbs = ();
 //!
 //!     fn spec() -> ControllerSpec {
 //!         SpecBuilder::<Self>::new("Settings", file!(), line!()).build()
@@ -110,8 +110,8 @@ use crate::{
     queue::{Backoff, QueueConfig, WorkQueue},
     reconcile::{Applied, Env, NoopWrites, Reconcile, UsedCaches},
     shard::Gate,
-    source::{Identity, Source},
-    spec::{ControllerSpec, RelationSpec, Role, finalizer_warning},
+    source::{Source, WatchConfig},
+    spec::{ControllerSpec, RelationKind, RelationSpec, finalizer_warning},
     watches::{Closing, InformerHandle, Informers, Watches},
     worker::{BeginObserver, Observer, Pool},
     writer::{Recorder, RecorderView, WritePermit, Writer},
@@ -123,7 +123,7 @@ pub const GRACEFUL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Default number of consecutive failures after which a `Warning` event is recorded on the object; with the
 /// default backoff that is after 5 s.
-pub const TELL_FAILURE: u32 = 10;
+pub const WARN_AFTER_FAILURES: u32 = 10;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -142,7 +142,7 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// | namespaces | [`namespaces`](Self::namespaces) | those of each declaration |
 /// | leader election | [`elect`](Self::elect) | off: this process works at once |
 /// | time for running reconciles at a stop | [`graceful_timeout`](Self::graceful_timeout) | 30 s |
-/// | events about failures | [`tell_failure`](Self::tell_failure) | after 10 failures in a row |
+/// | events about failures | [`warn_after_failures`](Self::warn_after_failures) | after 10 failures in a row |
 /// | initial state as a stream | [`stream_states`](Self::stream_states) | lists |
 /// | health, metrics and debug pages | [`serve_health`](Self::serve_health) and others | not served |
 pub struct Manager {
@@ -165,7 +165,7 @@ pub struct Manager {
     /// Kinds of which each replica of a sharded program caches all objects.
     whole: Vec<Kind>,
     graceful_timeout: Option<Duration>,
-    tell_failure: Arc<AtomicU32>,
+    warn_after_failures: Arc<AtomicU32>,
     servers: Vec<(TcpListener, Page)>,
     bounds: Vec<Bound>,
     others_ready: Vec<ReadyCheck>,
@@ -289,7 +289,7 @@ impl Manager {
             ring: None,
             whole: Vec::new(),
             graceful_timeout: Some(GRACEFUL_TIMEOUT),
-            tell_failure: Arc::new(TELL_FAILURE.into()),
+            warn_after_failures: Arc::new(WARN_AFTER_FAILURES.into()),
             servers: Vec::new(),
             bounds: Vec::new(),
             others_ready: Vec::new(),
@@ -448,7 +448,7 @@ impl Manager {
             coordinator = coordinator.plant(bug);
         }
         if bug != Some(Planted::PermitGrants) {
-            self.permit.bind(&WritePermit::of_shards(coordinator.tenures().clone()));
+            self.permit.bind(&WritePermit::from_shards(coordinator.tenures().clone()));
         }
         for controller in &self.controllers {
             controller.env.gate.bind(coordinator.tenures());
@@ -500,14 +500,14 @@ impl Manager {
     }
 
     /// Sets the number of consecutive failures after which a `Warning` event is recorded on the object; 0 turns
-    /// it off. The default is [`TELL_FAILURE`].
+    /// it off. The default is [`WARN_AFTER_FAILURES`].
     ///
     /// A key that is given up gets the event at once. Conflicts count after more than
     /// [`CONFLICTS_USUAL`](crate::worker::CONFLICTS_USUAL) in a row. The event is recorded once until the key
     /// succeeds again.
     #[must_use]
-    pub fn tell_failure(self, failures: u32) -> Self {
-        self.tell_failure.store(failures, Ordering::Relaxed);
+    pub fn warn_after_failures(self, failures: u32) -> Self {
+        self.warn_after_failures.store(failures, Ordering::Relaxed);
         self
     }
 
@@ -603,7 +603,10 @@ impl Manager {
             spec.namespaces.clone_from(&self.namespaces);
         }
         let primary = self.source(&spec, &spec.primary);
-        let cached = spec.relations.iter().filter(|relation| !matches!(relation.role, Role::Live | Role::LiveCluster));
+        let cached = spec
+            .relations
+            .iter()
+            .filter(|relation| !matches!(relation.declared_as, RelationKind::Live | RelationKind::LiveCluster));
         let sources: Vec<_> = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
         let backoff = Backoff { base: spec.backoff.0, max: spec.backoff.1 };
         let queue = WorkQueue::observed(QueueConfig::default().backoff(backoff), self.metrics.of_queue(&spec.name));
@@ -625,7 +628,7 @@ impl Manager {
             writer,
             raw: Mutex::default(),
             recorder,
-            tell_failure: self.tell_failure.clone(),
+            warn_after_failures: self.warn_after_failures.clone(),
             traces: self.settable.traces(),
             applied: Applied::default(),
             clusters: self.clusters.clone(),
@@ -680,7 +683,7 @@ impl Manager {
         let mut namespaces = if relation.namespaced { spec.namespaces.clone() } else { Vec::new() };
         namespaces.sort();
         namespaces.dedup();
-        let identity = Identity {
+        let config = WatchConfig {
             cluster: relation.cluster.clone(),
             kind: relation.kind.clone(),
             namespaces,
@@ -689,9 +692,9 @@ impl Manager {
             presence: relation.presence,
         };
         let client = self.clusters.get(&relation.cluster).unwrap_or(&self.client); // a method would borrow all of self
-        let position = self.caches.iter().position(|cache| *cache.source().identity() == identity);
+        let position = self.caches.iter().position(|cache| *cache.source().config() == config);
         let index = position.unwrap_or_else(|| {
-            self.caches.push(self.informers.0.acquire_for_relation(identity, &relation.field_mask, client));
+            self.caches.push(self.informers.0.acquire_for_relation(config, &relation.field_mask, client));
             self.caches.len() - 1
         });
         let source = self.caches[index].source();
@@ -708,7 +711,7 @@ impl Manager {
     /// Returns all caches, sorted by identity.
     fn sources(&self) -> Vec<Arc<Source>> {
         let mut sources: Vec<_> = self.caches.iter().map(|cache| cache.source().clone()).collect();
-        sources.sort_by(|a, b| a.identity().cmp(b.identity()));
+        sources.sort_by(|a, b| a.config().cmp(b.config()));
         sources
     }
 

@@ -29,9 +29,9 @@ type Reported = BTreeMap<ObjectKey, (Uid, String)>;
 /// Objects of other clusters get no event: the recorder writes to the cluster of the primary.
 pub(super) async fn report(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let mut sources = vec![&env.primary];
-    let cluster = &env.primary.identity().cluster;
+    let cluster = &env.primary.config().cluster;
     for (_, source) in &env.sources {
-        if source.identity().cluster == *cluster && !sources.iter().any(|listed| Arc::ptr_eq(listed, source)) {
+        if source.config().cluster == *cluster && !sources.iter().any(|listed| Arc::ptr_eq(listed, source)) {
             sources.push(source);
         }
     }
@@ -71,7 +71,7 @@ async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>
 
 /// Records the `Warning` event on an unreadable object, with the field and the consequence.
 fn record_event(env: &Env, source: &Source, one: &Unreadable) {
-    let kind = &source.identity().kind;
+    let kind = &source.config().kind;
     let is_cached =
         source.store().get(one.stored.key()).is_some_and(|cached| cached.meta().uid == one.stored.meta().uid);
     let until = if is_cached { "its last readable state is used until then" } else { "it is ignored until then" };

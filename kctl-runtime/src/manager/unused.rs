@@ -3,7 +3,7 @@
 use super::View;
 use crate::{
     reconcile::UsedCaches,
-    spec::{RelationSpec, Role},
+    spec::{RelationKind, RelationSpec},
 };
 
 /// The caches of a controller, and which of them its reconciles have used.
@@ -54,8 +54,8 @@ impl View {
         let open = self.informers.open();
         let is_watched_at_run_time = |relation: &RelationSpec| {
             let mut same = open.iter().filter(|(source, _)| {
-                let identity = source.identity();
-                identity.kind == relation.kind && identity.cluster == relation.cluster
+                let config = source.config();
+                config.kind == relation.kind && config.cluster == relation.cluster
             });
             same.any(|(source, n_users)| {
                 *n_users > 1 || !self.sources.iter().any(|own| std::sync::Arc::ptr_eq(own, source))
@@ -64,9 +64,9 @@ impl View {
         let mut unused = Vec::new();
         for declared in &self.declared {
             for (index, relation) in declared.relations.iter().enumerate() {
-                let is_meant = match relation.role {
-                    Role::Read => true,
-                    Role::Watched => !relation.field_mask.is_metadata(),
+                let is_meant = match relation.declared_as {
+                    RelationKind::Read => true,
+                    RelationKind::Watched => !relation.field_mask.is_metadata(),
                     _ => false,
                 };
                 if is_meant && !declared.used.has(index) && !is_watched_at_run_time(relation) {

@@ -13,7 +13,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
-use crate::spec::{ControllerSpec, RelationSpec, Role};
+use crate::spec::{ControllerSpec, RelationKind, RelationSpec};
 
 /// The output format of [`graph()`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ struct Edge {
 /// # struct Settings;
 /// # impl Controller for Settings {
 /// #     type Primary = ConfigMap;
-/// #     type Grant = ();
+/// #     type Verbs = ();
 /// #     fn spec() -> ControllerSpec {
 /// #         SpecBuilder::<Self>::new("Settings", file!(), line!()).reads::<Secret>("reads = Secret").build()
 /// #     }
@@ -72,15 +72,15 @@ pub(crate) fn wires(specs: &[ControllerSpec]) -> impl Iterator<Item = (String, S
 /// Returns the lines of one controller.
 fn edges(spec: &ControllerSpec) -> Vec<Edge> {
     let edge = |relation: &RelationSpec| {
-        let mut label = match relation.role {
-            Role::Primary => "reconciles",
-            Role::Owned => "owner reference",
-            Role::Watched => "mapper",
-            Role::Read => "reads",
-            Role::Live | Role::LiveCluster => "reads live",
+        let mut label = match relation.declared_as {
+            RelationKind::Primary => "reconciles",
+            RelationKind::Owned => "owner reference",
+            RelationKind::Watched => "mapper",
+            RelationKind::Read => "reads",
+            RelationKind::Live | RelationKind::LiveCluster => "reads live",
         }
         .to_owned();
-        if relation.role == Role::Owned && relation.map.is_some() {
+        if relation.declared_as == RelationKind::Owned && relation.map.is_some() {
             label += ", mapper";
         }
         if relation.when.is_some() {
@@ -93,7 +93,10 @@ fn edges(spec: &ControllerSpec) -> Vec<Edge> {
             kind: relation.kind.to_string(),
             controller: spec.name.clone(),
             label,
-            triggers: matches!(relation.role, Role::Primary | Role::Owned | Role::Watched),
+            triggers: matches!(
+                relation.declared_as,
+                RelationKind::Primary | RelationKind::Owned | RelationKind::Watched
+            ),
         }
     };
     std::iter::once(&spec.primary).chain(&spec.relations).map(edge).collect()

@@ -10,7 +10,7 @@
 //! # struct Settings;
 //! # impl Controller for Settings {
 //! #     type Primary = ConfigMap;
-//! #     type Grant = ();
+//! #     type Verbs = ();
 //! #     fn spec() -> ControllerSpec {
 //! #         SpecBuilder::<Self>::new("Settings", file!(), line!()).reads::<Secret>("reads = Secret").build()
 //! #     }
@@ -28,7 +28,7 @@
 //!
 //! - [`crds`] and [`definitions`] complete the CRDs of kube's derive, join versions and check the result as
 //!   an API server would ([`check`]). [`breaking`] compares two CRDs.
-//! - [`grants`] lists the permissions one by one, [`rules`] merges them, [`rbac`] writes roles and bindings.
+//! - [`permissions`] lists the permissions one by one, [`rules`] merges them, [`rbac`] writes roles and bindings.
 //! - [`deployment`], [`metrics_service`], [`disruption_budget`], [`monitoring`] and [`kustomization`] are the
 //!   rest of an installation.
 //! - [`graph()`] draws which kinds lead to which controllers.
@@ -59,12 +59,13 @@ pub use graph::{Format as GraphFormat, graph};
 pub use manager::{ManagerOptions, manager_rbac};
 pub use monitoring::monitoring;
 pub use rbac::{
-    Grant, GrantScope, On, RbacOptions, Rule, all_grants, grants, grants_of_rule, knows_subresources,
-    lacks_subresource, rbac, rbac_of, rule_problem, rules, subresource_problem, user_roles, verbs_of,
+    Permission, PermissionScope, PermissionTarget, RbacOptions, Rule, all_permissions, knows_subresources,
+    lacks_subresource, permissions, permissions_of_rule, rbac, rbac_of, rule_problem, rules, subresource_problem,
+    user_roles, verbs_of,
 };
 pub use resources::{Quantities, QuantityError, Resources};
-pub use ring::{controller_ring, deployment_in_ring, ring_grants, ring_rbac};
-pub use webhook::{webhook_grants, webhook_rbac};
+pub use ring::{controller_ring, deployment_in_ring, ring_permissions, ring_rbac};
+pub use webhook::{webhook_permissions, webhook_rbac};
 
 /// A manifest and the file that it belongs into.
 ///

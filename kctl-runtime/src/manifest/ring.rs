@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::{
     Manifest, RbacOptions,
-    rbac::{Grant, GrantScope, On, bound_roles},
+    rbac::{Permission, PermissionScope, PermissionTarget, bound_roles},
 };
 use crate::{
     object::Kind,
-    spec::{ControllerSpec, Role},
+    spec::{ControllerSpec, RelationKind},
 };
 
 /// Name of the sharder's service account, as its project installs it.
@@ -35,47 +35,47 @@ type Resource = (String, String);
 /// # struct Settings;
 /// # impl Controller for Settings {
 /// #     type Primary = ConfigMap;
-/// #     type Grant = ();
+/// #     type Verbs = ();
 /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
 /// # }
-/// use kctl_runtime::manifest::ring_grants;
+/// use kctl_runtime::manifest::ring_permissions;
 ///
-/// let grants: Vec<String> = ring_grants(&[Settings::spec()], "shop").iter().map(ToString::to_string).collect();
-/// assert_eq!(grants, [
+/// let permissions: Vec<String> = ring_permissions(&[Settings::spec()], "shop").iter().map(ToString::to_string).collect();
+/// assert_eq!(permissions, [
 ///     "patch configmaps",
 ///     "create leases.coordination.k8s.io in namespace shop",
 ///     "get leases.coordination.k8s.io in namespace shop",
 ///     "update leases.coordination.k8s.io in namespace shop",
 /// ]);
 /// ```
-pub fn ring_grants(specs: &[ControllerSpec], namespace: &str) -> Vec<Grant> {
-    let grant = |scope: &GrantScope, on: &On, verb: &str, because: &str| Grant {
+pub fn ring_permissions(specs: &[ControllerSpec], namespace: &str) -> Vec<Permission> {
+    let permission = |scope: &PermissionScope, target: &PermissionTarget, verb: &str, because: &str| Permission {
         scope: scope.clone(),
-        on: on.clone(),
+        target: target.clone(),
         verb: verb.into(),
         because: BTreeSet::from([because.to_owned()]),
         framework: true,
     };
-    let on = |group: &str, resource: &str| On::Resource {
+    let target = |group: &str, resource: &str| PermissionTarget::Resource {
         group: group.into(),
         resource: resource.into(),
         name: String::new(),
     };
-    let mut grants = BTreeSet::new();
+    let mut permissions = BTreeSet::new();
     for spec in specs {
-        let primary = on(&spec.primary.kind.group, &spec.primary.kind.plural);
+        let primary = target(&spec.primary.kind.group, &spec.primary.kind.plural);
         let limited = spec.namespaces.iter().filter(|_| spec.primary.namespaced);
-        let mut scopes: Vec<GrantScope> = limited.cloned().map(GrantScope::Namespace).collect();
+        let mut scopes: Vec<PermissionScope> = limited.cloned().map(PermissionScope::Namespace).collect();
         if scopes.is_empty() {
-            scopes.push(GrantScope::Everywhere);
+            scopes.push(PermissionScope::Everywhere);
         }
         let because = "kctl: hands primaries over in a controller ring";
-        grants.extend(scopes.iter().map(|scope| grant(scope, &primary, "patch", because)));
+        permissions.extend(scopes.iter().map(|scope| permission(scope, &primary, "patch", because)));
     }
-    let (here, leases) = (GrantScope::Namespace(namespace.into()), on("coordination.k8s.io", "leases"));
+    let (here, leases) = (PermissionScope::Namespace(namespace.into()), target("coordination.k8s.io", "leases"));
     let verbs = ["create", "get", "update"];
-    grants.extend(verbs.map(|verb| grant(&here, &leases, verb, "kctl: the Lease of a shard")));
-    grants.into_iter().collect()
+    permissions.extend(verbs.map(|verb| permission(&here, &leases, verb, "kctl: the Lease of a shard")));
+    permissions.into_iter().collect()
 }
 
 /// Returns the roles of a shard, and the role by which the sharder may label the objects of the ring.
@@ -89,8 +89,9 @@ pub fn ring_rbac(
     options: &RbacOptions,
     ring: &str,
 ) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
-    let (name, grants) = (format!("{}-controller-ring", options.name), ring_grants(specs, &options.namespace));
-    let mut manifests: Vec<Manifest> = bound_roles(&name, options, &grants)?.into_iter().flatten().collect();
+    let (name, permissions) =
+        (format!("{}-controller-ring", options.name), ring_permissions(specs, &options.namespace));
+    let mut manifests: Vec<Manifest> = bound_roles(&name, options, &permissions)?.into_iter().flatten().collect();
     manifests.extend(sharder_rbac(specs, ring)?);
     Ok(manifests)
 }
@@ -177,10 +178,9 @@ fn resources(specs: &[ControllerSpec]) -> BTreeMap<Resource, BTreeSet<Resource>>
     let primaries: BTreeSet<Resource> = specs.iter().map(|spec| resource_of(&spec.primary.kind)).collect();
     let mut resources: BTreeMap<Resource, BTreeSet<Resource>> = BTreeMap::new();
     for spec in specs {
-        let owned = spec
-            .relations
-            .iter()
-            .filter(|relation| relation.role == Role::Owned && relation.map.is_none() && relation.cluster.is_empty());
+        let owned = spec.relations.iter().filter(|relation| {
+            relation.declared_as == RelationKind::Owned && relation.map.is_none() && relation.cluster.is_empty()
+        });
         let owned = owned.map(|relation| resource_of(&relation.kind)).filter(|owned| !primaries.contains(owned));
         resources.entry(resource_of(&spec.primary.kind)).or_default().extend(owned);
     }

@@ -8,7 +8,7 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::{key::ObjectKey, object::Uid, source::Identity};
+use crate::{key::ObjectKey, object::Uid, source::WatchConfig};
 
 /// Maximum number of remembered objects. Beyond it all are forgotten: each then costs one request.
 const APPLIED_MAX: usize = 100_000;
@@ -20,7 +20,7 @@ pub(crate) struct Applied(Mutex<AppliedObjects>);
 
 #[derive(Default)]
 struct AppliedObjects {
-    by_primary: HashMap<ObjectKey, HashMap<Identity, Forms>>,
+    by_primary: HashMap<ObjectKey, HashMap<WatchConfig, Forms>>,
     /// Number of objects in all maps of `by_primary`; at most [`APPLIED_MAX`].
     n_objects: usize,
 }
@@ -39,16 +39,16 @@ pub(super) struct Form {
 
 impl Applied {
     /// Returns the form in which an object was applied last.
-    pub(super) fn last(&self, primary: &ObjectKey, identity: &Identity, uid: &Uid) -> Option<Form> {
+    pub(super) fn last(&self, primary: &ObjectKey, config: &WatchConfig, uid: &Uid) -> Option<Form> {
         let objects = self.0.lock();
-        objects.by_primary.get(primary).and_then(|kinds| kinds.get(identity)?.get(uid)).copied()
+        objects.by_primary.get(primary).and_then(|kinds| kinds.get(config)?.get(uid)).copied()
     }
 
     /// Remembers all that a primary desires of a kind, and forgets what it desired before.
-    pub(super) fn record(&self, primary: &ObjectKey, identity: &Identity, desired: Forms) {
+    pub(super) fn record(&self, primary: &ObjectKey, config: &WatchConfig, desired: Forms) {
         let mut objects = self.0.lock();
         let AppliedObjects { by_primary, n_objects } = &mut *objects;
-        if let Some(before) = by_primary.get_mut(primary).and_then(|kinds| kinds.remove(identity)) {
+        if let Some(before) = by_primary.get_mut(primary).and_then(|kinds| kinds.remove(config)) {
             *n_objects -= before.len();
         }
         if desired.is_empty() {
@@ -56,20 +56,20 @@ impl Applied {
         }
         objects.make_room(desired.len());
         objects.n_objects += desired.len();
-        objects.by_primary.entry(primary.clone()).or_default().insert(identity.clone(), desired);
+        objects.by_primary.entry(primary.clone()).or_default().insert(config.clone(), desired);
     }
 
     /// Records one object in addition to the others of its kind.
-    pub(super) fn record_one(&self, primary: &ObjectKey, identity: &Identity, uid: Uid, form: Form) {
+    pub(super) fn record_one(&self, primary: &ObjectKey, config: &WatchConfig, uid: Uid, form: Form) {
         let mut objects = self.0.lock();
         let kinds = objects.by_primary.get_mut(primary);
-        if let Some(last) = kinds.and_then(|kinds| kinds.get_mut(identity)?.get_mut(&uid)) {
+        if let Some(last) = kinds.and_then(|kinds| kinds.get_mut(config)?.get_mut(&uid)) {
             *last = form;
             return;
         }
         objects.make_room(1);
         objects.n_objects += 1;
-        objects.by_primary.entry(primary.clone()).or_default().entry(identity.clone()).or_default().insert(uid, form);
+        objects.by_primary.entry(primary.clone()).or_default().entry(config.clone()).or_default().insert(uid, form);
     }
 
     /// Forgets a deleted primary.
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn only_what_is_still_desired_is_remembered() {
-        let (applied, pods, configs) = (Applied::default(), Identity::of::<Pod>(), Identity::of::<ConfigMap>());
-        let knows = |identity: &Identity, uid: &str, n| applied.last(&key(0), identity, &uid.into()) == Some(form(n));
+        let (applied, pods, configs) = (Applied::default(), WatchConfig::of::<Pod>(), WatchConfig::of::<ConfigMap>());
+        let knows = |config: &WatchConfig, uid: &str, n| applied.last(&key(0), config, &uid.into()) == Some(form(n));
         applied.record(&key(0), &pods, forms(&["a", "b"]));
         applied.record(&key(0), &configs, forms(&["c"]));
         assert!(knows(&pods, "a", 1) && knows(&pods, "b", 1) && knows(&configs, "c", 1));
@@ -145,9 +145,9 @@ mod tests {
 
     #[test]
     fn one_object_is_recorded_beside_others() {
-        let (applied, pods) = (Applied::default(), Identity::of::<Pod>());
+        let (applied, pods) = (Applied::default(), WatchConfig::of::<Pod>());
         let (here, edge) = (pods.clone(), pods.on("edge"));
-        let last = |identity: &Identity, uid: &str| applied.last(&key(0), identity, &uid.into());
+        let last = |config: &WatchConfig, uid: &str| applied.last(&key(0), config, &uid.into());
         applied.record_one(&key(0), &here, "a".into(), form(1));
         applied.record_one(&key(0), &here, "b".into(), form(1));
         applied.record_one(&key(0), &here, "a".into(), form(2));
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let (applied, pods) = (Applied::default(), Identity::of::<Pod>());
+        let (applied, pods) = (Applied::default(), WatchConfig::of::<Pod>());
         for n in 0..=APPLIED_MAX {
             applied.record(&key(n), &pods, forms(&["a"]));
         }

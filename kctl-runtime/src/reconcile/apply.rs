@@ -17,7 +17,7 @@ use super::{
 use crate::{
     key::ObjectKey,
     object::{Kind, Object, Stored, Uid, is_namespaced},
-    source::{Identity, Source},
+    source::{Source, WatchConfig},
     store::decode_checked,
     writer::{APPLY_PATCH, ApiError, Operation, Propagation, Target},
 };
@@ -46,7 +46,7 @@ impl Desired {
 
     /// Returns the desired form of an owned object: in the primary's namespace, with the controller reference.
     fn owned(env: &Env, primary: &Stored, source: &Source, mut object: Value) -> Result<Self, ApiError> {
-        let kind = &source.identity().kind;
+        let kind = &source.config().kind;
         let name = name_of(source, &object)?;
         check_place("apply", kind, object["metadata"]["namespace"].as_str(), &name, env, primary)?;
         let key = place_of(primary, &object);
@@ -61,7 +61,7 @@ impl Desired {
     /// Returns the desired form of an object that the primary does not own, with the namespace and owners that it
     /// names.
     fn other<K: Object>(source: &Source, object: Value) -> Result<Self, ApiError> {
-        let Identity { cluster, kind, .. } = source.identity();
+        let WatchConfig { cluster, kind, .. } = source.config();
         let name = name_of(source, &object)?;
         let namespace = object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
         if is_namespaced::<K>() && namespace.is_none() {
@@ -78,7 +78,7 @@ fn name_of(source: &Source, object: &Value) -> Result<String, ApiError> {
     match object["metadata"]["name"].as_str() {
         Some(name) if !name.is_empty() => Ok(name.to_owned()),
         _ => Err(ApiError::Unsendable {
-            operation: source.identity().operation("apply"),
+            operation: source.config().operation("apply"),
             cause: "the object has no metadata.name: server-side apply needs one".into(),
         }),
     }
@@ -111,7 +111,7 @@ pub(super) async fn apply_owned<K: Object>(
 ) -> Result<Arc<K>, ApiError> {
     let desired = Desired::owned(env, primary, source, object)?;
     let applied = Apply { env, primary, source }.owned(desired).await?;
-    env.applied.record_one(primary.key(), source.identity(), applied.uid, applied.form);
+    env.applied.record_one(primary.key(), source.config(), applied.uid, applied.form);
     Ok(applied.object)
 }
 
@@ -132,7 +132,7 @@ pub(super) async fn apply_other<K: Object>(
         Some(unchanged) => unchanged,
         None => apply.send(desired).await?,
     };
-    env.applied.record_one(primary.key(), source.identity(), applied.uid, applied.form);
+    env.applied.record_one(primary.key(), source.config(), applied.uid, applied.form);
     Ok(applied.object)
 }
 
@@ -156,7 +156,7 @@ pub(super) async fn converge<K: Object>(
             result.n_unchanged += 1;
         }
     }
-    env.applied.record(primary.key(), source.identity(), forms);
+    env.applied.record(primary.key(), source.config(), forms);
     for object in live {
         let (name, namespace) = (object.name_any(), object.namespace());
         if keys.contains(&ObjectKey::new(namespace.as_deref(), &name)) {
@@ -188,7 +188,7 @@ impl Apply<'_> {
     async fn owned<K: Object>(&self, mut desired: Desired) -> Result<Done<K>, ApiError> {
         let cached = self.source.store().get(&desired.key);
         if let Some(cached) = &cached {
-            let Identity { cluster, kind, .. } = self.source.identity();
+            let WatchConfig { cluster, kind, .. } = self.source.config();
             let controller = cached.meta().controller();
             if let Some(other) = controller.filter(|owner| owner.uid != self.primary.meta().uid) {
                 return Err(ApiError::Foreign {
@@ -220,7 +220,7 @@ impl Apply<'_> {
         }
         let cached = source.store().get(&desired.key)?;
         let uid = cached.meta().uid.clone();
-        let form = self.env.applied.last(by, source.identity(), &uid).filter(|form| form.desired == desired.hash)?;
+        let form = self.env.applied.last(by, source.config(), &uid).filter(|form| form.desired == desired.hash)?;
         let stored: Value = serde_json::from_str(&cached.json()).unwrap_or_default();
         let is_as_left = form.left.is_some_and(|left| left == self.hash_of_state(stored.clone()));
         if !is_as_left && !has_all(stored, desired.object.clone()) {

@@ -74,7 +74,7 @@ pub trait CachesOn<M, K>: Controller {
 )]
 pub trait WritesOn<M, K>: Controller {
     /// The declared verbs.
-    type Grant;
+    type Verbs;
     #[doc(hidden)]
     const SEAL: Seal;
 }
@@ -83,12 +83,12 @@ pub trait WritesOn<M, K>: Controller {
 // method `objects`.
 #[diagnostic::do_not_recommend]
 impl<C: ValidDeclaration, M> WritesOn<M, NoKind> for C {
-    type Grant = NoKind;
+    type Verbs = NoKind;
     const SEAL: Seal = Seal;
 }
 #[diagnostic::do_not_recommend]
 impl<C: ValidDeclaration, M> WritesOn<M, NoOtherKind> for C {
-    type Grant = NoOtherKind;
+    type Verbs = NoOtherKind;
     const SEAL: Seal = Seal;
 }
 
@@ -163,7 +163,7 @@ impl<C: Controller, M: Cluster> OnCluster<C, M> {
 
     /// Returns the writes to objects of this cluster, with the verbs that the controller declares:
     /// `reads = Node(patch, on = M)`.
-    pub fn objects<K: Readable>(&self) -> Objects<C, K, <C as WritesOn<M, K>>::Grant>
+    pub fn objects<K: Readable>(&self) -> Objects<C, K, <C as WritesOn<M, K>>::Verbs>
     where
         C: WritesOn<M, K>,
     {

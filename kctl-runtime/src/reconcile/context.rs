@@ -14,9 +14,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::{
-    Applied, Caches, Cluster, Conditions, Controller, Declares, DeleteRequest, Events, HasRules, HasStatus, Live,
-    MayDeletePrimary, MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, NoopWrites, Objects, OnCluster, Owned,
-    ReadsLive, ReconcileReason, Request, UsedCaches, WritableBy, Writes, payload::Payload,
+    ApiRequest, Applied, Caches, Cluster, Conditions, Controller, Declares, DeleteRequest, Events, HasRules, HasStatus,
+    Live, MayDeletePrimary, MayGetPrimary, MayPatch, MayPatchPrimary, MayScalePrimary, NoopWrites, Objects, OnCluster,
+    Owned, ReadsLive, ReconcileReason, UsedCaches, WritableBy, Writes, payload::Payload,
 };
 use crate::{
     clock::Clock,
@@ -42,7 +42,7 @@ pub(crate) struct Env {
     pub(crate) raw: Mutex<BTreeMap<(String, u32), Client>>,
     pub(crate) recorder: Recorder,
     /// Number of failures in a row at which an event with the error is recorded on the object; 0 means never.
-    pub(crate) tell_failure: Arc<AtomicU32>,
+    pub(crate) warn_after_failures: Arc<AtomicU32>,
     pub(crate) traces: Arc<RwLock<Traces>>,
     /// The forms in which `apply` and `converge` last applied each object.
     pub(crate) applied: Applied,
@@ -224,7 +224,7 @@ impl<C> Context<C> {
     ///
     /// It is a snapshot, sorted by creation time and name; objects that are being deleted are in
     /// [`terminating`](Owned::terminating). It does not change later; a new call sees this process's own writes.
-    pub fn owned<K: Object>(&self) -> Owned<C, K, <C as Declares<K>>::Grant>
+    pub fn owned<K: Object>(&self) -> Owned<C, K, <C as Declares<K>>::Verbs>
     where
         C: Declares<K>,
     {
@@ -233,7 +233,7 @@ impl<C> Context<C> {
 
     /// Returns the writes to a kind that the controller declares without owning it, with the declared verbs:
     /// `reads = Node(patch)`.
-    pub fn objects<K: Readable>(&self) -> Objects<C, K, <C as Writes<K>>::Grant>
+    pub fn objects<K: Readable>(&self) -> Objects<C, K, <C as Writes<K>>::Verbs>
     where
         C: Writes<K>,
     {
@@ -277,10 +277,10 @@ impl<C> Context<C> {
     /// # Errors
     /// A conflict if the object has changed since it was read, and an error if it has another controller or is in
     /// another namespace than the primary.
-    pub fn adopt<K: Object>(&self, object: &K) -> Request<Arc<K>>
+    pub fn adopt<K: Object>(&self, object: &K) -> ApiRequest<Arc<K>>
     where
         C: Declares<K>,
-        <C as Declares<K>>::Grant: MayPatch<C, K>,
+        <C as Declares<K>>::Verbs: MayPatch<C, K>,
     {
         super::owner_references::adopt_existing(&self.inner.env, &self.inner.primary, object)
     }
@@ -289,10 +289,10 @@ impl<C> Context<C> {
     ///
     /// # Errors
     /// A conflict if the object has changed since it was read, and an error if the primary does not control it.
-    pub fn release<K: Object>(&self, object: &K) -> Request<Arc<K>>
+    pub fn release<K: Object>(&self, object: &K) -> ApiRequest<Arc<K>>
     where
         C: Declares<K>,
-        <C as Declares<K>>::Grant: MayPatch<C, K>,
+        <C as Declares<K>>::Verbs: MayPatch<C, K>,
     {
         super::owner_references::release(&self.inner.env, &self.inner.primary, object)
     }
@@ -306,7 +306,7 @@ impl<C> Context<C> {
     ///
     /// async fn mark_as_seen<C>(cx: &Context<C>) -> Result<()>
     /// where
-    ///     C: Controller<Grant: MayPatchPrimary<C, <C as Controller>::Primary>>,
+    ///     C: Controller<Verbs: MayPatchPrimary<C, <C as Controller>::Primary>>,
     /// {
     ///     cx.patch(json!({ "metadata": { "annotations": { "example.com/seen": "true" } } })).await?;
     ///     Ok(())
@@ -315,13 +315,13 @@ impl<C> Context<C> {
     ///
     /// # Errors
     /// Those of the API server, and a terminal error if `patch` or its `metadata` is not a JSON object.
-    pub fn patch(&self, patch: impl Serialize) -> Request<Arc<C::Primary>>
+    pub fn patch(&self, patch: impl Serialize) -> ApiRequest<Arc<C::Primary>>
     where
         C: Controller,
-        C::Grant: MayPatchPrimary<C, C::Primary>,
+        C::Verbs: MayPatchPrimary<C, C::Primary>,
     {
         let (inner, patch) = (self.inner.clone(), Payload::serialize(patch));
-        Request::new(async move {
+        ApiRequest::new(async move {
             let target = inner.target();
             let patch = patch.patch(&target.operation("patch"), &inner.primary.meta().uid.to_string())?;
             inner.env.writer.patch(&target, "", MERGE_PATCH, &patch).await
@@ -330,13 +330,13 @@ impl<C> Context<C> {
 
     /// Returns the primary as the API server has it now, without the cache: for decisions that an outdated state would
     /// make wrong. `primary(get)`.
-    pub fn get(&self) -> Request<Arc<C::Primary>>
+    pub fn get(&self) -> ApiRequest<Arc<C::Primary>>
     where
         C: Controller,
-        C::Grant: MayGetPrimary<C, C::Primary>,
+        C::Verbs: MayGetPrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
-        Request::new(async move {
+        ApiRequest::new(async move {
             let (primary, client) = (&inner.env.spec.primary, inner.env.primary.client());
             inner.env.writer.get(client, &primary.cluster, &primary.kind, inner.primary.key()).await
         })
@@ -351,12 +351,12 @@ impl<C> Context<C> {
     pub fn delete(&self) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
     where
         C: Controller,
-        C::Grant: MayDeletePrimary<C, C::Primary>,
+        C::Verbs: MayDeletePrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
         let finalizers = inner.primary.meta().finalizers().to_vec();
         DeleteRequest::new(&finalizers, move |policy| {
-            Request::new(async move {
+            ApiRequest::new(async move {
                 let uid = inner.primary.meta().uid.to_string();
                 inner.env.writer.delete(&inner.target(), &uid, policy).await
             })
@@ -364,13 +364,13 @@ impl<C> Context<C> {
     }
 
     /// Sets the replicas of the primary through its `scale` subresource. `primary(scale)`.
-    pub fn scale(&self, replicas: i32) -> Request<()>
+    pub fn scale(&self, replicas: i32) -> ApiRequest<()>
     where
         C: Controller,
-        C::Grant: MayScalePrimary<C, C::Primary>,
+        C::Verbs: MayScalePrimary<C, C::Primary>,
     {
         let inner = self.inner.clone();
-        Request::new(async move {
+        ApiRequest::new(async move {
             let uid = inner.primary.meta().uid.to_string();
             inner.env.writer.scale(&inner.target(), &uid, replicas).await
         })
@@ -494,14 +494,14 @@ impl<C> Context<C> {
     /// Lists, such as the conditions, are replaced as a whole. A patch that changes a list therefore has a
     /// `resourceVersion` precondition, and fails with a conflict if the object was written meanwhile; the newer state
     /// is then reconciled.
-    pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> Request<()>
+    pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> ApiRequest<()>
     where
         C: Controller,
         C::Primary: HasStatus<From, Status = S>,
         From: WritableBy<C>,
     {
         let inner = self.inner.clone();
-        Request::new(async move {
+        ApiRequest::new(async move {
             let new = Payload::serialize(&status).value(&inner.target().operation("patch"))?;
             let KnownStatus { value: old, resource_version } = inner.status.lock().clone();
             let Some(change) = merge_patch(&old, &new) else { return Ok(()) };

@@ -5,11 +5,11 @@ use std::{
     task::{self, Poll},
 };
 
-use super::Request;
+use super::ApiRequest;
 use crate::writer::{ApiError, Propagation};
 
 /// Sends the delete with a policy; `None` leaves the policy to the API server.
-type SendWith = Box<dyn FnOnce(Option<Propagation>) -> Request<()> + Send>;
+type SendWith = Box<dyn FnOnce(Option<Propagation>) -> ApiRequest<()> + Send>;
 
 /// A delete that is sent when it is awaited. Dependents of the object are deleted in the background, as with
 /// `kubectl delete`; [`foreground`](Self::foreground) and [`orphan`](Self::orphan) select another [propagation
@@ -43,7 +43,7 @@ enum DeleteState {
         policy: Option<Propagation>,
         send: SendWith,
     },
-    Sent(Request<()>),
+    Sent(ApiRequest<()>),
     /// Only while the first poll replaces `New` by `Sent`.
     Empty,
 }
@@ -52,7 +52,7 @@ impl DeleteRequest {
     /// Creates a delete of an object with these finalizers.
     pub(super) fn new(
         finalizers: &[String],
-        send: impl FnOnce(Option<Propagation>) -> Request<()> + Send + 'static,
+        send: impl FnOnce(Option<Propagation>) -> ApiRequest<()> + Send + 'static,
     ) -> Self {
         Self(DeleteState::New { policy: Propagation::by_default(finalizers), send: Box::new(send) })
     }

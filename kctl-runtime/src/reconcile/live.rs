@@ -10,11 +10,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    DeleteRequest, Env, MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayEvict, MayPatch,
-    MayPatchStatus, MayScale, MayToken, MayUpdate, Request, apply::apply_other, payload::Payload,
+    ApiRequest, DeleteRequest, Env, MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayEvict, MayPatch,
+    MayPatchStatus, MayScale, MayToken, MayUpdate, apply::apply_other, payload::Payload,
 };
 use crate::{
-    declaration::{RelationSpec, Role},
+    declaration::{RelationKind, RelationSpec},
     key::ObjectKey,
     object::{Kind, Object, Readable, Stored},
     source::Source,
@@ -51,7 +51,7 @@ impl<K: Object> Live<K> {
     ///
     /// # Errors
     /// 404 if the object does not exist: [`is_not_found`](ApiError::is_not_found).
-    pub fn get(&self, name: &str) -> Request<Arc<K>> {
+    pub fn get(&self, name: &str) -> ApiRequest<Arc<K>> {
         self.get_in(self.primary.meta().namespace(), name)
     }
 
@@ -59,9 +59,9 @@ impl<K: Object> Live<K> {
     ///
     /// # Errors
     /// Those of the API server; one of them is a kind that it does not serve.
-    pub fn get_opt(&self, name: &str) -> Request<Option<Arc<K>>> {
+    pub fn get_opt(&self, name: &str) -> ApiRequest<Option<Arc<K>>> {
         let found = self.get(name);
-        Request::new(async move {
+        ApiRequest::new(async move {
             match found.await {
                 Err(error) if error.is_object_missing() => Ok(None),
                 found => found.map(Some),
@@ -83,19 +83,20 @@ impl<K: Object> Live<K> {
     ///
     /// # Errors
     /// With `live` alone, an error that names the missing declaration.
-    pub fn get_in(&self, namespace: Option<&str>, name: &str) -> Request<Arc<K>> {
+    pub fn get_in(&self, namespace: Option<&str>, name: &str) -> ApiRequest<Arc<K>> {
         let kind = Kind::of::<K>();
-        let is_live = |relation: &&RelationSpec| matches!(relation.role, Role::Live | Role::LiveCluster);
+        let is_live =
+            |relation: &&RelationSpec| matches!(relation.declared_as, RelationKind::Live | RelationKind::LiveCluster);
         let mut live = self.env.spec.relations.iter().filter(is_live);
         let relation = live.find(|relation| relation.is_reached_by(&kind, self.cluster));
-        let everywhere = relation.is_some_and(|relation| relation.role == Role::LiveCluster);
+        let everywhere = relation.is_some_and(|relation| relation.declared_as == RelationKind::LiveCluster);
         let namespaced = relation.is_none_or(|relation| relation.namespaced);
         let own = self.primary.meta().namespace();
         let foreign = namespaced && !everywhere && namespace != own;
         let namespace = namespace.filter(|_| namespaced).map(str::to_owned);
         let (env, key) = (self.env.clone(), ObjectKey::new(namespace.as_deref(), name));
         let cluster = relation.map_or(String::new(), |relation| relation.cluster.clone());
-        Request::new(async move {
+        ApiRequest::new(async move {
             if foreign {
                 return Err(ApiError::Undeclared {
                     operation: Operation::on_object("get", &cluster, &kind, key),
@@ -122,7 +123,7 @@ impl<K: Object> Live<K> {
 /// /// Keeps new pods away from a node.
 /// async fn cordon<C>(cx: &Context<C>, node: &Node) -> Result<()>
 /// where
-///     C: Reads<Node> + Writes<Node, Grant: MayPatch<C, Node>>,
+///     C: Reads<Node> + Writes<Node, Verbs: MayPatch<C, Node>>,
 /// {
 ///     cx.objects::<Node>().patch(node, json!({ "spec": { "unschedulable": true } })).await?;
 ///     Ok(())
@@ -133,7 +134,7 @@ pub struct Objects<C: ?Sized, K, A> {
     primary: Arc<Stored>,
     source: Arc<Source>,
     kind: PhantomData<fn() -> K>,
-    grant: PhantomData<fn() -> (A, *const C)>,
+    verbs: PhantomData<fn() -> (A, *const C)>,
 }
 
 /// The target of a request, and the primary on whose behalf it is sent.
@@ -157,7 +158,7 @@ impl RequestTarget {
 
 impl<C: ?Sized, K, A> Objects<C, K, A> {
     pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, source: Arc<Source>) -> Self {
-        Self { env, primary, source, kind: PhantomData, grant: PhantomData }
+        Self { env, primary, source, kind: PhantomData, verbs: PhantomData }
     }
 
     fn parts(&self) -> (Arc<Env>, Arc<Stored>, Arc<Source>) {
@@ -166,20 +167,20 @@ impl<C: ?Sized, K, A> Objects<C, K, A> {
 }
 
 impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
-    fn request<T: Send + 'static, F, Fut>(&self, meta: ObjectMeta, perform: F) -> Request<T>
+    fn request<T: Send + 'static, F, Fut>(&self, meta: ObjectMeta, perform: F) -> ApiRequest<T>
     where
         F: FnOnce(Writer, RequestTarget) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, ApiError>> + Send + 'static,
     {
         let object = RequestTarget { by: self.primary.key().clone(), source: self.source.clone(), meta };
-        Request::new(perform(self.env.writer.clone(), object))
+        ApiRequest::new(perform(self.env.writer.clone(), object))
     }
 
     /// Creates an object, with the namespace and the owner references that it names.
     ///
     /// # Errors
     /// 409 `AlreadyExists` if an object of this name exists.
-    pub fn create(&self, object: &K) -> Request<Arc<K>>
+    pub fn create(&self, object: &K) -> ApiRequest<Arc<K>>
     where
         A: MayCreate<C, K>,
         K: Object,
@@ -192,7 +193,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     ///
     /// # Errors
     /// A conflict if the object has changed since it was read.
-    pub fn update(&self, object: &K) -> Request<Arc<K>>
+    pub fn update(&self, object: &K) -> ApiRequest<Arc<K>>
     where
         A: MayUpdate<C, K>,
         K: Object,
@@ -219,7 +220,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     /// /// Publishes the address in a namespace that the primary is not in.
     /// async fn publish<C>(cx: &Context<C>, address: &str) -> Result<()>
     /// where
-    ///     C: Reads<ConfigMap> + Writes<ConfigMap, Grant: MayApply<C, ConfigMap>>,
+    ///     C: Reads<ConfigMap> + Writes<ConfigMap, Verbs: MayApply<C, ConfigMap>>,
     /// {
     ///     let published = json!({
     ///         "metadata": { "name": "address", "namespace": "public" },
@@ -232,21 +233,21 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     ///
     /// # Errors
     /// A terminal error if the object has no name, or no namespace although its kind is namespaced.
-    pub fn apply(&self, object: impl Serialize) -> Request<Arc<K>>
+    pub fn apply(&self, object: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayApply<C, K>,
         K: Object,
     {
         let (env, primary, source) = self.parts();
         let object = Payload::serialize(object);
-        Request::new(async move {
-            let object = object.value(&source.identity().operation("apply"))?;
+        ApiRequest::new(async move {
+            let object = object.value(&source.config().operation("apply"))?;
             apply_other(&env, &primary, &source, object).await
         })
     }
 
     /// Sends a JSON merge patch of exactly this object, not of a later one of its name.
-    pub fn patch(&self, object: &K, patch: impl Serialize) -> Request<Arc<K>>
+    pub fn patch(&self, object: &K, patch: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayPatch<C, K>,
     {
@@ -259,7 +260,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     }
 
     /// Sends a JSON merge patch of the status of exactly this object.
-    pub fn patch_status(&self, object: &K, status: impl Serialize) -> Request<Arc<K>>
+    pub fn patch_status(&self, object: &K, status: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayPatchStatus<C, K>,
     {
@@ -285,7 +286,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         let finalizers = meta.finalizers.clone().unwrap_or_default();
         let object = RequestTarget { by: self.primary.key().clone(), source: self.source.clone(), meta };
         DeleteRequest::new(&finalizers, move |policy| {
-            Request::new(async move { writer.delete(&object.target(), object.uid(), policy).await })
+            ApiRequest::new(async move { writer.delete(&object.target(), object.uid(), policy).await })
         })
     }
 
@@ -303,12 +304,12 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         let meta = ObjectMeta { namespace: namespace.map(str::to_owned), ..ObjectMeta::default() };
         let object = RequestTarget { by: self.primary.key().clone(), source: self.source.clone(), meta };
         DeleteRequest::new(&[], move |policy| {
-            Request::new(async move { writer.delete_collection(&object.target(), &labels, policy).await })
+            ApiRequest::new(async move { writer.delete_collection(&object.target(), &labels, policy).await })
         })
     }
 
     /// Sets the replicas of an object through its `scale` subresource.
-    pub fn scale(&self, object: &K, replicas: i32) -> Request<()>
+    pub fn scale(&self, object: &K, replicas: i32) -> ApiRequest<()>
     where
         A: MayScale<C, K>,
     {
@@ -321,7 +322,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     ///
     /// # Errors
     /// 429 while a `PodDisruptionBudget` does not allow it.
-    pub fn evict(&self, object: &K) -> Request<()>
+    pub fn evict(&self, object: &K) -> ApiRequest<()>
     where
         A: MayEvict<C, K>,
     {
@@ -336,7 +337,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     }
 
     /// Assigns a Pod to a Node through its `binding` subresource, as a scheduler does.
-    pub fn bind(&self, object: &K, node: &str) -> Request<()>
+    pub fn bind(&self, object: &K, node: &str) -> ApiRequest<()>
     where
         A: MayBind<C, K>,
     {
@@ -365,7 +366,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     ///     Ok(accounts.token(account, spec).await?.token)
     /// }
     /// ```
-    pub fn token(&self, object: &K, spec: TokenRequestSpec) -> Request<TokenRequestStatus>
+    pub fn token(&self, object: &K, spec: TokenRequestSpec) -> ApiRequest<TokenRequestStatus>
     where
         A: MayToken<C, K>,
     {
@@ -385,7 +386,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    fn subresource(&self, object: &K, name: &'static str, body: impl FnOnce(&K) -> Value) -> Request<()> {
+    fn subresource(&self, object: &K, name: &'static str, body: impl FnOnce(&K) -> Value) -> ApiRequest<()> {
         let body = body(object);
         self.request(object.meta().clone(), async move |writer, object| {
             writer.post(&object.target(), name, object.uid(), &body).await

@@ -9,7 +9,7 @@
 use super::{Allows, Context, Objects, Owned, Owns, Writes, seal::Seal};
 use crate::object::{Object, Readable};
 
-/// A grant of every verb, so that a missing bound is one error and not one for each operation.
+/// Every verb, so that a missing bound is one error and not one for each operation.
 #[derive(Debug)]
 pub struct Everything;
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Context, Live, OnCluster, Owned, Request, Result, missing_bounds::Everything};
+use super::{ApiRequest, Context, Live, OnCluster, Owned, Result, missing_bounds::Everything};
 use crate::store::Store;
 
 macro_rules! nowhere {
@@ -52,7 +52,7 @@ nowhere! {
     ListOfStore<>:
     "a store of `{Self}` is iterated: it has no list",
     "a store is iterated",
-    "help: write `cx.store::<{Self}>().iter()`; `in_namespace(…)` and `by(index, value)` find some of them"
+    "help: write `cx.store::<{Self}>().iter()`; `in_namespace(…)` and `by_index(index, value)` find some of them"
 }
 nowhere! {
     /// A kind that a store would change.
@@ -78,37 +78,37 @@ nowhere! {
 
 impl<C> Context<C> {
     #[doc(hidden)]
-    pub fn create<K: OfContext<C>>(&self, _object: K) -> Request<()> {
+    pub fn create<K: OfContext<C>>(&self, _object: K) -> ApiRequest<()> {
         K::never()
     }
 
     #[doc(hidden)]
-    pub fn update<K: WholeByContext<C>>(&self, _object: K) -> Request<()> {
+    pub fn update<K: WholeByContext<C>>(&self, _object: K) -> ApiRequest<()> {
         K::never()
     }
 
     #[doc(hidden)]
-    pub fn replace<K: WholeByContext<C>>(&self, _object: K) -> Request<()> {
+    pub fn replace<K: WholeByContext<C>>(&self, _object: K) -> ApiRequest<()> {
         K::never()
     }
 
     #[doc(hidden)]
-    pub fn apply<K: WholeByContext<C>>(&self, _object: K) -> Request<()> {
+    pub fn apply<K: WholeByContext<C>>(&self, _object: K) -> ApiRequest<()> {
         K::never()
     }
 
     #[doc(hidden)]
-    pub fn update_status<S: StatusByContext>(&self, _status: S) -> Request<()> {
+    pub fn update_status<S: StatusByContext>(&self, _status: S) -> ApiRequest<()> {
         S::never()
     }
 
     #[doc(hidden)]
-    pub fn replace_status<S: StatusByContext>(&self, _status: S) -> Request<()> {
+    pub fn replace_status<S: StatusByContext>(&self, _status: S) -> ApiRequest<()> {
         S::never()
     }
 
     #[doc(hidden)]
-    pub fn list<K: OfContext<C>>(&self) -> Request<Vec<K>> {
+    pub fn list<K: OfContext<C>>(&self) -> ApiRequest<Vec<K>> {
         K::never()
     }
 }
@@ -176,7 +176,7 @@ impl<K> Store<K> {
     }
 
     #[doc(hidden)]
-    pub fn create(&self, _object: &K) -> Request<()>
+    pub fn create(&self, _object: &K) -> ApiRequest<()>
     where
         K: OfStore,
     {
@@ -184,7 +184,7 @@ impl<K> Store<K> {
     }
 
     #[doc(hidden)]
-    pub fn update(&self, _object: &K) -> Request<()>
+    pub fn update(&self, _object: &K) -> ApiRequest<()>
     where
         K: OfStore,
     {
@@ -192,7 +192,7 @@ impl<K> Store<K> {
     }
 
     #[doc(hidden)]
-    pub fn patch<P>(&self, _object: &K, _patch: P) -> Request<()>
+    pub fn patch<P>(&self, _object: &K, _patch: P) -> ApiRequest<()>
     where
         K: OfStore,
     {
@@ -200,7 +200,7 @@ impl<K> Store<K> {
     }
 
     #[doc(hidden)]
-    pub fn delete(&self, _object: &K) -> Request<()>
+    pub fn delete(&self, _object: &K) -> ApiRequest<()>
     where
         K: OfStore,
     {
@@ -210,7 +210,7 @@ impl<K> Store<K> {
 
 impl<K> Live<K> {
     #[doc(hidden)]
-    pub fn list(&self) -> Request<Vec<K>>
+    pub fn list(&self) -> ApiRequest<Vec<K>>
     where
         K: OfLive,
     {

@@ -47,6 +47,7 @@
 //!   with a conflict if it was outdated; return that error, and the newer state is reconciled.
 //! - An error is retried with exponential backoff. A panic counts as an error.
 
+mod api_request;
 mod applied;
 mod apply;
 mod cluster;
@@ -65,7 +66,6 @@ mod owner_references;
 mod payload;
 mod permission;
 mod reason;
-mod request;
 pub(crate) mod seal;
 mod status;
 mod unreadable;
@@ -74,6 +74,7 @@ mod verb_bounds;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
+pub use api_request::ApiRequest;
 pub(crate) use applied::Applied;
 pub use cluster::{CachesOn, Cluster, HasRulesOn, OnCluster, ReadsLiveOn, WritesOn};
 pub use conditions::{ConditionError, Conditions};
@@ -90,7 +91,6 @@ pub use permission::{
     Allows, Caches, Creates, Declares, Deletes, HasRules, Owns, Patches, Reads, ReadsLive, Writes, verb,
 };
 pub use reason::ReconcileReason;
-pub use request::Request;
 pub use status::{BuiltIn, Derived, HasStatus};
 pub use unreadable::UnreadableObject;
 pub(crate) use used_caches::UsedCaches;
@@ -121,8 +121,8 @@ use crate::{declaration::ControllerSpec, object::Object};
 pub trait Controller: Sized + 'static {
     /// The kind whose objects the controller reconciles.
     type Primary: Object;
-    /// The permissions on the primary, from `primary(…)`.
-    type Grant;
+    /// The declared verbs on the primary, from `primary(…)`.
+    type Verbs;
 
     /// Returns the declaration as data: kinds, relations, verbs and options.
     fn spec() -> ControllerSpec;

@@ -11,8 +11,8 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use super::{
-    DeleteRequest, Env, MayApply, MayCreate, MayDelete, MayEvict, MayPatch, MayPatchStatus, MayScale, MayUpdate,
-    Objects, Request,
+    ApiRequest, DeleteRequest, Env, MayApply, MayCreate, MayDelete, MayEvict, MayPatch, MayPatchStatus, MayScale,
+    MayUpdate, Objects,
     apply::{apply_owned, converge},
     owner_references::{adopt, check_owned},
     payload::Payload,
@@ -47,7 +47,7 @@ pub struct Owned<C: ?Sized, K, A> {
     source: Arc<Source>,
     live: Vec<Arc<K>>,
     terminating: Vec<Arc<K>>,
-    grant: PhantomData<fn() -> (A, *const C)>,
+    verbs: PhantomData<fn() -> (A, *const C)>,
 }
 
 impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
@@ -67,7 +67,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
             env,
             primary,
             source,
-            grant: PhantomData,
+            verbs: PhantomData,
         }
     }
 
@@ -124,12 +124,12 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// # Errors
     /// A conflict if the object has a `resourceVersion` that is no longer the newest one, and an error if the primary
     /// does not control it.
-    pub fn update(&self, object: K) -> Request<Arc<K>>
+    pub fn update(&self, object: K) -> ApiRequest<Arc<K>>
     where
         A: MayUpdate<C, K>,
     {
         let (env, primary, source) = self.parts();
-        Request::new(async move {
+        ApiRequest::new(async move {
             check_owned("update", &object, &env, &primary)?;
             let (name, namespace) = (object.name_any(), object.namespace());
             let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
@@ -152,13 +152,13 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     ///     Ok(())
     /// }
     /// ```
-    pub fn patch(&self, object: &K, patch: impl Serialize) -> Request<Arc<K>>
+    pub fn patch(&self, object: &K, patch: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayPatch<C, K>,
     {
         let (env, primary, source) = self.parts();
         let (object, patch) = (object.clone(), Payload::serialize(patch));
-        Request::new(async move {
+        ApiRequest::new(async move {
             check_owned("patch", &object, &env, &primary)?;
             let (name, namespace) = (object.name_any(), object.namespace());
             let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
@@ -176,14 +176,14 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// # Errors
     /// A terminal error if the object has no name; an error if it is in another namespace than the primary or has
     /// another controller.
-    pub fn apply(&self, object: impl Serialize) -> Request<Arc<K>>
+    pub fn apply(&self, object: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayApply<C, K>,
     {
         let (env, primary, source) = self.parts();
         let object = Payload::serialize(object);
-        Request::new(async move {
-            let object = object.value(&source.identity().operation("apply"))?;
+        ApiRequest::new(async move {
+            let object = object.value(&source.config().operation("apply"))?;
             apply_owned(&env, &primary, &source, object).await
         })
     }
@@ -198,15 +198,15 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// # Errors
     /// Those of [`apply`](Self::apply). The first one ends the call; objects before it stay applied, and a retry
     /// continues.
-    pub fn converge<T: Serialize>(&self, desired: impl IntoIterator<Item = T>) -> Request<Converged<K>>
+    pub fn converge<T: Serialize>(&self, desired: impl IntoIterator<Item = T>) -> ApiRequest<Converged<K>>
     where
         A: MayApply<C, K> + MayDelete<C, K>,
     {
         let (env, primary, source) = self.parts();
         let desired: Vec<Payload> = desired.into_iter().map(Payload::serialize).collect();
         let live = self.live.clone();
-        Request::new(async move {
-            let operation = source.identity().operation("apply");
+        ApiRequest::new(async move {
+            let operation = source.config().operation("apply");
             let desired = desired.into_iter().map(|object| object.value(&operation)).collect::<Result<_, _>>()?;
             converge(&env, &primary, &source, desired, &live).await
         })
@@ -225,7 +225,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         let (env, primary, source) = self.parts();
         let meant = object.clone();
         DeleteRequest::new(object.finalizers(), move |policy| {
-            Request::new(async move {
+            ApiRequest::new(async move {
                 check_owned("delete", &meant, &env, &primary)?;
                 let (name, namespace) = (meant.name_any(), meant.namespace());
                 let target = Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };
@@ -235,7 +235,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     }
 
     /// Sends a JSON merge patch of the status of an object that the primary owns.
-    pub fn patch_status(&self, object: &K, status: impl Serialize) -> Request<Arc<K>>
+    pub fn patch_status(&self, object: &K, status: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayPatchStatus<C, K>,
     {
@@ -244,7 +244,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     }
 
     /// Sets the replicas of an object that the primary owns, through its `scale` subresource.
-    pub fn scale(&self, object: &K, replicas: i32) -> Request<()>
+    pub fn scale(&self, object: &K, replicas: i32) -> ApiRequest<()>
     where
         A: MayScale<C, K>,
     {
@@ -255,7 +255,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     ///
     /// # Errors
     /// 429 while a `PodDisruptionBudget` does not allow it; the key is retried.
-    pub fn evict(&self, object: &K) -> Request<()>
+    pub fn evict(&self, object: &K) -> ApiRequest<()>
     where
         A: MayEvict<C, K>,
     {
@@ -268,9 +268,9 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     }
 
     /// Sends a request about an object, if the primary controls it.
-    fn checked<T: Send + 'static>(&self, verb: &'static str, object: K, sent: Request<T>) -> Request<T> {
+    fn checked<T: Send + 'static>(&self, verb: &'static str, object: K, sent: ApiRequest<T>) -> ApiRequest<T> {
         let (env, primary, _) = self.parts();
-        Request::new(async move {
+        ApiRequest::new(async move {
             check_owned(verb, &object, &env, &primary)?;
             sent.await
         })
@@ -309,7 +309,7 @@ pub struct CreateRequest<K> {
     primary: Arc<Stored>,
     source: Arc<Source>,
     name: String,
-    sent: Request<Arc<K>>,
+    sent: ApiRequest<Arc<K>>,
 }
 
 impl<K: Object> CreateRequest<K> {
@@ -317,7 +317,7 @@ impl<K: Object> CreateRequest<K> {
         let name = object.name_any();
         let sent = {
             let (env, primary, source) = (env.clone(), primary.clone(), source.clone());
-            Request::new(async move {
+            ApiRequest::new(async move {
                 let object = adopt(object, &env, &primary)?;
                 let (name, namespace) = (object.name_any(), object.namespace());
                 let target =
@@ -332,9 +332,9 @@ impl<K: Object> CreateRequest<K> {
     ///
     /// # Errors
     /// A terminal error if the existing object has another controller, or none.
-    pub fn or_get(self) -> Request<Arc<K>> {
+    pub fn or_get(self) -> ApiRequest<Arc<K>> {
         let Self { env, primary, source, name, sent } = self;
-        Request::new(async move {
+        ApiRequest::new(async move {
             match sent.await {
                 Err(error) if error.is_already_exists() => {
                     let target = Target {

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::{Env, Request};
+use super::{ApiRequest, Env};
 use crate::{
     key::ObjectKey,
     object::{Kind, Object, Stored, Uid},
@@ -59,9 +59,9 @@ fn reference(env: &Env, primary: &Stored, owned_kind: &Kind) -> OwnerReference {
 }
 
 /// Sets the controller reference of an existing object to the primary.
-pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> Request<Arc<K>> {
+pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> ApiRequest<Arc<K>> {
     let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
-    Request::new(async move {
+    ApiRequest::new(async move {
         let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
         if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
             return Err(foreign("adopt", &object, &env, &primary, Some(&other.name)));
@@ -79,9 +79,9 @@ pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, o
 }
 
 /// Removes the reference to the primary from an object.
-pub(super) fn release<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> Request<Arc<K>> {
+pub(super) fn release<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> ApiRequest<Arc<K>> {
     let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
-    Request::new(async move {
+    ApiRequest::new(async move {
         check_owned("release", &object, &env, &primary)?;
         let references = references_but(&object, &primary.meta().uid);
         patch_references(&env, &primary, &object, references).await

@@ -19,7 +19,7 @@ pub mod verb {
     verbs! { get list watch create update patch apply delete deletecollection status scale eviction binding token }
 }
 
-/// A grant that includes the verb `V` on the kind `K`.
+/// Declared verbs that include `V` on the kind `K`.
 #[diagnostic::on_unimplemented(
     message = "`{C}` may not {V} `{K}`",
     label = "`{V}` on `{K}` is not declared",
@@ -40,7 +40,7 @@ pub trait Allows<V, C: ?Sized, K> {
 )]
 pub trait Declares<K>: Controller {
     /// The declared verbs.
-    type Grant;
+    type Verbs;
     #[doc(hidden)]
     const SEAL: Seal;
 }
@@ -73,12 +73,12 @@ pub trait Caches<K>: Controller {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}` as `watches` or `reads`",
     label = "`{K}` is not declared as `watches` or `reads`",
-    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used, such as `reads = {K}(patch)`; owned kinds are changed by `cx.owned::<{K}>()`; a view is only read: write its kind, `cx.objects::<Kind>()`; in a helper function, add the bound `Writes<{K}, Grant: MayPatch<C, {K}>>` of `kctl::reconcile`",
+    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used, such as `reads = {K}(patch)`; owned kinds are changed by `cx.owned::<{K}>()`; a view is only read: write its kind, `cx.objects::<Kind>()`; in a helper function, add the bound `Writes<{K}, Verbs: MayPatch<C, {K}>>` of `kctl::reconcile`",
     note = "code: K0039"
 )]
 pub trait Writes<K>: Controller {
     /// The declared verbs.
-    type Grant;
+    type Verbs;
     #[doc(hidden)]
     const SEAL: Seal;
 }
@@ -120,9 +120,9 @@ macro_rules! alias {
     ($(#[$doc:meta])* $name:ident: $($verb:ident)+; $message:literal, $label:literal, $help:literal) => {
         $(#[$doc])*
         #[diagnostic::on_unimplemented(message = $message, label = $label, note = $help, note = "code: K0038")]
-        pub trait $name<K>: Declares<K, Grant: $(Allows<verb::$verb, Self, K> +)+> {}
+        pub trait $name<K>: Declares<K, Verbs: $(Allows<verb::$verb, Self, K> +)+> {}
         #[diagnostic::do_not_recommend]
-        impl<C, K> $name<K> for C where C: Declares<K, Grant: $(Allows<verb::$verb, C, K> +)+> {}
+        impl<C, K> $name<K> for C where C: Declares<K, Verbs: $(Allows<verb::$verb, C, K> +)+> {}
     };
 }
 alias! {

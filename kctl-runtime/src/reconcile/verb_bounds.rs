@@ -1,7 +1,7 @@
 //! The permission of each operation: one trait per verb, so that the compiler error says what to declare.
 //!
 //! These traits appear in bounds of helper functions, together with [`Writes`](super::Writes):
-//! `C: Writes<Node, Grant: MayPatch<C, Node>>`. They hold for each grant that [`Allows`] the verb,
+//! `C: Writes<Node, Verbs: MayPatch<C, Node>>`. They hold for each set of verbs that [`Allows`] the verb,
 //! and their seal leaves no other way to implement them.
 
 use super::seal::Seal;
@@ -23,86 +23,86 @@ macro_rules! operations {
 }
 
 operations! {
-    /// A grant with the verb `create`, for [`Owned::create`](super::Owned::create) and
+    /// Verbs that include `create`, for [`Owned::create`](super::Owned::create) and
     /// [`Objects::create`](super::Objects::create).
     MayCreate: create,
         "`{C}` may not create `{K}`",
         "`create` on `{K}` is not declared",
-        "help: write `create` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Creates<{K}>`, or `Writes<{K}, Grant: MayCreate<C, {K}>>` of `kctl::reconcile` for what is not owned; what is owned with `metadata` is written by `apply`";
-    /// A grant with the verb `update`, for [`Owned::update`](super::Owned::update) and
+        "help: write `create` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Creates<{K}>`, or `Writes<{K}, Verbs: MayCreate<C, {K}>>` of `kctl::reconcile` for what is not owned; what is owned with `metadata` is written by `apply`";
+    /// Verbs that include `update`, for [`Owned::update`](super::Owned::update) and
     /// [`Objects::update`](super::Objects::update).
     MayUpdate: update,
         "`{C}` may not update `{K}`",
         "`update` on `{K}` is not declared",
-        "help: write `update` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`, or `Writes<{K}, Grant: MayUpdate<C, {K}>>` of `kctl::reconcile` for what is not owned; what is owned with `metadata` is written by `apply`";
-    /// A grant with the verb `patch`, for [`Owned::patch`](super::Owned::patch) and
+        "help: write `update` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`, or `Writes<{K}, Verbs: MayUpdate<C, {K}>>` of `kctl::reconcile` for what is not owned; what is owned with `metadata` is written by `apply`";
+    /// Verbs that include `patch`, for [`Owned::patch`](super::Owned::patch) and
     /// [`Objects::patch`](super::Objects::patch).
     MayPatch: patch,
         "`{C}` may not patch `{K}`",
         "`patch` on `{K}` is not declared",
-        "help: write `patch` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Patches<{K}>`, or `Writes<{K}, Grant: MayPatch<C, {K}>>` of `kctl::reconcile` for what is not owned";
-    /// A grant with `apply`, for [`Owned::apply`](super::Owned::apply), [`Owned::converge`](super::Owned::converge) and
+        "help: write `patch` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Patches<{K}>`, or `Writes<{K}, Verbs: MayPatch<C, {K}>>` of `kctl::reconcile` for what is not owned";
+    /// Verbs that include `apply`, for [`Owned::apply`](super::Owned::apply), [`Owned::converge`](super::Owned::converge) and
     /// [`Objects::apply`](super::Objects::apply).
     MayApply: apply,
         "`{C}` may not apply `{K}`",
         "`apply` on `{K}` is not declared",
-        "help: write `apply` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`, or `Writes<{K}, Grant: MayApply<C, {K}>>` of `kctl::reconcile` for what is not owned";
-    /// A grant with the verb `delete`, for [`Owned::delete`](super::Owned::delete) and
+        "help: write `apply` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`, or `Writes<{K}, Verbs: MayApply<C, {K}>>` of `kctl::reconcile` for what is not owned";
+    /// Verbs that include `delete`, for [`Owned::delete`](super::Owned::delete) and
     /// [`Objects::delete`](super::Objects::delete).
     MayDelete: delete,
         "`{C}` may not delete `{K}`",
         "`delete` on `{K}` is not declared",
-        "help: write `delete` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Deletes<{K}>`, or `Writes<{K}, Grant: MayDelete<C, {K}>>` of `kctl::reconcile` for what is not owned";
-    /// A grant with the verb `deletecollection`, for [`Objects::delete_collection`](super::Objects::delete_collection).
+        "help: write `delete` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Deletes<{K}>`, or `Writes<{K}, Verbs: MayDelete<C, {K}>>` of `kctl::reconcile` for what is not owned";
+    /// Verbs that include `deletecollection`, for [`Objects::delete_collection`](super::Objects::delete_collection).
     MayDeleteCollection: deletecollection,
         "`{C}` may not delete collections of `{K}`",
         "`deletecollection` on `{K}` is not declared",
         "help: write `deletecollection` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
-    /// A grant with `status`: patches of the status of objects that are not the primary.
+    /// Verbs that include `status`: patches of the status of objects that are not the primary.
     MayPatchStatus: status,
         "`{C}` may not write the status of `{K}`",
         "`status` on `{K}` is not declared",
         "help: write `status` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
-    /// A grant with `scale`: writes of the `scale` subresource.
+    /// Verbs that include `scale`: writes of the `scale` subresource.
     MayScale: scale,
         "`{C}` may not scale `{K}`",
         "`scale` on `{K}` is not declared",
         "help: write `scale` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
-    /// A grant with `eviction`: requests to evict a Pod.
+    /// Verbs that include `eviction`: requests to evict a Pod.
     MayEvict: eviction,
         "`{C}` may not evict `{K}`",
         "`eviction` on `{K}` is not declared",
         "help: write `eviction` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
-    /// A grant with `binding`: assigning a Pod to a Node.
+    /// Verbs that include `binding`: assigning a Pod to a Node.
     MayBind: binding,
         "`{C}` may not bind `{K}`",
         "`binding` on `{K}` is not declared",
         "help: write `binding` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
-    /// A grant with `token`: requesting tokens of a `ServiceAccount`.
+    /// Verbs that include `token`: requesting tokens of a `ServiceAccount`.
     MayToken: token,
         "`{C}` may not ask for tokens of `{K}`",
         "`token` on `{K}` is not declared",
         "help: write `token` in the parentheses of `{K}` in `#[controller(…)]`, with the verbs that it has: those in parentheses replace the ones of a bare `owns`";
-    /// A grant with `get` on the primary, for [`Context::get`](super::Context::get).
+    /// Verbs that include `get` on the primary, for [`Context::get`](super::Context::get).
     MayGetPrimary: get,
         "`{C}` may not get `{K}` from the API server",
         "`get` on the primary is not declared",
-        "help: write `#[controller(primary(get))]`; in a helper function, add the bound `Controller<Primary = {K}, Grant: MayGetPrimary<C, {K}>>`";
-    /// A grant with `patch` on the primary, for [`Context::patch`](super::Context::patch).
+        "help: write `#[controller(primary(get))]`; in a helper function, add the bound `Controller<Primary = {K}, Verbs: MayGetPrimary<C, {K}>>`";
+    /// Verbs that include `patch` on the primary, for [`Context::patch`](super::Context::patch).
     MayPatchPrimary: patch,
         "`{C}` may not patch `{K}`",
         "`patch` on the primary is not declared",
-        "help: write `#[controller(primary(patch))]`; in a helper function, add the bound `Controller<Primary = {K}, Grant: MayPatchPrimary<C, {K}>>`";
-    /// A grant with `delete` on the primary, for [`Context::delete`](super::Context::delete).
+        "help: write `#[controller(primary(patch))]`; in a helper function, add the bound `Controller<Primary = {K}, Verbs: MayPatchPrimary<C, {K}>>`";
+    /// Verbs that include `delete` on the primary, for [`Context::delete`](super::Context::delete).
     MayDeletePrimary: delete,
         "`{C}` may not delete `{K}`",
         "`delete` on the primary is not declared",
-        "help: write `#[controller(primary(delete))]`; in a helper function, add the bound `Controller<Primary = {K}, Grant: MayDeletePrimary<C, {K}>>`";
-    /// A grant with `scale` on the primary, for [`Context::scale`](super::Context::scale).
+        "help: write `#[controller(primary(delete))]`; in a helper function, add the bound `Controller<Primary = {K}, Verbs: MayDeletePrimary<C, {K}>>`";
+    /// Verbs that include `scale` on the primary, for [`Context::scale`](super::Context::scale).
     MayScalePrimary: scale,
         "`{C}` may not scale `{K}`",
         "`scale` on the primary is not declared",
-        "help: write `#[controller(primary(scale))]`; in a helper function, add the bound `Controller<Primary = {K}, Grant: MayScalePrimary<C, {K}>>`";
+        "help: write `#[controller(primary(scale))]`; in a helper function, add the bound `Controller<Primary = {K}, Verbs: MayScalePrimary<C, {K}>>`";
 }
 
 /// A controller that may write the status of its primary if that is a custom resource: every one without
@@ -133,7 +133,7 @@ impl<C: WritesStatus> WritableBy<C> for Derived {
 #[diagnostic::do_not_recommend]
 impl<C: Controller> WritableBy<C> for BuiltIn
 where
-    C::Grant: Allows<verb::status, C, C::Primary>,
+    C::Verbs: Allows<verb::status, C, C::Primary>,
 {
     const SEAL: Seal = Seal;
 }

@@ -55,7 +55,7 @@ type Primary = (Kind, ObjectKey);
 
 /// The reconciles of a shard.
 #[derive(Default)]
-struct State {
+struct ShardReconciles {
     /// Number of reconciles that run.
     running: HashMap<Primary, u32>,
     /// The version of each object that was handed over. A cache that shows this version or an older one is outdated.
@@ -72,12 +72,12 @@ pub(crate) struct Ring {
     lease: WritePermit,
     /// The same permit with a separate count of writes, for the keys of each counter.
     counters: Mutex<BTreeMap<u32, WritePermit>>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ShardReconciles>>,
 }
 
 /// A reconcile that runs.
 pub(crate) struct RunningReconcile {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ShardReconciles>>,
     primary: Option<Primary>,
 }
 
@@ -213,7 +213,7 @@ impl Ring {
         let mut state = self.state.lock();
         state.n_handed_over += 1;
         if state.handed_over.len() >= HANDED_OVER_SWEEP {
-            let State { handed_over, primaries, .. } = &mut *state;
+            let ShardReconciles { handed_over, primaries, .. } = &mut *state;
             let is_cached = |(kind, key): &Primary| {
                 primaries.iter().any(|(primary_kind, store)| primary_kind == kind && store.get(key).is_some())
             };

@@ -14,7 +14,7 @@ pub const SLOTS_MAX: u32 = 256;
 /// use kctl_runtime::{key::ObjectKey, shard::{ShardBy, Slots}};
 ///
 /// let by_namespace = Slots::new(16, ShardBy::Namespace);
-/// let [web, api] = ["web", "api"].map(|name| by_namespace.of(&ObjectKey::new(Some("shop"), name)));
+/// let [web, api] = ["web", "api"].map(|name| by_namespace.slot_for(&ObjectKey::new(Some("shop"), name)));
 /// assert_eq!(web, api);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,7 +66,7 @@ impl Slots {
     }
 
     /// Returns the part of the key that decides the slot.
-    pub fn by(&self) -> ShardBy {
+    pub fn shard_by(&self) -> ShardBy {
         self.by
     }
 
@@ -76,7 +76,7 @@ impl Slots {
     }
 
     /// Returns the slot of a key.
-    pub fn of(&self, key: &ObjectKey) -> u32 {
+    pub fn slot_for(&self, key: &ObjectKey) -> u32 {
         let hash = match (&key.namespace, self.by) {
             (Some(namespace), ShardBy::Namespace) => spread(namespace),
             (Some(_), ShardBy::Object) => spread(&key.to_string()),
@@ -122,9 +122,9 @@ mod tests {
     fn shard_by_namespace_keeps_namespace_with_its_objects() {
         let slots = Slots::new(SLOTS_MAX, ShardBy::Namespace);
         let (namespace, object) = (ObjectKey::new(None, "shop"), ObjectKey::new(Some("shop"), "web"));
-        assert_eq!(slots.of(&namespace), slots.of(&object));
+        assert_eq!(slots.slot_for(&namespace), slots.slot_for(&object));
         let by_object = Slots::new(SLOTS_MAX, ShardBy::Object);
-        assert_ne!(by_object.of(&namespace), by_object.of(&object));
+        assert_ne!(by_object.slot_for(&namespace), by_object.slot_for(&object));
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         fn every_key_has_a_slot(n in 1..=SLOTS_MAX, namespace in "[a-z]{0,8}", name in "[a-z]{1,8}") {
             for by in [ShardBy::Object, ShardBy::Namespace] {
                 let slots = Slots::new(n, by);
-                prop_assert!(slots.all().contains(&slots.of(&ObjectKey::new(Some(&namespace), &name))));
+                prop_assert!(slots.all().contains(&slots.slot_for(&ObjectKey::new(Some(&namespace), &name))));
             }
         }
     }

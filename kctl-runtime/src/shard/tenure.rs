@@ -85,7 +85,7 @@ impl fmt::Display for Phase {
     }
 }
 
-struct State {
+struct SlotTable {
     /// By slot. Invariant: `Owned` or `HandingOver` exactly while the slot has a tenure.
     phases: Vec<Phase>,
     /// By slot. Invariant: the number of tenures is `n_begun - n_ended`.
@@ -95,7 +95,7 @@ struct State {
     n_changes: u64,
 }
 
-impl State {
+impl SlotTable {
     /// Checks the invariants after a change of one slot.
     fn check(&self, idx: usize) {
         let n_tenures = self.tenures.iter().flatten().count() as u64;
@@ -114,7 +114,7 @@ pub(crate) struct Tenures {
     slots: Slots,
     /// The permit of the Lease of the settings, under which all slots are held.
     common: WritePermit,
-    state: Mutex<State>,
+    state: Mutex<SlotTable>,
     /// Notified of each change. It wakes the controllers in the order in which they wait, unlike a `watch` channel: a
     /// simulated run has to repeat itself.
     changed: Notify,
@@ -130,7 +130,7 @@ impl Tenures {
     pub(crate) fn new(slots: Slots, common: WritePermit) -> Self {
         let n = slots.all().len();
         let state =
-            State { phases: vec![Phase::Other; n], tenures: vec![None; n], n_begun: 0, n_ended: 0, n_changes: 0 };
+            SlotTable { phases: vec![Phase::Other; n], tenures: vec![None; n], n_begun: 0, n_ended: 0, n_changes: 0 };
         Self { slots, common, state: Mutex::new(state), changed: Notify::new() }
     }
 
@@ -214,7 +214,7 @@ impl Tenures {
         });
     }
 
-    fn change<T>(&self, slot: u32, change: impl FnOnce(&mut State, usize) -> T) -> T {
+    fn change<T>(&self, slot: u32, change: impl FnOnce(&mut SlotTable, usize) -> T) -> T {
         let changed = {
             let mut state = self.state.lock();
             state.n_changes += 1;
@@ -238,7 +238,7 @@ impl Tenures {
 
 impl ShardPermits for Tenures {
     fn slot(&self, key: &ObjectKey) -> u32 {
-        self.slots.of(key)
+        self.slots.slot_for(key)
     }
 
     fn common(&self) -> WritePermit {
@@ -254,11 +254,11 @@ impl ShardPermits for Tenures {
 /// them.
 impl Share for Tenures {
     fn has(&self, key: &ObjectKey) -> bool {
-        self.get(self.slots.of(key)).is_some()
+        self.get(self.slots.slot_for(key)).is_some()
     }
 
     fn has_namespace(&self, namespace: &str) -> bool {
-        self.slots.by() == ShardBy::Namespace && self.has(&ObjectKey::new(Some(namespace), ""))
+        self.slots.shard_by() == ShardBy::Namespace && self.has(&ObjectKey::new(Some(namespace), ""))
     }
 
     fn is_empty(&self) -> bool {
@@ -286,7 +286,7 @@ mod tests {
     fn lease(seconds: u64) -> (watch::Sender<LeaseState>, WritePermit) {
         let until = Instant::now() + Duration::from_secs(seconds);
         let (sender, permission) = watch::channel(LeaseState::HeldUntil(until));
-        (sender, WritePermit::of_lease(permission, TIMEOUT, MARGIN))
+        (sender, WritePermit::from_lease(permission, TIMEOUT, MARGIN))
     }
 
     fn tenures(common: WritePermit) -> Arc<Tenures> {
@@ -297,14 +297,14 @@ mod tests {
     fn key_of(slot: u32) -> ObjectKey {
         let slots = Slots::new(4, ShardBy::Object);
         let mut keys = (0..).map(|n| ObjectKey::new(Some("default"), &format!("web-{n}")));
-        keys.find(|key| slots.of(key) == slot).unwrap()
+        keys.find(|key| slots.slot_for(key) == slot).unwrap()
     }
 
     #[tokio::test(start_paused = true)]
     async fn write_asks_the_lease_of_its_keys_slot() {
         let (_settings, common) = lease(60);
         let tenures = tenures(common);
-        let permit = WritePermit::of_shards(tenures.clone());
+        let permit = WritePermit::from_shards(tenures.clone());
         let (slot, of_slot) = lease(60);
         let _tenure = tenures.begin(1, &of_slot);
         assert!(permit.of_key(&key_of(1)).acquire("patch").await.is_ok());

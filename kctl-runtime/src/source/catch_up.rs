@@ -92,7 +92,7 @@ impl Source {
         let gained = self.n_gained();
         let has_gained = self.listed_gains.load(Ordering::Relaxed) != gained;
         'scopes: for scope in self.scopes().all() {
-            let mut jitter = Jitter::of((self.identity(), &scope, "current"));
+            let mut jitter = Jitter::new((self.config(), &scope, "current"));
             let (mut wait, mut n_opaque) = (AGAIN.0, 0);
             // Retries end when the namespace is removed from the scopes; its deletion may be why the list fails.
             while self.scopes().has(&scope) {
@@ -108,15 +108,15 @@ impl Source {
                     Ok(false) => n_opaque += 1,
                     // The watch decides if the kind counts as absent.
                     Err(error) if self.lacks_optional(&error) => {
-                        self.condition.record_absent(self.identity(), &scope);
+                        self.condition.record_absent(self.config(), &scope);
                         continue 'scopes;
                     }
-                    Err(error) => self.condition.record_failure(self.identity(), &scope, Activity::Compare, &error),
+                    Err(error) => self.condition.record_failure(self.config(), &scope, Activity::Compare, &error),
                 }
                 tokio::time::sleep(jitter.wait(wait)).await;
                 wait = (wait * 2).min(AGAIN.1);
             }
-            self.condition.record_success(self.identity(), &scope, Activity::Compare);
+            self.condition.record_success(self.config(), &scope, Activity::Compare);
         }
         self.listed_gains.store(gained, Ordering::Relaxed);
     }
@@ -132,7 +132,7 @@ impl Source {
     ///
     /// async fn report(source: &Source) -> Result<(), ApiError> {
     ///     let state = if source.is_current().await? { "up to date" } else { "behind" };
-    ///     println!("{}: {state}", source.identity().kind.plural);
+    ///     println!("{}: {state}", source.config().kind.plural);
     ///     Ok(())
     /// }
     /// ```
@@ -171,7 +171,7 @@ impl Source {
     /// Each item is compared with the store as it arrives. So memory holds one item and the names of objects that
     /// differ, not a second copy of the kind.
     async fn present(&self, scope: &Scope) -> Result<Present, ApiError> {
-        let operation = self.identity().operation("list");
+        let operation = self.config().operation("list");
         // Only metadata is requested: names and versions are enough to compare.
         let path = self.path(scope, "");
         let body = transport::list_all(self.client(), &operation, &path, METADATA_LIST).await?;

@@ -25,10 +25,10 @@ impl Check {
     /// ```
     /// use std::sync::Arc;
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use kctl_runtime::source::{Check, Identity, Source};
+    /// use kctl_runtime::source::{Check, WatchConfig, Source};
     ///
     /// # fn checked(client: kube::Client) {
-    /// let source = Source::new(client, Identity::of::<Pod>(), Arc::default());
+    /// let source = Source::new(client, WatchConfig::of::<Pod>(), Arc::default());
     /// source.add_check(Check::fits::<Pod>());
     /// assert!(source.accept(r#"{"metadata":{"name":"a"},"spec":{"containers":3}}"#).is_err());
     /// # }

@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Identity;
+use super::WatchConfig;
 use crate::{store::Scope, transport::ApiError};
 
 /// An unchanged failure is logged once in this time. A different error is logged at once.
@@ -98,7 +98,7 @@ impl Condition {
     /// Records a failure, and logs it from time to time instead of at each retry.
     ///
     /// A first error with `Retry-After` is not logged: API servers send it for a moment after each change of a CRD.
-    pub(super) fn record_failure(&self, identity: &Identity, scope: &Scope, activity: Activity, error: &ApiError) {
+    pub(super) fn record_failure(&self, config: &WatchConfig, scope: &Scope, activity: Activity, error: &ApiError) {
         let mut failures = self.failures.lock();
         let existing = failures.iter_mut().find(|failure| failure.is_of(scope, activity));
         let reported = match existing.as_ref().map(|failure| failure.reported.clone()) {
@@ -106,7 +106,7 @@ impl Condition {
                 tracing::debug!("{error}");
                 None
             }
-            last => Some(report(identity, error, last.flatten())),
+            last => Some(report(config, error, last.flatten())),
         };
         match existing {
             Some(existing) => (existing.error, existing.reported) = (error.clone(), reported),
@@ -115,11 +115,11 @@ impl Condition {
     }
 
     /// Records that the API server does not serve an optional kind, which is not a failure.
-    pub(super) fn record_absent(&self, identity: &Identity, scope: &Scope) {
+    pub(super) fn record_absent(&self, config: &WatchConfig, scope: &Scope) {
         self.record_response();
         self.forget_scope(scope);
         if !self.absent.swap(true, Ordering::Relaxed) {
-            let kind = &identity.kind;
+            let kind = &config.kind;
             tracing::info!(
                 "the API server does not serve {}.{}, which is optional; it is watched when it appears",
                 kind.plural,
@@ -136,15 +136,15 @@ impl Condition {
     /// Records that a request succeeded.
     ///
     /// An activity that failed before logs `works again`, if its failure was logged.
-    pub(super) fn record_success(&self, identity: &Identity, scope: &Scope, activity: Activity) {
+    pub(super) fn record_success(&self, config: &WatchConfig, scope: &Scope, activity: Activity) {
         self.record_response();
         if self.absent.swap(false, Ordering::Relaxed) {
-            tracing::info!("the API server serves {}.{} now", identity.kind.plural, identity.kind.api_version());
+            tracing::info!("the API server serves {}.{} now", config.kind.plural, config.kind.api_version());
         }
         let mut failures = self.failures.lock();
         let Some(index) = failures.iter().position(|failure| failure.is_of(scope, activity)) else { return };
         if failures.remove(index).reported.is_some() {
-            tracing::info!("watch {}: works again", identity.kind.plural);
+            tracing::info!("watch {}: works again", config.kind.plural);
         }
     }
 
@@ -163,8 +163,8 @@ impl Failure {
 /// Logs a failure, unless the last report is equal and recent. Returns the last report.
 ///
 /// Errors of a server that is down differ in nothing, so an hour of downtime is 60 lines per source.
-fn report(identity: &Identity, error: &ApiError, last: Option<(String, Instant)>) -> (String, Instant) {
-    let text = format!("{error}{}", advice(identity, error));
+fn report(config: &WatchConfig, error: &ApiError, last: Option<(String, Instant)>) -> (String, Instant) {
+    let text = format!("{error}{}", advice(config, error));
     let same = last.filter(|(reported, when)| *reported == text && when.elapsed() < REPORT_AGAIN);
     same.unwrap_or_else(|| {
         tracing::warn!("{text}; the cache is not updated until this works again");
@@ -175,8 +175,8 @@ fn report(identity: &Identity, error: &ApiError, last: Option<(String, Instant)>
 /// Returns the action that a user can take against a failure.
 ///
 /// The text names a command that can be copied. It is chosen by the status code, never by the message.
-fn advice(identity: &Identity, error: &ApiError) -> String {
-    let kind = &identity.kind;
+fn advice(config: &WatchConfig, error: &ApiError) -> String {
+    let kind = &config.kind;
     match error.code() {
         // An unknown group and an unknown resource of a known group both return 404.
         Some(404) => format!(
@@ -186,7 +186,7 @@ fn advice(identity: &Identity, error: &ApiError) -> String {
         ),
         Some(403) => {
             // The leader election watches its Lease. `generate-rbac` prints that rule with `--leader-elect` only.
-            let is_election = kind.plural == "leases" && !identity.fields.is_empty();
+            let is_election = kind.plural == "leases" && !config.fields.is_empty();
             let elect = if is_election { " --leader-elect" } else { "" };
             format!("; apply the role (`cargo run -- generate-rbac{elect} | kubectl apply -f -`)")
         }

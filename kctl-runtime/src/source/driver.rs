@@ -33,7 +33,7 @@ use tokio::{
 };
 
 use super::{
-    Check, Identity, METADATA, METADATA_LIST, PAGE_LEN, Presence,
+    Check, METADATA, METADATA_LIST, PAGE_LEN, Presence, WatchConfig,
     check::Arrival,
     condition::{Activity, Condition, Health},
     event::{Bookmark, Event},
@@ -88,7 +88,7 @@ const WATCH: &str = "watch=true&allowWatchBookmarks=true";
 /// A watch that is silent for its life and this time longer has a dead connection.
 const WATCH_GRACE: Duration = Duration::from_secs(5);
 
-/// One list and one watch per scope of an [`Identity`], feeding one store.
+/// One list and one watch per scope of a [`WatchConfig`], feeding one store.
 ///
 /// A program that only needs a cache can use it without controllers:
 ///
@@ -96,10 +96,10 @@ const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// # use kube::{Client, client::Body};
 /// use std::sync::Arc;
 /// use k8s_openapi::api::core::v1::Pod;
-/// use kctl_runtime::{source::{Identity, Source}, store::Store};
+/// use kctl_runtime::{source::{WatchConfig, Source}, store::Store};
 ///
 /// async fn print_pods(client: Client) {
-///     let source = Arc::new(Source::new(client, Identity::of::<Pod>(), Arc::default()));
+///     let source = Arc::new(Source::new(client, WatchConfig::of::<Pod>(), Arc::default()));
 ///     let pods: Store<Pod> = source.view();
 ///     tokio::spawn(source.store().clone().write());
 ///     tokio::spawn({
@@ -113,7 +113,7 @@ const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// }
 /// ```
 ///
-/// Inside a program with controllers the [`manager`](crate::manager) creates sources, one per [`Identity`]. Create one
+/// Inside a program with controllers the [`manager`](crate::manager) creates sources, one per [`WatchConfig`]. Create one
 /// yourself to test a stage alone, to fill a cache in a tool, or to embed this crate in another framework.
 ///
 /// Set options first ([`with_field_mask`](Self::with_field_mask), [`with_list_limiter`](Self::with_list_limiter)). Then one task calls [`run`](Self::run), and
@@ -122,8 +122,8 @@ pub struct Source {
     /// The client of its cluster.
     client: Client,
     /// The kind, selectors and first namespaces.
-    identity: Identity,
-    /// The scopes that are listed and watched: the namespaces of the identity, until they are changed.
+    config: WatchConfig,
+    /// The scopes that are listed and watched: the namespaces of the watch config, until they are changed.
     scopes: Scopes,
     /// The store that it feeds. Others may read it, and writes of this process enter it too.
     store: Arc<SharedStore>,
@@ -147,7 +147,7 @@ pub struct Source {
     list_limiter: ListLimiter,
     /// Selects the objects of this replica in a sharded program. `None` inside keeps all of them for good.
     filter: OnceLock<Option<Filter>>,
-    /// Set if the labels of the identity select the objects of one replica.
+    /// Set if the labels of the watch config select the objects of one replica.
     labelled: OnceLock<Part>,
     /// Held while objects of moved slots are added or dropped.
     pub(super) moving: tokio::sync::Mutex<()>,
@@ -158,28 +158,28 @@ pub struct Source {
 }
 
 impl Source {
-    /// Creates a source that has not started. The store should have the namespaces of the identity
-    /// ([`SharedStore::of_namespaces`]).
+    /// Creates a source that has not started. The store should have the namespaces of the watch config
+    /// ([`SharedStore::for_namespaces`]).
     ///
     /// Nothing is requested before [`run`](Self::run).
     ///
     /// ```
     /// use std::sync::Arc;
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use kctl_runtime::{source::{Identity, Source}, store::SharedStore};
+    /// use kctl_runtime::{source::{WatchConfig, Source}, store::SharedStore};
     /// use kube::Client;
     ///
     /// fn pods_of(client: Client, namespaces: [&str; 2]) -> Source {
-    ///     let identity = Identity::of::<Pod>().in_namespaces(namespaces);
-    ///     let store = SharedStore::of_namespaces(&identity.namespaces);
-    ///     Source::new(client, identity, Arc::new(store))
+    ///     let config = WatchConfig::of::<Pod>().in_namespaces(namespaces);
+    ///     let store = SharedStore::for_namespaces(&config.namespaces);
+    ///     Source::new(client, config, Arc::new(store))
     /// }
     /// ```
-    pub fn new(client: Client, identity: Identity, store: Arc<SharedStore>) -> Self {
-        let scopes = Scopes::of_namespaces(&identity.namespaces);
+    pub fn new(client: Client, config: WatchConfig, store: Arc<SharedStore>) -> Self {
+        let scopes = Scopes::new(&config.namespaces);
         Self {
             client,
-            identity,
+            config,
             scopes,
             store,
             checks: RwLock::default(),
@@ -268,7 +268,7 @@ impl Source {
         self.filter.get()?.as_ref()
     }
 
-    /// Notes that the labels of the identity select the objects of this replica, so that a read beyond them fails.
+    /// Notes that the labels of the watch config select the objects of this replica, so that a read beyond them fails.
     pub(crate) fn selects_part(&self, part: Part) {
         let _first = self.labelled.set(part);
     }
@@ -301,7 +301,7 @@ impl Source {
 
     fn expired(&self, message: &str) -> ApiError {
         ApiError::Refused {
-            operation: self.identity.operation("list"),
+            operation: self.config.operation("list"),
             code: 410,
             reason: "Expired".into(),
             message: message.into(),
@@ -342,7 +342,7 @@ impl Source {
     ///
     /// Call it before [`run`](Self::run). [`Source`] has an example.
     pub fn view<K: Readable>(&self) -> Store<K> {
-        debug_assert_eq!(self.identity.kind, Kind::of::<K>(), "a source delivers objects of its kind alone");
+        debug_assert_eq!(self.config.kind, Kind::of::<K>(), "a source delivers objects of its kind alone");
         self.add_check(Check::fits::<K>());
         Store::new(self.store.clone())
     }
@@ -354,8 +354,8 @@ impl Source {
     ///
     /// fn print(source: &Source) {
     ///     match source.health().failure {
-    ///         Some(error) => println!("{}: {error}", source.identity().kind.plural),
-    ///         None => println!("{}: {} objects", source.identity().kind.plural, source.store().len()),
+    ///         Some(error) => println!("{}: {error}", source.config().kind.plural),
+    ///         None => println!("{}: {} objects", source.config().kind.plural, source.store().len()),
     ///     }
     /// }
     /// ```
@@ -404,8 +404,8 @@ impl Source {
     }
 
     /// Returns the kind, namespaces and selectors that it lists and watches.
-    pub fn identity(&self) -> &Identity {
-        &self.identity
+    pub fn config(&self) -> &WatchConfig {
+        &self.config
     }
 
     /// Returns the store that it fills.
@@ -426,7 +426,7 @@ impl Source {
 
     /// Returns the kept parts of an object, unchecked.
     fn kept(&self, json: &str) -> Result<Stored, DecodeError> {
-        Stored::accept_masked(&self.identity.kind, json, &self.field_mask.read())
+        Stored::accept_masked(&self.config.kind, json, &self.field_mask.read())
     }
 
     /// Checks an object, and makes it as small as possible.
@@ -495,7 +495,7 @@ impl Source {
 
     /// Returns the namespaces that are listed and watched now; empty for all.
     ///
-    /// It starts with those of the [`Identity`], and follows changes at run time.
+    /// It starts with those of the [`WatchConfig`], and follows changes at run time.
     pub fn namespaces(&self) -> Vec<String> {
         self.scopes.all().iter().flatten().map(ToString::to_string).collect()
     }
@@ -510,9 +510,9 @@ impl Source {
     async fn reflect(&self, scope: Scope) {
         // A stream never ends, so a filtered source could not check at its end if slots have moved.
         let streams = self.streams.load(Ordering::Relaxed) && self.filter().is_none();
-        let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::of(scope.clone()) };
-        let mut reflector = reflector.with(self.identity.presence);
-        let mut jitter = Jitter::of((&self.identity, &scope));
+        let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::new(scope.clone()) };
+        let mut reflector = reflector.with(self.config.presence);
+        let mut jitter = Jitter::new((&self.config, &scope));
         // Held from the first list until the watch after it has begun.
         let (mut permit, mut begun) = (None, ListBegin::default());
         loop {
@@ -584,7 +584,7 @@ impl Source {
         if let Some(version) = version {
             query.push(format!("resourceVersion={version}&resourceVersionMatch=NotOlderThan"));
         }
-        let operation = self.identity.operation("list");
+        let operation = self.config.operation("list");
         let path = self.path(scope, &query.join("&"));
         let input = match transport::list_all(&self.client, &operation, &path, self.accepts(METADATA_LIST)).await {
             Ok(body) => match self.read_list(&operation, body).await {
@@ -636,7 +636,7 @@ impl Source {
             let is_same = cached.meta().uid == meta.uid && cached.meta().resource_version == meta.resource_version;
             (is_same && !meta.resource_version.is_empty()).then_some(cached)
         };
-        let object = Stored::accept_item(&self.identity.kind, json, &self.field_mask.read(), same);
+        let object = Stored::accept_item(&self.config.kind, json, &self.field_mask.read(), same);
         self.or_report(json, object.and_then(|object| object.or_else(|object| self.prepare(object, arrival))))
     }
 
@@ -699,7 +699,7 @@ impl Source {
             Ok(chunks) => chunks,
             Err(performed) => return performed.await,
         };
-        self.condition.record_success(&self.identity, scope, Activity::Follow);
+        self.condition.record_success(&self.config, scope, Activity::Follow);
         let (mut lines, mut any) = (Lines::default(), false);
         while self.receive_chunk(&mut chunks, &mut lines, reflector, life).await {
             while let Some(line) = lines.next() {
@@ -784,7 +784,7 @@ impl Source {
 
     /// Returns the name of a watch in errors.
     fn watching(&self) -> Operation {
-        self.identity.operation("watch")
+        self.config.operation("watch")
     }
 
     /// Returns the input of a line, `None` for a line without one, or the error that ends the watch.
@@ -901,22 +901,22 @@ impl Source {
     fn apply_input(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
         if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
             if self.lacks_optional(error) {
-                self.condition.record_absent(&self.identity, reflector.scope());
+                self.condition.record_absent(&self.config, reflector.scope());
             } else if !error.is_expired() {
-                self.condition.record_failure(&self.identity, reflector.scope(), Activity::Follow, error);
+                self.condition.record_failure(&self.config, reflector.scope(), Activity::Follow, error);
             }
         } else if matches!(input, Input::Page { .. }) {
-            self.condition.record_success(&self.identity, reflector.scope(), Activity::Follow);
+            self.condition.record_success(&self.config, reflector.scope(), Activity::Follow);
         }
         let (mut deltas, mut wait) = (Vec::new(), None);
-        for effect in reflector.on(input) {
+        for effect in reflector.handle(input) {
             match effect {
                 Effect::Emit(delta) => {
                     if let Delta::Clear(scope) | Delta::Absent(scope) = &delta {
                         self.unreadable.clear(scope);
                     }
                     if let Delta::Restore(_, objects, version) = &delta {
-                        let (kind, n_objects) = (&self.identity.kind.plural, objects.len());
+                        let (kind, n_objects) = (&self.config.kind.plural, objects.len());
                         tracing::warn!(
                             kind,
                             version,
@@ -935,7 +935,7 @@ impl Source {
 
     /// Returns `true` if the error says that the API server does not serve a kind that is optional.
     pub(super) fn lacks_optional(&self, error: &ApiError) -> bool {
-        self.identity.presence == Presence::Optional && error.is_not_found()
+        self.config.presence == Presence::Optional && error.is_not_found()
     }
 
     /// Returns `true` if the kind is optional, and the last response of the API server was that it does not serve the
@@ -990,11 +990,11 @@ impl Source {
         }
     }
 
-    /// Returns path and query of a request for a scope, with the selectors of the identity.
+    /// Returns path and query of a request for a scope, with the selectors of the watch config.
     pub(super) fn path(&self, scope: &Scope, query: &str) -> String {
-        let identity = &self.identity;
-        let mut path = format!("{}?{query}", identity.kind.path(scope.as_deref()));
-        for (name, selector) in [("labelSelector", &identity.labels), ("fieldSelector", &identity.fields)] {
+        let config = &self.config;
+        let mut path = format!("{}?{query}", config.kind.path(scope.as_deref()));
+        for (name, selector) in [("labelSelector", &config.labels), ("fieldSelector", &config.fields)] {
             if !selector.is_empty() {
                 path += &format!("&{name}={}", url::escape(selector));
             }
@@ -1024,7 +1024,7 @@ mod tests {
         let nobody = service_fn(|_request: http::Request<Body>| async {
             Ok::<_, Infallible>(http::Response::new(Body::empty()))
         });
-        Source::new(Client::new(nobody, "default"), Identity::all(Kind::of::<Pod>()), Arc::default())
+        Source::new(Client::new(nobody, "default"), WatchConfig::new(Kind::of::<Pod>()), Arc::default())
     }
 
     #[tokio::test]
@@ -1050,9 +1050,9 @@ mod tests {
 
     #[tokio::test]
     async fn scope_removed_before_the_source_looks_is_closed() {
-        let identity = Identity::of::<Pod>().in_namespaces(["a"]);
-        let store = SharedStore::of_namespaces(&identity.namespaces);
-        let source = Source::new(source().client, identity, Arc::new(store));
+        let config = WatchConfig::of::<Pod>().in_namespaces(["a"]);
+        let store = SharedStore::for_namespaces(&config.namespaces);
+        let source = Source::new(source().client, config, Arc::new(store));
         tokio::spawn(source.store().clone().write());
         let (a, b): (Scope, Scope) = (Some("a".into()), Some("b".into()));
         let empty = |scope: &Scope| Delta::Replace(scope.clone(), Vec::new(), "1".into());

@@ -18,7 +18,7 @@ const MORE: f64 = 0.25;
 /// The jitter of one informer. It differs between informers, and repeats itself in each run of a program, so that a
 /// simulation can be repeated.
 pub(super) struct Jitter {
-    /// Hash of the identity and the scope: two informers wait differently.
+    /// Hash of the watch config and the scope: two informers wait differently.
     informer: u64,
     /// Number of values drawn so far.
     n: u64,
@@ -26,7 +26,7 @@ pub(super) struct Jitter {
 
 impl Jitter {
     /// Creates the jitter of an informer. Anything that identifies it will do.
-    pub(super) fn of(informer: impl Hash) -> Self {
+    pub(super) fn new(informer: impl Hash) -> Self {
         Self { informer: hash_of(informer), n: 0 }
     }
 
@@ -68,8 +68,8 @@ mod tests {
             let second = Duration::from_secs(1);
             (0..100).flat_map(|_| [jitter.wait(second), jitter.life(second)]).collect()
         };
-        let (pods, nodes) = (all(Jitter::of("pods")), all(Jitter::of("nodes")));
-        assert_eq!(pods, all(Jitter::of("pods")));
+        let (pods, nodes) = (all(Jitter::new("pods")), all(Jitter::new("nodes")));
+        assert_eq!(pods, all(Jitter::new("pods")));
         let n_different = pods.iter().chain(&nodes).collect::<BTreeSet<_>>().len();
         assert!(n_different > 390, "{n_different}");
         for pair in pods.chunks(2) {

@@ -37,13 +37,13 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// ```
 /// use std::sync::Arc;
 /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
-/// use kctl_runtime::source::{Identity, ListLimiter, Source};
+/// use kctl_runtime::source::{WatchConfig, ListLimiter, Source};
 /// use kube::Client;
 ///
 /// fn two_caches(client: &Client) -> (Source, Source) {
 ///     let limiter = ListLimiter::default();
-///     let pods = Source::new(client.clone(), Identity::of::<Pod>(), Arc::default());
-///     let deployments = Source::new(client.clone(), Identity::of::<Deployment>(), Arc::default());
+///     let pods = Source::new(client.clone(), WatchConfig::of::<Pod>(), Arc::default());
+///     let deployments = Source::new(client.clone(), WatchConfig::of::<Deployment>(), Arc::default());
 ///     (pods.with_list_limiter(limiter.clone()), deployments.with_list_limiter(limiter))
 /// }
 /// ```

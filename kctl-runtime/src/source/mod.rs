@@ -1,6 +1,6 @@
 //! Sources: they list and watch the objects of one kind, and feed a store with deltas.
 //!
-//! A [`Source`] is the reflector of client-go (`tools/cache/reflector.go`) for one [`Identity`]: a kind, its namespaces
+//! A [`Source`] is the reflector of client-go (`tools/cache/reflector.go`) for one [`WatchConfig`]: a kind, its namespaces
 //! and its selectors. The protocol itself is [`Reflector`], a state machine without I/O. It gets each response as an
 //! [`Input`], names the next [`Request`], and returns the [`Effect`]s to perform. This way every sequence of responses
 //! can be tested without a server:
@@ -9,17 +9,17 @@
 //! use std::time::Duration;
 //! use kctl_runtime::{source::{Effect, Input, Reflector, Request}, store::Delta};
 //!
-//! let mut reflector = Reflector::of(None);
+//! let mut reflector = Reflector::new(None);
 //! assert_eq!(reflector.request(), &Request::Whole { version: None });
 //!
 //! // The list arrives: the store gets it, and the watch begins at its version.
-//! let effects = reflector.on(Input::Page { objects: Vec::new(), version: "7".into(), token: None });
+//! let effects = reflector.handle(Input::Page { objects: Vec::new(), version: "7".into(), token: None });
 //! assert!(matches!(&effects[..], [Effect::Emit(Delta::Replace(..)), Effect::Next]));
 //! assert_eq!(reflector.request(), &Request::Watch { version: "7".into() });
 //!
 //! // A watch that ends after five minutes goes on from the last version.
-//! reflector.on(Input::Bookmark("9".into()));
-//! reflector.on(Input::Closed { lasted: Duration::from_secs(300), any: true });
+//! reflector.handle(Input::Bookmark("9".into()));
+//! reflector.handle(Input::Closed { lasted: Duration::from_secs(300), any: true });
 //! assert_eq!(reflector.request(), &Request::Watch { version: "9".into() });
 //! ```
 //!
@@ -127,7 +127,7 @@ pub enum Presence {
     Optional,
 }
 
-/// The hash of an identity seeds the jitter of its requests. A required kind adds nothing to it, so that recorded seeds
+/// The hash of a watch config seeds the jitter of its requests. A required kind adds nothing to it, so that recorded seeds
 /// of simulations from before there were optional kinds mean the same runs.
 impl Hash for Presence {
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -137,13 +137,13 @@ impl Hash for Presence {
     }
 }
 
-/// The kind, namespaces and selectors of an informer. Users with equal identities share one list and one watch.
+/// The kind, namespaces and selectors of an informer. Users with equal watch configs share one list and one watch.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
-/// use kctl_runtime::source::Identity;
+/// use kctl_runtime::source::WatchConfig;
 ///
-/// let web = Identity::of::<Pod>().in_namespaces(["default"]).labels("tier=web");
+/// let web = WatchConfig::of::<Pod>().in_namespaces(["default"]).labels("tier=web");
 /// assert_eq!(web.kind.plural, "pods");
 /// assert_eq!((web.labels.as_str(), web.fields.as_str()), ("tier=web", ""));
 /// ```
@@ -153,7 +153,7 @@ impl Hash for Presence {
 /// much.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub struct Identity {
+pub struct WatchConfig {
     /// Name of the cluster; an empty string is the cluster that the program was started against.
     ///
     /// The name is local to the program: it finds the client, and never goes to the API server.
@@ -171,15 +171,15 @@ pub struct Identity {
     pub labels: String,
     /// The field selector; empty selects all objects. Fields other than name and namespace depend on the kind.
     pub fields: String,
-    /// The handling of a missing kind. Identities that differ in it share nothing.
+    /// The handling of a missing kind. Watch configs that differ in it share nothing.
     pub presence: Presence,
 }
 
-impl Identity {
-    /// Returns the identity of all objects of a kind that is known at run time.
+impl WatchConfig {
+    /// Creates the watch config for all objects of a kind that is known at run time.
     ///
     /// ```
-    /// use kctl_runtime::{object::Kind, source::Identity};
+    /// use kctl_runtime::{object::Kind, source::WatchConfig};
     ///
     /// let kind = Kind {
     ///     group: "example.com".into(),
@@ -187,9 +187,9 @@ impl Identity {
     ///     kind: "Site".into(),
     ///     plural: "sites".into(),
     /// };
-    /// assert!(Identity::all(kind).namespaces.is_empty());
+    /// assert!(WatchConfig::new(kind).namespaces.is_empty());
     /// ```
-    pub fn all(kind: Kind) -> Self {
+    pub fn new(kind: Kind) -> Self {
         Self {
             cluster: String::new(),
             kind,
@@ -200,25 +200,25 @@ impl Identity {
         }
     }
 
-    /// Returns the identity of all objects of the kind `K`.
+    /// Creates the watch config for all objects of the kind `K`.
     ///
     /// ```
     /// use k8s_openapi::api::apps::v1::Deployment;
-    /// use kctl_runtime::source::Identity;
+    /// use kctl_runtime::source::WatchConfig;
     ///
-    /// let identity = Identity::of::<Deployment>();
-    /// assert_eq!((identity.kind.api_version().as_str(), identity.kind.plural.as_str()), ("apps/v1", "deployments"));
+    /// let config = WatchConfig::of::<Deployment>();
+    /// assert_eq!((config.kind.api_version().as_str(), config.kind.plural.as_str()), ("apps/v1", "deployments"));
     /// ```
     pub fn of<K: Resource<DynamicType = ()>>() -> Self {
-        Self::all(Kind::of::<K>())
+        Self::new(Kind::of::<K>())
     }
 
     /// Restricts it to these namespaces; an empty list means all.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use kctl_runtime::source::Identity;
-    /// assert_eq!(Identity::of::<Pod>().in_namespaces(["a", "b"]).namespaces, ["a", "b"]);
+    /// use kctl_runtime::source::WatchConfig;
+    /// assert_eq!(WatchConfig::of::<Pod>().in_namespaces(["a", "b"]).namespaces, ["a", "b"]);
     /// ```
     #[must_use]
     pub fn in_namespaces<S: Into<String>>(mut self, namespaces: impl IntoIterator<Item = S>) -> Self {
@@ -230,9 +230,9 @@ impl Identity {
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use kctl_runtime::source::Identity;
-    /// let web = Identity::of::<Pod>().labels("tier=web,env!=test");
-    /// assert_ne!(web, Identity::of::<Pod>(), "another selector is another informer");
+    /// use kctl_runtime::source::WatchConfig;
+    /// let web = WatchConfig::of::<Pod>().labels("tier=web,env!=test");
+    /// assert_ne!(web, WatchConfig::of::<Pod>(), "another selector is another informer");
     /// ```
     #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
@@ -245,8 +245,8 @@ impl Identity {
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use kctl_runtime::source::Identity;
-    /// let on_node = Identity::of::<Pod>().fields("spec.nodeName=node-1");
+    /// use kctl_runtime::source::WatchConfig;
+    /// let on_node = WatchConfig::of::<Pod>().fields("spec.nodeName=node-1");
     /// assert_eq!(on_node.fields, "spec.nodeName=node-1");
     /// ```
     #[must_use]
@@ -259,8 +259,8 @@ impl Identity {
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use kctl_runtime::source::{Identity, Presence};
-    /// assert_eq!(Identity::of::<Pod>().optional().presence, Presence::Optional);
+    /// use kctl_runtime::source::{WatchConfig, Presence};
+    /// assert_eq!(WatchConfig::of::<Pod>().optional().presence, Presence::Optional);
     /// ```
     #[must_use]
     pub fn optional(mut self) -> Self {
@@ -272,10 +272,10 @@ impl Identity {
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use kctl_runtime::source::Identity;
+    /// use kctl_runtime::source::WatchConfig;
     ///
-    /// let member = Identity::of::<Pod>().on("member-1");
-    /// assert_ne!(member, Identity::of::<Pod>(), "each cluster has an informer");
+    /// let member = WatchConfig::of::<Pod>().on("member-1");
+    /// assert_ne!(member, WatchConfig::of::<Pod>(), "each cluster has an informer");
     /// ```
     #[must_use]
     pub fn on(mut self, cluster: impl Into<String>) -> Self {

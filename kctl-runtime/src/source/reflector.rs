@@ -159,7 +159,7 @@ pub enum Effect {
 }
 
 /// The state of the protocol between two answers: call [`request`](Self::request), perform it, and pass each response to
-/// [`on`](Self::on).
+/// [`handle`](Self::handle).
 ///
 /// [`Source`](super::Source) is its driver for a real API server. The [module](super) has an example.
 #[derive(Debug)]
@@ -191,7 +191,7 @@ pub struct Reflector {
 
 impl Default for Reflector {
     fn default() -> Self {
-        Self::of(None)
+        Self::new(None)
     }
 }
 
@@ -199,7 +199,7 @@ impl Reflector {
     /// Creates a reflector of one namespace, or of all with `None`. It starts with a list.
     ///
     /// The kind is [`Presence::Required`] until [`with`](Self::with) changes that.
-    pub fn of(scope: Scope) -> Self {
+    pub fn new(scope: Scope) -> Self {
         Self {
             scope,
             presence: Presence::Required,
@@ -223,12 +223,12 @@ impl Reflector {
     ///
     /// let mut reflector = Reflector::streaming(None);
     /// assert_eq!(reflector.request(), &Request::Stream);
-    /// reflector.on(Input::Synced("7".into()));
+    /// reflector.handle(Input::Synced("7".into()));
     /// assert_eq!(reflector.request(), &Request::Watch { version: "7".into() });
     /// ```
     #[must_use]
     pub fn streaming(scope: Scope) -> Self {
-        let mut reflector = Self { streams: true, ..Self::of(scope) };
+        let mut reflector = Self { streams: true, ..Self::new(scope) };
         reflector.relist(None);
         reflector
     }
@@ -237,7 +237,7 @@ impl Reflector {
     ///
     /// ```
     /// use kctl_runtime::source::Reflector;
-    /// assert_eq!(Reflector::of(Some("default".into())).scope().as_deref(), Some("default"));
+    /// assert_eq!(Reflector::new(Some("default".into())).scope().as_deref(), Some("default"));
     /// assert_eq!(Reflector::default().scope(), &None);
     /// ```
     pub fn scope(&self) -> &Scope {
@@ -249,7 +249,7 @@ impl Reflector {
     /// ```
     /// use kctl_runtime::{writer::ApiError, source::{Effect, Input, Presence, Reflector}, store::Delta};
     ///
-    /// let mut reflector = Reflector::of(None).with(Presence::Optional);
+    /// let mut reflector = Reflector::new(None).with(Presence::Optional);
     /// let missing = || Input::Failed(ApiError::Refused {
     ///     operation: "list gateways".into(),
     ///     code: 404,
@@ -259,8 +259,8 @@ impl Reflector {
     ///     retry_after: None,
     /// });
     /// // A starting API server may answer 404 for a moment, so one answer is not enough.
-    /// assert!(matches!(reflector.on(missing())[..], [Effect::Wait(_)]));
-    /// let effects = reflector.on(missing());
+    /// assert!(matches!(reflector.handle(missing())[..], [Effect::Wait(_)]));
+    /// let effects = reflector.handle(missing());
     /// assert!(matches!(effects[..], [Effect::Emit(Delta::Absent(_)), Effect::Wait(_)]));
     /// ```
     #[must_use]
@@ -270,7 +270,7 @@ impl Reflector {
 
     /// Returns the next request.
     ///
-    /// It changes only by [`on`](Self::on). While a watch runs, its version moves with each event, so the same call
+    /// It changes only by [`handle`](Self::handle). While a watch runs, its version moves with each event, so the same call
     /// names the place to go on from.
     pub fn request(&self) -> &Request {
         &self.request
@@ -282,8 +282,8 @@ impl Reflector {
     /// ```
     /// use kctl_runtime::{writer::ApiError, source::{Effect, Input, Reflector, Request}};
     ///
-    /// let mut reflector = Reflector::of(None);
-    /// reflector.on(Input::Page { objects: Vec::new(), version: "7".into(), token: None });
+    /// let mut reflector = Reflector::new(None);
+    /// reflector.handle(Input::Page { objects: Vec::new(), version: "7".into(), token: None });
     ///
     /// // The API server has compacted version 7 away: list again, at least that version.
     /// let expired = ApiError::Refused {
@@ -294,11 +294,11 @@ impl Reflector {
     ///     details: Box::default(),
     ///     retry_after: None,
     /// };
-    /// let effects = reflector.on(Input::Failed(expired));
+    /// let effects = reflector.handle(Input::Failed(expired));
     /// assert!(matches!(effects[..], [Effect::Next]));
     /// assert_eq!(reflector.request(), &Request::Whole { version: Some("7".into()) });
     /// ```
-    pub fn on(&mut self, input: Input) -> Vec<Effect> {
+    pub fn handle(&mut self, input: Input) -> Vec<Effect> {
         let effects = self.advance(input);
         let is_last = |effect: &Effect| matches!(effect, Effect::Wait(_) | Effect::Next);
         debug_assert!(

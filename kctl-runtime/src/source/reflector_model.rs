@@ -304,7 +304,7 @@ impl Run {
     /// Starts a run with a reflector of each scope, which `reflector` creates.
     fn new(reflector: fn(Scope) -> Reflector, scopes: Vec<Scope>) -> Self {
         let server = Server { revision: 10, ..Server::default() };
-        let cache = Cache::of(scopes.clone());
+        let cache = Cache::new(scopes.clone());
         let watcher = Watcher { cache, told: BTreeMap::new(), newest: BTreeMap::new(), gone: BTreeSet::new() };
         let followers = scopes.into_iter().map(|scope| {
             let reflector = reflector(scope.clone());
@@ -339,7 +339,7 @@ impl Run {
             }
             Step::Answer { of, back } => {
                 let answer = self.answer(of, back);
-                self.tell(of, answer)
+                self.deliver(of, answer)
             }
             Step::Repeat { of, back } => {
                 let Request::Watch { version } = self.request(of) else { return Ok(()) };
@@ -347,22 +347,22 @@ impl Run {
                 let scope = &self.followers[of % self.followers.len()].scope;
                 let mut known = self.server.log.iter().rev().filter(|event| event.revision <= passed);
                 let again = known.nth(back).and_then(|event| event.seen(scope));
-                again.map_or(Ok(()), |again| self.tell(of, again))
+                again.map_or(Ok(()), |again| self.deliver(of, again))
             }
-            Step::Close(of) => self.tell(of, Input::Closed { lasted: Duration::from_secs(30), any: true }),
+            Step::Close(of) => self.deliver(of, Input::Closed { lasted: Duration::from_secs(30), any: true }),
             Step::Fail(of, code) => {
                 let message =
                     if code == 504 { r#"{"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}"# } else { "{}" };
-                self.tell(of, Input::Failed(ApiError::refused("list pods", code, None, message)))
+                self.deliver(of, Input::Failed(ApiError::refused("list pods", code, None, message)))
             }
-            Step::Lose(of) => self.tell(of, Input::Failed(unanswered())),
+            Step::Lose(of) => self.deliver(of, Input::Failed(unanswered())),
             Step::Cut(of) if matches!(self.request(of), Request::Whole { .. } | Request::List { .. }) => {
-                self.tell(of, Input::Cut(unanswered()))
+                self.deliver(of, Input::Cut(unanswered()))
             }
             Step::Break(of, code) if matches!(self.request(of), Request::Watch { .. } | Request::Stream) => {
                 let refused = |code| ApiError::refused("watch pods", code, None, "{}");
                 let error = code.map_or_else(unanswered, refused);
-                self.tell(of, Input::Broken { error, lasted: Duration::from_secs(30) })
+                self.deliver(of, Input::Broken { error, lasted: Duration::from_secs(30) })
             }
             Step::Cut(_) | Step::Break(..) => Ok(()),
         }
@@ -404,14 +404,14 @@ impl Run {
         }
     }
 
-    fn tell(&mut self, of: usize, input: Input) -> Result<(), TestCaseError> {
+    fn deliver(&mut self, of: usize, input: Input) -> Result<(), TestCaseError> {
         let n = self.followers.len();
         let follower = &mut self.followers[of % n];
         let ends = matches!(input, Input::Failed(_) | Input::Closed { .. } | Input::Broken { .. } | Input::Cut(_));
         if ends || *follower.reflector.request() != Request::Stream {
             follower.stream = None;
         }
-        for effect in follower.reflector.on(input) {
+        for effect in follower.reflector.handle(input) {
             if let Effect::Emit(delta) = effect {
                 self.watcher.take(delta)?;
             }
@@ -423,7 +423,7 @@ impl Run {
     fn settle(&mut self) -> Result<(), TestCaseError> {
         for turn in 0..SETTLED_WITHIN * self.followers.len() {
             let answer = self.answer(turn, 0);
-            self.tell(turn, answer)?;
+            self.deliver(turn, answer)?;
         }
         let state = |objects: Vec<Arc<Stored>>| -> BTreeMap<_, _> {
             objects.iter().map(|object| (object.key().clone(), object.meta().resource_version.clone())).collect()
@@ -455,7 +455,7 @@ proptest! {
     ) {
         let scopes = if by_namespace { vec![Some("a".into()), Some("b".into())] } else { vec![None] };
         let n_followers = scopes.len();
-        let mut run = Run::new(if streams { Reflector::streaming } else { Reflector::of }, scopes);
+        let mut run = Run::new(if streams { Reflector::streaming } else { Reflector::new }, scopes);
         if pages {
             // A server that rejects both a stream of the initial state and a whole list.
             for of in 0..n_followers {

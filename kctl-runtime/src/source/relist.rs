@@ -58,13 +58,13 @@ impl Source {
     /// As [`refresh`](Self::refresh).
     pub(crate) async fn refresh_object(&self, namespace: Option<&str>, name: &str, uid: &str) -> Result<(), ApiError> {
         let scope = namespace.map(Arc::from);
-        let is_selective = !self.identity().labels.is_empty() || !self.identity().fields.is_empty();
+        let is_selective = !self.config().labels.is_empty() || !self.config().fields.is_empty();
         if is_selective || self.filter().is_some() {
             return self.refresh(&scope).await;
         }
-        let operation = self.identity().operation("list");
+        let operation = self.config().operation("list");
         let selector = url::escape(&format!("metadata.name={name}"));
-        let path = format!("{}?fieldSelector={selector}", self.identity().kind.path(namespace));
+        let path = format!("{}?fieldSelector={selector}", self.config().kind.path(namespace));
         let answer = match transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await {
             Err(error) if self.lacks_optional(&error) => return Ok(()),
             answer => answer?,

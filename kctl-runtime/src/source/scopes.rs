@@ -1,4 +1,4 @@
-//! The scopes that an informer lists and watches: the namespaces of its identity, until they are changed at run time.
+//! The scopes that an informer lists and watches: the namespaces of its watch config, until they are changed at run time.
 //!
 //! A [`Scope`] is one list and one watch: a namespace, or `None` for all. controller-runtime fixes the set when the
 //! cache is built; here [`watches`](crate::watches) may add and remove namespaces while the program runs.
@@ -12,13 +12,13 @@ use crate::store::Scope;
 
 /// A set of scopes that notifies the source of changes.
 pub(crate) struct Scopes {
-    state: Mutex<State>,
+    state: Mutex<ScopeSet>,
     /// One permit for the one source that waits in [`change`](Self::change).
     changes: Notify,
 }
 
 /// The scopes, and the removals that the source has not performed yet.
-struct State {
+struct ScopeSet {
     /// Sorted and without duplicates. `None` is the only element if all namespaces are followed.
     all: Vec<Scope>,
     /// The scopes that were removed since the last [`Scopes::take_removed`]. One of them may have been added again: its
@@ -28,14 +28,14 @@ struct State {
 
 impl Scopes {
     /// Creates the scopes of these namespaces; an empty slice means all.
-    pub(super) fn of_namespaces(namespaces: &[String]) -> Self {
+    pub(super) fn new(namespaces: &[String]) -> Self {
         let mut all: Vec<Scope> = namespaces.iter().map(|namespace| Some(namespace.as_str().into())).collect();
         all.sort();
         all.dedup();
         if all.is_empty() {
             all.push(None);
         }
-        Self { state: Mutex::new(State { all, removed: BTreeSet::new() }), changes: Notify::new() }
+        Self { state: Mutex::new(ScopeSet { all, removed: BTreeSet::new() }), changes: Notify::new() }
     }
 
     /// Returns the present scopes, sorted.

@@ -8,7 +8,7 @@ use k8s_openapi::{
 
 use kube::Resource;
 
-use super::{ControllerSpec, ExtraRule, Relation, Role, owned_by::OwnedBy};
+use super::{ControllerSpec, ExtraRule, Relation, RelationKind, owned_by::OwnedBy};
 use crate::{
     object::Readable,
     reconcile::{Cluster, Controller},
@@ -60,7 +60,7 @@ impl Rules for Vec<PolicyRule> {
 /// # struct Settings;
 /// # impl Controller for Settings {
 /// #     type Primary = ConfigMap;
-/// #     type Grant = ();
+/// #     type Verbs = ();
 /// #     fn spec() -> ControllerSpec { declaration() }
 /// # }
 /// use std::time::Duration;
@@ -235,7 +235,7 @@ impl<C: Controller> SpecBuilder<C> {
     /// # struct Settings;
     /// # impl Controller for Settings {
     /// #     type Primary = ConfigMap;
-    /// #     type Grant = ();
+    /// #     type Verbs = ();
     /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
     /// # }
     /// use std::time::Duration;
@@ -293,7 +293,7 @@ impl<C: Controller> SpecBuilder<C> {
     /// # struct Settings;
     /// # impl Controller for Settings {
     /// #     type Primary = ConfigMap;
-    /// #     type Grant = ();
+    /// #     type Verbs = ();
     /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
     /// # }
     /// use k8s_openapi::api::rbac::v1::PolicyRule;
@@ -332,7 +332,7 @@ impl<C: Controller> SpecBuilder<C> {
             (relation.crd, relation.schema) = (crd, schema);
         }
         // Owner references never cross clusters.
-        for owned in self.spec.relations.iter_mut().filter(|relation| relation.role == Role::Owned) {
+        for owned in self.spec.relations.iter_mut().filter(|relation| relation.declared_as == RelationKind::Owned) {
             owned.cluster.clone_from(&self.spec.primary.cluster);
         }
         self.spec

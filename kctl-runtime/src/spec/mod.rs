@@ -11,14 +11,14 @@
 //! use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 //! use kctl_runtime::{
 //!     reconcile::Controller,
-//!     spec::{ControllerSpec, Role, SpecBuilder},
+//!     spec::{ControllerSpec, RelationKind, SpecBuilder},
 //! };
 //!
 //! struct Rollout;
 //!
 //! impl Controller for Rollout {
 //!     type Primary = ConfigMap;
-//!     type Grant = ();
+//!     type Verbs = ();
 //!
 //!     fn spec() -> ControllerSpec {
 //!         SpecBuilder::<Self>::new("Rollout", file!(), line!())
@@ -32,7 +32,7 @@
 //! let spec = Rollout::spec();
 //! assert_eq!((spec.name.as_str(), spec.concurrency), ("configmap", 4));
 //! let owned = &spec.relations[0];
-//! assert_eq!((owned.role, owned.kind.resource()), (Role::Owned, "deployments.apps".to_owned()));
+//! assert_eq!((owned.declared_as, owned.kind.resource()), (RelationKind::Owned, "deployments.apps".to_owned()));
 //! assert!(owned.verbs.contains(&"apply"));
 //! ```
 
@@ -44,6 +44,6 @@ pub use builder::{Definition, Rules, SpecBuilder};
 pub use relation::Relation;
 
 pub use crate::declaration::{
-    ControllerSpec, ExtraRule, Mapper, Predicate, RelationSpec, Role, declaration_problem, finalizer_problem,
+    ControllerSpec, ExtraRule, Mapper, Predicate, RelationKind, RelationSpec, declaration_problem, finalizer_problem,
     finalizer_warning,
 };

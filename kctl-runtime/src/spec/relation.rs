@@ -2,7 +2,7 @@
 
 use std::{any::type_name_of_val, marker::PhantomData, sync::Arc};
 
-use super::{RelationSpec, Role, owned_by::OwnedBy};
+use super::{RelationKind, RelationSpec, owned_by::OwnedBy};
 use crate::{
     key::Key,
     object::{FieldMask, Kind, Readable, ViewOf, is_namespaced},
@@ -23,7 +23,7 @@ use crate::{
 /// # struct Settings;
 /// # impl Controller for Settings {
 /// #     type Primary = ConfigMap;
-/// #     type Grant = ();
+/// #     type Verbs = ();
 /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
 /// # }
 ///
@@ -51,13 +51,13 @@ const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];
 
 /// The bounds are on the methods, so that a type that is not a kind is one error, at the declaration.
 impl<C: Controller, K> Relation<C, K> {
-    fn new(role: Role, text: &str) -> Self
+    fn new(declared_as: RelationKind, text: &str) -> Self
     where
         K: Readable,
     {
         Self {
             spec: RelationSpec {
-                role,
+                declared_as,
                 kind: Kind::of::<K>(),
                 namespaced: is_namespaced::<K>(),
                 text: text.into(),
@@ -86,7 +86,7 @@ impl<C: Controller, K> Relation<C, K> {
     where
         K: Readable,
     {
-        Self::new(Role::Primary, "")
+        Self::new(RelationKind::Primary, "")
     }
 
     /// Returns `owns = K`, with the default verbs. `text` is the declaration, for messages.
@@ -94,7 +94,7 @@ impl<C: Controller, K> Relation<C, K> {
     where
         K: OwnedBy<C>,
     {
-        Self::new(Role::Owned, text).verbs(&OWNED_VERBS)
+        Self::new(RelationKind::Owned, text).verbs(&OWNED_VERBS)
     }
 
     /// Returns `watches = K(…)`, still without a mapper.
@@ -102,7 +102,7 @@ impl<C: Controller, K> Relation<C, K> {
     where
         K: Readable,
     {
-        Self::new(Role::Watched, text)
+        Self::new(RelationKind::Watched, text)
     }
 
     /// Returns `reads = K`.
@@ -110,7 +110,7 @@ impl<C: Controller, K> Relation<C, K> {
     where
         K: Readable,
     {
-        Self::new(Role::Read, text)
+        Self::new(RelationKind::Read, text)
     }
 
     /// Returns `reads = K(live)`.
@@ -118,7 +118,7 @@ impl<C: Controller, K> Relation<C, K> {
     where
         K: Readable,
     {
-        Self::new(Role::Live, text)
+        Self::new(RelationKind::Live, text)
     }
 
     /// Returns `reads = K(live(cluster))`.
@@ -126,7 +126,7 @@ impl<C: Controller, K> Relation<C, K> {
     where
         K: Readable,
     {
-        Self::new(Role::LiveCluster, text)
+        Self::new(RelationKind::LiveCluster, text)
     }
 
     /// Appends the relation to a declaration.
@@ -170,7 +170,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     /// # struct Settings;
     /// # impl Controller for Settings {
     /// #     type Primary = ConfigMap;
-    /// #     type Grant = ();
+    /// #     type Verbs = ();
     /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
     /// # }
     /// use k8s_openapi::api::core::v1::Secret;
@@ -195,7 +195,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
         self
     }
 
-    /// Sets `index = f`, to be read by `store.by(f, value)`. The path of the function is the index's name.
+    /// Sets `index = f`, to be read by `store.by_index(f, value)`. The path of the function is the index's name.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -203,7 +203,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     /// # struct Settings;
     /// # impl Controller for Settings {
     /// #     type Primary = ConfigMap;
-    /// #     type Grant = ();
+    /// #     type Verbs = ();
     /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
     /// # }
     /// use k8s_openapi::api::core::v1::Pod;
@@ -255,7 +255,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     /// # struct Settings;
     /// # impl Controller for Settings {
     /// #     type Primary = ConfigMap;
-    /// #     type Grant = ();
+    /// #     type Verbs = ();
     /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
     /// # }
     /// use k8s_openapi::api::core::v1::Pod;

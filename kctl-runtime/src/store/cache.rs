@@ -121,13 +121,13 @@ pub(crate) struct Cache {
 
 impl Default for Cache {
     fn default() -> Self {
-        Self::of([None])
+        Self::new([None])
     }
 }
 
 impl Cache {
     /// Creates an empty cache of these scopes.
-    pub(crate) fn of(scopes: impl IntoIterator<Item = Scope>) -> Self {
+    pub(crate) fn new(scopes: impl IntoIterator<Item = Scope>) -> Self {
         Self {
             objects: HashSet::default(),
             n_bytes: 0,

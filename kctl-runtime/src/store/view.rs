@@ -60,7 +60,7 @@ impl<K: Readable> IntoIterator for &Store<K> {
 #[diagnostic::on_unimplemented(
     message = "a store of `{K}` is read by key, not by `{Self}`",
     label = "not a `Key`",
-    note = "help: write `&Key::namespaced(namespace, name)`, or `&Key::cluster(name)` for a kind without namespaces",
+    note = "help: write `&Key::namespaced(namespace, name)`, or `&Key::cluster_scoped(name)` for a kind without namespaces",
     note = "code: K0120"
 )]
 pub trait KeyOf<K> {
@@ -106,7 +106,7 @@ impl<K: Readable> Store<K> {
         }
     }
 
-    /// Adds an index, which [`by`](Self::by) reads. The path of the function names it: an index of the same name stays
+    /// Adds an index, which [`by_index`](Self::by_index) reads. The path of the function names it: an index of the same name stays
     /// as it is.
     ///
     /// The function runs once for each state of each object. An object for which it panics is in no index.
@@ -122,13 +122,13 @@ impl<K: Readable> Store<K> {
     ///
     /// let pods = Store::<Pod>::new(Arc::new(SharedStore::default()));
     /// pods.add_index(by_node);
-    /// assert_eq!(pods.by(by_node, "node-1").count(), 0);
+    /// assert_eq!(pods.by_index(by_node, "node-1").count(), 0);
     /// ```
     pub fn add_index<F: IndexFnPath<K> + Send + Sync + 'static>(&self, index: F) {
         self.shared.add_index(type_name_of_val(&index), index_values(index));
     }
 
-    /// Returns the object of that key, or `None`. Keys are `Key::namespaced(namespace, name)` and `Key::cluster(name)`.
+    /// Returns the object of that key, or `None`. Keys are `Key::namespaced(namespace, name)` and `Key::cluster_scoped(name)`.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -250,12 +250,12 @@ impl<K: Readable> Store<K> {
     ///     pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
     /// }
     /// pods.add_index(by_node);
-    /// assert_eq!(pods.by(by_node, "node-1").count(), 3);
+    /// assert_eq!(pods.by_index(by_node, "node-1").count(), 3);
     /// ```
     ///
     /// # Panics
     /// If the kind has no such index.
-    pub fn by<F: IndexFnPath<K>>(&self, index: F, value: &str) -> impl Iterator<Item = Arc<K>> + use<K, F> {
+    pub fn by_index<F: IndexFnPath<K>>(&self, index: F, value: &str) -> impl Iterator<Item = Arc<K>> + use<K, F> {
         let name = type_name_of_val(&index);
         self.check(|_| false, "an index");
         let objects = self.shared.by_index(name, value);

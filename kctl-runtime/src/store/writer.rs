@@ -140,7 +140,7 @@ impl Subscription {
 
 impl Default for SharedStore {
     fn default() -> Self {
-        Self::of_namespaces(&[])
+        Self::for_namespaces(&[])
     }
 }
 
@@ -154,7 +154,7 @@ impl SharedStore {
     /// use std::sync::Arc;
     /// use kctl_runtime::store::{Delta, SharedStore};
     ///
-    /// let store = Arc::new(SharedStore::of_namespaces(&["a".into(), "b".into()]));
+    /// let store = Arc::new(SharedStore::for_namespaces(&["a".into(), "b".into()]));
     /// tokio::spawn(store.clone().write());
     /// store.acknowledged(Delta::Replace(Some("a".into()), Vec::new(), "7".into())).await;
     /// assert!(!store.is_synced());
@@ -162,11 +162,11 @@ impl SharedStore {
     /// assert!(store.is_synced());
     /// # });
     /// ```
-    pub fn of_namespaces(namespaces: &[String]) -> Self {
+    pub fn for_namespaces(namespaces: &[String]) -> Self {
         let cache = if namespaces.is_empty() {
             Cache::default()
         } else {
-            Cache::of(namespaces.iter().map(|namespace| Some(namespace.as_str().into())))
+            Cache::new(namespaces.iter().map(|namespace| Some(namespace.as_str().into())))
         };
         Self {
             cache: RwLock::new(cache),

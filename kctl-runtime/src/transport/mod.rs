@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_the_beginning_of_a_long_refusal_is_read() {
+    async fn only_the_start_of_long_errors_is_read() {
         let n_read = Arc::new(AtomicU32::new(0));
         let counted = n_read.clone();
         let service = service_fn(move |_request: Request<Body>| {

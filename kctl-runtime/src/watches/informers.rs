@@ -1,4 +1,4 @@
-//! The informers of a process: one list and one watch per identity, which run as long as they have a user.
+//! The informers of a process: one list and one watch per watch config, which run as long as they have a user.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -18,7 +18,7 @@ use super::WatchError;
 use crate::{
     handler::mailbox::Mailbox,
     object::FieldMask,
-    source::{Identity, ListLimiter, Source},
+    source::{ListLimiter, Source, WatchConfig},
     store::{Delta, Scope, SharedStore},
 };
 
@@ -56,16 +56,16 @@ struct Table {
 /// their namespaces can change while other users want exactly those that they asked for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct InformerId {
-    identity: Identity,
+    config: WatchConfig,
     changeable: bool,
     /// Is `true` for an informer that was opened at run time with whole objects, beside one that keeps less and already
     /// runs.
     separate: bool,
 }
 
-/// One source with its store, shared by all that opened the same identity.
+/// One source with its store, shared by all that opened the same watch config.
 struct Informer {
-    /// Distinguishes it from an earlier informer of the same identity, so that a late handle of that one does not
+    /// Distinguishes it from an earlier informer of the same watch config, so that a late handle of that one does not
     /// close this one.
     number: u64,
     source: Arc<Source>,
@@ -115,19 +115,19 @@ impl Informers {
         table.start(self);
     }
 
-    /// Returns the informer of an identity with whole objects: the open one, or a new one.
+    /// Returns the informer of a watch config with whole objects: the open one, or a new one.
     ///
-    /// A controller may have opened the same identity with a field mask. Before the manager runs, its mask is widened.
+    /// A controller may have opened the same watch config with a field mask. Before the manager runs, its mask is widened.
     /// Afterwards its objects were cut already, so a separate informer is opened.
     ///
     /// # Errors
     /// The manager has ended, or [`INFORMERS_MAX`] informers are open.
-    pub(crate) fn acquire(&self, identity: Identity, client: &Client) -> Result<InformerHandle, WatchError> {
+    pub(crate) fn acquire(&self, config: WatchConfig, client: &Client) -> Result<InformerHandle, WatchError> {
         let table = self.table.lock();
         if *self.closed.borrow() {
             return Err(WatchError::Closed);
         }
-        let mut id = InformerId { identity, changeable: false, separate: false };
+        let mut id = InformerId { config, changeable: false, separate: false };
         if let Some(slim) = table.informers.get(&id) {
             let has_all = slim.source.is_whole() && slim.source.part().is_none();
             if table.begun {
@@ -147,17 +147,13 @@ impl Informers {
     /// number is bounded by the declarations.
     pub(crate) fn acquire_for_relation(
         &self,
-        identity: Identity,
+        config: WatchConfig,
         field_mask: &FieldMask,
         client: &Client,
     ) -> InformerHandle {
-        let changeable = !identity.namespaces.is_empty();
-        let handle = self.acquire_in(
-            self.table.lock(),
-            InformerId { identity, changeable, separate: false },
-            field_mask,
-            client,
-        );
+        let changeable = !config.namespaces.is_empty();
+        let handle =
+            self.acquire_in(self.table.lock(), InformerId { config, changeable, separate: false }, field_mask, client);
         // The informer may run already with a field mask of another controller that reads less.
         handle.source.widen_field_mask(field_mask);
         handle
@@ -172,9 +168,9 @@ impl Informers {
         client: &Client,
     ) -> InformerHandle {
         let number = table.n_opened + 1;
-        let informer = table.informers.entry(id.clone()).or_insert_with_key(|InformerId { identity, .. }| {
-            let store = Arc::new(SharedStore::of_namespaces(&identity.namespaces));
-            let source = Source::new(client.clone(), identity.clone(), store).with_field_mask(field_mask.clone());
+        let informer = table.informers.entry(id.clone()).or_insert_with_key(|InformerId { config, .. }| {
+            let store = Arc::new(SharedStore::for_namespaces(&config.namespaces));
+            let source = Source::new(client.clone(), config.clone(), store).with_field_mask(field_mask.clone());
             let source = Arc::new(source.with_list_limiter(self.list_limiter.clone()));
             if self.streams.load(Ordering::Relaxed) {
                 source.stream_state();
@@ -196,13 +192,13 @@ impl Informers {
         self.open().iter().for_each(|(source, _)| source.stream_state());
     }
 
-    /// Returns the open informers and their numbers of users. If several have one identity, the one of the controllers
+    /// Returns the open informers and their numbers of users. If several have one watch config, the one of the controllers
     /// comes first and a separate one last.
     pub(crate) fn open(&self) -> Vec<(Arc<Source>, usize)> {
         let table = self.table.lock();
         let mut all: Vec<_> = table.informers.iter().collect();
         let rank = |id: &InformerId| (id.separate, !id.changeable);
-        all.sort_by(|(a, _), (b, _)| a.identity.cmp(&b.identity).then_with(|| rank(a).cmp(&rank(b))));
+        all.sort_by(|(a, _), (b, _)| a.config.cmp(&b.config).then_with(|| rank(a).cmp(&rank(b))));
         all.into_iter().map(|(_, informer)| (informer.source.clone(), informer.n_users)).collect()
     }
 

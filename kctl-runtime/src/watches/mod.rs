@@ -27,9 +27,9 @@ pub use watch::Watch;
 
 pub use crate::handler::CHANGES_WAITING_MAX;
 use crate::{
-    manifest::{Grant, GrantScope, On, grants},
+    manifest::{Permission, PermissionScope, PermissionTarget, permissions},
     object::Kind,
-    source::Identity,
+    source::WatchConfig,
     spec::ControllerSpec,
     writer::ApiError,
 };
@@ -53,10 +53,10 @@ pub enum WatchError {
         /// The namespace, or all namespaces.
         scope: String,
     },
-    /// The type does not stand for the kind of the identity.
+    /// The type does not stand for the kind of the watch config.
     #[error("objects of {kind} cannot be read as {requested}; ask for that kind, or for `DynamicObject`")]
     OtherKind {
-        /// The kind of the identity.
+        /// The kind of the watch config.
         kind: Kind,
         /// The name of the Rust type.
         requested: &'static str,
@@ -103,7 +103,7 @@ pub struct Watches {
 
 struct Allowed {
     controller: String,
-    grants: BTreeMap<String, Vec<Grant>>,
+    permissions: BTreeMap<String, Vec<Permission>>,
 }
 
 impl Watches {
@@ -115,13 +115,13 @@ impl Watches {
     /// Returns the same watches, restricted to what the controller of `spec` declares.
     #[must_use]
     pub fn allowed_by(mut self, spec: &ControllerSpec) -> Self {
-        let with_grants = |cluster: &String| (cluster.clone(), grants(std::slice::from_ref(spec), cluster));
-        let grants = self.clients.keys().map(with_grants).collect();
-        self.allowed = Some(Arc::new(Allowed { controller: spec.name.clone(), grants }));
+        let with_permissions = |cluster: &String| (cluster.clone(), permissions(std::slice::from_ref(spec), cluster));
+        let permissions = self.clients.keys().map(with_permissions).collect();
+        self.allowed = Some(Arc::new(Allowed { controller: spec.name.clone(), permissions }));
         self
     }
 
-    /// Adds a cluster that is known only at run time, under a name for [`Identity::on`].
+    /// Adds a cluster that is known only at run time, under a name for [`WatchConfig::on`].
     ///
     /// The permissions of `client` decide what can be watched. Users of the same watch share the client that opened it.
     #[must_use]
@@ -138,13 +138,13 @@ impl Watches {
     /// the error. Nothing comes before the manager runs.
     ///
     /// ```
-    /// use kctl_runtime::{source::Identity, store::Change, watches::{WatchError, Watches}};
+    /// use kctl_runtime::{source::WatchConfig, store::Change, watches::{WatchError, Watches}};
     /// use kube::core::{DynamicObject, GroupVersionKind};
     ///
     /// async fn print_all(watches: Watches, kind: GroupVersionKind) -> Result<(), WatchError> {
     ///     let kind = watches.kind(&kind).await?;
-    ///     let identity = Identity::all(kind).in_namespaces(["default"]).labels("tier=web");
-    ///     let mut changes = watches.watch::<DynamicObject>(identity).await?;
+    ///     let config = WatchConfig::new(kind).in_namespaces(["default"]).labels("tier=web");
+    ///     let mut changes = watches.watch::<DynamicObject>(config).await?;
     ///     while let Some(change) = changes.next().await {
     ///         match change {
     ///             Change::Added(new) => println!("new: {:?}", new.metadata.name),
@@ -157,24 +157,24 @@ impl Watches {
     /// ```
     ///
     /// # Errors
-    /// - [`OtherKind`](WatchError::OtherKind) if `T` does not stand for the kind of the identity;
+    /// - [`OtherKind`](WatchError::OtherKind) if `T` does not stand for the kind of the watch config;
     /// - [`NotDeclared`](WatchError::NotDeclared) if the controller's role lacks `list` or `watch`;
-    /// - [`NoCluster`](WatchError::NoCluster) if the identity names an unknown cluster;
+    /// - [`NoCluster`](WatchError::NoCluster) if the watch config names an unknown cluster;
     /// - [`TooMany`](WatchError::TooMany) at [`INFORMERS_MAX`] open informers;
     /// - [`Closed`](WatchError::Closed) after the end of the manager.
-    pub async fn watch<T: Projection>(&self, mut identity: Identity) -> Result<Watch<T>, WatchError> {
-        identity.namespaces.sort();
-        identity.namespaces.dedup();
-        if !T::is_of(&identity.kind) {
-            return Err(WatchError::OtherKind { kind: identity.kind, requested: std::any::type_name::<T>() });
+    pub async fn watch<T: Projection>(&self, mut config: WatchConfig) -> Result<Watch<T>, WatchError> {
+        config.namespaces.sort();
+        config.namespaces.dedup();
+        if !T::is_of(&config.kind) {
+            return Err(WatchError::OtherKind { kind: config.kind, requested: std::any::type_name::<T>() });
         }
-        self.check(&identity)?;
-        let client = self.client(&identity.cluster)?;
-        let handle = self.informers.acquire(identity, client)?;
+        self.check(&config)?;
+        let client = self.client(&config.cluster)?;
+        let handle = self.informers.acquire(config, client)?;
         Ok(Watch::open(handle).await)
     }
 
-    /// Looks up a kind by discovery and returns it with the name of its resource (`plural`), which an [`Identity`]
+    /// Looks up a kind by discovery and returns it with the name of its resource (`plural`), which a [`WatchConfig`]
     /// needs.
     ///
     /// ```
@@ -209,10 +209,10 @@ impl Watches {
         Ok(discovery::find(self.client("")?, kind).await?.namespaced)
     }
 
-    /// Returns the identities of all open informers with the number of their users: those of controllers and those
+    /// Returns the watch configs of all open informers with the number of their users: those of controllers and those
     /// opened at run time.
-    pub fn open(&self) -> Vec<(Identity, usize)> {
-        self.informers.open().into_iter().map(|(source, n_users)| (source.identity().clone(), n_users)).collect()
+    pub fn open(&self) -> Vec<(WatchConfig, usize)> {
+        self.informers.open().into_iter().map(|(source, n_users)| (source.config().clone(), n_users)).collect()
     }
 
     /// Returns the namespaces to which controllers are limited now, by their declaration or by `--namespace`. Empty if
@@ -260,30 +260,31 @@ impl Watches {
         self.clients.get(cluster).ok_or_else(|| WatchError::NoCluster(cluster.into()))
     }
 
-    /// Checks the identity against the role. The API server would reject the request as well, unless the program runs
+    /// Checks the watch config against the role. The API server would reject the request as well, unless the program runs
     /// as an administrator.
-    fn check(&self, identity: &Identity) -> Result<(), WatchError> {
+    fn check(&self, config: &WatchConfig) -> Result<(), WatchError> {
         let Some(allowed) = &self.allowed else { return Ok(()) };
-        let Some(grants) = allowed.grants.get(&identity.cluster) else { return Ok(()) };
-        let Kind { group, plural, .. } = &identity.kind;
-        let on = On::Resource { group: group.clone(), resource: plural.clone(), name: String::new() };
-        let mut scopes: Vec<GrantScope> = identity.namespaces.iter().cloned().map(GrantScope::Namespace).collect();
+        let Some(permissions) = allowed.permissions.get(&config.cluster) else { return Ok(()) };
+        let Kind { group, plural, .. } = &config.kind;
+        let target = PermissionTarget::Resource { group: group.clone(), resource: plural.clone(), name: String::new() };
+        let mut scopes: Vec<PermissionScope> =
+            config.namespaces.iter().cloned().map(PermissionScope::Namespace).collect();
         if scopes.is_empty() {
-            scopes.push(GrantScope::Everywhere);
+            scopes.push(PermissionScope::Everywhere);
         }
         for (scope, verb) in scopes.iter().flat_map(|scope| [(scope, "list"), (scope, "watch")]) {
-            let (scope, on) = (scope.clone(), on.clone());
-            let required = Grant { scope, on, verb: verb.into(), because: BTreeSet::new(), framework: true };
-            if grants.iter().any(|grant| grant.covers(&required)) {
+            let (scope, target) = (scope.clone(), target.clone());
+            let required = Permission { scope, target, verb: verb.into(), because: BTreeSet::new(), framework: true };
+            if permissions.iter().any(|permission| permission.covers(&required)) {
                 continue;
             }
             return Err(WatchError::NotDeclared {
                 controller: allowed.controller.clone(),
                 verb,
-                resource: identity.kind.resource(),
+                resource: config.kind.resource(),
                 scope: match &required.scope {
-                    GrantScope::Everywhere => "in all namespaces".into(),
-                    GrantScope::Namespace(namespace) => format!("in namespace {namespace}"),
+                    PermissionScope::Everywhere => "in all namespaces".into(),
+                    PermissionScope::Namespace(namespace) => format!("in namespace {namespace}"),
                 },
             });
         }

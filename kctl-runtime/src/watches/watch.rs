@@ -12,7 +12,7 @@ use super::{InformerHandle, Projection, projection::Reader};
 use crate::{
     handler::mailbox::{Inlet, Mailbox},
     key::ObjectKey,
-    source::{Health, Identity},
+    source::{Health, WatchConfig},
     store::{Change, Handler},
 };
 
@@ -27,11 +27,11 @@ use crate::{
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Node;
-/// use kctl_runtime::{source::Identity, watches::{WatchError, Watches}};
+/// use kctl_runtime::{source::WatchConfig, watches::{WatchError, Watches}};
 ///
 /// /// Returns the number of Nodes once the initial list is complete.
 /// async fn count_nodes(watches: &Watches) -> Result<usize, WatchError> {
-///     let nodes = watches.watch::<Node>(Identity::of::<Node>()).await?;
+///     let nodes = watches.watch::<Node>(WatchConfig::of::<Node>()).await?;
 ///     if !nodes.synced().await {
 ///         return Err(WatchError::Closed);
 ///     }
@@ -114,8 +114,8 @@ impl<T: Projection> Watch<T> {
     }
 
     /// Returns the kind, namespaces and selectors of the watch.
-    pub fn identity(&self) -> &Identity {
-        self.handle.source().identity()
+    pub fn config(&self) -> &WatchConfig {
+        self.handle.source().config()
     }
 
     /// Returns the state of list and watch, for example the error for a kind that is not served or that the role lacks.

@@ -24,7 +24,7 @@ use crate::{
     queue::{Add, Cause, QueueConfig},
     reconcile::{Applied, Controller, NoopWrites, Result, ResultExt, UsedCaches},
     shard::Gate,
-    source::{Identity, Source},
+    source::{Source, WatchConfig},
     spec::{ControllerSpec, SpecBuilder},
     store::{Delta, SharedStore},
     writer::{Recorder, WritePermit, Writer},
@@ -41,7 +41,7 @@ struct Test {
 
 impl Controller for Test {
     type Primary = ConfigMap;
-    type Grant = ();
+    type Verbs = ();
 
     fn spec() -> ControllerSpec {
         SpecBuilder::<Test>::new("Test", file!(), line!()).build()
@@ -74,7 +74,7 @@ struct World {
 fn source(kind: Kind) -> Arc<Source> {
     // No test here sends a request.
     let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-    Arc::new(Source::new(client, Identity::all(kind), Arc::new(SharedStore::default())))
+    Arc::new(Source::new(client, WatchConfig::new(kind), Arc::new(SharedStore::default())))
 }
 
 fn env(spec: ControllerSpec) -> Arc<Env> {
@@ -91,7 +91,7 @@ fn env(spec: ControllerSpec) -> Arc<Env> {
         writer: Writer::new("test"),
         raw: Mutex::default(),
         recorder,
-        tell_failure: Arc::default(),
+        warn_after_failures: Arc::default(),
         traces: Arc::default(),
         applied: Applied::default(),
         clusters: BTreeMap::new(),

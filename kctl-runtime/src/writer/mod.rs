@@ -133,7 +133,7 @@ pub(crate) struct Target<'a> {
 impl Target<'_> {
     /// Returns the kind of the object, as its source lists it.
     fn kind(&self) -> &Kind {
-        &self.source.identity().kind
+        &self.source.config().kind
     }
 
     /// Returns the key of the object in its store.
@@ -143,7 +143,7 @@ impl Target<'_> {
 
     /// Returns `patch Pod shop/web-0`, as it begins error messages.
     pub(crate) fn operation(&self, verb: impl Into<String>) -> Operation {
-        Operation::on_object(verb, &self.source.identity().cluster, self.kind(), self.key())
+        Operation::on_object(verb, &self.source.config().cluster, self.kind(), self.key())
     }
 }
 
@@ -200,7 +200,7 @@ impl Writer {
     /// use tokio::sync::watch;
     ///
     /// let (election, permission) = watch::channel(LeaseState::NotHeld);
-    /// let permit = WritePermit::of_lease(permission, Duration::from_secs(4), Duration::from_secs(1));
+    /// let permit = WritePermit::from_lease(permission, Duration::from_secs(4), Duration::from_secs(1));
     /// let writer = Writer::new("podset.example.com").permit(permit);
     /// // Writes fail until the election sends `LeaseState::HeldUntil`.
     /// # drop((election, writer));

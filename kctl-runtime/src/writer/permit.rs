@@ -72,7 +72,7 @@ pub enum LeaseState {
 /// let (timeout, margin) = (Duration::from_secs(10), Duration::from_secs(1));
 /// let until = Instant::now() + Duration::from_secs(15);
 /// let (election, state) = watch::channel(LeaseState::HeldUntil(until));
-/// let permit = WritePermit::of_lease(state, timeout, margin);
+/// let permit = WritePermit::from_lease(state, timeout, margin);
 ///
 /// let guard = permit.acquire("patch ConfigMap shop/settings").await?;
 /// assert_eq!(guard.timeout(), timeout); // send the request with this timeout
@@ -157,7 +157,7 @@ pub struct WriteGuard {
 impl WriteGuard {
     /// Returns how long the write may take. Use it as the timeout of the request.
     ///
-    /// It is 60 s without leader election, and the `timeout` of [`WritePermit::of_lease`] with it.
+    /// It is 60 s without leader election, and the `timeout` of [`WritePermit::from_lease`] with it.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -255,14 +255,14 @@ impl WritePermit {
     /// [`ElectionConfig::write_timeout`](crate::manager::lease::ElectionConfig::write_timeout) for the usual values.
     ///
     /// All clones share the count of unanswered writes, so hand clones to every writer of one Lease.
-    pub fn of_lease(state: watch::Receiver<LeaseState>, timeout: Duration, margin: Duration) -> Self {
+    pub fn from_lease(state: watch::Receiver<LeaseState>, timeout: Duration, margin: Duration) -> Self {
         let lease =
             Lease { state, timeout, margin, writes: Arc::default(), common: None, renewal_queue: Arc::default() };
         Self(Arc::new(LeaseSource::Lease(lease).into()))
     }
 
     /// Returns the permit of a sharded program.
-    pub(crate) fn of_shards(shards: Arc<dyn ShardPermits>) -> Self {
+    pub(crate) fn from_shards(shards: Arc<dyn ShardPermits>) -> Self {
         Self(Arc::new(LeaseSource::Shards(shards).into()))
     }
 

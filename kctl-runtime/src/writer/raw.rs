@@ -95,7 +95,7 @@ mod tests {
         for (code, is_unresolved) in [(409, false), (504, true)] {
             let until = tokio::time::Instant::now() + Duration::from_secs(60);
             let (_permission, lease) = watch::channel(LeaseState::HeldUntil(until));
-            let permit = WritePermit::of_lease(lease, Duration::from_secs(5), Duration::from_secs(1));
+            let permit = WritePermit::from_lease(lease, Duration::from_secs(5), Duration::from_secs(1));
             let configs = Api::<ConfigMap>::default_namespaced(guarded(&answers(code), &permit));
             assert!(configs.create(&PostParams::default(), &ConfigMap::default()).await.is_err());
             assert_eq!(permit.unresolved_until().is_some(), is_unresolved, "{code}");
@@ -107,7 +107,7 @@ mod tests {
         let (client, sent) = counting();
         let (permission, lease) =
             watch::channel(LeaseState::HeldUntil(tokio::time::Instant::now() + Duration::from_secs(60)));
-        let permit = WritePermit::of_lease(lease, Duration::from_secs(5), Duration::from_secs(1));
+        let permit = WritePermit::from_lease(lease, Duration::from_secs(5), Duration::from_secs(1));
         let configs = Api::<ConfigMap>::default_namespaced(guarded(&client, &permit));
         configs.get("a").await.unwrap();
         configs.create(&PostParams::default(), &ConfigMap::default()).await.unwrap();

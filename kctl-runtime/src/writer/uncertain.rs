@@ -116,7 +116,7 @@ mod tests {
     use kube::client::Body;
 
     use super::*;
-    use crate::{object::Kind, source::Identity};
+    use crate::{object::Kind, source::WatchConfig};
 
     #[tokio::test]
     async fn cancelled_list_leaves_the_write_uncertain() {
@@ -124,8 +124,8 @@ mod tests {
             tower::service_fn(|_request: http::Request<Body>| pending::<Result<http::Response<Body>, Infallible>>());
         let client = kube::Client::new(silent, "default");
         let source = |namespace: &str| {
-            let identity = Identity::all(Kind::of::<Pod>());
-            (Arc::new(Source::new(client.clone(), identity, Arc::default())), Some(Arc::from(namespace)))
+            let config = WatchConfig::new(Kind::of::<Pod>());
+            (Arc::new(Source::new(client.clone(), config, Arc::default())), Some(Arc::from(namespace)))
         };
         let (uncertain_writes, key) = (UncertainWrites::default(), ObjectKey::new(Some("default"), "web"));
         uncertain_writes.add(key.clone(), [source("a"), source("b")]);

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kctl_runtime::{
     object::{DECODED_BYTES_MAX, FieldMask, Kind, Readable, Stored},
-    source::{Identity, Source},
+    source::{Source, WatchConfig},
     store::SharedStore,
 };
 use kube::{Client, core::PartialObjectMeta};
@@ -47,7 +47,7 @@ struct Informer {
 impl Informer {
     fn start<K: Readable>(client: &Client, field_mask: &FieldMask) -> Self {
         let store = Arc::new(SharedStore::default());
-        let source = Source::new(client.clone(), Identity::all(Kind::of::<K>()), store.clone());
+        let source = Source::new(client.clone(), WatchConfig::new(Kind::of::<K>()), store.clone());
         let source = Arc::new(source.with_field_mask(field_mask.clone()));
         // Objects are checked against their type, as in controllers.
         let _typed = source.view::<K>();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     options::{Action, Options, selector},
-    rule::Rule,
+    webhook::Webhook,
 };
 
 /// The way in which an API server reaches webhooks: the `clientConfig` of a configuration.
@@ -66,16 +66,16 @@ impl Configurations<'_> {
     /// Returns at most two objects: a `MutatingWebhookConfiguration` and a
     /// `ValidatingWebhookConfiguration`.
     ///
-    /// Mutating webhooks are called in the order of `rules`; validating ones run in parallel and
+    /// Mutating webhooks are called in the order of `webhooks`; validating ones run in parallel and
     /// are sorted by path.
-    pub fn objects(&self, rules: &[Rule]) -> Vec<Value> {
+    pub fn objects(&self, webhooks: &[Webhook]) -> Vec<Value> {
         let configuration = |action: Action, kind: &str| {
-            let mut webhooks: Vec<(String, Value)> = rules
+            let mut webhooks: Vec<(String, Value)> = webhooks
                 .iter()
-                .filter(|rule| rule.options().action == action)
-                .map(|rule| (rule.path(), self.webhook(rule)))
+                .filter(|webhook| webhook.options().action == action)
+                .map(|webhook| (webhook.path(), self.webhook(webhook)))
                 .collect();
-            // The API server calls validating webhooks in parallel, so only mutating ones keep the order of the rules.
+            // The API server calls validating webhooks in parallel, so only mutating ones keep the order of the functions.
             if action == Action::Validate {
                 webhooks.sort_by(|(left, _), (right, _)| left.cmp(right));
             }
@@ -93,17 +93,17 @@ impl Configurations<'_> {
         mutating.into_iter().chain(configuration(Action::Validate, "ValidatingWebhookConfiguration")).collect()
     }
 
-    fn webhook(&self, rule: &Rule) -> Value {
-        let (kind, options) = (rule.kind(), rule.options());
+    fn webhook(&self, webhook: &Webhook) -> Value {
+        let (kind, options) = (webhook.kind(), webhook.options());
         let operations: Vec<_> = options.operations.iter().map(|operation| operation.word()).collect();
         let mut webhook = json!({
-            "name": name(rule),
-            "clientConfig": self.client.config(&rule.path(), self.authority),
+            "name": name(webhook),
+            "clientConfig": self.client.config(&webhook.path(), self.authority),
             "rules": [{
                 "apiGroups": [kind.group],
                 "apiVersions": [kind.version],
                 "operations": operations,
-                "resources": rule.resources(),
+                "resources": webhook.resources(),
             }],
             "failurePolicy": options.failure_policy.word(),
             "matchPolicy": options.match_policy.word(),
@@ -133,8 +133,8 @@ fn selectors(webhook: &mut Value, options: &Options) {
 
 /// Returns the name that kubebuilder would choose: `vpodset-v1.example.com`. An API server wants a
 /// domain with at least three parts.
-fn name(rule: &Rule) -> String {
-    let (kind, options) = (rule.kind(), rule.options());
+fn name(webhook: &Webhook) -> String {
+    let (kind, options) = (webhook.kind(), webhook.options());
     let letter = &options.action.name()[..1];
     let mut name = format!("{letter}{}", kind.kind.to_ascii_lowercase());
     for subresource in &options.subresources {

@@ -90,10 +90,10 @@ impl Denial {
     /// ```
     /// use kctl_webhook::admission::Denial;
     ///
-    /// let denied = Denial::of_status(409, "AlreadyExists", "the name is taken");
+    /// let denied = Denial::from_status(409, "AlreadyExists", "the name is taken");
     /// assert_eq!(denied.to_string(), "the name is taken");
     /// ```
-    pub fn of_status(code: u16, reason: &str, message: &str) -> Self {
+    pub fn from_status(code: u16, reason: &str, message: &str) -> Self {
         let code = if (400..600).contains(&code) { code } else { FORBIDDEN };
         Self { code, reason: reason.into(), message: message.into(), causes: Vec::new() }
     }

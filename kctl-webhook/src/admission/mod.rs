@@ -1,22 +1,22 @@
 //! Functions that an API server calls before it stores an object: validating ones reject it,
 //! mutating ones change it.
 //!
-//! A [`Rule`] is a function with its kind and [`Options`]. [`routes`](crate::routes) serves rules,
+//! A [`Webhook`] is a function with its kind and [`Options`]. [`routes`](crate::routes) serves webhooks,
 //! and [`Configurations`] prints the `ValidatingWebhookConfiguration` and
 //! `MutatingWebhookConfiguration` that register them. Names and paths are those of kubebuilder:
 //! `/validate-example-com-v1-website` and `vwebsite-v1.example.com`.
 //!
-//! A rule has one of two forms. [`Rule::object`] gets the object in its Rust type, and the
-//! difference that a mutating one makes becomes a JSON patch. [`Rule::request`] gets the request
+//! A webhook has one of two forms. [`Webhook::object`] gets the object in its Rust type, and the
+//! difference that a mutating one makes becomes a JSON patch. [`Webhook::request`] gets the request
 //! alone, for subresources such as `pods/exec`, whose object is of another kind.
 //!
 //! ```
 //! use k8s_openapi::api::apps::v1::Deployment;
-//! use kctl_webhook::{About, admission::{Action, Client, Configurations, Options, Rule}};
+//! use kctl_webhook::{About, admission::{Action, Client, Configurations, Options, Webhook}};
 //!
-//! let two_replicas = Rule::object(
+//! let two_replicas = Webhook::object(
 //!     About::new("two_replicas", file!(), line!()),
-//!     Options::of(Action::Mutate),
+//!     Options::new(Action::Mutate),
 //!     |mut deployment: Deployment, _request| async move {
 //!         deployment.spec.replicas.get_or_insert(2);
 //!         Ok(deployment)
@@ -34,17 +34,17 @@ mod options;
 mod request;
 mod respond;
 mod review;
-mod rule;
+mod webhook;
 
 pub use self::{
     configuration::{Client, Configurations},
     denial::{Denial, Invalid},
     options::{Action, FailurePolicy, MatchPolicy, Operation, Options, Reinvocation, SideEffects},
     request::{AUDIT_LEN_MAX, Admission, User, WARNINGS_LEN_MAX},
-    rule::{Answer, FunctionTwice, Rule},
+    webhook::{Answer, RegistrationError, Webhook},
 };
 pub(crate) use respond::{BODY_LEN_MAX, given_up, respond};
-pub(crate) use rule::check;
+pub(crate) use webhook::check;
 
 /// A function with `#[admission(…)]`, or a tuple of such; the function's name is the type.
 ///
@@ -56,8 +56,8 @@ pub(crate) use rule::check;
     note = "code: K0108"
 )]
 pub trait Admits {
-    /// Returns the rules of the functions.
-    fn rules() -> Vec<Rule>;
+    /// Returns the webhooks of the functions.
+    fn webhooks() -> Vec<Webhook>;
 }
 
-crate::tuples!(Admits, Rule);
+crate::tuples!(Admits::webhooks -> Webhook);

@@ -146,7 +146,7 @@ impl Reinvocation {
 /// ```
 /// use kctl_webhook::admission::{Action, FailurePolicy, Operation, Options};
 ///
-/// let mut options = Options::of(Action::Validate);
+/// let mut options = Options::new(Action::Validate);
 /// options.operations = vec![Operation::Delete];
 /// options.failure_policy = FailurePolicy::Ignore;
 /// options.namespace_selector = "stage=production".into();
@@ -181,7 +181,7 @@ pub struct Options {
 
 impl Options {
     /// Creates options with the defaults of the API, for creates and updates.
-    pub fn of(action: Action) -> Self {
+    pub fn new(action: Action) -> Self {
         Self {
             action,
             operations: vec![Operation::Create, Operation::Update],

@@ -41,7 +41,7 @@ pub struct User {
 /// ```
 /// use std::sync::Arc;
 /// use k8s_openapi::api::core::v1::Namespace;
-/// use kctl_webhook::{About, admission::{Action, Admission, Denial, Operation, Options, Rule}};
+/// use kctl_webhook::{About, admission::{Action, Admission, Denial, Operation, Options, Webhook}};
 ///
 /// /// Rejects the deletion of namespaces, except by the on-call group.
 /// async fn keep(request: Arc<Admission<Namespace>>) -> Result<(), Denial> {
@@ -53,10 +53,10 @@ pub struct User {
 ///     Err(Denial::because("only the engineer on call deletes namespaces"))
 /// }
 ///
-/// let mut options = Options::of(Action::Validate);
+/// let mut options = Options::new(Action::Validate);
 /// options.operations = vec![Operation::Delete];
-/// let rule = Rule::request(About::new("keep", file!(), line!()), options, keep);
-/// assert_eq!(rule.path(), "/validate--v1-namespace");
+/// let webhook = Webhook::request(About::new("keep", file!(), line!()), options, keep);
+/// assert_eq!(webhook.path(), "/validate--v1-namespace");
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]

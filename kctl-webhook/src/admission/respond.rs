@@ -12,7 +12,7 @@ use super::{
     denial::Denial,
     options::{Action, Operation},
     review::{KIND, Request, Review, VERSIONS},
-    rule::{Answer, Rule},
+    webhook::{Answer, Webhook},
 };
 use crate::{
     call::{RequestState, unwound},
@@ -30,8 +30,8 @@ pub(crate) fn given_up(uid: &str, code: StatusCode, text: String) -> Value {
 }
 
 /// Answers a review.
-pub(crate) async fn respond(rule: &Rule, body: &[u8], state: &mut RequestState) -> Value {
-    let (version, request, operation) = match decoded(rule, body) {
+pub(crate) async fn respond(webhook: &Webhook, body: &[u8], state: &mut RequestState) -> Value {
+    let (version, request, operation) = match decoded(webhook, body) {
         Ok(decoded) => decoded,
         Err((code, text)) => {
             state.measurement.code(code.as_u16());
@@ -40,8 +40,8 @@ pub(crate) async fn respond(rule: &Rule, body: &[u8], state: &mut RequestState) 
     };
     let request = Arc::new(request);
     state.uid.clone_from(&request.uid);
-    *state.running.lock() = Some(format!("{} for {}", rule.about().named_location(), request.shown()));
-    let (called, sent) = (rule.clone(), request.clone());
+    *state.running.lock() = Some(format!("{} for {}", webhook.about().named_location(), request.shown()));
+    let (called, sent) = (webhook.clone(), request.clone());
     let running = state.measurement.running();
     let called = state.in_own_task(async move {
         let answer = unwound(called.about(), || called.call(&sent, operation)).await;
@@ -51,13 +51,13 @@ pub(crate) async fn respond(rule: &Rule, body: &[u8], state: &mut RequestState) 
     let answer =
         answer.unwrap_or_else(|failed| Answer { denied: Some(Denial::failed(500, failed)), ..Answer::default() });
     state.measurement.code(answer.denied.as_ref().map_or(200, Denial::http_code));
-    review(rule, &version, &request, operation, answer)
+    review(webhook, &version, &request, operation, answer)
 }
 
 type Decoded = (String, Request, Operation);
 
 /// Parses a review, and checks that it is about the kind of the path.
-fn decoded(rule: &Rule, body: &[u8]) -> Result<Decoded, (StatusCode, String)> {
+fn decoded(webhook: &Webhook, body: &[u8]) -> Result<Decoded, (StatusCode, String)> {
     let bad = |text: String| (StatusCode::BAD_REQUEST, text);
     if body.is_empty() {
         return Err(bad("request body is empty".into()));
@@ -72,15 +72,15 @@ fn decoded(rule: &Rule, body: &[u8]) -> Result<Decoded, (StatusCode, String)> {
         .ok_or_else(|| bad(format!("{}: there is no operation {:?}", request.shown(), request.operation)))?;
     let requested = GroupVersionKind::from(&request.kind);
     // The object of a subresource may be of another kind.
-    if rule.options().subresources.is_empty() && requested != *rule.kind() {
-        let (requested, handled) = (shown(&requested), shown(rule.kind()));
+    if webhook.options().subresources.is_empty() && requested != *webhook.kind() {
+        let (requested, handled) = (shown(&requested), shown(webhook.kind()));
         return Err(bad(format!("{}: {requested} at the path of {handled}", request.shown())));
     }
     Ok((api_version, request, operation))
 }
 
 /// Returns the response with the patch, the warnings and the audit annotations.
-fn review(rule: &Rule, version: &str, request: &Request, operation: Operation, answer: Answer) -> Value {
+fn review(webhook: &Webhook, version: &str, request: &Request, operation: Operation, answer: Answer) -> Value {
     let Answer { denied, object, warnings, audit } = answer;
     let mut review = match denied {
         Some(denied) => wrapped(version, &request.uid, &denied, request),
@@ -93,7 +93,7 @@ fn review(rule: &Rule, version: &str, request: &Request, operation: Operation, a
     if !audit.is_empty() {
         response["auditAnnotations"] = json!(audit);
     }
-    let changes = rule.options().action == Action::Mutate && operation != Operation::Delete;
+    let changes = webhook.options().action == Action::Mutate && operation != Operation::Delete;
     if let Some(object) = object.filter(|_| changes) {
         let patch = json_patch::diff(&request.object, &object);
         if !patch.0.is_empty() {

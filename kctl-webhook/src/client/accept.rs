@@ -35,13 +35,13 @@ pub(super) fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
 ///
 /// # Errors
 /// The status of the response is not a success, or its body is empty.
-pub fn accepted(response: &Response<Bytes>) -> Result<Bytes, Refused> {
+pub fn accepted(response: &Response<Bytes>) -> Result<Bytes, ResponseError> {
     let (status, body) = (response.status(), response.body());
     let content = match text(response.headers(), header::CONTENT_TYPE) {
         "" => "application/json",
         content => content,
     };
-    let refused = |text: String, shown: &str| Refused { text, shown: shown.to_owned() };
+    let refused = |text: String, shown: &str| ResponseError { text, shown: shown.to_owned() };
     if let Some(problem) = problem_of_media_type(content) {
         return Err(refused(format!("Internal error occurred: mime: {problem}"), ""));
     }
@@ -62,12 +62,12 @@ pub fn accepted(response: &Response<Bytes>) -> Result<Bytes, Refused> {
 /// An unsuccessful response, with client-go's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
-pub struct Refused {
+pub struct ResponseError {
     text: String,
     shown: String,
 }
 
-impl Refused {
+impl ResponseError {
     /// Returns the message, followed by the body that client-go leaves out of most messages.
     ///
     /// ```
@@ -241,7 +241,7 @@ mod tests {
             (403, "you may not", "you may not"),
             (502, "a \"b\"", "an error on the server (\"a \\\"b\\\"\") has prevented the request from succeeding"),
         ] {
-            let refused = Refused { text: of_status(code, body), shown: body.into() };
+            let refused = ResponseError { text: of_status(code, body), shown: body.into() };
             assert_eq!(refused.with_body(), expected, "{code}");
         }
     }

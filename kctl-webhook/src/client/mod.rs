@@ -16,7 +16,7 @@
 //! let uri = "https://web.default.svc/validate?timeout=10s".parse()?;
 //! // The address of the Service, for the host name of the URI:
 //! let client = Client::new(uri, ca_bundle, "kube-apiserver-admission", Arc::new(|_uri| Ok(Some("10.0.0.7:443".into()))))?;
-//! let response = client.ask(&Bytes::from("{}"), Instant::now() + Duration::from_secs(10)).await?;
+//! let response = client.call(&Bytes::from("{}"), Instant::now() + Duration::from_secs(10)).await?;
 //! println!("{:?}", accepted(&response)?);
 //! # Ok(())
 //! # }
@@ -50,9 +50,9 @@ use tokio_rustls::rustls::{
 
 use self::connect::Connect;
 pub use self::{
-    accept::{Refused, accepted},
+    accept::{ResponseError, accepted},
     connect::Resolve,
-    patch_limits::{CopiedTooMuch, CopyBudget, PATCH_COPIED_LEN_MAX, PATCH_OPERATIONS_MAX},
+    patch_limits::{CopyBudget, CopyLimitError, PATCH_COPIED_LEN_MAX, PATCH_OPERATIONS_MAX},
 };
 use crate::trust::Trust;
 
@@ -77,19 +77,19 @@ pub struct Client {
 /// A request without a response. The message has the URL and the causes.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem}")]
-pub struct AskFailed {
+pub struct ClientError {
     problem: String,
     source: Option<legacy::Error>,
 }
 
-impl AskFailed {
+impl ClientError {
     /// Returns the error of [`Resolve`], if that is the cause.
     pub fn unresolved<E: Error + 'static>(&self) -> Option<&E> {
         causes(self.source.as_ref()?).find_map(|error| error.downcast_ref())
     }
 }
 
-impl From<String> for AskFailed {
+impl From<String> for ClientError {
     fn from(problem: String) -> Self {
         Self { problem, source: None }
     }
@@ -137,7 +137,7 @@ impl Client {
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection; the webhook may have received the request.
-    pub async fn ask(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, AskFailed> {
+    pub async fn call(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, ClientError> {
         let mut n_again = 0;
         loop {
             let response = self.follow(body, deadline).await?;
@@ -153,7 +153,7 @@ impl Client {
     ///
     /// Errors name the method of the first request, `Post`, even if a redirect made it a GET: Go's client does
     /// (`net/http/client.go`, `urlErrorOp(reqs[0].Method)`).
-    async fn follow(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, AskFailed> {
+    async fn follow(&self, body: &Bytes, deadline: Instant) -> Result<Response<Bytes>, ClientError> {
         let (mut method, mut uri) = (Method::POST, self.uri.clone());
         let mut last = String::new();
         for _ in 0..redirect::REQUESTS_MAX {
@@ -168,7 +168,7 @@ impl Client {
         Err(format!("Post {last:?}: stopped after {} redirects", redirect::REQUESTS_MAX).into())
     }
 
-    async fn send(&self, method: &Method, to: &Uri, body: Bytes) -> Result<Response<Incoming>, AskFailed> {
+    async fn send(&self, method: &Method, to: &Uri, body: Bytes) -> Result<Response<Incoming>, ClientError> {
         let mut request = Request::builder()
             .method(method)
             .uri(to)
@@ -180,7 +180,7 @@ impl Client {
         let request = request.body(Full::from(body)).map_err(|error| format!("Post \"{to}\": {error}"))?;
         self.http.request(request).await.map_err(|error| {
             let problem = format!("Post \"{to}\": {}", chained(&error));
-            AskFailed { problem, source: Some(error) }
+            ClientError { problem, source: Some(error) }
         })
     }
 }
@@ -197,12 +197,12 @@ fn chained(error: &(dyn Error + 'static)) -> String {
     texts.join(": ")
 }
 
-fn late(uri: &Uri) -> AskFailed {
+fn late(uri: &Uri) -> ClientError {
     format!("Post \"{uri}\": context deadline exceeded").into()
 }
 
 /// Reads a body to its end, its maximum length, or the deadline.
-async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, AskFailed> {
+async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, ClientError> {
     let broken = |problem: String| {
         let text = "unexpected error when reading response body. Please retry. Original error";
         Err(format!("{text}: {problem}").into())

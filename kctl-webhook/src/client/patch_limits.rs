@@ -22,7 +22,7 @@ pub const PATCH_COPIED_LEN_MAX: usize = 3 << 20;
     "Unable to complete the copy, the accumulated size increase of copy is {len}, exceeding the limit {PATCH_COPIED_LEN_MAX}"
 )]
 #[non_exhaustive]
-pub struct CopiedTooMuch {
+pub struct CopyLimitError {
     /// Number of bytes of all copies so far, including this one.
     pub len: usize,
 }
@@ -47,12 +47,12 @@ impl CopyBudget {
     ///
     /// # Errors
     /// The patch has copied more than [`PATCH_COPIED_LEN_MAX`] bytes; don't make the copy.
-    pub fn charge(&mut self, value: Option<&impl Serialize>) -> Result<(), CopiedTooMuch> {
+    pub fn charge(&mut self, value: Option<&impl Serialize>) -> Result<(), CopyLimitError> {
         let mut counted = Counted(0);
         // Serializing JSON values does not fail. If it did, the bytes written so far would count.
         let _written = value.map(|value| serde_json::to_writer(&mut counted, value));
         self.copied = self.copied.saturating_add(counted.0);
-        if self.copied > PATCH_COPIED_LEN_MAX { Err(CopiedTooMuch { len: self.copied }) } else { Ok(()) }
+        if self.copied > PATCH_COPIED_LEN_MAX { Err(CopyLimitError { len: self.copied }) } else { Ok(()) }
     }
 }
 
@@ -84,8 +84,8 @@ mod tests {
         for (lens, result) in [
             (vec![PATCH_COPIED_LEN_MAX], Ok(())),
             (vec![1 << 20, 1 << 20, 1 << 20], Ok(())),
-            (vec![PATCH_COPIED_LEN_MAX + 1], Err(CopiedTooMuch { len: PATCH_COPIED_LEN_MAX + 1 })),
-            (vec![1 << 20, 1 << 20, (1 << 20) + 1], Err(CopiedTooMuch { len: PATCH_COPIED_LEN_MAX + 1 })),
+            (vec![PATCH_COPIED_LEN_MAX + 1], Err(CopyLimitError { len: PATCH_COPIED_LEN_MAX + 1 })),
+            (vec![1 << 20, 1 << 20, (1 << 20) + 1], Err(CopyLimitError { len: PATCH_COPIED_LEN_MAX + 1 })),
         ] {
             let mut budget = CopyBudget::default();
             let found = lens.iter().try_for_each(|len| budget.charge(Some(&text(*len))));

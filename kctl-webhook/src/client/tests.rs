@@ -52,7 +52,7 @@ async fn serve(authority: &Authority, params: CertificateParams, answer: &'stati
 
 async fn request(url: &str, trusted: &str) -> String {
     let client = Client::new(url.parse().unwrap(), trusted, "test", Arc::new(|_: &Uri| Ok(None))).unwrap();
-    let answer = client.ask(&Bytes::from_static(b"{}"), Instant::now() + Duration::from_secs(10)).await;
+    let answer = client.call(&Bytes::from_static(b"{}"), Instant::now() + Duration::from_secs(10)).await;
     let text = match answer {
         Ok(answer) => format!("{:?}", answer.body()),
         Err(error) => error.to_string(),

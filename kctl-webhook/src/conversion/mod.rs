@@ -61,7 +61,7 @@ pub trait Converts {
     fn rules() -> Vec<Rule>;
 }
 
-crate::tuples!(Converts, Rule);
+crate::tuples!(Converts::rules -> Rule);
 
 type Call = Arc<dyn Fn(&Value) -> Called<Result<Value, StepError>> + Send + Sync>;
 

@@ -10,7 +10,7 @@ use kctl_runtime::{
 };
 #[cfg(feature = "testing")]
 use kctl_runtime::{
-    manifest::{Grant, all_grants, grants},
+    manifest::{Permission, all_permissions, permissions},
     source::Presence,
 };
 
@@ -23,7 +23,7 @@ use super::App;
 #[cfg(feature = "karmada-chain")]
 use super::chain;
 #[cfg(feature = "testing")]
-use super::{Grants, derived};
+use super::{Permissions, derived};
 
 impl App {
     /// Returns the declarations of all controllers.
@@ -41,8 +41,8 @@ impl App {
     ///
     /// let specs = App::new("runner").controller::<runner>().specs();
     /// assert_eq!(specs[0].relations[0].kind.plural, "pods");
-    /// let rules = kctl::manifest::grants(&specs, "");
-    /// assert!(rules.iter().any(|grant| grant.to_string() == "create pods"));
+    /// let rules = kctl::manifest::permissions(&specs, "");
+    /// assert!(rules.iter().any(|permission| permission.to_string() == "create pods"));
     /// ```
     pub fn specs(&self) -> Vec<ControllerSpec> {
         #[allow(unused_mut, reason = "which features add to it")]
@@ -80,7 +80,7 @@ impl App {
         let mut related: Vec<KindSpec> = Vec::new();
         for spec in self.controllers.iter().map(|controller| &controller.spec) {
             let required = spec.relations.iter().filter(|relation| relation.presence == Presence::Required);
-            for kind in required.filter_map(|relation| KindSpec::of_relation(spec, relation)) {
+            for kind in required.filter_map(|relation| KindSpec::from_relation(spec, relation)) {
                 let is_known = listed.iter().any(|listed| of_kind(listed) == of_kind(&kind))
                     || related.iter().any(|other| other.kind == kind.kind);
                 // A Rust type may describe only a part of a kind. If its CRD would be invalid, it is not installed.
@@ -107,21 +107,21 @@ impl App {
     /// Returns the permissions that the app needs on each cluster. The name of the one that it is
     /// started against is empty.
     #[cfg(feature = "testing")]
-    pub(crate) fn grants(&self) -> Grants {
-        self.on_each_cluster(grants)
+    pub(crate) fn permissions(&self) -> Permissions {
+        self.on_each_cluster(permissions)
     }
 
     /// Returns the permissions with those that larger ones cover.
     #[cfg(feature = "testing")]
-    pub(crate) fn all_grants(&self) -> Grants {
-        self.on_each_cluster(all_grants)
+    pub(crate) fn all_permissions(&self) -> Permissions {
+        self.on_each_cluster(all_permissions)
     }
 
     #[cfg(feature = "testing")]
-    fn on_each_cluster(&self, grants: fn(&[ControllerSpec], &str) -> Vec<Grant>) -> Grants {
+    fn on_each_cluster(&self, permissions: fn(&[ControllerSpec], &str) -> Vec<Permission>) -> Permissions {
         let specs = self.specs_in_use();
         let names = std::iter::once("").chain(self.clusters.iter().map(|(name, _)| name.as_str()));
-        names.map(|name| (name.to_owned(), grants(&specs, name))).collect()
+        names.map(|name| (name.to_owned(), permissions(&specs, name))).collect()
     }
 
     /// Returns the name of the app.
@@ -168,7 +168,7 @@ impl App {
     /// # Ok::<(), kctl::Error>(())
     /// ```
     pub fn kinds(&self) -> Vec<KindSpec> {
-        let reconciled = self.controllers.iter().filter_map(|controller| KindSpec::of(&controller.spec));
+        let reconciled = self.controllers.iter().filter_map(|controller| KindSpec::from_spec(&controller.spec));
         #[allow(unused_mut, reason = "which features add to it")]
         let mut kinds: Vec<KindSpec> = reconciled.chain(self.kinds.iter().cloned()).collect();
         #[cfg(feature = "karmada-chain")]
@@ -180,7 +180,7 @@ impl App {
             Some(KindSpec { location: rule.about().location(), kind, crd: rule.definition()?, schema: rule.schema() })
         }));
         #[cfg(feature = "webhook")]
-        kinds.extend(self.hooks.kinds());
+        kinds.extend(self.webhook_functions.kinds());
         kinds
     }
 

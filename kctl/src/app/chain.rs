@@ -9,15 +9,15 @@ pub(super) use crds::kinds;
 use k8s_openapi::api::{core::v1::Service, rbac::v1::PolicyRule};
 use kctl_interpreter::{
     chain::LayerKind,
-    hook::Hooks,
     lua::{Configurable, Limits, Pool, Scripts},
     registry::Registry,
+    webhook_client::Webhooks,
 };
 use kctl_runtime::{
     key::ObjectKey,
     object::Kind,
     reconcile::{Error, Result},
-    source::{Identity, Source},
+    source::{Source, WatchConfig},
     spec::ExtraRule,
     store::SharedStore,
 };
@@ -74,7 +74,7 @@ pub(super) fn check(registry: &Registry) -> Result<()> {
 /// plane proved to have no such kinds. They may be installed later.
 pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     registry.wait_for(FOLLOWED_LAYERS);
-    let source = |kind| Arc::new(Source::new(client.clone(), Identity::all(kind), Arc::default()));
+    let source = |kind| Arc::new(Source::new(client.clone(), WatchConfig::new(kind), Arc::default()));
     let of_group = |(kind, plural): (&str, &str)| {
         source(Kind { group: GROUP.into(), version: "v1alpha1".into(), kind: kind.into(), plural: plural.into() })
     };
@@ -90,7 +90,7 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
         }
         registry.set_followed(LayerKind::Configurable, Some(Arc::new(layer.clone())));
     };
-    let mut layer = Arc::new(Hooks::new([], lookup(cached)).unwrap_or_default());
+    let mut layer = Arc::new(Webhooks::new([], lookup(cached)).unwrap_or_default());
     let mut logged = LoggedErrors::default();
     let hooks = |objects: &[Value]| {
         let (hooks, malformed) = layer.followed_by(objects);
@@ -138,7 +138,7 @@ async fn run(source: &Arc<Source>) {
 /// changes at once are one call.
 async fn keep(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, mut apply: impl FnMut(&[Value])) {
     if is_absent(source).await {
-        let kind = &source.identity().kind.kind;
+        let kind = &source.config().kind.kind;
         tracing::warn!("the control plane has no kind {kind}: its rules are ignored until its CRD is installed");
         apply(&[]);
     }

@@ -620,7 +620,7 @@ async fn generate_rbac(
     deploy.metrics |= roles.with.contains(&With::Monitoring);
     let specs = app.specs_in_use();
     let mut manifests = manifest::rbac(&specs, &options)?;
-    let mut grants = manifest::grants(&specs, &options.cluster);
+    let mut permissions = manifest::permissions(&specs, &options.cluster);
     if options.cluster.is_empty() {
         manifests.extend(manifest::manager_rbac(&options, deploy.manager(&app))?);
         if let Some(ring) = &ring.controller_ring {
@@ -630,12 +630,12 @@ async fn generate_rbac(
         if app.makes_certificate() && !roles.with.contains(&With::CertManager) {
             let own = app.own_certificate(&options)?;
             manifests.extend(manifest::webhook_rbac(&options, &own)?);
-            grants.extend(own);
+            permissions.extend(own);
         }
     }
     if diff.diff_cluster {
         let client = run::client(&app, diff.kubeconfig, diff.context).await?;
-        return super::diff_cluster::diff(&client, &grants, &manifests, &options).await;
+        return super::diff_cluster::diff(&client, &permissions, &manifests, &options).await;
     }
     if roles.user_roles {
         manifests.extend(manifest::user_roles(&specs, &options)?);

@@ -6,11 +6,11 @@ use http::Request;
 use k8s_openapi::jiff::Timestamp;
 use kctl_apiserver::{ApiServer, RequestRecord, ServeOptions};
 use kctl_runtime::{
-    manifest::{self, Grant, On},
+    manifest::{self, Permission, PermissionTarget},
     object::Kind,
     reconcile::{Error, Result, ResultExt},
-    source::Identity,
-    spec::Role,
+    source::WatchConfig,
+    spec::RelationKind,
 };
 use kube::Client;
 use serde_json::Value;
@@ -68,7 +68,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         let usual = if options.until_idle { "0" } else { "127.0.0.1:0" };
         let page = options.debug.listen(usual).await?;
         let serve_page = |manager| page.serve(&app.name, manager);
-        let world = World::with_servers(server, others, &app, (&app.grants(), &[]), serve_page).await?;
+        let world = World::with_servers(server, others, &app, (&app.permissions(), &[]), serve_page).await?;
         for other in &world.others {
             print_writes(&app, &other.server, &other.name);
         }
@@ -157,7 +157,7 @@ impl Webhooks {
         let mut serve = options.webhook.clone();
         serve.keep_in.clone_from(&options.data);
         let webhook = app.webhook(&serve).await?;
-        app.hooks.reached = webhook.as_ref().map(super::webhook::Serving::reached);
+        app.webhook_functions.reached = webhook.as_ref().map(super::webhook::Serving::reached);
         let functions = webhook.as_ref().map(|webhook| webhook.functions.clone()).unwrap_or_default();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let served = tokio::spawn(async move {
@@ -253,25 +253,32 @@ impl World {
         }
         let owned = |kind: &Kind| {
             let mut relations = app.specs().into_iter().flat_map(|spec| spec.relations);
-            relations.any(|relation| relation.role == Role::Owned && relation.kind == *kind)
+            relations.any(|relation| relation.declared_as == RelationKind::Owned && relation.kind == *kind)
         };
-        let grants = app.grants();
-        let created = |identity: &Identity| {
-            let Kind { group, plural, .. } = &identity.kind;
-            let on = On::Resource { group: group.clone(), resource: plural.clone(), name: String::new() };
-            let cluster_grants = grants.get(&identity.cluster);
-            cluster_grants.into_iter().flatten().any(|grant| {
-                let (scope, because) = (grant.scope.clone(), BTreeSet::new());
-                grant.covers(&Grant { scope, on: on.clone(), verb: "create".into(), because, framework: false })
+        let permissions = app.permissions();
+        let created = |config: &WatchConfig| {
+            let Kind { group, plural, .. } = &config.kind;
+            let target =
+                PermissionTarget::Resource { group: group.clone(), resource: plural.clone(), name: String::new() };
+            let cluster_permissions = permissions.get(&config.cluster);
+            cluster_permissions.into_iter().flatten().any(|permission| {
+                let (scope, because) = (permission.scope.clone(), BTreeSet::new());
+                permission.covers(&Permission {
+                    scope,
+                    target: target.clone(),
+                    verb: "create".into(),
+                    because,
+                    framework: false,
+                })
             })
         };
-        let is_made = |identity: &Identity| {
-            if identity.cluster.is_empty() { owned(&identity.kind) } else { created(identity) }
+        let is_made = |config: &WatchConfig| {
+            if config.cluster.is_empty() { owned(&config.kind) } else { created(config) }
         };
-        for source in self.view.sources_now().iter().filter(|source| is_made(source.identity())) {
+        for source in self.view.sources_now().iter().filter(|source| is_made(source.config())) {
             for object in source.store().all() {
                 let object: Value = serde_json::from_str(&object.json())?;
-                objects.push(on_cluster(object, &source.identity().cluster));
+                objects.push(on_cluster(object, &source.config().cluster));
             }
         }
         for other in &self.others {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use http::Request;
 use k8s_openapi::api::rbac::v1::{PolicyRule, Subject};
 use kctl_runtime::{
-    manifest::{Grant, GrantScope, Manifest, RbacOptions, grants_of_rule},
+    manifest::{Manifest, Permission, PermissionScope, RbacOptions, permissions_of_rule},
     reconcile::{Error, Result, ResultExt},
 };
 use kube::Client;
@@ -20,7 +20,7 @@ use super::cli::print;
 /// There is a difference, or the cluster does not answer.
 pub(super) async fn diff(
     client: &Client,
-    declared: &[Grant],
+    declared: &[Permission],
     manifests: &[Manifest],
     options: &RbacOptions,
 ) -> Result<()> {
@@ -38,10 +38,10 @@ pub(super) async fn diff(
         };
         match kind {
             "ClusterRole" | "Role" => {
-                let scope =
-                    namespace.map_or(GrantScope::Everywhere, |namespace| GrantScope::Namespace(namespace.into()));
-                let desired = grants_of_role(desired, &scope)?;
-                found.extend(compare(&whole, &desired, &grants_of_role(&live, &scope)?, declared));
+                let scope = namespace
+                    .map_or(PermissionScope::Everywhere, |namespace| PermissionScope::Namespace(namespace.into()));
+                let desired = permissions_of_role(desired, &scope)?;
+                found.extend(compare(&whole, &desired, &permissions_of_role(&live, &scope)?, declared));
                 expected.extend(desired);
             }
             "ClusterRoleBinding" | "RoleBinding" => found.extend(compare_binding(&whole, desired, &live)),
@@ -62,9 +62,9 @@ pub(super) async fn diff(
 }
 
 /// Returns the permissions of a role object.
-fn grants_of_role(role: &Value, scope: &GrantScope) -> Result<Vec<Grant>> {
+fn permissions_of_role(role: &Value, scope: &PermissionScope) -> Result<Vec<Permission>> {
     let rules: Option<Vec<PolicyRule>> = serde_json::from_value(role["rules"].clone())?;
-    Ok(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, scope)).collect())
+    Ok(rules.iter().flatten().flat_map(|rule| permissions_of_rule(rule, scope)).collect())
 }
 
 /// Returns the permissions that other bindings grant the service account and no generated role
@@ -74,7 +74,7 @@ fn grants_of_role(role: &Value, scope: &GrantScope) -> Result<Vec<Grant>> {
 async fn beyond(
     client: &Client,
     manifests: &[Manifest],
-    expected: &[Grant],
+    expected: &[Permission],
     options: &RbacOptions,
 ) -> Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
@@ -97,12 +97,13 @@ async fn beyond(
             let role_place = namespace.filter(|_| role_kind == "Role");
             // A binding whose role does not exist grants nothing.
             let Some(live) = read(client, role_kind, role_place, role).await.context(&whole)? else { continue };
-            let scope = namespace.map_or(GrantScope::Everywhere, |namespace| GrantScope::Namespace(namespace.into()));
-            let granted = grants_of_role(&live, &scope)?;
-            let too_much = granted.iter().filter(|grant| !expected.iter().any(|other| other.covers(grant)));
-            let line = |grant| {
-                let on = on_what(grant);
-                format!("{whole} gives {on} too much, by the {role_kind} {role}: no declaration needs it")
+            let scope =
+                namespace.map_or(PermissionScope::Everywhere, |namespace| PermissionScope::Namespace(namespace.into()));
+            let granted = permissions_of_role(&live, &scope)?;
+            let too_much = granted.iter().filter(|permission| !expected.iter().any(|other| other.covers(permission)));
+            let line = |permission| {
+                let target = on_what(permission);
+                format!("{whole} gives {target} too much, by the {role_kind} {role}: no declaration needs it")
             };
             found.extend(too_much.map(line));
         }
@@ -155,24 +156,24 @@ async fn read(client: &Client, kind: &str, namespace: Option<&str>, name: &str) 
 
 /// Returns what a role lacks, with the declarations that need it, and what it has that no
 /// declaration needs.
-fn compare(role: &str, desired: &[Grant], granted: &[Grant], declared: &[Grant]) -> BTreeSet<String> {
+fn compare(role: &str, desired: &[Permission], granted: &[Permission], declared: &[Permission]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for grant in desired.iter().filter(|grant| !granted.iter().any(|other| other.covers(grant))) {
-        let declared = declared.iter().filter(|other| other.covers(grant));
+    for permission in desired.iter().filter(|permission| !granted.iter().any(|other| other.covers(permission))) {
+        let declared = declared.iter().filter(|other| other.covers(permission));
         let because: BTreeSet<_> = declared.flat_map(|other| &other.because).map(|text| format!("`{text}`")).collect();
         let because = Vec::from_iter(because).join(" and ");
         let needed = if because.is_empty() { String::new() } else { format!(", which {because} needs") };
-        found.insert(format!("{role} lacks {}{needed}", on_what(grant)));
+        found.insert(format!("{role} lacks {}{needed}", on_what(permission)));
     }
-    for grant in granted.iter().filter(|grant| !desired.iter().any(|other| other.covers(grant))) {
-        found.insert(format!("{role} has {} too much: no declaration needs it", on_what(grant)));
+    for permission in granted.iter().filter(|permission| !desired.iter().any(|other| other.covers(permission))) {
+        found.insert(format!("{role} has {} too much: no declaration needs it", on_what(permission)));
     }
     found
 }
 
 /// Formats a permission without its namespace, which the line already names.
-fn on_what(grant: &Grant) -> String {
-    format!("`{}`", Grant { scope: GrantScope::Everywhere, ..grant.clone() })
+fn on_what(permission: &Permission) -> String {
+    format!("`{}`", Permission { scope: PermissionScope::Everywhere, ..permission.clone() })
 }
 
 /// Returns how a binding differs from the generated one, if it does.
@@ -198,20 +199,20 @@ fn subjects(binding: &Value) -> Vec<Subject> {
 
 #[cfg(test)]
 mod tests {
-    use kctl_runtime::manifest::On;
+    use kctl_runtime::manifest::PermissionTarget;
     use serde_json::json;
 
     use super::*;
 
-    fn pods(verbs: &[&str], because: Option<&str>) -> Vec<Grant> {
-        let grant = |verb: &&str| Grant {
-            scope: GrantScope::Everywhere,
-            on: On::Resource { group: String::new(), resource: "pods".into(), name: String::new() },
+    fn pods(verbs: &[&str], because: Option<&str>) -> Vec<Permission> {
+        let permission = |verb: &&str| Permission {
+            scope: PermissionScope::Everywhere,
+            target: PermissionTarget::Resource { group: String::new(), resource: "pods".into(), name: String::new() },
             verb: (*verb).into(),
             because: because.map(str::to_owned).into_iter().collect(),
             framework: false,
         };
-        verbs.iter().map(grant).collect()
+        verbs.iter().map(permission).collect()
     }
 
     #[test]
@@ -269,9 +270,11 @@ mod tests {
     async fn permissions_of_other_bindings_are_in_excess() {
         use super::super::files::{FromFile, apply};
         let options = RbacOptions::new("app", "default");
-        let here = GrantScope::Namespace("default".into());
-        let declared: Vec<Grant> =
-            pods(&["list"], None).into_iter().map(|grant| Grant { scope: here.clone(), ..grant }).collect();
+        let here = PermissionScope::Namespace("default".into());
+        let declared: Vec<Permission> = pods(&["list"], None)
+            .into_iter()
+            .map(|permission| Permission { scope: here.clone(), ..permission })
+            .collect();
         let manifests = kctl_runtime::manifest::rbac_of(&declared, &options).unwrap();
         let before = kctl_runtime::manifest::rbac_of(&pods(&["list", "delete"], None), &options).unwrap();
         let other = |kind: &str, subject: &Value| {

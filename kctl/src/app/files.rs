@@ -3,7 +3,7 @@
 use http::{Method, Request};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kctl_runtime::{
-    manifest::{self, Grant, RbacOptions},
+    manifest::{self, Permission, RbacOptions},
     object::Kind,
     reconcile::{Error, Result, ResultExt},
 };
@@ -21,14 +21,14 @@ pub(crate) struct FromFile {
 pub(crate) async fn install(
     client: &Client,
     definitions: &[CustomResourceDefinition],
-    grants: &[Grant],
+    permissions: &[Permission],
     options: &RbacOptions,
 ) -> Result<()> {
     let mut objects = Vec::new();
     for definition in definitions {
         objects.push(serde_json::to_value(definition)?);
     }
-    objects.extend(manifest::rbac_of(grants, options)?.into_iter().map(|manifest| manifest.object));
+    objects.extend(manifest::rbac_of(permissions, options)?.into_iter().map(|manifest| manifest.object));
     let origin = || "generated manifests".to_owned();
     let files = objects.into_iter().map(|object| FromFile { object, origin: origin() });
     apply(client, &files.collect::<Vec<_>>()).await

@@ -10,7 +10,7 @@
 //! the environment and the configuration file. `run` connects to a cluster (`connection`,
 //! `client_layers`), checks permissions (`rbac_check`) and runs the manager until `signals` stops it.
 //! `dev` does the same on an embedded API server. `output` prints, writes or compares what the `generate-…`
-//! commands generate. `webhook`, `hooks` and `certificates` serve admission functions, conversions and
+//! commands generate. `webhook`, `webhook_functions` and `certificates` serve admission functions, conversions and
 //! interpreters.
 
 /// Prints a line for people to standard error, or logs it if the log is JSON.
@@ -40,8 +40,6 @@ mod environment;
 #[cfg(feature = "testing")]
 mod files;
 mod helm;
-#[cfg(feature = "webhook")]
-mod hooks;
 #[cfg(feature = "testing")]
 mod hot_loops;
 #[cfg(feature = "dev")]
@@ -67,6 +65,8 @@ mod table;
 mod trigger;
 #[cfg(feature = "webhook")]
 mod webhook;
+#[cfg(feature = "webhook")]
+mod webhook_functions;
 #[cfg(feature = "testing")]
 mod world;
 
@@ -79,7 +79,7 @@ use std::{
 
 use futures::Stream;
 #[cfg(feature = "testing")]
-use kctl_runtime::manifest::Grant;
+use kctl_runtime::manifest::Permission;
 use kctl_runtime::{
     key::Key,
     manager::{Manager, metrics::prometheus_client::registry::Registry},
@@ -117,7 +117,7 @@ type Connect = Arc<dyn Fn() -> Boxed<'static, Result<Client>> + Send + Sync>;
 type OpenStream = (fn() -> ControllerSpec, Arc<dyn Fn(Env) -> Boxed<'static, ()> + Send + Sync>);
 /// Permissions by the name of the cluster.
 #[cfg(feature = "testing")]
-pub(crate) type Grants = BTreeMap<String, Vec<Grant>>;
+pub(crate) type Permissions = BTreeMap<String, Vec<Permission>>;
 type RegisterMetrics = Box<dyn Fn(&mut Registry) + Send + Sync>;
 type Add = Box<dyn FnOnce(&mut Manager) + Send>;
 
@@ -214,7 +214,7 @@ pub struct App {
     #[cfg(feature = "karmada")]
     interpreters: Vec<kctl_interpreter::function::Rule>,
     #[cfg(feature = "webhook")]
-    hooks: hooks::Hooks,
+    webhook_functions: webhook_functions::WebhookFunctions,
     #[cfg(feature = "karmada-chain")]
     chains: Vec<Arc<kctl_interpreter::registry::Registry>>,
     /// Set if `generate-crds` prints the CRDs of the kinds that chains follow.
@@ -253,7 +253,7 @@ impl App {
             #[cfg(feature = "karmada")]
             interpreters: Vec::new(),
             #[cfg(feature = "webhook")]
-            hooks: hooks::Hooks::default(),
+            webhook_functions: webhook_functions::WebhookFunctions::default(),
             #[cfg(feature = "karmada-chain")]
             chains: Vec::new(),
             #[cfg(feature = "karmada-chain")]
@@ -385,7 +385,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn kind<K: CustomResourceExt + schemars::JsonSchema>(mut self) -> Self {
-        self.kinds.push(KindSpec::of_type::<K>());
+        self.kinds.push(KindSpec::of::<K>());
         self
     }
 

@@ -24,7 +24,7 @@ use kctl_runtime::{
         serve::{Certificate, bind, check_address},
         shards::{ShardConfig, ShardError},
     },
-    manifest::{self, Grant, GrantScope, RbacOptions, grants_of_rule},
+    manifest::{self, Permission, PermissionScope, RbacOptions, permissions_of_rule},
     reconcile::Result,
     shard::{SLOTS_MAX, ShardBy},
 };
@@ -200,7 +200,7 @@ impl ManagerOptions {
         }
         manager = self.debug.listen("0").await?.serve(app, manager);
         if let Some(failures) = self.failure_event_after {
-            manager = manager.tell_failure(failures);
+            manager = manager.warn_after_failures(failures);
         }
         if self.watch_list {
             manager = manager.stream_states();
@@ -255,23 +255,23 @@ impl ManagerOptions {
         };
         let name = self.leader_election_id.as_deref().unwrap_or(app).to_owned();
         let namespace = self.leader_election_namespace.as_deref().unwrap_or(namespace).to_owned();
-        let scope = GrantScope::Namespace(namespace.clone());
+        let scope = PermissionScope::Namespace(namespace.clone());
         let options = RbacOptions::new(name.clone(), namespace.clone());
         let shards = self.slots();
         let mut manager = manifest::ManagerOptions::default();
         (manager.leader_elect, manager.shards) = (shards.is_none(), shards);
-        let mut grants: Vec<Grant> = Vec::new();
+        let mut permissions: Vec<Permission> = Vec::new();
         for manifest::Manifest { object, .. } in manifest::manager_rbac(&options, manager)? {
             let rules: Option<Vec<PolicyRule>> = serde_json::from_value(object["rules"].clone())?;
-            grants.extend(rules.iter().flatten().flat_map(|rule| grants_of_rule(rule, &scope)));
+            permissions.extend(rules.iter().flatten().flat_map(|rule| permissions_of_rule(rule, &scope)));
         }
-        for grant in &mut grants {
-            grant.because.insert(format!("run{flag}"));
+        for permission in &mut permissions {
+            permission.because.insert(format!("run{flag}"));
         }
         Ok(Some(Extra {
             role,
             generate: flag.into(),
-            grants,
+            permissions,
             run: vec![
                 ("--leader-election-id", name, |_, name| name.to_owned()),
                 ("--leader-election-namespace", namespace, |namespace, _| namespace.to_owned()),
@@ -448,7 +448,7 @@ mod tests {
     fn sharded_replica_needs_the_leases_of_its_slots() {
         let role = parse(&["--shards=2"]).unwrap().lease_role("podset", "here").unwrap().unwrap();
         assert_eq!((role.role, &*role.generate), ("shards", " --shards 2"));
-        let texts: Vec<_> = role.grants.iter().map(ToString::to_string).collect();
+        let texts: Vec<_> = role.permissions.iter().map(ToString::to_string).collect();
         for lease in ["podset", "podset-slot-0", "podset-slot-1", "podset-seat-1"] {
             let expected = format!("update leases.coordination.k8s.io {lease} in namespace here");
             assert!(texts.contains(&expected), "{expected}: {texts:?}");
@@ -458,8 +458,9 @@ mod tests {
     #[test]
     fn only_a_replica_that_contends_needs_the_lease() {
         assert!(parse(&[]).unwrap().lease_role("podset", "here").unwrap().is_none());
-        let grants = parse(&["--leader-elect"]).unwrap().lease_role("podset", "here").unwrap().unwrap().grants;
-        let texts: Vec<_> = grants.iter().map(ToString::to_string).collect();
+        let permissions =
+            parse(&["--leader-elect"]).unwrap().lease_role("podset", "here").unwrap().unwrap().permissions;
+        let texts: Vec<_> = permissions.iter().map(ToString::to_string).collect();
         let of_the_name = |verb: &str| format!("{verb} leases.coordination.k8s.io podset in namespace here");
         assert!(texts.contains(&"create leases.coordination.k8s.io in namespace here".to_owned()), "{texts:?}");
         assert!(texts.contains(&of_the_name("update")), "{texts:?}");

@@ -10,7 +10,7 @@ use std::{
 use http::Request;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kctl_runtime::{
-    manifest::{Grant, GrantScope, On, grants, grants_of_rule},
+    manifest::{Permission, PermissionScope, PermissionTarget, permissions, permissions_of_rule},
     reconcile::{Result, ResultExt},
     spec::ControllerSpec,
 };
@@ -31,7 +31,7 @@ pub(super) struct Extra {
     /// Options of `generate-rbac` that print it.
     pub(super) generate: Cow<'static, str>,
     /// Permissions of that role.
-    pub(super) grants: Vec<Grant>,
+    pub(super) permissions: Vec<Permission>,
     /// Flags of `run` with their values, and how the value follows from a namespace and a name in
     /// generated roles.
     pub(super) run: Vec<(&'static str, String, Naming)>,
@@ -55,8 +55,8 @@ pub(super) struct About {
 /// If the cluster does not answer the reviews, nothing is logged above debug level.
 pub(super) async fn report(client: Client, about: About, extra: Vec<Extra>) {
     let cluster = about.cluster.as_str();
-    let mut needed = grants(&about.specs, cluster);
-    needed.extend(extra.iter().flat_map(|extra| extra.grants.iter().cloned()));
+    let mut needed = permissions(&about.specs, cluster);
+    needed.extend(extra.iter().flat_map(|extra| extra.permissions.iter().cloned()));
     let review = async {
         let missing = missing(&client, &needed).await?;
         let user = if missing.is_empty() { String::new() } else { user(&client).await.unwrap_or_default() };
@@ -79,16 +79,16 @@ pub(super) async fn report(client: Client, about: About, extra: Vec<Extra>) {
 ///
 /// It asks a `SelfSubjectRulesReview` per namespace, and a `SelfSubjectAccessReview` for single
 /// permissions where an authorizer can't list its rules.
-pub(crate) async fn missing(client: &Client, needed: &[Grant]) -> Result<Vec<Grant>> {
-    let scopes: BTreeSet<&GrantScope> = needed.iter().map(|grant| &grant.scope).collect();
+pub(crate) async fn missing(client: &Client, needed: &[Permission]) -> Result<Vec<Permission>> {
+    let scopes: BTreeSet<&PermissionScope> = needed.iter().map(|permission| &permission.scope).collect();
     let mut missing = Vec::new();
     for scope in scopes {
         let (granted, incomplete) = review_rules(client, scope).await?;
-        let here = needed.iter().filter(|grant| grant.scope == *scope);
-        for grant in here.filter(|grant| !granted.iter().any(|other| other.covers(grant))) {
+        let here = needed.iter().filter(|permission| permission.scope == *scope);
+        for permission in here.filter(|permission| !granted.iter().any(|other| other.covers(permission))) {
             // Not every authorizer can list what it allows.
-            if !incomplete || !review_access(client, grant).await? {
-                missing.push(grant.clone());
+            if !incomplete || !review_access(client, permission).await? {
+                missing.push(permission.clone());
             }
         }
     }
@@ -106,10 +106,10 @@ async fn review(client: &Client, path: &str, object: &Value) -> Result<Value> {
 /// `SelfSubjectRulesReview` needs a namespace. For permissions in all namespaces it asks about one that
 /// can't exist: RBAC lists the rules of `ClusterRoleBinding`s there, and no Role can be bound in it.
 /// Webhook authorizers can't list their rules, and then `status.incomplete` is set.
-async fn review_rules(client: &Client, scope: &GrantScope) -> Result<(Vec<Grant>, bool)> {
+async fn review_rules(client: &Client, scope: &PermissionScope) -> Result<(Vec<Permission>, bool)> {
     let namespace = match scope {
-        GrantScope::Everywhere => NOWHERE,
-        GrantScope::Namespace(namespace) => namespace,
+        PermissionScope::Everywhere => NOWHERE,
+        PermissionScope::Namespace(namespace) => namespace,
     };
     let body = json!({
         "apiVersion": "authorization.k8s.io/v1",
@@ -123,7 +123,7 @@ async fn review_rules(client: &Client, scope: &GrantScope) -> Result<(Vec<Grant>
     for list in ["resourceRules", "nonResourceRules"] {
         for rule in status[list].as_array().into_iter().flatten() {
             let rule: PolicyRule = serde_json::from_value(rule.clone()).context("SelfSubjectRulesReview")?;
-            granted.extend(grants_of_rule(&rule, scope));
+            granted.extend(permissions_of_rule(&rule, scope));
         }
     }
     Ok((granted, status["incomplete"] == true))
@@ -132,14 +132,14 @@ async fn review_rules(client: &Client, scope: &GrantScope) -> Result<(Vec<Grant>
 /// Returns `true` if a single permission is allowed, by a `SelfSubjectAccessReview`.
 ///
 /// It costs one request per permission, so it is used only where the rules review is incomplete.
-async fn review_access(client: &Client, grant: &Grant) -> Result<bool> {
-    let spec = match &grant.on {
-        On::Url(path) => json!({ "nonResourceAttributes": { "path": path, "verb": grant.verb } }),
-        On::Resource { group, resource, name } => {
+async fn review_access(client: &Client, permission: &Permission) -> Result<bool> {
+    let spec = match &permission.target {
+        PermissionTarget::Url(path) => json!({ "nonResourceAttributes": { "path": path, "verb": permission.verb } }),
+        PermissionTarget::Resource { group, resource, name } => {
             let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-            let namespace = match &grant.scope {
-                GrantScope::Everywhere => "",
-                GrantScope::Namespace(namespace) => namespace,
+            let namespace = match &permission.scope {
+                PermissionScope::Everywhere => "",
+                PermissionScope::Namespace(namespace) => namespace,
             };
             json!({ "resourceAttributes": {
                 "group": group,
@@ -147,7 +147,7 @@ async fn review_access(client: &Client, grant: &Grant) -> Result<bool> {
                 "subresource": subresource,
                 "name": name,
                 "namespace": namespace,
-                "verb": grant.verb,
+                "verb": permission.verb,
             } })
         }
     };
@@ -166,28 +166,29 @@ async fn user(client: &Client) -> Result<String> {
 }
 
 /// Returns one line for each combination of resource, namespace and declaration, with all missing verbs.
-fn describe(missing: &[Grant], cluster: &str) -> Vec<String> {
+fn describe(missing: &[Permission], cluster: &str) -> Vec<String> {
     let on_cluster = if cluster.is_empty() { String::new() } else { format!("on the cluster `{cluster}`: ") };
     let mut verbs: BTreeMap<_, Vec<&str>> = BTreeMap::new();
-    for grant in missing {
-        verbs.entry((&grant.on, &grant.because, &grant.scope)).or_default().push(&grant.verb);
+    for permission in missing {
+        verbs.entry((&permission.target, &permission.because, &permission.scope)).or_default().push(&permission.verb);
     }
-    let sentence = |((on, because, scope), verbs): ((&On, &BTreeSet<String>, &GrantScope), Vec<&str>)| {
-        let on = match on {
-            On::Url(path) => path.clone(),
-            On::Resource { group, resource, name } => {
-                let group = if group.is_empty() { String::new() } else { format!(".{group}") };
-                let name = if name.is_empty() { String::new() } else { format!(" {name}") };
-                format!("{resource}{group}{name}")
-            }
+    let sentence =
+        |((target, because, scope), verbs): ((&PermissionTarget, &BTreeSet<String>, &PermissionScope), Vec<&str>)| {
+            let target = match target {
+                PermissionTarget::Url(path) => path.clone(),
+                PermissionTarget::Resource { group, resource, name } => {
+                    let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+                    let name = if name.is_empty() { String::new() } else { format!(" {name}") };
+                    format!("{resource}{group}{name}")
+                }
+            };
+            let scope = match scope {
+                PermissionScope::Everywhere => "in all namespaces".to_owned(),
+                PermissionScope::Namespace(namespace) => format!("in namespace {namespace}"),
+            };
+            let because: Vec<_> = because.iter().map(|text| format!("`{text}`")).collect();
+            format!("{on_cluster}may not {} {target} {scope}, which {} needs", verbs.join(", "), because.join(" and "))
         };
-        let scope = match scope {
-            GrantScope::Everywhere => "in all namespaces".to_owned(),
-            GrantScope::Namespace(namespace) => format!("in namespace {namespace}"),
-        };
-        let because: Vec<_> = because.iter().map(|text| format!("`{text}`")).collect();
-        format!("{on_cluster}may not {} {on} {scope}, which {} needs", verbs.join(", "), because.join(" and "))
-    };
     verbs.into_iter().map(sentence).collect()
 }
 
@@ -220,22 +221,22 @@ fn repair(about: &About, user: &str, extra: &[Extra]) -> String {
     let user = if user.is_empty() { "NAME" } else { user };
     // The program's own roles are in the namespace where it runs. Only the election's Lease can be elsewhere, by a
     // flag.
-    let scopes = extra.iter().rev().flat_map(|extra| &extra.grants);
-    let namespace = scopes.map(|grant| &grant.scope).find_map(|scope| match scope {
-        GrantScope::Namespace(namespace) => Some(namespace.as_str()),
-        GrantScope::Everywhere => None,
+    let scopes = extra.iter().rev().flat_map(|extra| &extra.permissions);
+    let namespace = scopes.map(|permission| &permission.scope).find_map(|scope| match scope {
+        PermissionScope::Namespace(namespace) => Some(namespace.as_str()),
+        PermissionScope::Everywhere => None,
     });
     let namespace = namespace.unwrap_or("default");
     let own_place = if namespace == "default" { String::new() } else { format!(" --namespace {namespace}") };
     let mut commands = format!("{help}: {program} generate-rbac{own_place}{only} | kubectl apply -f -");
-    for scope in scopes_of(&grants(specs, cluster)) {
+    for scope in scopes_of(&permissions(specs, cluster)) {
         commands += &bind(app, user, &scope);
     }
     for extra in extra {
-        for scope in scopes_of(&extra.grants) {
+        for scope in scopes_of(&extra.permissions) {
             let scope = match scope {
-                GrantScope::Everywhere => scope,
-                GrantScope::Namespace(_) => GrantScope::Namespace(namespace.into()),
+                PermissionScope::Everywhere => scope,
+                PermissionScope::Namespace(_) => PermissionScope::Namespace(namespace.into()),
             };
             commands += &bind(&format!("{app}-{}", extra.role), user, &scope);
         }
@@ -244,17 +245,17 @@ fn repair(about: &About, user: &str, extra: &[Extra]) -> String {
 }
 
 /// Returns the namespaces that permissions are for, each once; `Everywhere` is one of them.
-fn scopes_of(grants: &[Grant]) -> BTreeSet<GrantScope> {
-    grants.iter().map(|grant| grant.scope.clone()).collect()
+fn scopes_of(permissions: &[Permission]) -> BTreeSet<PermissionScope> {
+    permissions.iter().map(|permission| permission.scope.clone()).collect()
 }
 
 /// Returns the command that binds a role to a user.
-fn bind(role: &str, user: &str, scope: &GrantScope) -> String {
+fn bind(role: &str, user: &str, scope: &PermissionScope) -> String {
     match scope {
-        GrantScope::Everywhere => {
+        PermissionScope::Everywhere => {
             format!(" && kubectl create clusterrolebinding '{role}:{user}' --clusterrole={role} --user='{user}'")
         }
-        GrantScope::Namespace(namespace) => {
+        PermissionScope::Namespace(namespace) => {
             format!(" && kubectl create rolebinding '{role}:{user}' -n {namespace} --role={role} --user='{user}'")
         }
     }
@@ -285,7 +286,7 @@ mod tests {
 
     impl Controller for Keeper {
         type Primary = ConfigMap;
-        type Grant = ();
+        type Verbs = ();
         fn spec() -> ControllerSpec {
             SpecBuilder::<Self>::new("keeper", "keeper.rs", 1)
                 .named("keeper")
@@ -322,19 +323,19 @@ mod tests {
     #[tokio::test]
     async fn exactly_what_a_role_lacks_is_missing() {
         for specs in scopes() {
-            let all = grants(&specs, "");
+            let all = permissions(&specs, "");
             for left_out in (0..all.len()).map(Some).chain([None]) {
                 let mut granted = all.clone();
-                let expected: Vec<Grant> = left_out.map(|index| granted.remove(index)).into_iter().collect();
+                let expected: Vec<Permission> = left_out.map(|index| granted.remove(index)).into_iter().collect();
                 let server = ApiServer::new();
                 let options = RbacOptions::new("keeper", "default");
                 let admin = Client::new(server.service(), "default");
                 install(&admin, &[], &granted, &options).await.unwrap();
                 let client = Client::new(server.service_as(account()), "default");
                 assert_eq!(missing(&client, &all).await.unwrap(), expected);
-                for grant in &all {
-                    let allowed = review_access(&client, grant).await.unwrap();
-                    assert_eq!(allowed, !expected.contains(grant), "{grant} is asked for by itself");
+                for permission in &all {
+                    let allowed = review_access(&client, permission).await.unwrap();
+                    assert_eq!(allowed, !expected.contains(permission), "{permission} is asked for by itself");
                 }
                 assert_eq!(user(&client).await.unwrap(), account().name);
             }
@@ -349,11 +350,11 @@ mod tests {
     fn missing_permission_names_the_other_cluster() {
         let [mut specs, _] = scopes();
         let mut there = specs[0].primary.clone();
-        (there.cluster, there.role, there.text) =
-            ("edge".into(), kctl_runtime::spec::Role::Watched, "watches = ConfigMap(on = \"edge\")".into());
+        (there.cluster, there.declared_as, there.text) =
+            ("edge".into(), kctl_runtime::spec::RelationKind::Watched, "watches = ConfigMap(on = \"edge\")".into());
         specs[0].relations.push(there);
         let about = About { cluster: "edge".into(), ..about(&specs) };
-        let needed = grants(&about.specs, "edge");
+        let needed = permissions(&about.specs, "edge");
         let expected = "on the cluster `edge`: may not list, watch configmaps in all namespaces, which `keeper: watches = \
                         ConfigMap(on = \"edge\")` needs";
         assert_eq!(describe(&needed, "edge"), [expected]);
@@ -379,7 +380,7 @@ mod tests {
             ),
         ];
         for (specs, expected) in cases {
-            let lines = describe(&grants(specs, ""), "");
+            let lines = describe(&permissions(specs, ""), "");
             assert!(lines.iter().any(|line| line == expected), "{lines:#?}");
         }
     }
@@ -418,16 +419,17 @@ mod tests {
 
     /// The role of a Lease, and that of a certificate.
     fn extra(
-        grants: &[(GrantScope, &str)],
+        permissions: &[(PermissionScope, &str)],
         role: &'static str,
         generate: &'static str,
         run: Vec<(&'static str, String, Naming)>,
     ) -> Extra {
-        let grant = |(scope, resource): &(GrantScope, &str)| {
-            let on = On::Resource { group: String::new(), resource: (*resource).into(), name: "any".into() };
-            Grant { scope: scope.clone(), on, verb: "get".into(), because: BTreeSet::new(), framework: true }
+        let permission = |(scope, resource): &(PermissionScope, &str)| {
+            let target =
+                PermissionTarget::Resource { group: String::new(), resource: (*resource).into(), name: "any".into() };
+            Permission { scope: scope.clone(), target, verb: "get".into(), because: BTreeSet::new(), framework: true }
         };
-        Extra { role, generate: generate.into(), grants: grants.iter().map(grant).collect(), run }
+        Extra { role, generate: generate.into(), permissions: permissions.iter().map(permission).collect(), run }
     }
 
     fn lease(namespace: &str, name: &str) -> Extra {
@@ -435,13 +437,16 @@ mod tests {
             ("--leader-election-id", name.into(), |_, name| name.into()),
             ("--leader-election-namespace", namespace.into(), |namespace, _| namespace.into()),
         ];
-        extra(&[(GrantScope::Namespace(namespace.into()), "leases")], "leader-election", " --leader-elect", run)
+        extra(&[(PermissionScope::Namespace(namespace.into()), "leases")], "leader-election", " --leader-elect", run)
     }
 
     fn certificate(namespace: &str, name: &str) -> Extra {
         let run: Vec<(_, _, Naming)> =
             vec![("--webhook-secret", format!("{name}-tls"), |_, name| format!("{name}-tls"))];
-        let scopes = [(GrantScope::Everywhere, "configurations"), (GrantScope::Namespace(namespace.into()), "secrets")];
+        let scopes = [
+            (PermissionScope::Everywhere, "configurations"),
+            (PermissionScope::Namespace(namespace.into()), "secrets"),
+        ];
         extra(&scopes, "webhook", "", run)
     }
 

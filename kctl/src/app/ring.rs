@@ -2,7 +2,7 @@
 
 use kctl_runtime::{
     manager::{Manager, lease::ElectionConfig, ring::RingConfig},
-    manifest::{self, Grant, Manifest, RbacOptions},
+    manifest::{self, Manifest, Permission, RbacOptions},
     reconcile::Result,
 };
 use kube::Client;
@@ -63,14 +63,14 @@ impl App {
 
     /// Returns the permissions that a shard needs beside those of its controllers.
     pub(super) fn ring_role(&self, ring: &str, namespace: &str) -> Extra {
-        let mut grants: Vec<Grant> = manifest::ring_grants(&self.specs_in_use(), namespace);
-        for grant in &mut grants {
-            grant.because.insert(format!("run --controller-ring {ring}"));
+        let mut permissions: Vec<Permission> = manifest::ring_permissions(&self.specs_in_use(), namespace);
+        for permission in &mut permissions {
+            permission.because.insert(format!("run --controller-ring {ring}"));
         }
         Extra {
             role: "controller-ring",
             generate: format!(" --controller-ring {ring}").into(),
-            grants,
+            permissions,
             run: vec![("--leader-election-namespace", namespace.to_owned(), |namespace, _| namespace.to_owned())],
         }
     }

@@ -18,7 +18,7 @@ use std::{
 use k8s_openapi::jiff::Timestamp;
 use kctl_runtime::{
     manager::{Manager, metrics},
-    manifest::{self, Grant, RbacOptions},
+    manifest::{self, Permission, RbacOptions},
     reconcile::{Error, Result, ResultExt},
 };
 use kctl_webhook::{
@@ -32,8 +32,8 @@ pub(super) use self::manifests::{Issued, Named, RegisterOptions};
 use super::{
     App,
     certificates::{Certificates, READ_EVERY, trusting},
-    hooks::{check_service, hosts},
     rbac_check::Extra,
+    webhook_functions::{check_service, hosts},
 };
 
 /// First line of a file that kctl wrote and may replace.
@@ -183,7 +183,7 @@ impl App {
     }
 
     fn has_webhooks(&self) -> bool {
-        self.has_interpreters() || !self.hooks.is_empty()
+        self.has_interpreters() || !self.webhook_functions.is_empty()
     }
 
     /// Starts listening and prints the address; `None` for an app without webhooks.
@@ -259,9 +259,9 @@ impl App {
             functions.0.push(Arc::new(move || running.n_running()));
             self.metrics.push(Box::new(move |registry| counted.register(registry)));
         }
-        if !self.hooks.is_empty() {
+        if !self.webhook_functions.is_empty() {
             let counted = kctl_webhook::Metrics::default();
-            all = all.and(self.hook_routes(&counted)?);
+            all = all.and(self.webhook_routes(&counted)?);
             let running = counted.clone();
             functions.0.push(Arc::new(move || running.n_running()));
             self.metrics.push(Box::new(move |registry| counted.register(registry)));
@@ -298,7 +298,7 @@ impl App {
 
     /// Returns the permissions for creating the certificate, with the names of the generated
     /// manifests.
-    pub(super) fn own_certificate(&self, names: &RbacOptions) -> Result<Vec<Grant>> {
+    pub(super) fn own_certificate(&self, names: &RbacOptions) -> Result<Vec<Permission>> {
         self.certificate_in(&secret_name(&names.name), &names.name, &names.namespace)
     }
 
@@ -315,7 +315,7 @@ impl App {
         Ok(Some(Extra {
             role: "webhook",
             generate: "".into(),
-            grants: self.certificate_in(secret, service, namespace)?,
+            permissions: self.certificate_in(secret, service, namespace)?,
             run: vec![
                 ("--webhook-secret", secret.clone(), |_, name| secret_name(name)),
                 ("--webhook-service", service.clone(), |_, name| name.to_owned()),
@@ -323,15 +323,15 @@ impl App {
         }))
     }
 
-    fn certificate_in(&self, secret: &str, service: &str, namespace: &str) -> Result<Vec<Grant>> {
+    fn certificate_in(&self, secret: &str, service: &str, namespace: &str) -> Result<Vec<Permission>> {
         let trusted = self.admission_configurations(service, &Client::Url(String::new()), None);
-        Ok(manifest::webhook_grants(namespace, secret, &trusted, &self.converted()?))
+        Ok(manifest::webhook_permissions(namespace, secret, &trusted, &self.converted()?))
     }
 
     /// Returns `true` if the program creates a certificate itself: for admission functions and
     /// conversions.
     pub(super) fn makes_certificate(&self) -> bool {
-        !self.hooks.is_empty()
+        !self.webhook_functions.is_empty()
     }
 
     /// Returns the names of CRDs whose objects the app converts.

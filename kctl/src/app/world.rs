@@ -15,7 +15,7 @@ use tower::Layer;
 #[cfg(not(feature = "webhook"))]
 use super::files::install;
 use super::{
-    App, Grants,
+    App, Permissions,
     files::{FromFile, apply},
     hot_loops::HotLoops,
     required_kinds::{Remedy, check_kinds},
@@ -38,14 +38,14 @@ pub(crate) fn user_of(app: &App) -> User {
 
 /// Installs the CRDs and the app's role on a server. Returns a client of the app, and a record of
 /// its rejected requests.
-async fn as_role(server: &ApiServer, app: &App, role: &Grants, cluster: &str) -> Result<(Client, Refusals)> {
-    let grants = role.get(cluster).cloned().unwrap_or_default();
+async fn as_role(server: &ApiServer, app: &App, role: &Permissions, cluster: &str) -> Result<(Client, Refusals)> {
+    let permissions = role.get(cluster).cloned().unwrap_or_default();
     let names = RbacOptions::new(app.name.clone(), "default");
     #[cfg(feature = "webhook")]
-    app.install_on(server, &grants, &names, cluster).await?;
+    app.install_on(server, &permissions, &names, cluster).await?;
     #[cfg(not(feature = "webhook"))]
-    install(&Client::new(server.service(), "default"), &app.definitions()?, &grants, &names).await?;
-    let refusals = Refusals::beyond(grants);
+    install(&Client::new(server.service(), "default"), &app.definitions()?, &permissions, &names).await?;
+    let refusals = Refusals::beyond(permissions);
     Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
 }
 
@@ -80,20 +80,20 @@ pub(crate) struct World {
 impl World {
     /// Starts a server, installs the CRDs and the generated role, and runs the controllers.
     pub(crate) async fn start(app: &App) -> Result<Self> {
-        Self::with_role(app, &app.grants()).await
+        Self::with_role(app, &app.permissions()).await
     }
 
     /// Starts like [`start`](Self::start), and applies objects before the controllers run.
     pub(crate) async fn start_with(app: &App, objects: &[FromFile]) -> Result<Self> {
         let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
-        let world = Self::with_servers(server, others, app, (&app.grants(), objects), |manager| manager).await?;
+        let world = Self::with_servers(server, others, app, (&app.permissions(), objects), |manager| manager).await?;
         world.check_kinds(app, Remedy::StartWith).await?;
         Ok(world)
     }
 
     /// Starts with another role, by cluster. The app is never an administrator: a request that the
     /// role does not allow gets 403.
-    pub(crate) async fn with_role(app: &App, role: &Grants) -> Result<Self> {
+    pub(crate) async fn with_role(app: &App, role: &Permissions) -> Result<Self> {
         let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
         let world = Self::with_servers(server, others, app, (role, &[]), |manager| manager).await?;
         world.check_kinds(app, Remedy::StartWith).await?;
@@ -114,7 +114,7 @@ impl World {
         server: ApiServer,
         servers: Vec<(String, ApiServer)>,
         app: &App,
-        (role, objects): (&Grants, &[FromFile]),
+        (role, objects): (&Permissions, &[FromFile]),
         set_up: impl FnOnce(Manager) -> Manager + Send,
     ) -> Result<Self> {
         let client = Client::new(server.service(), "default");

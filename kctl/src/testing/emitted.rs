@@ -11,7 +11,7 @@
 use std::{collections::BTreeSet, marker::PhantomData};
 
 use kctl_runtime::{
-    manifest::{On, grants, verbs_of},
+    manifest::{PermissionTarget, permissions, verbs_of},
     object::{Kind, Object},
     reconcile::{Allows, Cluster, Controller, Error, ReadsLive, ReadsLiveOn, Result},
 };
@@ -58,7 +58,7 @@ macro_rules! grants_test {
         #[test]
         fn $test() {
             let granted = [
-                $crate::grants_test!(@verbs <$controller as $crate::reconcile::Controller>::Grant,
+                $crate::grants_test!(@verbs <$controller as $crate::reconcile::Controller>::Verbs,
                     $controller, <$controller as $crate::reconcile::Controller>::Primary),
                 $($($crate::grants_test!(@$role $(($cluster))? $controller, $kind)),+)?
             ];
@@ -66,14 +66,14 @@ macro_rules! grants_test {
         }
     };
     (@owns $controller:ty, $kind:ty) => {
-        $crate::grants_test!(@verbs <$controller as $crate::reconcile::Declares<$kind>>::Grant, $controller, $kind)
+        $crate::grants_test!(@verbs <$controller as $crate::reconcile::Declares<$kind>>::Verbs, $controller, $kind)
     };
     (@uses $controller:ty, $kind:ty) => {
-        $crate::grants_test!(@verbs <$controller as $crate::reconcile::Writes<$kind>>::Grant, $controller, $kind)
+        $crate::grants_test!(@verbs <$controller as $crate::reconcile::Writes<$kind>>::Verbs, $controller, $kind)
     };
     (@uses ($cluster:ty) $controller:ty, $kind:ty) => {
         $crate::testing::Emitted::on::<$cluster>($crate::grants_test!(
-            @verbs <$controller as $crate::reconcile::WritesOn<$cluster, $kind>>::Grant, $controller, $kind))
+            @verbs <$controller as $crate::reconcile::WritesOn<$cluster, $kind>>::Verbs, $controller, $kind))
     };
     (@live $controller:ty, $kind:ty) => {
         ::std::vec![$crate::testing::Emitted::live::<$controller, $kind>()]
@@ -181,13 +181,13 @@ pub fn check_grants<C: Controller>(granted: &[Emitted]) -> Result<()> {
     let clusters: BTreeSet<String> = spec.relations.iter().chain([&spec.primary]).map(|r| r.cluster.clone()).collect();
     let (mut own, mut printed) = (BTreeSet::new(), BTreeSet::new());
     for cluster in &clusters {
-        for grant in grants(std::slice::from_ref(&spec), cluster) {
-            let On::Resource { group, resource, .. } = &grant.on else { continue };
-            let permission = format!("{} {resource}.{group}{}", grant.verb, on_cluster(cluster));
-            if grant.framework {
-                own.insert(permission);
+        for permission in permissions(std::slice::from_ref(&spec), cluster) {
+            let PermissionTarget::Resource { group, resource, .. } = &permission.target else { continue };
+            let text = format!("{} {resource}.{group}{}", permission.verb, on_cluster(cluster));
+            if permission.framework {
+                own.insert(text);
             } else {
-                printed.insert(permission);
+                printed.insert(text);
             }
         }
     }

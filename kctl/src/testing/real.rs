@@ -12,7 +12,7 @@ use k8s_openapi::api::{
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
 use kctl_runtime::{
-    manifest::{Grant, RbacOptions},
+    manifest::{Permission, RbacOptions},
     reconcile::{Error, Result, ResultExt},
 };
 use kube::{
@@ -59,19 +59,19 @@ impl RealServer {
     pub(super) async fn prepare(
         bare: Client,
         (app, name, cluster): (&App, &str, &str),
-        grants: &[Grant],
+        permissions: &[Permission],
         tasks: &mut JoinSet<()>,
     ) -> Result<Self> {
         let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
         let space = Namespace { metadata, ..Namespace::default() };
         Api::all(bare.clone()).create(&PostParams::default(), &space).await.context("the namespace of a trial")?;
         let in_namespace = RbacOptions::new(name, name);
-        app::install(&bare, &app.definitions()?, grants, &in_namespace).await?;
+        app::install(&bare, &app.definitions()?, permissions, &in_namespace).await?;
         wait_for_kinds(&bare, app).await?;
         let created = CreatedObjects::default();
-        let refusals = Refusals::beyond(grants.to_vec());
+        let refusals = Refusals::beyond(permissions.to_vec());
         let own = created.recording(as_account(bare.clone(), name, &refusals)?);
-        wait_for(&own, grants).await?;
+        wait_for(&own, permissions).await?;
         let client = created.recording(in_namespace_of(bare.clone(), name));
         let nodes = SimulatedNodes::for_client(&bare, "kctl-trial", tasks);
         let (cluster, name) = (cluster.to_owned(), name.to_owned());
@@ -171,9 +171,9 @@ async fn wait_for_kinds(client: &Client, app: &App) -> Result<()> {
 
 /// Waits until the authorizer of a server knows the role. It watches roles, so a new one takes
 /// effect with a delay.
-async fn wait_for(client: &Client, grants: &[Grant]) -> Result<()> {
+async fn wait_for(client: &Client, permissions: &[Permission]) -> Result<()> {
     let served = async {
-        while !app::missing(client, grants).await?.is_empty() {
+        while !app::missing(client, permissions).await?.is_empty() {
             tokio::time::sleep(POLL).await;
         }
         Ok(())

@@ -15,7 +15,7 @@ use std::{fmt, panic::AssertUnwindSafe};
 use futures::FutureExt;
 use kctl_runtime::{
     manager::UnusedCache,
-    manifest::Grant,
+    manifest::Permission,
     object::Kind,
     reconcile::{Error, Result},
 };
@@ -24,7 +24,7 @@ use kube::Config;
 use super::{Trial, bypass::Bypasses, trial::Reach};
 use crate::{
     App,
-    app::{Grants, names_a_file},
+    app::{Permissions, names_a_file},
 };
 
 /// Generates two tests of an app's role: on the embedded API server and on the one that
@@ -138,7 +138,7 @@ pub fn names_a_real_server() -> bool {
 /// A request bypasses the context, the scenario fails, the role lacks a permission, or a permission
 /// or cache is superfluous; the error names the declarations, caches of Secrets first.
 pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
-    let role = app().grants();
+    let role = app().permissions();
     let bypasses = Bypasses::watch();
     let whole = Trial::embedded(&app(), &role).await?;
     let outcome = run_whole(&whole, &scenario).await;
@@ -150,10 +150,13 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
     let unused = whole.unused_caches();
     drop(whole);
     let mut superfluous = Vec::new();
-    let parts = app().all_grants();
+    let parts = app().all_permissions();
     for (_, part) in droppable(&role) {
         let mut rest = role.clone();
-        rest.insert(part.cluster.clone(), without(&part.grant, parts.get(&part.cluster).map_or(&[], Vec::as_slice)));
+        rest.insert(
+            part.cluster.clone(),
+            without(&part.permission, parts.get(&part.cluster).map_or(&[], Vec::as_slice)),
+        );
         let trial = Trial::embedded(&app(), &rest).await?;
         check_part(&trial, &scenario, part, &mut superfluous).await?;
     }
@@ -213,7 +216,7 @@ async fn check_on_clusters(
     if reach == Reach::OwnNamespace {
         first.run_only_in("any");
     }
-    for (index, part) in droppable(&first.grants()) {
+    for (index, part) in droppable(&first.permissions()) {
         let trial = Trial::on_clusters(&config, &mut app(), reach, Some((&part.cluster, index))).await?;
         let checked = check_part(&trial, &scenario, part, &mut superfluous).await;
         trial.end().await?;
@@ -227,8 +230,10 @@ async fn check_on_clusters(
 /// The role merges permissions: a larger one, such as one for all namespaces, hides smaller ones.
 /// `parts` has all that the declarations ask for, so removing the larger one brings the smaller
 /// ones back.
-pub(super) fn without(grant: &Grant, parts: &[Grant]) -> Vec<Grant> {
-    let is_it = |other: &&Grant| other.scope == grant.scope && other.on == grant.on && other.verb == grant.verb;
+pub(super) fn without(permission: &Permission, parts: &[Permission]) -> Vec<Permission> {
+    let is_it = |other: &&Permission| {
+        other.scope == permission.scope && other.target == permission.target && other.verb == permission.verb
+    };
     parts.iter().filter(|other| !is_it(other)).cloned().collect()
 }
 
@@ -236,12 +241,12 @@ pub(super) fn without(grant: &Grant, parts: &[Grant]) -> Vec<Grant> {
 struct Part {
     /// Empty for the cluster that the app is started against.
     cluster: String,
-    grant: Grant,
+    permission: Permission,
 }
 
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`", self.grant)?;
+        write!(f, "`{}`", self.permission)?;
         if self.cluster.is_empty() { Ok(()) } else { write!(f, " on {}", self.cluster) }
     }
 }
@@ -250,11 +255,14 @@ impl fmt::Display for Part {
 ///
 /// Permissions that kctl itself needs (caches, events, finalizers) are not among them: without
 /// those an app never starts its work.
-fn droppable(role: &Grants) -> impl Iterator<Item = (usize, Part)> {
-    let all = role.iter().flat_map(|(cluster, grants)| {
-        grants.iter().enumerate().map(|(index, grant)| (index, Part { cluster: cluster.clone(), grant: grant.clone() }))
+fn droppable(role: &Permissions) -> impl Iterator<Item = (usize, Part)> {
+    let all = role.iter().flat_map(|(cluster, permissions)| {
+        permissions
+            .iter()
+            .enumerate()
+            .map(|(index, permission)| (index, Part { cluster: cluster.clone(), permission: permission.clone() }))
     });
-    all.filter(|(_, part)| !part.grant.framework)
+    all.filter(|(_, part)| !part.permission.framework)
 }
 
 /// Runs a scenario to its end; a panic counts as an error.
@@ -281,9 +289,9 @@ async fn run_whole(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>)
 }
 
 /// Reports a missing permission first: it explains why the scenario failed.
-fn check_whole(outcome: Result<()>, lacks: Option<Grant>) -> Result<()> {
-    if let Some(grant) = lacks {
-        return Err(Error::from(format!("the generated role lacks `{grant}`: nothing that is declared needs it")));
+fn check_whole(outcome: Result<()>, lacks: Option<Permission>) -> Result<()> {
+    if let Some(permission) = lacks {
+        return Err(Error::from(format!("the generated role lacks `{permission}`: nothing that is declared needs it")));
     }
     outcome.map_err(|error| Error::from(format!("the scenario fails under the generated role: {error}")))
 }
@@ -335,7 +343,7 @@ fn report(superfluous: &[Part], mut unused: Vec<UnusedCache>) -> Result<()> {
     // Secrets come first: a program that caches them without reading them exposes them for nothing.
     unused.sort_by_key(|cache| !is_secrets(&cache.relation.kind));
     let line = |part: &Part| {
-        let because: Vec<_> = part.grant.because.iter().map(|text| format!("`{text}`")).collect();
+        let because: Vec<_> = part.permission.because.iter().map(|text| format!("`{text}`")).collect();
         format!("\n  {part}, declared by {}", because.join(" and "))
     };
     let lines: String = unused.iter().map(of_cache).chain(superfluous.iter().map(line)).collect();

@@ -8,7 +8,7 @@ use std::{
 use kctl_runtime::{
     connection,
     manager::{UnusedCache, View},
-    manifest::Grant,
+    manifest::Permission,
     reconcile::{Error, Result},
 };
 use kube::{Client, Config};
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use super::real::{POLL, RealServer};
 use crate::{
     App,
-    app::{Grants, World},
+    app::{Permissions, World},
     refusal::Refusals,
 };
 
@@ -88,7 +88,7 @@ pub(super) enum Reach {
 
 impl Trial {
     /// Starts an app under `role` on a new embedded API server.
-    pub(super) async fn embedded(app: &App, role: &Grants) -> Result<Self> {
+    pub(super) async fn embedded(app: &App, role: &Permissions) -> Result<Self> {
         let world = World::with_role(app, role).await?;
         Ok(Self {
             client: world.client.clone(),
@@ -113,9 +113,9 @@ impl Trial {
         if reach == Reach::OwnNamespace {
             app.run_only_in(&name);
         }
-        let mut role = app.grants();
+        let mut role = app.permissions();
         if let Some((cluster, index)) = without {
-            let parts = app.all_grants().remove(cluster).unwrap_or_default();
+            let parts = app.all_permissions().remove(cluster).unwrap_or_default();
             let rest = super::role::without(&role[cluster][index], &parts);
             role.insert(cluster.into(), rest);
         }
@@ -124,8 +124,8 @@ impl Trial {
         let mut tasks = JoinSet::new();
         let mut servers = Vec::new();
         for (cluster, client) in clients {
-            let grants = role.get(&cluster).map_or(&[][..], Vec::as_slice);
-            servers.push(RealServer::prepare(client, (app, &name, &cluster), grants, &mut tasks).await?);
+            let permissions = role.get(&cluster).map_or(&[][..], Vec::as_slice);
+            servers.push(RealServer::prepare(client, (app, &name, &cluster), permissions, &mut tasks).await?);
         }
         let others = servers[1..].iter().map(|server| (server.cluster.clone(), server.own.clone()));
         let manager = app.manager_at(servers[0].own.clone(), others.collect(), |manager| manager).await?;
@@ -193,7 +193,7 @@ impl Trial {
     }
 
     /// Returns the permission of the last request that the role did not allow, if any.
-    pub(super) fn lacks(&self) -> Option<Grant> {
+    pub(super) fn lacks(&self) -> Option<Permission> {
         self.refusals.iter().find_map(Refusals::last)
     }
 

@@ -106,7 +106,7 @@ impl Scraped {
         let client: Client = ClientBuilder::try_from(config).unwrap().with_layer(&requests).build();
         let app = App::new("scraped").controller::<scraped>().admission::<anything>();
         let counted = kctl_webhook::Metrics::default();
-        let routes = app.hook_routes(&counted).unwrap();
+        let routes = app.webhook_routes(&counted).unwrap();
         let webhook = Server::listen(routes, ServerOptions::default()).await.unwrap();
         let reached = Reached::Url(format!("https://{}", webhook.address()));
         let installed = Configurations { name: "scraped", client: &reached, authority: webhook.authority() };

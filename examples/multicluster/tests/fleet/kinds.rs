@@ -48,12 +48,12 @@ impl Fleet {
         [image(&self.members[0]).await, image(&self.members[1]).await]
     }
 
-    async fn said_of(&self, policy: &str) -> String {
+    async fn policy_message(&self, policy: &str) -> String {
         let policy = self.api::<PropagationPolicy>().get(policy).await.unwrap();
         policy.status.unwrap_or_default().message
     }
 
-    async fn said_by(&self, work: &str) -> String {
+    async fn applied_message_of(&self, work: &str) -> String {
         let work = self.api::<Work>().get_opt(work).await.unwrap();
         work.and_then(|work| work.status).map(|status| status.applied_message).unwrap_or_default()
     }
@@ -108,13 +108,13 @@ async fn missing_kind_is_reported_and_distributed_once_installed() {
     fleet.apply(crate::world::CLUSTERS).await;
     fleet.apply(WORKLOADS).await;
     let missing = "no kind Workload in workload.example.io/v1alpha1";
-    fleet.until("the policy says so", async || fleet.said_of("workloads").await.contains(missing)).await;
+    fleet.until("the policy says so", async || fleet.policy_message("workloads").await.contains(missing)).await;
     for server in std::iter::once(&fleet.home).chain(&fleet.members) {
         define(server).await;
     }
     fleet.apply(WORKLOAD).await;
     fleet.until("it is there", async || fleet.images().await == [Some("batch:1".into()), Some("batch:1".into())]).await;
-    fleet.until("nothing is missing", async || fleet.said_of("workloads").await.is_empty()).await;
+    fleet.until("nothing is missing", async || fleet.policy_message("workloads").await.is_empty()).await;
     undefine(&fleet.home).await;
     fleet.until("with its kind it is gone", async || fleet.images().await == [None, None]).await;
     fleet.rest().await;
@@ -134,12 +134,12 @@ async fn work_reports_a_kind_that_the_member_lacks() {
     fleet.until("one has it", async || fleet.images().await == [None, Some("batch:1".into())]).await;
     let work = format!("{BINDING}-member1");
     let missing = "member1 has no kind Workload in workload.example.io/v1alpha1";
-    fleet.until("the work says why", async || fleet.said_by(&work).await.contains(missing)).await;
+    fleet.until("the work says why", async || fleet.applied_message_of(&work).await.contains(missing)).await;
     define(&fleet.members[0]).await;
     fleet.until("the other one has it", async || fleet.images().await[0] == Some("batch:1".into())).await;
-    fleet.until("the work is content", async || fleet.said_by(&work).await.is_empty()).await;
+    fleet.until("the work is content", async || fleet.applied_message_of(&work).await.is_empty()).await;
     undefine(&fleet.members[0]).await;
-    fleet.until("the work says why again", async || fleet.said_by(&work).await.contains(missing)).await;
+    fleet.until("the work says why again", async || fleet.applied_message_of(&work).await.contains(missing)).await;
     workloads(&fleet.home).delete("batch", &DeleteParams::default()).await.unwrap();
     let left = async || fleet.api::<Work>().list(&ListParams::default()).await.unwrap().items.len();
     fleet.until("what went with its kind is no hindrance", async || left().await == 0).await;
@@ -176,7 +176,9 @@ async fn built_in_kinds_are_divided_and_aggregated() {
 async fn kinds_of_the_program_itself_stay() {
     let fleet = Fleet::with_web().await;
     fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: all }\nspec: { resourceSelectors: [{ apiVersion: fleet.example.com/v1alpha1, kind: Work }] }").await;
-    fleet.until("the policy says so", async || fleet.said_of("all").await.contains("stays in the control plane")).await;
+    fleet
+        .until("the policy says so", async || fleet.policy_message("all").await.contains("stays in the control plane"))
+        .await;
     fleet.rest().await;
     let bindings = fleet.api::<ResourceBinding>().list(&ListParams::default()).await.unwrap().items;
     assert!(bindings.iter().all(|binding| binding.spec.resource.kind != "Work"));
@@ -188,7 +190,7 @@ async fn cluster_scoped_kind_is_refused_by_the_policy() {
     fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: roles }\nspec: { resourceSelectors: [{ apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole }] }").await;
     let wanted =
         "ClusterRole of rbac.authorization.k8s.io/v1 is cluster-scoped: a policy selects objects of its namespace";
-    fleet.until("it is said", async || fleet.said_of("roles").await == wanted).await;
+    fleet.until("it is said", async || fleet.policy_message("roles").await == wanted).await;
 }
 
 #[tokio::test(start_paused = true)]

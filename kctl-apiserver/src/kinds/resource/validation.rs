@@ -34,7 +34,7 @@ pub(crate) fn selectors(list: &Value, path: &str, errors: &mut Errors) {
 
 /// Returns the problem of a CEL selector. Its cost is not limited, because this server does not evaluate it.
 fn problem(expression: &str) -> Option<String> {
-    match type_of(expression, &Environment::of_device()) {
+    match type_of(expression, &Environment::for_device()) {
         Err(why) => Some(format!("compilation failed: {why}")),
         Ok(Some(found)) if !matches!(found, Type::Bool | Type::Any) => {
             Some(format!("must evaluate to bool or the unknown type, not {found}"))

@@ -47,7 +47,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) 
     }
     let template = info.resource.kind.pod_template.and_then(|pointer| object.pointer(pointer));
     if let Some(template) = template.filter(|template| is_whole && template.is_object()) {
-        tell(attributes, &policy_of(state, &info.namespace), template);
+        report_violations(attributes, &policy_of(state, &info.namespace), template);
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ fn annotate(attributes: &Attributes<'_>, key: &str, value: &str) {
 /// Adds audit annotations and warnings for violations that do not reject the request.
 ///
 /// Each mode is evaluated by its own standard.
-fn tell(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
+fn report_violations(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
     let found = violations(policy.audit, template);
     if !found.is_empty() {
         let message = format!("would violate PodSecurity \"{}\": {}", policy.audit, in_detail(&found));
@@ -97,7 +97,7 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
         let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, in_detail(&found));
         return Forbid::new(attributes).reject(&why);
     }
-    tell(attributes, &policy, pod);
+    report_violations(attributes, &policy, pod);
     Ok(())
 }
 

@@ -89,7 +89,8 @@ pub(super) fn relation(relation: &Relation) -> TokenStream {
     quote!(#verbs #(#options)* #(.#flags())*)
 }
 
-/// Returns the call for an option. An index is known by the tokens of its function, so that `by(by_zone, …)` finds it.
+/// Returns the call for an option. An index is known by the tokens of its function, so that
+/// `by_index(by_zone, …)` finds it.
 fn option(declared: &DeclaredOption, method: &str) -> TokenStream {
     let (method, value) = (Ident::new(method, declared.word.span()), &declared.value);
     if declared.option == RelationOption::Index {

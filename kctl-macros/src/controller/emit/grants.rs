@@ -37,7 +37,7 @@ pub(super) fn primary_grant(model: &Model) -> TokenStream {
     let status = (!is_read_only).then(|| quote!(WritesStatus));
     let rules = model.rules().any(|rules| rules.on.is_none()).then(|| quote!(HasRules));
     let rules_on = model.rules().filter_map(|rules| rules.on.as_ref()).map(|cluster| quote!(HasRulesOn<#cluster>));
-    let grant = grant_type(&format_ident!("__Grant"), model.primary.span());
+    let grant = grant_type(&format_ident!("__Verbs"), model.primary.span());
     let has: Vec<_> = status.into_iter().chain(rules).chain(rules_on).collect();
     let has = (!has.is_empty()).then(|| quote!(__p::has!(#name: #(#has),*);));
     quote! {

@@ -269,7 +269,7 @@ impl Seen<'_> {
         let slots = shards.slots().into_iter().map(|one| Slot { number: one.slot, owner: one.owner, state: one.state });
         Some(Shards {
             note: shards.note(),
-            by: shards.config().slots().by().to_string(),
+            by: shards.config().slots().shard_by().to_string(),
             seat: shards.seat(),
             slots: slots.collect(),
         })
@@ -278,7 +278,7 @@ impl Seen<'_> {
     /// Returns all open caches, declared and opened at run time.
     fn caches(&self) -> Vec<Cache> {
         let mut sources = self.view.sources_now();
-        sources.sort_by(|a, b| a.identity().cmp(b.identity()));
+        sources.sort_by(|a, b| a.config().cmp(b.config()));
         sources.iter().map(|source| cache(source)).collect()
     }
 
@@ -329,18 +329,18 @@ fn few(names: &[String]) -> String {
 
 /// Returns the row of a cache.
 fn cache(source: &Source) -> Cache {
-    let (identity, store, health) = (source.identity(), source.store(), source.health());
+    let (config, store, health) = (source.config(), source.store(), source.health());
     let parts = [
-        ("cluster ", identity.cluster.clone()),
-        ("namespace ", few(&identity.namespaces)),
-        ("labels ", identity.labels.clone()),
-        ("fields ", identity.fields.clone()),
+        ("cluster ", config.cluster.clone()),
+        ("namespace ", few(&config.namespaces)),
+        ("labels ", config.labels.clone()),
+        ("fields ", config.fields.clone()),
     ];
     let parts: Vec<String> =
         parts.iter().filter(|(_, value)| !value.is_empty()).map(|(part, value)| format!("{part}{value}")).collect();
     Cache {
-        kind: identity.kind.to_string(),
-        group_version: identity.kind.api_version(),
+        kind: config.kind.to_string(),
+        group_version: config.kind.api_version(),
         scope: if parts.is_empty() { "all".into() } else { parts.join("; ") },
         synced: store.is_synced(),
         objects: store.len(),

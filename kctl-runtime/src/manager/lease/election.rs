@@ -119,7 +119,7 @@ pub enum End {
 
 /// The state of an election between two inputs.
 ///
-/// Perform [`step`](Self::step), pass the result to [`on`](Self::on), and repeat until
+/// Perform [`step`](Self::step), pass the result to [`handle`](Self::handle), and repeat until
 /// [`Step::Done`]. [`Elector`](super::Elector) does so with a client.
 ///
 /// ```
@@ -134,10 +134,10 @@ pub enum End {
 /// assert!(matches!(election.step(), Step::Send(LeaseRequest::Get, _)));
 ///
 /// // There is no Lease yet, so this candidate creates it.
-/// election.on(Input::Absent, now, wall);
+/// election.handle(Input::Absent, now, wall);
 /// let Step::Send(LeaseRequest::Create(lease), _) = election.step().clone() else { panic!("it creates the Lease") };
 ///
-/// let effects = election.on(Input::Written(lease), now, wall);
+/// let effects = election.handle(Input::Written(lease), now, wall);
 /// assert!(effects.iter().any(|effect| matches!(effect, Effect::Leading(_))));
 /// ```
 #[derive(Debug)]
@@ -331,7 +331,7 @@ impl Election {
     /// Takes an input and returns its consequences.
     ///
     /// `now` is the local monotonic clock, which all decisions use. `wall` is only written into the Lease.
-    pub fn on(&mut self, input: Input, now: Instant, wall: Timestamp) -> Vec<Effect> {
+    pub fn handle(&mut self, input: Input, now: Instant, wall: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         if self.step == Step::Done {
             return effects;

@@ -94,7 +94,7 @@ impl Elector {
     pub fn new(client: Client, config: ElectionConfig, clock: Clock) -> Result<Self, ElectionError> {
         config.check()?;
         let (permission, permitted) = watch::channel(LeaseState::NotHeld);
-        let permit = WritePermit::of_lease(permitted, config.write_timeout(), config.write_margin());
+        let permit = WritePermit::from_lease(permitted, config.write_timeout(), config.write_margin());
         Ok(Self {
             client,
             clock,
@@ -141,7 +141,7 @@ impl Elector {
     pub(in crate::manager) fn numbered(mut self, process: u64) -> Self {
         self.holders = Holders::Numbered { process };
         let (timeout, margin) = (self.config.shared_write_timeout(), self.config.write_margin());
-        self.permit = WritePermit::of_lease(self.permission.subscribe(), timeout, margin);
+        self.permit = WritePermit::from_lease(self.permission.subscribe(), timeout, margin);
         self
     }
 
@@ -214,7 +214,7 @@ impl Elector {
                     if acquiring {
                         // The server may handle the pending request after the one that would release the Lease, so its
                         // response is awaited.
-                        let _unpublished = election.on(performed.await, Instant::now(), (self.clock)());
+                        let _unpublished = election.handle(performed.await, Instant::now(), (self.clock)());
                     }
                     Input::Stop { release }
                 }
@@ -224,7 +224,7 @@ impl Elector {
             if let Some(Note { name, value, .. }) = &self.note {
                 election.note(name, value());
             }
-            let effects = election.on(input, Instant::now(), (self.clock)());
+            let effects = election.handle(input, Instant::now(), (self.clock)());
             self.failure.send_if_modified(|current| {
                 let news = election.failure().map(ToOwned::to_owned);
                 let changed = *current != news;

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::{ElectionConfig, Record};
 use crate::{
-    source::{Identity, Source},
+    source::{Source, WatchConfig},
     store::{Change, Handler, SharedStore},
 };
 
@@ -23,12 +23,12 @@ use crate::{
 /// Without the permission to list and watch Leases it does nothing; the candidate's tries find out then.
 /// Never returns.
 pub(super) async fn notice(client: Client, config: &ElectionConfig, handed_back: Arc<Notify>) {
-    let identity = Identity {
+    let leases = WatchConfig {
         namespaces: vec![config.namespace.clone()],
         fields: format!("metadata.name={}", config.name),
-        ..Identity::of::<Lease>()
+        ..WatchConfig::of::<Lease>()
     };
-    let source = Source::new(client, identity, Arc::new(SharedStore::default()));
+    let source = Source::new(client, leases, Arc::new(SharedStore::default()));
     let store = source.store().clone();
     let handler: Handler = Arc::new(move |change, _origin| {
         let nobody = match change {

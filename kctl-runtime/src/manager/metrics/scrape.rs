@@ -355,20 +355,20 @@ fn bounded(mut text: String) -> String {
 
 /// Returns the labels of an informer as in component-base. `name` distinguishes caches of one kind.
 fn kind(source: &Source) -> Labels {
-    let identity = source.identity();
+    let config = source.config();
     let parts = [
-        ("cluster=", identity.cluster.clone()),
-        ("namespaces=", identity.namespaces.join(",")),
-        ("labels=", identity.labels.clone()),
-        ("fields=", identity.fields.clone()),
+        ("cluster=", config.cluster.clone()),
+        ("namespaces=", config.namespaces.join(",")),
+        ("labels=", config.labels.clone()),
+        ("fields=", config.fields.clone()),
     ];
     let parts = parts.iter().filter(|(_, value)| !value.is_empty());
     let name = parts.map(|(part, value)| format!("{part}{value}")).collect::<Vec<_>>().join(";");
     vec![
         ("name", bounded(name)),
-        ("group", identity.kind.group.clone()),
-        ("version", identity.kind.version.clone()),
-        ("resource", identity.kind.plural.clone()),
+        ("group", config.kind.group.clone()),
+        ("version", config.kind.version.clone()),
+        ("resource", config.kind.plural.clone()),
     ]
 }
 

@@ -30,7 +30,7 @@ use crate::{
     reconcile::Env,
     shard::{LabelledShare, Ring},
     source::Source,
-    spec::{ControllerSpec, RelationSpec, Role},
+    spec::{ControllerSpec, RelationKind, RelationSpec},
     store::Part,
     writer::WritePermit,
 };
@@ -96,7 +96,7 @@ impl Manager {
         let elector =
             elector.numbered(config.lease().seed).watched(Watched { seen: None, missing: None, free: Arc::default() });
         let ring = Arc::new(Ring::new(config.labels(), elector.leadership().permit()));
-        self.permit.bind(&WritePermit::of_shards(ring.clone()));
+        self.permit.bind(&WritePermit::from_shards(ring.clone()));
         self.elector = Some(elector);
         self.ring = Some(RingView { config: Arc::new(config), ring });
         Ok(self)
@@ -115,8 +115,8 @@ impl Manager {
     /// Makes reads fail that ask a cache for objects of other shards.
     pub(super) fn limit_to_shard(&self, spec: &ControllerSpec, relation: &RelationSpec, source: &Source) {
         if self.labelled_in(spec, relation).is_some() {
-            source.selects_part(match relation.role {
-                Role::Primary => Part::Primaries(Arc::new(LabelledShare(source.store().clone()))),
+            source.selects_part(match relation.declared_as {
+                RelationKind::Primary => Part::Primaries(Arc::new(LabelledShare(source.store().clone()))),
                 _ => Part::Children,
             });
         }
@@ -128,9 +128,9 @@ impl Manager {
     /// by its own key. A kind of another cluster is not assigned at all.
     fn labelled_in(&self, spec: &ControllerSpec, relation: &RelationSpec) -> Option<&RingView> {
         let ring = self.ring.as_ref()?;
-        let is_assigned = match relation.role {
-            Role::Primary => true,
-            Role::Owned => relation.map.is_none() && !ring.config.reconciles(&relation.kind),
+        let is_assigned = match relation.declared_as {
+            RelationKind::Primary => true,
+            RelationKind::Owned => relation.map.is_none() && !ring.config.reconciles(&relation.kind),
             _ => false,
         };
         let is_here = relation.cluster.is_empty() && spec.primary.cluster.is_empty();

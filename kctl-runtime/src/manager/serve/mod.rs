@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn http2_clients_get_few_streams_and_a_bounded_head() {
+    async fn http2_clients_get_few_streams_and_bounded_heads() {
         let (concurrent_streams, header_list) = (3, 6);
         assert_eq!(setting(concurrent_streams).await, Some(STREAMS_MAX));
         assert_eq!(setting(header_list).await, Some(64 << 10));

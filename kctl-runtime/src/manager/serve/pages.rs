@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_excludes_are_named_once_and_at_most_ten() {
+    fn unknown_excludes_are_named_once_up_to_ten() {
         let checks: Vec<_> =
             (0..50).map(|n| Check { name: format!("cache-kind{n}"), result: Ok(String::new()) }).collect();
         let page = |query: &str| all("readyz", &checks, query).into_body();

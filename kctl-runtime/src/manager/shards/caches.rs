@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::{
-    declaration::{RelationSpec, Role},
+    declaration::{RelationKind, RelationSpec},
     object::Kind,
     reconcile::Env,
     shard::Tenures,
@@ -55,9 +55,11 @@ fn rule(relation: &RelationSpec, primary: &RelationSpec) -> Option<BelongsTo> {
     if relation.cluster != primary.cluster || relation.map.is_some() {
         return None;
     }
-    match relation.role {
-        Role::Primary => Some(BelongsTo::Itself),
-        Role::Owned => Some(BelongsTo::Controller { kind: primary.kind.clone(), namespaced: primary.namespaced }),
+    match relation.declared_as {
+        RelationKind::Primary => Some(BelongsTo::Itself),
+        RelationKind::Owned => {
+            Some(BelongsTo::Controller { kind: primary.kind.clone(), namespaced: primary.namespaced })
+        }
         _ => None,
     }
 }

@@ -126,7 +126,7 @@ impl ShardConfig {
     ///
     /// The Lease duration is one of the settings: a replica counts a renewal by another one for its own duration.
     pub(crate) fn settings(&self) -> ElectionConfig {
-        let mut identity = format!("shards-{}-by-{}", self.slots.count(), self.slots.by());
+        let mut identity = format!("shards-{}-by-{}", self.slots.count(), self.slots.shard_by());
         if self.lease_duration() != LEASE_DURATION {
             identity += &format!("-for-{}s", self.lease_duration().as_secs());
         }

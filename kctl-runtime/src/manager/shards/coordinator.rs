@@ -32,7 +32,7 @@ use crate::{
     queue::WorkQueue,
     reconcile::Env,
     shard::{Phase, Tenures, slot_name},
-    source::{Identity, OvertakenList, Source},
+    source::{OvertakenList, Source, WatchConfig},
     store::{Change, Handler, SharedStore},
     writer::{ShardPermits, WritePermit},
 };
@@ -363,13 +363,13 @@ fn source(client: Client, config: &ShardConfig) -> Source {
         kind: "Lease".into(),
         plural: "leases".into(),
     };
-    let identity = Identity {
+    let leases = WatchConfig {
         namespaces: vec![config.namespace().into()],
         labels: format!("{LABEL}={}", config.name()),
-        ..Identity::all(kind)
+        ..WatchConfig::new(kind)
     };
-    let store = SharedStore::of_namespaces(&identity.namespaces);
-    Source::new(client, identity, Arc::new(store))
+    let store = SharedStore::for_namespaces(&leases.namespaces);
+    Source::new(client, leases, Arc::new(store))
 }
 
 /// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure, and drops the objects

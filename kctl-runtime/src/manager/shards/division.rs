@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn owner_releases_only_what_the_preferred_replica_asks_for() {
+    fn owner_releases_only_slots_its_successor_requests() {
         let now = Instant::now();
         let agreed = [0, 1];
         let mut division = division(Some(0), &agreed, &[(1, &[0, 1, 2])]);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn free_slot_that_no_replica_asks_for_is_taken_after_a_second() {
+    fn unrequested_free_slot_is_taken_after_one_second() {
         let start = Instant::now();
         // The other replica still counts the seat of a crashed one.
         let mut division = division(Some(0), &[0, 1], &[(1, &[0, 1, 2])]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn slot_that_is_asked_for_and_not_taken_is_kept_for_a_lease() {
+    fn requested_slot_that_stays_untaken_is_kept() {
         let start = Instant::now();
         let mut division = division(Some(0), &[0, 1], &[]);
         let own = preferred_by(0, &[0, 1]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn replica_without_a_seat_keeps_its_slots_until_others_ask() {
+    fn seatless_replica_keeps_slots_until_requested() {
         let now = Instant::now();
         let mut division = division(None, &[1], &[(1, &[0, 1])]);
         assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, now), preferred_by(0, &[0, 1]));

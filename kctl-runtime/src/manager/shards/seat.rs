@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn note_that_is_missing_or_invalid_is_no_note() {
+    fn missing_or_invalid_note_counts_as_none() {
         let lease = |note: Value| json!({ "metadata": { "annotations": { LIVE_SEATS: note } } });
         assert_eq!(noted(&lease("0,3".into())), Some(vec![0, 3]));
         assert_eq!(noted(&lease("".into())), Some(Vec::new()));

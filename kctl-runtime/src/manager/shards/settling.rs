@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wait_ends_after_the_last_seat_or_a_second() {
+    fn wait_ends_after_last_seat_or_second() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let seats = |live: &[u32]| Seats { own: Some(0), live: live.to_vec(), ..Seats::default() };

@@ -76,7 +76,7 @@ impl Holder {
         }
         let slot = tenure.slot();
         for queue in &self.queues {
-            queue.evict(|key| self.tenures.slots().of(key) == slot);
+            queue.evict(|key| self.tenures.slots().slot_for(key) == slot);
         }
         let quiet = self.quiet(slot);
         match self.graceful {
@@ -98,7 +98,7 @@ impl Holder {
     /// Returns once no key of the slot is processed.
     async fn quiet(&self, slot: u32) {
         for queue in &self.queues {
-            queue.processed(|key| self.tenures.slots().of(key) == slot).await;
+            queue.processed(|key| self.tenures.slots().slot_for(key) == slot).await;
         }
     }
 }

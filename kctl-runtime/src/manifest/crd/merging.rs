@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn map_type_of_a_field_overrides_that_of_its_type() {
+    fn field_map_type_overrides_type_map_type() {
         let volume = "io.k8s.api.core.v1.PersistentVolumeSpec";
         let claim = "io.k8s.api.core.v1.ObjectReference";
         let root = json!({

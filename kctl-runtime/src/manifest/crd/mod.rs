@@ -74,14 +74,14 @@ pub struct KindSpec {
 
 impl KindSpec {
     /// Returns the kind that a controller reconciles, or `None` if it is not a custom resource.
-    pub fn of(spec: &ControllerSpec) -> Option<Self> {
+    pub fn from_spec(spec: &ControllerSpec) -> Option<Self> {
         let crate::object::Kind { group, version, kind, .. } = &spec.primary.kind;
         let kind = GroupVersionKind::gvk(group, version, kind);
         Some(Self { location: spec.location.clone(), kind, crd: spec.crd?, schema: spec.schema })
     }
 
     /// Returns the kind of a relation, or `None` if its type has no CRD.
-    pub fn of_relation(spec: &ControllerSpec, relation: &RelationSpec) -> Option<Self> {
+    pub fn from_relation(spec: &ControllerSpec, relation: &RelationSpec) -> Option<Self> {
         let crate::object::Kind { group, version, kind, .. } = &relation.kind;
         let kind = GroupVersionKind::gvk(group, version, kind);
         let location = format!("{}: {}", spec.location, relation.text);
@@ -89,7 +89,7 @@ impl KindSpec {
     }
 
     /// Returns the kind of a Rust type.
-    pub fn of_type<K: CustomResourceExt + JsonSchema>() -> Self {
+    pub fn of<K: CustomResourceExt + JsonSchema>() -> Self {
         let ApiResource { group, version, kind, .. } = K::api_resource();
         let kind = GroupVersionKind::gvk(&group, &version, &kind);
         Self { location: std::any::type_name::<K>().into(), kind, crd: K::crd, schema: Some(schema_of::<K>) }
@@ -124,7 +124,7 @@ pub fn crds(
     specs: &[ControllerSpec],
     descriptions: Descriptions,
 ) -> Result<Vec<CustomResourceDefinition>, DefinitionError> {
-    definitions(&specs.iter().filter_map(KindSpec::of).collect::<Vec<_>>(), descriptions)
+    definitions(&specs.iter().filter_map(KindSpec::from_spec).collect::<Vec<_>>(), descriptions)
 }
 
 /// Returns the CRDs of kinds, sorted by name. Kinds of one name become versions of one CRD.
@@ -141,7 +141,7 @@ pub fn crds(
 ///     replicas: u8,
 /// }
 ///
-/// let crds = definitions(&[KindSpec::of_type::<Web>()], Descriptions::Own)?;
+/// let crds = definitions(&[KindSpec::of::<Web>()], Descriptions::Own)?;
 /// assert_eq!(crds[0].metadata.name.as_deref(), Some("webs.example.com"));
 ///
 /// // The API server accepts exactly the values that fit the Rust type.

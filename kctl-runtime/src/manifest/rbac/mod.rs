@@ -18,7 +18,7 @@
 //! A controller that is limited to namespaces gets a Role in each of them. Cluster-scoped kinds need a
 //! `ClusterRole` in any case.
 
-mod grant;
+mod permission;
 mod resources;
 mod rule;
 mod scope;
@@ -29,7 +29,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-pub use grant::{Grant, GrantScope, On, all_grants, grants, grants_of_rule, rule_problem, verbs_of};
+pub use permission::{
+    Permission, PermissionScope, PermissionTarget, all_permissions, permissions, permissions_of_rule, rule_problem,
+    verbs_of,
+};
 pub use rule::{Rule, rules};
 pub use subresource::{knows_subresources, lacks_subresource, subresource_problem};
 pub use user_roles::user_roles;
@@ -47,7 +50,7 @@ pub struct RbacOptions {
     pub namespace: String,
     /// Labels of the roles, for example for aggregation into another `ClusterRole`.
     pub labels: BTreeMap<String, String>,
-    /// Cluster that the roles are for, as in `on = name`; empty for the default one.
+    /// Cluster that the roles are for, as in `target = name`; empty for the default one.
     pub cluster: String,
 }
 
@@ -74,14 +77,17 @@ impl RbacOptions {
 /// # Errors
 /// An object cannot be written as YAML.
 pub fn rbac(specs: &[ControllerSpec], options: &RbacOptions) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
-    rbac_of(&grants(specs, &options.cluster), options)
+    rbac_of(&permissions(specs, &options.cluster), options)
 }
 
 /// Does the same for the given permissions. Tests use it to leave one out and see what needs it.
 ///
 /// # Errors
 /// An object cannot be written as YAML.
-pub fn rbac_of(grants: &[Grant], options: &RbacOptions) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
+pub fn rbac_of(
+    permissions: &[Permission],
+    options: &RbacOptions,
+) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
     let RbacOptions { name, namespace, .. } = options;
     let account = json!({
         "apiVersion": "v1",
@@ -89,7 +95,7 @@ pub fn rbac_of(grants: &[Grant], options: &RbacOptions) -> Result<Vec<Manifest>,
         "metadata": { "name": name, "namespace": namespace },
     });
     let mut manifests = vec![Manifest::new(file("ServiceAccount", name, options, None), account)?];
-    manifests.extend(bound_roles(name, options, grants)?.into_iter().flatten());
+    manifests.extend(bound_roles(name, options, permissions)?.into_iter().flatten());
     Ok(manifests)
 }
 
@@ -97,14 +103,15 @@ pub fn rbac_of(grants: &[Grant], options: &RbacOptions) -> Result<Vec<Manifest>,
 pub(super) fn bound_roles(
     name: &str,
     options: &RbacOptions,
-    grants: &[Grant],
+    permissions: &[Permission],
 ) -> Result<Vec<[Manifest; 2]>, serde_saphyr::SerializeError> {
-    let scopes: BTreeSet<&GrantScope> = grants.iter().map(|grant| &grant.scope).collect();
+    let scopes: BTreeSet<&PermissionScope> = permissions.iter().map(|permission| &permission.scope).collect();
     let roles = scopes.into_iter().map(|scope| {
-        let here: Vec<Grant> = grants.iter().filter(|grant| grant.scope == *scope).cloned().collect();
+        let here: Vec<Permission> =
+            permissions.iter().filter(|permission| permission.scope == *scope).cloned().collect();
         let (kind, namespace) = match scope {
-            GrantScope::Everywhere => ("ClusterRole", None),
-            GrantScope::Namespace(namespace) => ("Role", Some(namespace)),
+            PermissionScope::Everywhere => ("ClusterRole", None),
+            PermissionScope::Namespace(namespace) => ("Role", Some(namespace)),
         };
         Ok([role(kind, name, options, namespace, &rules(&here))?, binding(kind, name, options, namespace)?])
     });

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{Grant, On};
+use super::{Permission, PermissionTarget};
 
 /// A rule of a role, with the declarations that it comes from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -25,12 +25,15 @@ pub struct Rule {
 }
 
 impl Rule {
-    fn of(grant: &Grant) -> Self {
-        let mut rule =
-            Self { verbs: BTreeSet::from([grant.verb.clone()]), because: grant.because.clone(), ..Self::default() };
-        match &grant.on {
-            On::Url(url) => drop(rule.urls.insert(url.clone())),
-            On::Resource { group, resource, name } => {
+    fn for_permission(permission: &Permission) -> Self {
+        let mut rule = Self {
+            verbs: BTreeSet::from([permission.verb.clone()]),
+            because: permission.because.clone(),
+            ..Self::default()
+        };
+        match &permission.target {
+            PermissionTarget::Url(url) => drop(rule.urls.insert(url.clone())),
+            PermissionTarget::Resource { group, resource, name } => {
                 rule.groups.insert(group.clone());
                 rule.resources.insert(resource.clone());
                 rule.names.extend((!name.is_empty()).then(|| name.clone()));
@@ -62,21 +65,21 @@ impl Rule {
 ///
 /// ```
 /// use std::collections::BTreeSet;
-/// use kctl_runtime::manifest::{Grant, On, GrantScope, rules};
+/// use kctl_runtime::manifest::{Permission, PermissionTarget, PermissionScope, rules};
 ///
-/// let grant = |resource: &str, verb: &str| Grant {
-///     scope: GrantScope::Everywhere,
-///     on: On::Resource { group: String::new(), resource: resource.into(), name: String::new() },
+/// let permission = |resource: &str, verb: &str| Permission {
+///     scope: PermissionScope::Everywhere,
+///     target: PermissionTarget::Resource { group: String::new(), resource: resource.into(), name: String::new() },
 ///     verb: verb.into(),
 ///     because: BTreeSet::from([format!("app: {resource}")]),
 ///     framework: false,
 /// };
-/// let merged = rules(&[grant("pods", "list"), grant("pods", "watch"), grant("secrets", "list"), grant("secrets", "watch")]);
+/// let merged = rules(&[permission("pods", "list"), permission("pods", "watch"), permission("secrets", "list"), permission("secrets", "watch")]);
 /// assert_eq!(merged.len(), 1);
 /// assert_eq!(merged[0].resources, BTreeSet::from(["pods".to_owned(), "secrets".to_owned()]));
 /// ```
-pub fn rules(grants: &[Grant]) -> Vec<Rule> {
-    let rules: Vec<Rule> = grants.iter().map(Rule::of).collect();
+pub fn rules(permissions: &[Permission]) -> Vec<Rule> {
+    let rules: Vec<Rule> = permissions.iter().map(Rule::for_permission).collect();
     let rules = merge(rules, |r| (r.groups.clone(), r.resources.clone(), r.names.clone(), r.urls.clone()));
     // A rule without names is for all objects, so it is not merged with one that names some.
     let rules =

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{On, resources};
+use super::{PermissionTarget, resources};
 use crate::spec::{ControllerSpec, RelationSpec};
 
 /// Namespaced resources: the built-in ones, and those of the declarations.
@@ -22,8 +22,8 @@ impl Scopes {
     }
 
     /// Returns `true` if the resource is known to have namespaces.
-    pub(super) fn is_in_namespaces(&self, on: &On) -> bool {
-        let On::Resource { group, resource, .. } = on else { return false };
+    pub(super) fn is_in_namespaces(&self, target: &PermissionTarget) -> bool {
+        let PermissionTarget::Resource { group, resource, .. } = target else { return false };
         let plural = resource.split('/').next().unwrap_or_default();
         let declared = self.0.get(&(group.clone(), plural.to_owned())).copied();
         let built_in = || resources::find(group, plural).map(|resource| resource.is_namespaced);

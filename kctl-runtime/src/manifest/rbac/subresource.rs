@@ -2,7 +2,7 @@
 //!
 //! A permission on a subresource that a kind lacks grants nothing, and requests to it get 404.
 
-use super::{grant::verbs_of, resources};
+use super::{permission::verbs_of, resources};
 use crate::{
     object::Kind,
     spec::{ControllerSpec, RelationSpec},

@@ -16,7 +16,7 @@ use crate::spec::ControllerSpec;
 /// # struct Settings;
 /// # impl Controller for Settings {
 /// #     type Primary = ConfigMap;
-/// #     type Grant = ();
+/// #     type Verbs = ();
 /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
 /// # }
 /// use kctl_runtime::manifest::{RbacOptions, user_roles};

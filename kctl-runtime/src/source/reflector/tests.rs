@@ -22,14 +22,14 @@ fn check_from_start(inputs: Vec<Input>, expected: &str) {
 /// Does the same with a server that rejects whole lists, so that it is listed in pages.
 fn check(inputs: Vec<Input>, expected: &str) {
     let mut reflector = Reflector::default();
-    reflector.on(refused(422));
+    reflector.handle(refused(422));
     check_on(reflector, inputs, expected);
 }
 
 fn check_on(mut reflector: Reflector, inputs: Vec<Input>, expected: &str) {
     let mut seen = Vec::new();
     for input in inputs {
-        for effect in reflector.on(input) {
+        for effect in reflector.handle(input) {
             match effect {
                 Effect::Wait(wait) => seen.push(format!("wait {}", wait.as_millis())),
                 Effect::Emit(Delta::Open(_)) => seen.push("open".into()),

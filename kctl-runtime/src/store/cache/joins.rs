@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn object_that_another_replica_got_during_the_list_stays_away() {
+    fn object_assigned_elsewhere_during_list_stays_out() {
         let unselected = |uid: &str, version: &str| Delta::Unselected(None, uid.into(), version.into());
         check(
             vec![
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn read_of_a_namespace_finds_objects_during_the_list() {
+    fn namespace_read_finds_objects_during_list() {
         let present = |version: &str| Delta::Present(Some("a".into()), vec![pod("x", "1", 7)], version.into());
         for read in ["18", "25"] {
             check(

@@ -125,7 +125,7 @@ fn list_older_than_the_object_keeps_its_tombstone() {
 }
 
 #[test]
-fn late_response_of_a_deleted_object_keeps_its_successor() {
+fn late_response_for_deleted_object_keeps_successor() {
     let short = [list(&[pod("x", "1", 5)], "5"), Delta::Gone(pod("x", "2", 7).key().clone(), "2".into())];
     let cache = check(
         short.into_iter().chain([Delta::Written(pod("x", "2", 7)), Delta::Apply(pod("x", "3", 9))]).collect(),
@@ -254,7 +254,7 @@ fn bytes_count_the_present_objects() {
 
 #[test]
 fn objects_of_other_namespaces_are_ignored() {
-    let mut cache = Cache::of([Some("b".into())]);
+    let mut cache = Cache::new([Some("b".into())]);
     for delta in [
         Delta::Written(pod("x", "1", 5)),
         Delta::Apply(pod("x", "1", 6)),
@@ -268,7 +268,7 @@ fn objects_of_other_namespaces_are_ignored() {
 
 #[test]
 fn scope_takes_writes_only_while_complete() {
-    let mut cache = Cache::of([Some("a".into())]);
+    let mut cache = Cache::new([Some("a".into())]);
     assert!(!cache.is_complete() && !cache.blocks_writes(Some("a")));
     let scope = || Some("a".into());
     let steps = [

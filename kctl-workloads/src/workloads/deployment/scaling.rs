@@ -22,7 +22,9 @@ impl<'a> Rollout<'a> {
     /// The annotation has the size for which a set was scaled last. Sets without it, made by hand,
     /// are not compared.
     pub(super) fn is_resized(&self) -> bool {
-        self.active().filter_map(|set| said(set, bounds::DESIRED)).any(|desired| desired != self.bounds.replicas)
+        self.active()
+            .filter_map(|set| annotated_number(set, bounds::DESIRED))
+            .any(|desired| desired != self.bounds.replicas)
     }
 
     /// Scales the sets to the new size, without advancing the rollout.
@@ -56,7 +58,7 @@ impl<'a> Rollout<'a> {
     /// The set has been scaled for the present size, and all its Pods are available.
     fn is_saturated(&self, set: &ReplicaSet) -> bool {
         let all = self.bounds.replicas;
-        said(set, bounds::DESIRED) == Some(all) && replicas(set) == all && available(set) == all
+        annotated_number(set, bounds::DESIRED) == Some(all) && replicas(set) == all && available(set) == all
     }
 
     /// Distributes the difference in proportion to the sizes of the sets. The largest set gets the remainder.
@@ -103,7 +105,7 @@ impl<'a> Rollout<'a> {
             return -has;
         }
         let known = self.deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or(0);
-        let before = said(set, bounds::MOST).filter(|most| *most != 0).unwrap_or(known).max(1);
+        let before = annotated_number(set, bounds::MOST).filter(|most| *most != 0).unwrap_or(known).max(1);
         let (scaled, before) = (i64::from(has) * i64::from(self.bounds.most()), i64::from(before));
         // Rounds to the nearest number, halves up.
         let size = (2 * scaled + before) / (2 * before);
@@ -114,6 +116,6 @@ impl<'a> Rollout<'a> {
 /// Returns the number in an annotation.
 ///
 /// `None` if it is absent or not a number.
-fn said(set: &ReplicaSet, annotation: &str) -> Option<i32> {
+fn annotated_number(set: &ReplicaSet, annotation: &str) -> Option<i32> {
     set.annotations().get(annotation)?.parse().ok()
 }

@@ -65,7 +65,7 @@ impl World {
         assert_eq!(self.server.revision(), revision, "nothing is written any more");
         let job = self.jobs.get("work").await.unwrap();
         let mut status = serde_json::to_value(job.status.unwrap()).unwrap();
-        status["conditions"] = said(&status["conditions"]);
+        status["conditions"] = format_conditions(&status["conditions"]);
         status
     }
 
@@ -81,7 +81,7 @@ impl Drop for World {
 }
 
 /// Formats conditions, such as `Complete CompletionsReached`. False conditions get a `!`.
-fn said(conditions: &Value) -> Value {
+fn format_conditions(conditions: &Value) -> Value {
     let one = |condition: &Value| {
         let mark = if condition["status"] == "True" { "" } else { "!" };
         format!("{mark}{} {}", condition["type"].as_str().unwrap(), condition["reason"].as_str().unwrap())
@@ -160,7 +160,7 @@ async fn suspended_job_has_no_pods_until_resumed() {
     world.patch(json!({ "suspend": false })).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let status = world.jobs.get("work").await.unwrap().status.unwrap();
-    assert_eq!(said(&json!(status.conditions)), json!(["!Suspended JobResumed"]));
+    assert_eq!(format_conditions(&json!(status.conditions)), json!(["!Suspended JobResumed"]));
     assert!(status.start_time.is_some() && status.active == Some(3), "{status:?}");
 }
 

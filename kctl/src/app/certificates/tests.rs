@@ -14,11 +14,11 @@ use k8s_openapi::{api::core::v1::ConfigMap, jiff::SignedDuration};
 use kctl_apiserver::{ApiServer, User};
 use kctl_runtime::{
     manager::lease::{ElectionConfig, Elector},
-    manifest::{ManagerOptions, Manifest, RbacOptions, manager_rbac, webhook_grants, webhook_rbac},
+    manifest::{ManagerOptions, Manifest, RbacOptions, manager_rbac, webhook_permissions, webhook_rbac},
 };
 use kctl_webhook::{
     About, Metrics,
-    admission::{Action, Client as Reached, Configurations, Options, Rule},
+    admission::{Action, Client as Reached, Configurations, Options, Webhook},
     server::{Certificate, Server, ServerOptions},
 };
 use kube::{Api, client::Body};
@@ -35,9 +35,10 @@ pub(super) const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 pub(super) fn app() -> App {
     let about = About::new("anything", file!(), line!());
-    let rule = Rule::object::<ConfigMap, _, _>(about, Options::of(Action::Validate), |config, _| async { Ok(config) });
+    let rule =
+        Webhook::object::<ConfigMap, _, _>(about, Options::new(Action::Validate), |config, _| async { Ok(config) });
     let mut app = App::new("web");
-    app.hooks.admission.push(rule);
+    app.webhook_functions.admission.push(rule);
     app
 }
 
@@ -66,7 +67,7 @@ pub(super) async fn start_replica(server: &ApiServer, role: ReplicaRole) -> (Kee
     let served = Arc::new(Served::default());
     let mut options = ServerOptions::default();
     options.certificate = Certificate::Handed(served.clone());
-    let listening = Server::listen(app().hook_routes(&Metrics::default()).unwrap(), options).await.unwrap();
+    let listening = Server::listen(app().webhook_routes(&Metrics::default()).unwrap(), options).await.unwrap();
     let reached = Reached::Url(format!("https://{}", listening.address()));
     tokio::spawn(listening.serve(std::future::pending()));
     let client = Client::new(server.service_as(account("web")), "default");
@@ -97,7 +98,7 @@ pub(super) async fn world([first, second]: [ReplicaRole; 2]) -> (ApiServer, [Kee
     let server = ApiServer::on_system_time();
     let ((one, at_one), (two, at_two)) = (start_replica(&server, first).await, start_replica(&server, second).await);
     let webhooks = |client: &Reached| {
-        let rules = app().hooks.admission;
+        let rules = app().webhook_functions.admission;
         Configurations { name: "web", client, authority: None }.objects(&rules).remove(0)
     };
     let (mut configuration, mut second) = (webhooks(&at_one), webhooks(&at_two));
@@ -111,8 +112,8 @@ pub(super) async fn world([first, second]: [ReplicaRole; 2]) -> (ApiServer, [Kee
 /// Returns the RBAC objects that the generated manifests contain for the program.
 pub(super) fn roles(configuration: &Value) -> Vec<Value> {
     let names = RbacOptions::new("web", "default");
-    let grants = webhook_grants("default", "web-webhook-tls", std::slice::from_ref(configuration), &[]);
-    let mut all = webhook_rbac(&names, &grants).unwrap();
+    let permissions = webhook_permissions("default", "web-webhook-tls", std::slice::from_ref(configuration), &[]);
+    let mut all = webhook_rbac(&names, &permissions).unwrap();
     all.extend(manager_rbac(&names, ManagerOptions::default().with_leader_election()).unwrap());
     all.into_iter().map(|Manifest { object, .. }| object).collect()
 }

@@ -21,7 +21,7 @@ pub(crate) fn kinds() -> [KindSpec; 2] {
 
 fn customizations() -> CustomResourceDefinition {
     let script = || object(&json!({ "luaScript": text() }), &["luaScript"]);
-    let scripts = kctl_interpreter::lua::OPERATIONS.map(|operation| (operation.field.to_owned(), script()));
+    let scripts = kctl_interpreter::lua::SCRIPT_FUNCTIONS.map(|operation| (operation.field.to_owned(), script()));
     let scripts: serde_json::Map<String, Value> = scripts.into_iter().collect();
     let target = object(&json!({ "apiVersion": text(), "kind": text() }), &["apiVersion", "kind"]);
     let customizations = object(&Value::Object(scripts), &[]);

@@ -16,7 +16,7 @@ use kctl_webhook::admission::Client;
 use serde_json::{Value, json};
 
 use super::App;
-use crate::app::hooks::Address;
+use crate::app::webhook_functions::Address;
 
 /// Port of the Service.
 const SERVICE_PORT: u16 = 443;
@@ -101,7 +101,7 @@ impl App {
         };
         let probed = match (self.controllers.is_empty(), source) {
             (true, Source::Files | Source::CertManager) => Probed::WebhookAlone,
-            (false, _) if self.hooks.is_empty() => Probed::Manager,
+            (false, _) if self.webhook_functions.is_empty() => Probed::Manager,
             (true, Source::Secret) | (false, _) => Probed::Webhook,
         };
         let address = Address::Given { client: client.clone(), origin };

@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_with_the_plural_of_bookkeeping_are_not_bookkeeping() {
+    fn same_plural_in_another_group_is_not_bookkeeping() {
         let cases = [
             ("coordination.k8s.io", "leases", true),
             ("", "events", true),

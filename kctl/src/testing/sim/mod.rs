@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn simulated_test_fails_if_no_fault_met_the_app() {
+    fn simulated_test_without_injected_faults_fails() {
         let simulated = || simulate(&Scenario::new(|| App::new("nothing")), 2, "kctl", "tests::survives");
         let panic = std::panic::catch_unwind(simulated).unwrap_err();
         let text = panic.downcast_ref::<String>().unwrap();

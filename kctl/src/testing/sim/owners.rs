@@ -61,7 +61,7 @@ impl Owners {
     /// Returns the slot of a key, such as `default/web`, with the holder of its Lease.
     pub(super) fn lookup(&self, key: &str) -> Option<(u32, &str)> {
         let (namespace, name) = key.split_once('/').map_or((None, key), |(namespace, name)| (Some(namespace), name));
-        let slot = self.slots?.of(&ObjectKey::new(namespace, name));
+        let slot = self.slots?.slot_for(&ObjectKey::new(namespace, name));
         Some((slot, self.holders.get(&slot).map_or("", String::as_str)))
     }
 }

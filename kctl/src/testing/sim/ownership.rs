@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kctl_apiserver::Change;
 use kctl_runtime::{
     object::Kind,
-    spec::{ControllerSpec, Role},
+    spec::{ControllerSpec, RelationKind},
 };
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ impl Ownership {
         let plural = |cluster: &str, kind: &Kind| (cluster.to_owned(), kind.group.clone(), kind.plural.clone());
         let relations = |owned: bool| {
             let relations = specs.iter().flat_map(|spec| spec.relations.iter().map(move |relation| (spec, relation)));
-            relations.filter(move |(_, relation)| (relation.role == Role::Owned) == owned)
+            relations.filter(move |(_, relation)| (relation.declared_as == RelationKind::Owned) == owned)
         };
         let others = relations(false).filter(|(_, relation)| !relation.verbs.is_empty());
         Self {

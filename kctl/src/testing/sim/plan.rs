@@ -728,7 +728,7 @@ mod tests {
     }
 
     #[test]
-    fn report_of_a_lapse_has_the_delay_of_its_writes() {
+    fn lapse_report_includes_its_write_delay() {
         assert_ne!(longest_write(0), longest_write(4));
         for n_slots in [0, 4] {
             let write_times = vec![Duration::from_secs(20)];

@@ -95,7 +95,8 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
         app.manager_at(client, others.collect(), |manager| observed(shared, &name, manager.clock(Arc::new(clock))));
     let mut manager = manager.await?;
     if let Some(slots) = shared.scenario.slots {
-        let config = ShardConfig::new(election(app.name(), &user, index, incarnation), slots.count(), slots.by())?;
+        let config =
+            ShardConfig::new(election(app.name(), &user, index, incarnation), slots.count(), slots.shard_by())?;
         manager = __private_0_1::shard_planted(manager, lease, config, shared.scenario.planted)?;
     } else if shared.scenario.elects() {
         let config = election(app.name(), &user, index, incarnation);

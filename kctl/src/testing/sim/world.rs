@@ -307,7 +307,7 @@ impl World {
                 continue;
             };
             let unfilled = view.sources().iter().filter(|source| !source.store().is_synced());
-            let text = |source: &Arc<Source>| format!("app-{index} has no list of {}", source.identity().kind.plural);
+            let text = |source: &Arc<Source>| format!("app-{index} has no list of {}", source.config().kind.plural);
             texts.extend(unfilled.map(text));
             for (spec, queue) in view.controllers() {
                 let hanging = queue.keys(KEYS_MAX).running.into_iter().filter(|(_, since)| *since >= HANGS_AFTER);
@@ -395,11 +395,11 @@ fn leases(scenario: &Scenario) -> manifest::ManagerOptions {
 async fn install(server: &ApiServer, app: &crate::App, cluster: &str, manager: manifest::ManagerOptions) -> Result<()> {
     let names = RbacOptions::new(app.name(), "default");
     let admin = Client::new(server.service(), "default");
-    let grants = app.grants().remove(cluster).unwrap_or_default();
+    let permissions = app.permissions().remove(cluster).unwrap_or_default();
     #[cfg(feature = "webhook")]
-    app.install_on(server, &grants, &names, cluster).await?;
+    app.install_on(server, &permissions, &names, cluster).await?;
     #[cfg(not(feature = "webhook"))]
-    app::install(&admin, &app.definitions()?, &grants, &names).await?;
+    app::install(&admin, &app.definitions()?, &permissions, &names).await?;
     let lease = manifest::manager_rbac(&names, manager)?;
     let origin = || "generated manifests".to_owned();
     let lease = lease.into_iter().map(|manifest| FromFile { object: manifest.object, origin: origin() });

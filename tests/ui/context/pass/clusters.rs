@@ -39,7 +39,7 @@ pub(crate) async fn pods(config: Arc<ConfigMap>, cx: Context<pods>) -> Result<Ac
     }
     label_all(&cx, North).await?;
     let north = cx.cluster(North);
-    let _on_a = north.store::<Pod>().by(by_node, "a").count();
+    let _on_a = north.store::<Pod>().by_index(by_node, "a").count();
     let _secret = cx.cluster(Edge).live::<Secret>().get_opt(&config.name_any()).await?;
     Ok(Action::await_change())
 }
@@ -48,7 +48,7 @@ pub(crate) async fn pods(config: Arc<ConfigMap>, cx: Context<pods>) -> Result<Ac
 async fn label_all<C, M>(cx: &Context<C>, on: M) -> Result<()>
 where
     M: Cluster,
-    C: CachesOn<M, Pod> + WritesOn<M, Pod, Grant: MayPatch<C, Pod>>,
+    C: CachesOn<M, Pod> + WritesOn<M, Pod, Verbs: MayPatch<C, Pod>>,
 {
     let there = cx.cluster(on);
     for pod in there.store::<Pod>().iter() {

@@ -28,7 +28,7 @@ pub(crate) async fn site(site: Arc<Site>, cx: Context<site>) -> Result<Action> {
     for node in cx.store::<Node>().iter() {
         mark(&cx, &node).await?;
     }
-    let node = cx.store::<Node>().get(&Key::cluster("a"));
+    let node = cx.store::<Node>().get(&Key::cluster_scoped("a"));
     let secret = cx.store::<Secret>().get(&Key::namespaced("default", "a"));
     make(&cx, Pod::default()).await?;
     cx.patch_status(SiteStatus { ready: site.spec.replicas + i32::from(node.is_some() && secret.is_some()) }).await?;
@@ -47,7 +47,7 @@ async fn make<C: kctl::prelude::Owns<kctl::prelude::Pod>>(cx: &Context<C>, pod: 
 }
 
 /// `context/helper_without_bound_writes_objects`.
-async fn mark<C: Writes<Node, Grant: MayPatch<C, Node>>>(cx: &Context<C>, node: &Node) -> Result<()> {
+async fn mark<C: Writes<Node, Verbs: MayPatch<C, Node>>>(cx: &Context<C>, node: &Node) -> Result<()> {
     cx.objects::<Node>().patch(node, kctl::json!({ "metadata": { "labels": { "a": "b" } } })).await?;
     Ok(())
 }

@@ -23,7 +23,7 @@ pub(crate) async fn configs(config: Arc<ConfigMap>, cx: Context<configs>) -> Res
     let nodes = cx.store::<Node>().len();
     let account = cx.live::<ServiceAccount>().get_opt("default").await?;
     let service = cx.live::<Service>().get_in(Some("kube-system"), "dns").await?;
-    for pod in cx.store::<Pod>().by(by_node, "a") {
+    for pod in cx.store::<Pod>().by_index(by_node, "a") {
         cx.adopt(&*pod).await?;
         cx.release(&*pod).await?;
     }

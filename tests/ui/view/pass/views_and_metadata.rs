@@ -65,7 +65,7 @@ async fn configs(config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action>
             )
             .await?;
     }
-    let n_zones = cx.store::<elsewhere::Zone>().by(by_name, "a").filter(|zone| zone.spec.is_some()).count();
+    let n_zones = cx.store::<elsewhere::Zone>().by_index(by_name, "a").filter(|zone| zone.spec.is_some()).count();
     let services = cx.store::<PartialObjectMeta<Service>>();
     cx.event(
         Normal,

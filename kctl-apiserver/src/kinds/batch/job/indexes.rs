@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn range_of_one_index_is_invalid_in_a_status() {
+    fn one_index_range_is_invalid_in_status() {
         assert_eq!(strict_interval("3", 10), Some((3, 3)));
         assert_eq!(strict_interval("2-3", 10), Some((2, 3)));
         assert_eq!(strict_interval("3-3", 10), None);

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn certificate_is_issued_around_the_time_of_its_start() {
+    fn certificate_is_issued_near_its_start_time() {
         check("2020-01-01T00:00:00Z", Value::Null, &[]);
         check("2020-01-01T00:04:59Z", Value::Null, &[]);
         check("2019-12-31T23:55:01Z", Value::Null, &[]);

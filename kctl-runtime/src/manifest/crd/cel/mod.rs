@@ -53,7 +53,7 @@ fn node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, problems:
     if !rules.is_empty() {
         for rule in rules {
             let mut found = Vec::new();
-            match Environment::of_rule(schema, scope.of, OldSelf::of_rule(rule)) {
+            match Environment::for_rule(schema, scope.of, OldSelf::from_rule(rule)) {
                 Some(environment) => check_rule(rule, &environment, schema, scope, total, &mut found),
                 None => found.push(("a rule about a value whose type is unknown".into(), "leave it out".into())),
             }

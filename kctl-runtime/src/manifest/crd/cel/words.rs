@@ -103,7 +103,7 @@ mod tests {
             "port": { "type": "object", "properties": { "number": { "type": "integer" } } },
             "labels": { "type": "object", "additionalProperties": { "type": "string" } },
         } });
-        let environment = Environment::of_rule(&schema, kctl_cel::SchemaOf::Value, kctl_cel::OldSelf::Value).unwrap();
+        let environment = Environment::for_rule(&schema, kctl_cel::SchemaOf::Value, kctl_cel::OldSelf::Value).unwrap();
         let issues = kctl_cel::type_of(rule, &environment).unwrap_err();
         let messages: Vec<String> = issues
             .iter()

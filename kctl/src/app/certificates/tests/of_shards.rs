@@ -33,7 +33,7 @@ async fn only_current_owner_of_slot_0_renews_certificates() {
     let server = ApiServer::new();
     let reached = Reached::Url("https://127.0.0.1:1".into());
     let configuration = Configurations { name: "web", client: &reached, authority: None };
-    let configuration = configuration.objects(&app().hooks.admission).remove(0);
+    let configuration = configuration.objects(&app().webhook_functions.admission).remove(0);
     install(&server, roles(&configuration).into_iter().chain([configuration])).await;
     let mut shards = vec![shard(&server, "a").await, shard(&server, "b").await, shard(&server, "c").await];
     sleep(Duration::from_secs(5)).await;

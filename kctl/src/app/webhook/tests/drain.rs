@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kctl_apiserver::ApiServer;
 use kctl_webhook::{
     About,
-    admission::{Action as On, Options, Rule},
+    admission::{Action as On, Options, Webhook},
 };
 use kube::{Api, api::PostParams};
 use tokio::{net::TcpStream, sync::Notify, sync::watch};
@@ -58,8 +58,8 @@ async fn webhooks_serve_until_workers_finish_on_shutdown() {
         async { Ok(Slow { client, begun, go_on }) }
     });
     let about = About::new("anything", file!(), line!());
-    let rule = Rule::object::<ConfigMap, _, _>(about, Options::of(On::Validate), |config, _| async { Ok(config) });
-    app.hooks.admission.push(rule);
+    let rule = Webhook::object::<ConfigMap, _, _>(about, Options::new(On::Validate), |config, _| async { Ok(config) });
+    app.webhook_functions.admission.push(rule);
     let webhook = app.webhook(&ServeOptions::default()).await.unwrap().unwrap();
     let (reached, authority) = webhook.reached();
     let installed = app.admission_configurations("web", &reached, authority.as_deref());

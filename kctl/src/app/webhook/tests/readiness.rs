@@ -5,7 +5,7 @@ use kctl_apiserver::ApiServer;
 use kctl_runtime::manager::health::{Check, Health};
 use kctl_webhook::{
     About,
-    admission::{Action as On, Options, Rule},
+    admission::{Action as On, Options, Webhook},
     rotation::{Who, due},
 };
 use kube::Config;
@@ -28,9 +28,9 @@ fn check(health: &Health) -> std::result::Result<String, String> {
 async fn program_is_unready_before_its_webhooks_have_certificates() {
     let mut app = App::new("web");
     let about = About::new("anything", file!(), line!());
-    app.hooks.admission.push(Rule::object::<k8s_openapi::api::core::v1::ConfigMap, _, _>(
+    app.webhook_functions.admission.push(Webhook::object::<k8s_openapi::api::core::v1::ConfigMap, _, _>(
         about,
-        Options::of(On::Validate),
+        Options::new(On::Validate),
         |config, _| async { Ok(config) },
     ));
     let options = ServeOptions { webhook_secret: Some("web-webhook-tls".into()), ..ServeOptions::default() };

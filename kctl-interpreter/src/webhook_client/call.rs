@@ -5,14 +5,14 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::Uri;
 pub use kctl_webhook::client::ANSWER_LEN_MAX;
-use kctl_webhook::client::{self, AskFailed, Client};
+use kctl_webhook::client::{self, Client, ClientError};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
     configuration::{ClientConfig as At, Webhook},
-    dial::{self, ServiceUnusable, Services},
-    error::{CallFailed, HookError},
+    dial::{self, ServiceError, Services},
+    error::{CallError, WebhookClientError},
     patch, request, verify,
 };
 use crate::operation::{Inputs, Operation};
@@ -64,37 +64,32 @@ impl Caller {
     /// [`Op::answer`](crate::operation::Op::answer).
     ///
     /// # Errors
-    /// [`HookError::Call`] without a valid response, and [`HookError::Patch`] if its patch does not
+    /// [`WebhookClientError::Call`] without a valid response, and [`WebhookClientError::Patch`] if its patch does not
     /// apply.
     ///
     /// # Cancel safety
     /// Dropping the future closes the request. The webhook may have received it by then.
-    pub(super) async fn call(&self, operation: Operation, inputs: &Inputs) -> Result<Value, HookError> {
-        let failed = |reason| HookError::Call { name: self.name.clone(), reason };
+    pub(super) async fn call(&self, operation: Operation, inputs: &Inputs) -> Result<Value, WebhookClientError> {
+        let failed = |reason| WebhookClientError::Call { name: self.name.clone(), reason };
         let until = Instant::now() + self.timeout;
         let answer = self.answer(operation, inputs, until).await.map_err(failed)?;
         let object = inputs.object().unwrap_or(&Value::Null);
         let answered = patch::applied(operation, object, answer, until);
-        answered.map_err(|problem| HookError::Patch { name: self.name.clone(), problem })
+        answered.map_err(|problem| WebhookClientError::Patch { name: self.name.clone(), problem })
     }
 
     /// Sends the request and verifies the response. An error of the Service lookup keeps its type,
     /// although it occurs inside the connection.
-    async fn answer(
-        &self,
-        operation: Operation,
-        inputs: &Inputs,
-        until: Instant,
-    ) -> Result<verify::Answer, CallFailed> {
+    async fn answer(&self, operation: Operation, inputs: &Inputs, until: Instant) -> Result<verify::Answer, CallError> {
         let uid = request::uid()?;
         let body = request::body(&uid, &self.versions, operation, inputs)?;
-        let target = self.target.as_ref().map_err(|problem| CallFailed::ClientUnusable(problem.clone()))?;
-        let response = target.ask(&body.into(), until).await;
-        let answer: Result<Bytes, AskFailed> =
+        let target = self.target.as_ref().map_err(|problem| CallError::ClientUnusable(problem.clone()))?;
+        let response = target.call(&body.into(), until).await;
+        let answer: Result<Bytes, ClientError> =
             response.and_then(|response| client::accepted(&response).map_err(|refused| refused.with_body().into()));
-        let answer = answer.map_err(|failed| match failed.unresolved::<ServiceUnusable>() {
-            Some(unusable) => CallFailed::Service(unusable.clone()),
-            None => CallFailed::Request(failed.to_string()),
+        let answer = answer.map_err(|failed| match failed.unresolved::<ServiceError>() {
+            Some(unusable) => CallError::Service(unusable.clone()),
+            None => CallError::Request(failed.to_string()),
         })?;
         verify::verify(&uid, operation, &answer)
     }

@@ -1,7 +1,7 @@
 //! The webhook layer: a client for the HTTPS servers that
 //! `ResourceInterpreterWebhookConfiguration`s register.
 //!
-//! [`Hooks`] reads the configurations of a control plane and is a layer of the
+//! [`Webhooks`] reads the configurations of a control plane and is a layer of the
 //! [`Chain`](crate::chain::Chain). For each operation it finds the first webhook with a matching
 //! rule, sends a `ResourceInterpreterContext` to it, verifies the response, and applies its patch.
 //! The module [`webhook`](crate::webhook) is the other side: it serves such requests.
@@ -18,7 +18,7 @@
 //! - The body of an HTTP error is kept in the message.
 //!
 //! ```
-//! use kctl_interpreter::{chain::{Chain, LayerKind}, hook::Hooks, kind::Gvk, operation::Operation};
+//! use kctl_interpreter::{chain::{Chain, LayerKind}, webhook_client::Webhooks, kind::Gvk, operation::Operation};
 //! use serde_json::json;
 //!
 //! let configuration = json!({
@@ -34,11 +34,11 @@
 //! });
 //! // This control plane has no Services. A Service that it does not know is resolved by DNS.
 //! let services = |_namespace: &str, _name: &str| None;
-//! let hooks = Hooks::new([&configuration], services)?;
-//! let chain = Chain::native().with(LayerKind::Webhook, hooks);
+//! let webhooks = Webhooks::new([&configuration], services)?;
+//! let chain = Chain::native().with(LayerKind::Webhook, webhooks);
 //! let kind = Gvk { group: "example.com".into(), version: "v1".into(), kind: "Workload".into() };
 //! assert!(chain.hook_enabled(Operation::InterpretHealth, &kind));
-//! # Ok::<(), kctl_interpreter::hook::ConfigurationMalformed>(())
+//! # Ok::<(), kctl_interpreter::webhook_client::ConfigurationError>(())
 //! ```
 
 mod call;
@@ -56,9 +56,9 @@ use serde_json::Value;
 use self::call::Caller;
 pub use self::{
     call::{ANSWER_LEN_MAX, TIMEOUT_DEFAULT},
-    configuration::{ConfigurationMalformed, KIND},
-    dial::{ServiceUnusable, Services},
-    error::{CallFailed, HookError},
+    configuration::{ConfigurationError, KIND},
+    dial::{ServiceError, Services},
+    error::{CallError, WebhookClientError},
 };
 use crate::{
     chain::{Layer, LayerError, LayerFuture},
@@ -71,15 +71,15 @@ use crate::{
 /// If several webhooks match, the first by its full name `configuration/webhook` is called, and no
 /// other one if it fails. Each webhook has its own pool of connections. Nothing is sent before the
 /// first operation.
-pub struct Hooks {
+pub struct Webhooks {
     /// The lookup of Services, which new connections use.
     services: Arc<dyn Services>,
     /// The webhooks in the order of their full names. The first one that matches is called.
-    hooks: Vec<Hook>,
+    webhooks: Vec<Webhook>,
 }
 
 /// One webhook of a configuration.
-struct Hook {
+struct Webhook {
     /// The full name `configuration/webhook`, by which errors name it.
     name: String,
     /// The operations and kinds for which the webhook is called.
@@ -88,13 +88,13 @@ struct Hook {
     caller: Arc<Caller>,
 }
 
-impl Default for Hooks {
+impl Default for Webhooks {
     fn default() -> Self {
-        Self { services: Arc::new(|_namespace: &str, _name: &str| None), hooks: Vec::new() }
+        Self { services: Arc::new(|_namespace: &str, _name: &str| None), webhooks: Vec::new() }
     }
 }
 
-impl Hooks {
+impl Webhooks {
     /// Creates the layer from configurations, each as the JSON of its object.
     ///
     /// `services` looks up Services of the control plane, for webhooks with `clientConfig.service`.
@@ -102,24 +102,24 @@ impl Hooks {
     /// in the layer, and each call of it fails, as in Karmada.
     ///
     /// ```
-    /// use kctl_interpreter::hook::Hooks;
+    /// use kctl_interpreter::webhook_client::Webhooks;
     /// use serde_json::json;
     ///
     /// let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" } });
-    /// let error = Hooks::new([&deployment], |_: &str, _: &str| None).err();
+    /// let error = Webhooks::new([&deployment], |_: &str, _: &str| None).err();
     /// let message = error.map(|error| error.to_string()).unwrap_or_default();
     /// assert_eq!(message, "object \"web\" is no ResourceInterpreterWebhookConfiguration of config.karmada.io/v1alpha1");
     /// ```
     ///
     /// # Errors
-    /// [`ConfigurationMalformed`] for the first object that is not a configuration.
+    /// [`ConfigurationError`] for the first object that is not a configuration.
     pub fn new<'a>(
         configurations: impl IntoIterator<Item = &'a Value>,
         services: impl Services + 'static,
-    ) -> Result<Self, ConfigurationMalformed> {
-        let none = Self { services: Arc::new(services), hooks: Vec::new() };
-        let (hooks, malformed) = none.followed_by(configurations);
-        malformed.into_iter().next().map_or(Ok(hooks), Err)
+    ) -> Result<Self, ConfigurationError> {
+        let none = Self { services: Arc::new(services), webhooks: Vec::new() };
+        let (webhooks, malformed) = none.followed_by(configurations);
+        malformed.into_iter().next().map_or(Ok(webhooks), Err)
     }
 
     /// Creates the layer for changed configurations, and returns it with the errors of those that
@@ -131,20 +131,20 @@ impl Hooks {
     /// connections. Webhooks of an invalid configuration are left out.
     ///
     /// ```
-    /// use kctl_interpreter::{chain::Layer, hook::Hooks, kind::Gvk, operation::Operation};
+    /// use kctl_interpreter::{chain::Layer, webhook_client::Webhooks, kind::Gvk, operation::Operation};
     /// use serde_json::json;
     ///
     /// let invalid = json!({ "apiVersion": "v1", "kind": "Pod" });
-    /// let (hooks, errors) = Hooks::default().followed_by([&invalid]);
+    /// let (webhooks, errors) = Webhooks::default().followed_by([&invalid]);
     /// assert_eq!(errors.len(), 1);
-    /// assert!(!hooks.handles(Operation::InterpretHealth, &Gvk::of(&invalid)));
+    /// assert!(!webhooks.handles(Operation::InterpretHealth, &Gvk::from_object(&invalid)));
     /// ```
     #[must_use]
     pub fn followed_by<'a>(
         &self,
         configurations: impl IntoIterator<Item = &'a Value>,
-    ) -> (Self, Vec<ConfigurationMalformed>) {
-        let (mut hooks, mut malformed) = (Vec::new(), Vec::new());
+    ) -> (Self, Vec<ConfigurationError>) {
+        let (mut webhooks, mut malformed) = (Vec::new(), Vec::new());
         for object in configurations {
             let configuration = match configuration::Configuration::read(object) {
                 Ok(configuration) => configuration,
@@ -155,38 +155,38 @@ impl Hooks {
             };
             for webhook in configuration.webhooks {
                 let name = format!("{}/{}", configuration.metadata.name, webhook.name);
-                let existing = self.hooks.iter().find(|hook| hook.caller.is_of(&name, &webhook));
+                let existing = self.webhooks.iter().find(|known| known.caller.is_of(&name, &webhook));
                 let caller = existing.map_or_else(
                     || Arc::new(Caller::new(&name, &webhook, self.services.clone())),
-                    |hook| hook.caller.clone(),
+                    |known| known.caller.clone(),
                 );
-                hooks.push(Hook { name, rules: webhook.rules, caller });
+                webhooks.push(Webhook { name, rules: webhook.rules, caller });
             }
         }
-        hooks.sort_by(|a, b| a.name.cmp(&b.name));
-        (Self { services: self.services.clone(), hooks }, malformed)
+        webhooks.sort_by(|a, b| a.name.cmp(&b.name));
+        (Self { services: self.services.clone(), webhooks }, malformed)
     }
 
     /// Returns the webhook that answers an operation on a kind. A rule with the operation `*` does
     /// not include `Prune`, which no webhook receives.
-    fn first(&self, operation: Operation, kind: &Gvk) -> Option<&Hook> {
+    fn first(&self, operation: Operation, kind: &Gvk) -> Option<&Webhook> {
         // No webhook receives `Prune`, even if a rule has the operation `*`.
         let on_the_wire = operation != Operation::Prune;
-        let matches = |hook: &&Hook| hook.rules.iter().any(|rule| rule.matches(operation, kind));
-        self.hooks.iter().filter(|_| on_the_wire).find(matches)
+        let matches = |webhook: &&Webhook| webhook.rules.iter().any(|rule| rule.matches(operation, kind));
+        self.webhooks.iter().filter(|_| on_the_wire).find(matches)
     }
 }
 
-impl Layer for Hooks {
+impl Layer for Webhooks {
     fn handles(&self, operation: Operation, kind: &Gvk) -> bool {
         self.first(operation, kind).is_some()
     }
 
     fn interpret<'a>(&'a self, operation: Operation, inputs: &'a Inputs) -> LayerFuture<'a> {
         Box::pin(async move {
-            let hook = self.first(operation, &inputs.kind());
-            let hook = hook.unwrap_or_else(|| unreachable!("the chain asks only for what the layer handles"));
-            hook.caller.call(operation, inputs).await.map_err(LayerError::from)
+            let webhook = self.first(operation, &inputs.kind());
+            let webhook = webhook.unwrap_or_else(|| unreachable!("the chain asks only for what the layer handles"));
+            webhook.caller.call(operation, inputs).await.map_err(LayerError::from)
         })
     }
 }

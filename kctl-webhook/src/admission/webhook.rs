@@ -35,7 +35,7 @@ type Call = Arc<dyn Fn(&Request, Operation) -> Called<Answer> + Send + Sync>;
 
 /// An admission function with its kind and options.
 #[derive(Clone)]
-pub struct Rule {
+pub struct Webhook {
     about: About,
     kind: GroupVersionKind,
     plural: String,
@@ -44,14 +44,14 @@ pub struct Rule {
     call: Call,
 }
 
-impl fmt::Debug for Rule {
+impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} by {}", self.options.action.name(), shown(&self.kind), self.about.named_location())
     }
 }
 
-impl Rule {
-    /// Creates a rule from a function that gets the typed object, for a delete the stored one.
+impl Webhook {
+    /// Creates a webhook from a function that gets the typed object, for a delete the stored one.
     ///
     /// The function returns the object, changed or not; changes of a validating function are
     /// ignored. An object that does not fit the type is rejected with 400, and the message names
@@ -59,11 +59,11 @@ impl Rule {
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Service;
-    /// use kctl_webhook::{About, admission::{Action, Denial, Options, Rule}};
+    /// use kctl_webhook::{About, admission::{Action, Denial, Options, Webhook}};
     ///
-    /// let rule = Rule::object(
+    /// let webhook = Webhook::object(
     ///     About::new("no_node_ports", file!(), line!()),
-    ///     Options::of(Action::Validate),
+    ///     Options::new(Action::Validate),
     ///     |service: Service, request| async move {
     ///         let kind = service.spec.as_ref().and_then(|spec| spec.type_.as_deref());
     ///         if kind == Some("NodePort") && request.namespace.as_deref() != Some("edge") {
@@ -72,7 +72,7 @@ impl Rule {
     ///         Ok(service)
     ///     },
     /// );
-    /// assert_eq!(rule.kind().kind, "Service");
+    /// assert_eq!(webhook.kind().kind, "Service");
     /// ```
     pub fn object<K, F, Fut>(about: About, options: Options, call: F) -> Self
     where
@@ -108,20 +108,20 @@ impl Rule {
         })
     }
 
-    /// Creates a rule from a function that gets the request alone, for example for `pods/exec`.
+    /// Creates a webhook from a function that gets the request alone, for example for `pods/exec`.
     ///
     /// ```
     /// use std::sync::Arc;
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use kctl_webhook::{About, admission::{Action, Admission, Denial, Operation, Options, Rule}};
+    /// use kctl_webhook::{About, admission::{Action, Admission, Denial, Operation, Options, Webhook}};
     ///
-    /// let mut options = Options::of(Action::Validate);
+    /// let mut options = Options::new(Action::Validate);
     /// options.operations = vec![Operation::Connect];
     /// options.subresources = vec!["exec".into()];
-    /// let rule = Rule::request(About::new("no_shell", file!(), line!()), options, |request: Arc<Admission<Pod>>| async move {
+    /// let webhook = Webhook::request(About::new("no_shell", file!(), line!()), options, |request: Arc<Admission<Pod>>| async move {
     ///     Err(Denial::because(format!("no shell in {}", request.name)))
     /// });
-    /// assert_eq!(rule.path(), "/validate--v1-pod-exec");
+    /// assert_eq!(webhook.path(), "/validate--v1-pod-exec");
     /// ```
     pub fn request<K, F, Fut>(about: About, options: Options, call: F) -> Self
     where
@@ -246,7 +246,7 @@ fn changed<K: Kind>(mut sent: Value, before: &Value, after: &K, about: &str) -> 
 /// The reason why functions can't be served together.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FunctionTwice {
+pub enum RegistrationError {
     /// Two functions do the same for one kind.
     #[error("two functions {action} {kind:?}: {first} and {second}; make one of them\ncode: K0109")]
     SameKind {
@@ -270,17 +270,17 @@ pub enum FunctionTwice {
 }
 
 /// Checks that each function has its own path, and that selectors are valid.
-pub(crate) fn check(rules: &[Rule]) -> Result<(), FunctionTwice> {
-    let mut paths: BTreeMap<String, &Rule> = BTreeMap::new();
-    for rule in rules {
-        for text in [&rule.options.namespace_selector, &rule.options.object_selector] {
-            let location = rule.about.named_location();
-            selector(text).map_err(|problem| FunctionTwice::Selector { place: location, problem })?;
+pub(crate) fn check(webhooks: &[Webhook]) -> Result<(), RegistrationError> {
+    let mut paths: BTreeMap<String, &Webhook> = BTreeMap::new();
+    for webhook in webhooks {
+        for text in [&webhook.options.namespace_selector, &webhook.options.object_selector] {
+            let location = webhook.about.named_location();
+            selector(text).map_err(|problem| RegistrationError::Selector { place: location, problem })?;
         }
-        if let Some(first) = paths.insert(rule.path(), rule) {
-            let (action, kind) = (rule.options.action.name(), shown(&rule.kind));
-            let (first, second) = (first.about.named_location(), rule.about.named_location());
-            return Err(FunctionTwice::SameKind { action, kind, first, second });
+        if let Some(first) = paths.insert(webhook.path(), webhook) {
+            let (action, kind) = (webhook.options.action.name(), shown(&webhook.kind));
+            let (first, second) = (first.about.named_location(), webhook.about.named_location());
+            return Err(RegistrationError::SameKind { action, kind, first, second });
         }
     }
     Ok(())

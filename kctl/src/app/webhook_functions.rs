@@ -23,8 +23,8 @@ use super::App;
 
 /// The admission functions and conversions of an app.
 #[derive(Default)]
-pub(super) struct Hooks {
-    pub(super) admission: Vec<admission::Rule>,
+pub(super) struct WebhookFunctions {
+    pub(super) admission: Vec<admission::Webhook>,
     pub(super) conversion: Vec<conversion::Rule>,
     /// The CRDs of the kinds that are converted, cached at first use: deriving them takes
     /// noticeable time.
@@ -35,7 +35,7 @@ pub(super) struct Hooks {
     pub(super) reached: Option<(Client, Option<String>)>,
 }
 
-impl Hooks {
+impl WebhookFunctions {
     pub(super) fn is_empty(&self) -> bool {
         self.admission.is_empty() && self.conversion.is_empty()
     }
@@ -77,7 +77,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn admission<A: Admits>(mut self) -> Self {
-        self.hooks.admission.extend(A::rules());
+        self.webhook_functions.admission.extend(A::webhooks());
         self
     }
 
@@ -109,7 +109,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn conversion<C: Converts>(mut self) -> Self {
-        self.hooks.conversion.extend(C::rules());
+        self.webhook_functions.conversion.extend(C::rules());
         self
     }
 
@@ -125,13 +125,13 @@ impl App {
     /// let app = App::new("any").admission::<any>();
     /// assert_eq!(app.admissions()[0].path(), "/validate--v1-configmap");
     /// ```
-    pub fn admissions(&self) -> &[admission::Rule] {
-        &self.hooks.admission
+    pub fn admissions(&self) -> &[admission::Webhook] {
+        &self.webhook_functions.admission
     }
 
     /// Returns the conversions in the order of their registration.
     pub fn conversions(&self) -> &[conversion::Rule] {
-        &self.hooks.conversion
+        &self.webhook_functions.conversion
     }
 
     /// Returns the HTTP routes of admission functions and conversions, for a server of your own.
@@ -145,7 +145,7 @@ impl App {
     /// fn any(_config: &ConfigMap) {}
     ///
     /// let app = App::new("any").admission::<any>();
-    /// let routes = app.hook_routes(&kctl_webhook::Metrics::default())?;
+    /// let routes = app.webhook_routes(&kctl_webhook::Metrics::default())?;
     /// # let _ = routes;
     /// # Ok::<(), kctl::Error>(())
     /// ```
@@ -153,13 +153,13 @@ impl App {
     /// # Errors
     /// Two functions have the same path, or no functions lead from one version of a kind to
     /// another.
-    pub fn hook_routes(&self, metrics: &Metrics) -> Result<Routes> {
-        Ok(kctl_webhook::routes(&self.hooks.admission, self.ways()?, metrics)?)
+    pub fn webhook_routes(&self, metrics: &Metrics) -> Result<Routes> {
+        Ok(kctl_webhook::routes(&self.webhook_functions.admission, self.ways()?, metrics)?)
     }
 
     /// Returns the conversions with the shortest path between each pair of versions.
     fn ways(&self) -> Result<Conversions> {
-        if self.hooks.conversion.is_empty() {
+        if self.webhook_functions.conversion.is_empty() {
             return Ok(Conversions::default());
         }
         // Includes the versions of all kinds, so that a version without a conversion is reported.
@@ -168,12 +168,12 @@ impl App {
             .into_iter()
             .map(|KindSpec { kind: GroupVersionKind { group, version, kind }, .. }| (group, kind, version))
             .collect();
-        Ok(Conversions::new(self.hooks.conversion.clone(), &versions)?)
+        Ok(Conversions::new(self.webhook_functions.conversion.clone(), &versions)?)
     }
 
     /// Finds mistakes that are visible before anything runs.
     pub(super) fn check_hooks(&self) -> Result<()> {
-        self.hook_routes(&Metrics::default()).map(drop)
+        self.webhook_routes(&Metrics::default()).map(drop)
     }
 
     /// Finds contradictions between `conversion(…)` in `#[resource]` and `App::conversion`. It
@@ -187,7 +187,7 @@ impl App {
         let spec = &definition["spec"];
         let of =
             |rule: &conversion::Rule| rule.from().group == spec["group"] && rule.from().kind == spec["names"]["kind"];
-        self.hooks.conversion.iter().any(of)
+        self.webhook_functions.conversion.iter().any(of)
     }
 
     /// Registers this program as the converter of a CRD if it has conversions for the kind.
@@ -235,21 +235,21 @@ impl App {
 
     /// Returns the CRDs of the kinds that the app converts.
     pub(super) fn converted_definitions(&self) -> Result<Vec<Value>> {
-        if self.hooks.conversion.is_empty() {
+        if self.webhook_functions.conversion.is_empty() {
             return Ok(Vec::new());
         }
-        if let Some(cached) = self.hooks.converted.get() {
+        if let Some(cached) = self.webhook_functions.converted.get() {
             return Ok(cached.clone());
         }
         let manifests = manifest::crd_manifests(&self.kinds(), manifest::Descriptions::Own)?;
         let objects = manifests.into_iter().map(|manifest| manifest.object);
         let converted: Vec<Value> = objects.filter(|object| self.converts(object)).collect();
-        Ok(self.hooks.converted.get_or_init(|| converted).clone())
+        Ok(self.webhook_functions.converted.get_or_init(|| converted).clone())
     }
 
     /// Returns the webhook configurations that register the admission functions.
     pub(super) fn admission_configurations(&self, name: &str, client: &Client, authority: Option<&str>) -> Vec<Value> {
-        Configurations { name, client, authority }.objects(&self.hooks.admission)
+        Configurations { name, client, authority }.objects(&self.webhook_functions.admission)
     }
 }
 
@@ -258,7 +258,7 @@ mod embedded {
     use axum::body::Body;
     use http_body_util::BodyExt;
     use kctl_apiserver::ApiServer;
-    use kctl_runtime::manifest::{Grant, RbacOptions};
+    use kctl_runtime::manifest::{Permission, RbacOptions};
     use kctl_webhook::admission::Client;
     use tower::ServiceExt;
 
@@ -274,15 +274,15 @@ mod embedded {
         pub(crate) async fn install_on(
             &self,
             server: &ApiServer,
-            grants: &[Grant],
+            permissions: &[Permission],
             names: &RbacOptions,
             cluster: &str,
         ) -> Result<()> {
             let admin = kube::Client::new(server.service(), "default");
             let in_process = || (Client::Url(format!("https://{HOST}")), None);
-            let (client, authority) = self.hooks.reached.clone().unwrap_or_else(in_process);
-            if !self.hooks.is_empty() && self.hooks.reached.is_none() {
-                let router = self.hook_routes(&Metrics::default())?.router;
+            let (client, authority) = self.webhook_functions.reached.clone().unwrap_or_else(in_process);
+            if !self.webhook_functions.is_empty() && self.webhook_functions.reached.is_none() {
+                let router = self.webhook_routes(&Metrics::default())?.router;
                 server.serve_webhook(HOST, move |request| {
                     let router = router.clone();
                     async move {
@@ -302,7 +302,7 @@ mod embedded {
                 self.convert_by(&mut definition, &client, authority.as_deref());
                 definitions.push(serde_json::from_value(definition)?);
             }
-            files::install(&admin, &definitions, grants, names).await?;
+            files::install(&admin, &definitions, permissions, names).await?;
             if cluster.is_empty() {
                 let origin = || "the admission functions".to_owned();
                 let objects = self.admission_configurations(&self.name, &client, authority.as_deref());

@@ -5,7 +5,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
 
-use super::{configuration::API_VERSION, error::CallFailed, request::KIND};
+use super::{configuration::API_VERSION, error::CallError, request::KIND};
 use crate::{
     canonical::{self, Component, ReplicaRequirements},
     dependency,
@@ -96,18 +96,18 @@ fn base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Erro
 /// # Errors
 /// The first violation of the protocol, or the error that the webhook reports with `successful:
 /// false`.
-pub(super) fn verify(uid: &str, operation: Operation, body: &[u8]) -> Result<Answer, CallFailed> {
-    let context = decoded(body).map_err(CallFailed::Request)?;
-    let answer = |text: &str| CallFailed::Answer(text.to_owned());
+pub(super) fn verify(uid: &str, operation: Operation, body: &[u8]) -> Result<Answer, CallError> {
+    let context = decoded(body).map_err(CallError::Request)?;
+    let answer = |text: &str| CallError::Answer(text.to_owned());
     let response = context.response.ok_or_else(|| answer("webhook response was absent"))?;
     if response.uid != uid {
-        return Err(CallFailed::Answer(format!("expected response.uid {uid:?}, got {:?}", response.uid)));
+        return Err(CallError::Answer(format!("expected response.uid {uid:?}, got {:?}", response.uid)));
     }
     if !response.successful {
         let Status { message, code } = response
             .status
             .ok_or_else(|| answer("webhook require response.status when response.successful is false"))?;
-        return Err(CallFailed::Unsuccessful { code, message });
+        return Err(CallError::Unsuccessful { code, message });
     }
     response.answer(operation)
 }
@@ -136,14 +136,14 @@ impl Response {
     ///
     /// `InterpretReplica`, `InterpretStatus` and `InterpretHealth` need their field. A response
     /// without components or dependencies has none. The remaining operations answer with a patch.
-    fn answer(self, operation: Operation) -> Result<Answer, CallFailed> {
-        let answer = |text: String| CallFailed::Answer(text);
+    fn answer(self, operation: Operation) -> Result<Answer, CallError> {
+        let answer = |text: String| CallError::Answer(text);
         let missing = |field: &str| answer(format!("webhook returned nil response.{field}"));
         let output = match operation {
             Operation::InterpretReplica => {
                 let replicas = self.replicas.ok_or_else(|| missing("replicas"))?;
                 let requirements = match self.replica_requirements {
-                    Some(value) => requirements(value).map_err(CallFailed::Request)?,
+                    Some(value) => requirements(value).map_err(CallError::Request)?,
                     None => Value::Null,
                 };
                 serde_json::json!({ "replica": replicas, "requires": requirements })
@@ -151,13 +151,13 @@ impl Response {
             Operation::InterpretComponent => match self.components {
                 Some(value) => canonical::read_list::<Component>(value)
                     .and_then(|components| canonical::write(&components))
-                    .map_err(CallFailed::Request)?,
+                    .map_err(CallError::Request)?,
                 None => Value::Null,
             },
             Operation::InterpretDependency => match self.dependencies {
                 Some(dependencies) => {
                     dependency::verify(&dependencies)?;
-                    canonical::write(&dependencies).map_err(CallFailed::Request)?
+                    canonical::write(&dependencies).map_err(CallError::Request)?
                 }
                 None => Value::Null,
             },

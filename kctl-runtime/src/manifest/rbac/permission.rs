@@ -10,7 +10,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use super::scope::Scopes;
 use crate::{
     object::Kind,
-    spec::{ControllerSpec, ExtraRule, RelationSpec, Role},
+    spec::{ControllerSpec, ExtraRule, RelationKind, RelationSpec},
 };
 
 /// Matches every group, resource or verb in a rule.
@@ -18,16 +18,16 @@ const ALL: &str = "*";
 
 /// The scope in which a permission is valid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum GrantScope {
+pub enum PermissionScope {
     /// All namespaces, and cluster-scoped objects: a `ClusterRole`.
     Everywhere,
     /// One namespace: a Role.
     Namespace(String),
 }
 
-/// The object of a permission.
+/// The resource or URL that a permission is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum On {
+pub enum PermissionTarget {
     /// Objects of a resource.
     Resource {
         /// API group, empty for the core group.
@@ -43,29 +43,29 @@ pub enum On {
 
 /// One verb on one resource in one scope: the smallest part that a role can lack.
 ///
-/// `kctl`'s role test runs a program without each of its grants in turn.
+/// `kctl`'s role test runs a program without each of its permissions in turn.
 ///
 /// ```
 /// use std::collections::BTreeSet;
-/// use kctl_runtime::manifest::{Grant, On, GrantScope};
+/// use kctl_runtime::manifest::{Permission, PermissionTarget, PermissionScope};
 ///
-/// let list = |scope| Grant {
+/// let list = |scope| Permission {
 ///     scope,
-///     on: On::Resource { group: "apps".into(), resource: "deployments".into(), name: String::new() },
+///     target: PermissionTarget::Resource { group: "apps".into(), resource: "deployments".into(), name: String::new() },
 ///     verb: "list".into(),
 ///     because: BTreeSet::new(),
 ///     framework: false,
 /// };
-/// let (everywhere, shop) = (list(GrantScope::Everywhere), list(GrantScope::Namespace("shop".into())));
+/// let (everywhere, shop) = (list(PermissionScope::Everywhere), list(PermissionScope::Namespace("shop".into())));
 /// assert!(everywhere.covers(&shop) && !shop.covers(&everywhere));
 /// assert_eq!(shop.to_string(), "list deployments.apps in namespace shop");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Grant {
+pub struct Permission {
     /// The scope in which it is valid.
-    pub scope: GrantScope,
-    /// The objects.
-    pub on: On,
+    pub scope: PermissionScope,
+    /// The resource or URL.
+    pub target: PermissionTarget,
     /// The RBAC verb, such as `list`.
     pub verb: String,
     /// The declarations that need it, as the user wrote them.
@@ -74,18 +74,21 @@ pub struct Grant {
     pub framework: bool,
 }
 
-impl Grant {
+impl Permission {
     /// Returns `true` if this permission includes the other one.
     ///
     /// Names of subresources, `*` and URLs with a trailing `*` match as in an RBAC authorizer.
     pub fn covers(&self, other: &Self) -> bool {
-        let in_scope = self.scope == GrantScope::Everywhere || self.scope == other.scope;
-        let on = match (&self.on, &other.on) {
-            (On::Url(own), On::Url(requested)) => match own.strip_suffix('*') {
+        let in_scope = self.scope == PermissionScope::Everywhere || self.scope == other.scope;
+        let in_target = match (&self.target, &other.target) {
+            (PermissionTarget::Url(own), PermissionTarget::Url(requested)) => match own.strip_suffix('*') {
                 Some(start) => requested.starts_with(start),
                 None => own == requested,
             },
-            (On::Resource { group, resource, name }, On::Resource { group: g, resource: r, name: n }) => {
+            (
+                PermissionTarget::Resource { group, resource, name },
+                PermissionTarget::Resource { group: g, resource: r, name: n },
+            ) => {
                 let subresource = resource
                     .strip_prefix("*/")
                     .is_some_and(|sub| r.split_once('/').is_some_and(|(_, requested)| requested == sub));
@@ -95,15 +98,15 @@ impl Grant {
             }
             _ => false,
         };
-        in_scope && on && (self.verb == ALL || self.verb == other.verb)
+        in_scope && in_target && (self.verb == ALL || self.verb == other.verb)
     }
 }
 
-impl fmt::Display for Grant {
+impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.on {
-            On::Url(path) => write!(f, "{} {path}", self.verb)?,
-            On::Resource { group, resource, name } => {
+        match &self.target {
+            PermissionTarget::Url(path) => write!(f, "{} {path}", self.verb)?,
+            PermissionTarget::Resource { group, resource, name } => {
                 write!(f, "{} {resource}", self.verb)?;
                 if !group.is_empty() {
                     write!(f, ".{group}")?;
@@ -114,8 +117,8 @@ impl fmt::Display for Grant {
             }
         }
         match &self.scope {
-            GrantScope::Everywhere => Ok(()),
-            GrantScope::Namespace(namespace) => write!(f, " in namespace {namespace}"),
+            PermissionScope::Everywhere => Ok(()),
+            PermissionScope::Namespace(namespace) => write!(f, " in namespace {namespace}"),
         }
     }
 }
@@ -166,7 +169,7 @@ pub fn rule_problem(rule: &PolicyRule) -> Option<(&'static str, &'static str)> {
 ///
 /// ```
 /// use k8s_openapi::api::rbac::v1::PolicyRule;
-/// use kctl_runtime::manifest::{GrantScope, grants_of_rule};
+/// use kctl_runtime::manifest::{PermissionScope, permissions_of_rule};
 ///
 /// let rule = PolicyRule {
 ///     api_groups: Some(vec!["".into()]),
@@ -174,14 +177,14 @@ pub fn rule_problem(rule: &PolicyRule) -> Option<(&'static str, &'static str)> {
 ///     verbs: vec!["get".into(), "list".into()],
 ///     ..PolicyRule::default()
 /// };
-/// assert_eq!(grants_of_rule(&rule, &GrantScope::Everywhere).len(), 4);
+/// assert_eq!(permissions_of_rule(&rule, &PermissionScope::Everywhere).len(), 4);
 /// ```
-pub fn grants_of_rule(rule: &PolicyRule, scope: &GrantScope) -> Vec<Grant> {
-    let grant = |on: On, verb: &String| {
+pub fn permissions_of_rule(rule: &PolicyRule, scope: &PermissionScope) -> Vec<Permission> {
+    let permission = |target: PermissionTarget, verb: &String| {
         let because = BTreeSet::new();
-        Grant { scope: scope.clone(), on, verb: verb.clone(), because, framework: false }
+        Permission { scope: scope.clone(), target, verb: verb.clone(), because, framework: false }
     };
-    let mut grants = Vec::new();
+    let mut permissions = Vec::new();
     let any = vec![String::new()];
     let names = rule.resource_names.as_ref().filter(|names| !names.is_empty()).unwrap_or(&any);
     for verb in &rule.verbs {
@@ -189,36 +192,38 @@ pub fn grants_of_rule(rule: &PolicyRule, scope: &GrantScope) -> Vec<Grant> {
             for resource in rule.resources.iter().flatten() {
                 for name in names {
                     let (group, resource, name) = (group.clone(), resource.clone(), name.clone());
-                    grants.push(grant(On::Resource { group, resource, name }, verb));
+                    permissions.push(permission(PermissionTarget::Resource { group, resource, name }, verb));
                 }
             }
         }
-        grants.extend(rule.non_resource_urls.iter().flatten().map(|url| grant(On::Url(url.clone()), verb)));
+        permissions.extend(
+            rule.non_resource_urls.iter().flatten().map(|url| permission(PermissionTarget::Url(url.clone()), verb)),
+        );
     }
-    grants
+    permissions
 }
 
 /// Collects permissions, each once, with the reasons of all that need it.
 #[derive(Default)]
-struct Grants(BTreeMap<(GrantScope, On, String), Grant>);
+struct Permissions(BTreeMap<(PermissionScope, PermissionTarget, String), Permission>);
 
-impl Grants {
-    fn add(&mut self, grant: Grant) {
-        let key = (grant.scope.clone(), grant.on.clone(), grant.verb.clone());
-        let merged = self.0.entry(key).or_insert_with(|| grant.clone());
-        merged.because.extend(grant.because);
-        merged.framework |= grant.framework;
+impl Permissions {
+    fn add(&mut self, permission: Permission) {
+        let key = (permission.scope.clone(), permission.target.clone(), permission.verb.clone());
+        let merged = self.0.entry(key).or_insert_with(|| permission.clone());
+        merged.because.extend(permission.because);
+        merged.framework |= permission.framework;
     }
 
     /// Adds the permissions for verbs that the user declared.
-    fn add_declared(&mut self, scopes: &[GrantScope], on: &On, verbs: &[&str], because: &str) {
-        each_grant(scopes, on, verbs, because).for_each(|grant| self.add(grant));
+    fn add_declared(&mut self, scopes: &[PermissionScope], target: &PermissionTarget, verbs: &[&str], because: &str) {
+        each_permission(scopes, target, verbs, because).for_each(|permission| self.add(permission));
     }
 
     /// Adds the permissions for verbs that kctl needs for each declaration of this form.
-    fn add_framework(&mut self, scopes: &[GrantScope], on: &On, verbs: &[&str], because: &str) {
-        for grant in each_grant(scopes, on, verbs, because) {
-            self.add(Grant { framework: true, ..grant });
+    fn add_framework(&mut self, scopes: &[PermissionScope], target: &PermissionTarget, verbs: &[&str], because: &str) {
+        for permission in each_permission(scopes, target, verbs, because) {
+            self.add(Permission { framework: true, ..permission });
         }
     }
 
@@ -226,11 +231,11 @@ impl Grants {
     ///
     /// The larger one takes over the reasons of the smaller one, but not `framework`: kctl may need only a part of a
     /// permission.
-    fn minimal(self) -> Vec<Grant> {
-        let all: Vec<Grant> = self.0.into_values().collect();
+    fn minimal(self) -> Vec<Permission> {
+        let all: Vec<Permission> = self.0.into_values().collect();
         let is_needed: Vec<bool> =
             all.iter().map(|one| !all.iter().any(|other| other != one && other.covers(one))).collect();
-        let mut minimal: Vec<Grant> =
+        let mut minimal: Vec<Permission> =
             all.iter().zip(&is_needed).filter(|(_, is_needed)| **is_needed).map(|(one, _)| one.clone()).collect();
         for (small, _) in all.iter().zip(&is_needed).filter(|(_, is_needed)| !**is_needed) {
             if let Some(large) = minimal.iter_mut().find(|large| large.covers(small)) {
@@ -243,7 +248,7 @@ impl Grants {
 
 /// Returns the permissions that controllers need on one cluster, sorted, without covered ones.
 ///
-/// `cluster` is the name in `on = name`, empty for the default one.
+/// `cluster` is the name in `target = name`, empty for the default one.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -251,52 +256,52 @@ impl Grants {
 /// # struct Settings;
 /// # impl Controller for Settings {
 /// #     type Primary = ConfigMap;
-/// #     type Grant = ();
+/// #     type Verbs = ();
 /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
 /// # }
-/// use kctl_runtime::manifest::grants;
+/// use kctl_runtime::manifest::permissions;
 ///
-/// let needed: Vec<String> = grants(&[Settings::spec()], "").iter().map(ToString::to_string).collect();
+/// let needed: Vec<String> = permissions(&[Settings::spec()], "").iter().map(ToString::to_string).collect();
 /// assert!(needed.contains(&"watch configmaps".to_owned()));
 /// assert!(needed.contains(&"create events.events.k8s.io".to_owned()));
 /// ```
-pub fn grants(specs: &[ControllerSpec], cluster: &str) -> Vec<Grant> {
+pub fn permissions(specs: &[ControllerSpec], cluster: &str) -> Vec<Permission> {
     collect(specs, cluster).minimal()
 }
 
 /// Returns the same with covered ones, which remain when the larger one is removed.
-pub fn all_grants(specs: &[ControllerSpec], cluster: &str) -> Vec<Grant> {
+pub fn all_permissions(specs: &[ControllerSpec], cluster: &str) -> Vec<Permission> {
     collect(specs, cluster).0.into_values().collect()
 }
 
-fn collect(specs: &[ControllerSpec], cluster: &str) -> Grants {
+fn collect(specs: &[ControllerSpec], cluster: &str) -> Permissions {
     let scopes = Scopes::of(specs);
-    let mut grants = Grants::default();
+    let mut permissions = Permissions::default();
     for spec in specs {
-        of_controller(spec, cluster, &scopes, &mut grants);
+        of_controller(spec, cluster, &scopes, &mut permissions);
     }
-    grants
+    permissions
 }
 
 /// Returns the scopes of a permission: each namespace of the controller, or everywhere.
-fn grant_scopes(spec: &ControllerSpec, namespaced: bool) -> Vec<GrantScope> {
+fn permission_scopes(spec: &ControllerSpec, namespaced: bool) -> Vec<PermissionScope> {
     if spec.namespaces.is_empty() || !namespaced {
-        return vec![GrantScope::Everywhere];
+        return vec![PermissionScope::Everywhere];
     }
-    spec.namespaces.iter().cloned().map(GrantScope::Namespace).collect()
+    spec.namespaces.iter().cloned().map(PermissionScope::Namespace).collect()
 }
 
 /// Adds the permissions of one controller on one cluster: relations, status, finalizer, events, `rbac(…)`.
-fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: &mut Grants) {
+fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, permissions: &mut Permissions) {
     for relation in std::iter::once(&spec.primary).chain(&spec.relations).filter(|r| r.cluster == cluster) {
-        of_relation(spec, relation, grants);
+        of_relation(spec, relation, permissions);
     }
     let primary = &spec.primary;
     if primary.cluster == cluster {
         let mut add = |subresource: &str, because: &str| {
             let because = format!("{}: {because}", spec.name);
-            let scopes = grant_scopes(spec, primary.namespaced);
-            grants.add_declared(&scopes, &on(&primary.kind, subresource), &["patch"], &because);
+            let scopes = permission_scopes(spec, primary.namespaced);
+            permissions.add_declared(&scopes, &target(&primary.kind, subresource), &["patch"], &because);
         };
         if spec.has_status {
             add("/status", "the status of its primary");
@@ -308,83 +313,96 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, grants: 
             // The admission plugin OwnerReferencesPermissionEnforcement requires `update` on `finalizers` of the owner for
             // `blockOwnerDeletion: true`.
             let because = format!("{}: {}", spec.name, relation.text);
-            let finalizers = on(&primary.kind, "/finalizers");
-            grants.add_framework(&grant_scopes(spec, primary.namespaced), &finalizers, &["update"], &because);
+            let finalizers = target(&primary.kind, "/finalizers");
+            permissions.add_framework(&permission_scopes(spec, primary.namespaced), &finalizers, &["update"], &because);
         }
     }
     for extra in spec.rbac.iter().filter(|extra| extra.cluster == cluster) {
-        of_extra(spec, extra, scopes, grants);
+        of_extra(spec, extra, scopes, permissions);
     }
     if primary.cluster != cluster {
         return;
     }
     // Events about cluster-scoped objects are in the namespace `default`, where kubectl looks for them.
-    let scopes =
-        if primary.namespaced { grant_scopes(spec, true) } else { vec![GrantScope::Namespace("default".into())] };
-    let events = On::Resource { group: "events.k8s.io".into(), resource: "events".into(), name: String::new() };
-    grants.add_framework(&scopes, &events, &["create", "patch"], "kctl: events");
+    let scopes = if primary.namespaced {
+        permission_scopes(spec, true)
+    } else {
+        vec![PermissionScope::Namespace("default".into())]
+    };
+    let events =
+        PermissionTarget::Resource { group: "events.k8s.io".into(), resource: "events".into(), name: String::new() };
+    permissions.add_framework(&scopes, &events, &["create", "patch"], "kctl: events");
 }
 
 /// Adds the permissions of `rbac(…)`. A group `core` is the core group, as controller-gen reads it.
-fn of_extra(spec: &ControllerSpec, extra: &ExtraRule, scopes: &Scopes, grants: &mut Grants) {
+fn of_extra(spec: &ControllerSpec, extra: &ExtraRule, scopes: &Scopes, permissions: &mut Permissions) {
     let because = BTreeSet::from([format!("{}: {}", spec.name, extra.text)]);
-    for mut grant in grants_of_rule(&extra.rule, &GrantScope::Everywhere) {
-        if let On::Resource { group, .. } = &mut grant.on
+    for mut permission in permissions_of_rule(&extra.rule, &PermissionScope::Everywhere) {
+        if let PermissionTarget::Resource { group, .. } = &mut permission.target
             && group == "core"
         {
             group.clear();
         }
-        let is_in_namespaces = !extra.everywhere && scopes.is_in_namespaces(&grant.on);
-        for scope in grant_scopes(spec, is_in_namespaces) {
-            grants.add(Grant { scope, because: because.clone(), ..grant.clone() });
+        let is_in_namespaces = !extra.everywhere && scopes.is_in_namespaces(&permission.target);
+        for scope in permission_scopes(spec, is_in_namespaces) {
+            permissions.add(Permission { scope, because: because.clone(), ..permission.clone() });
         }
     }
 }
 
-fn on(kind: &Kind, subresource: &str) -> On {
-    On::Resource { group: kind.group.clone(), resource: format!("{}{subresource}", kind.plural), name: String::new() }
+fn target(kind: &Kind, subresource: &str) -> PermissionTarget {
+    PermissionTarget::Resource {
+        group: kind.group.clone(),
+        resource: format!("{}{subresource}", kind.plural),
+        name: String::new(),
+    }
 }
 
 /// Returns the permissions for each of the verbs on one resource in each of the scopes.
-fn each_grant(scopes: &[GrantScope], on: &On, verbs: &[&str], because: &str) -> impl Iterator<Item = Grant> {
+fn each_permission(
+    scopes: &[PermissionScope],
+    target: &PermissionTarget,
+    verbs: &[&str],
+    because: &str,
+) -> impl Iterator<Item = Permission> {
     scopes.iter().flat_map(move |scope| {
         verbs.iter().map(move |verb| {
             let because = BTreeSet::from([because.to_owned()]);
-            Grant { scope: scope.clone(), on: on.clone(), verb: (*verb).into(), because, framework: false }
+            Permission { scope: scope.clone(), target: target.clone(), verb: (*verb).into(), because, framework: false }
         })
     })
 }
 
 /// Adds the permissions of one relation.
-fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, grants: &mut Grants) {
-    let because = match relation.role {
-        Role::Primary => format!("{}: its primary", spec.name),
+fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, permissions: &mut Permissions) {
+    let because = match relation.declared_as {
+        RelationKind::Primary => format!("{}: its primary", spec.name),
         _ => format!("{}: {}", spec.name, relation.text),
     };
-    let mut scopes = grant_scopes(spec, relation.namespaced);
-    let whole = on(&relation.kind, "");
-    match relation.role {
-        Role::Live => grants.add_declared(&scopes, &whole, &["get"], &because),
-        Role::LiveCluster => {
-            scopes = vec![GrantScope::Everywhere];
-            grants.add_declared(&scopes, &whole, &["get"], &because);
+    let mut scopes = permission_scopes(spec, relation.namespaced);
+    let whole = target(&relation.kind, "");
+    match relation.declared_as {
+        RelationKind::Live => permissions.add_declared(&scopes, &whole, &["get"], &because),
+        RelationKind::LiveCluster => {
+            scopes = vec![PermissionScope::Everywhere];
+            permissions.add_declared(&scopes, &whole, &["get"], &because);
         }
         _ => {
-            let cached = On::Resource {
+            let cached = PermissionTarget::Resource {
                 group: relation.kind.group.clone(),
                 resource: relation.kind.plural.clone(),
                 name: only_name(&relation.fields).into(),
             };
-            grants.add_framework(&scopes, &cached, &["list", "watch"], &because);
+            permissions.add_framework(&scopes, &cached, &["list", "watch"], &because);
         }
     }
-    let because = match relation.role {
-        Role::Primary => format!("{}: primary({})", spec.name, relation.verbs.join(", ")),
+    let because = match relation.declared_as {
+        RelationKind::Primary => format!("{}: primary({})", spec.name, relation.verbs.join(", ")),
         _ => because,
     };
     for verb in &relation.verbs {
         let (subresource, verbs) = verbs_of(verb);
-        grants.add_declared(&scopes, &on(&relation.kind, subresource), &verbs, &because);
+        permissions.add_declared(&scopes, &target(&relation.kind, subresource), &verbs, &because);
     }
 }
 

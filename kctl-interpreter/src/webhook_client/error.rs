@@ -1,7 +1,7 @@
 //! Errors of webhook calls, in the words of Karmada's client.
 
-use super::dial::ServiceUnusable;
-use crate::dependency::DependenciesInvalid;
+use super::dial::ServiceError;
+use crate::dependency::InvalidDependencyError;
 
 /// The error of a webhook call. [`ChainError::LayerFailed`](crate::chain::ChainError::LayerFailed)
 /// wraps it.
@@ -10,10 +10,10 @@ use crate::dependency::DependenciesInvalid;
 /// returning the error from its reconcile function.
 ///
 /// ```
-/// use kctl_interpreter::hook::{CallFailed, HookError};
+/// use kctl_interpreter::webhook_client::{CallError, WebhookClientError};
 ///
-/// let reason = CallFailed::Unsuccessful { code: 500, message: "no database".into() };
-/// let error = HookError::Call { name: "workloads/workloads.example.com".into(), reason };
+/// let reason = CallError::Unsuccessful { code: 500, message: "no database".into() };
+/// let error = WebhookClientError::Call { name: "workloads/workloads.example.com".into(), reason };
 /// assert_eq!(
 ///     error.to_string(),
 ///     "Internal error occurred: failed calling webhook \"workloads/workloads.example.com\": \
@@ -22,7 +22,7 @@ use crate::dependency::DependenciesInvalid;
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum HookError {
+pub enum WebhookClientError {
     /// The webhook was not reached, or its response breaks the protocol: look at the program behind
     /// it.
     #[error("Internal error occurred: failed calling webhook {name:?}: {}{reason}", .reason.place())]
@@ -30,7 +30,7 @@ pub enum HookError {
         /// The full name `configuration/webhook`.
         name: String,
         /// The step that failed, and its error.
-        reason: CallFailed,
+        reason: CallError,
     },
     /// The patch of the response does not apply to the object: correct the program that makes it.
     #[error("{problem}")]
@@ -43,11 +43,11 @@ pub enum HookError {
     },
 }
 
-/// The reason of [`HookError::Call`]. The variants follow the steps of a call: request, address,
+/// The reason of [`WebhookClientError::Call`]. The variants follow the steps of a call: request, address,
 /// connection, response.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum CallFailed {
+pub enum CallError {
     /// The webhook accepts no version of `ResourceInterpreterContext` that this client writes. Add
     /// `v1alpha1` to `interpreterContextVersions`.
     #[error("webhook does not accept known ResourceInterpreterContext versions (v1alpha1)")]
@@ -72,7 +72,7 @@ pub enum CallFailed {
     ClientUnusable(String),
     /// The Service of the configuration has no usable address.
     #[error(transparent)]
-    Service(#[from] ServiceUnusable),
+    Service(#[from] ServiceError),
     /// The request failed, timed out, or the body of its response can't be decoded.
     #[error("{0}")]
     Request(String),
@@ -81,7 +81,7 @@ pub enum CallFailed {
     Answer(String),
     /// The response has an invalid reference, for `InterpretDependency`.
     #[error(transparent)]
-    Dependencies(#[from] DependenciesInvalid),
+    Dependencies(#[from] InvalidDependencyError),
     /// The webhook reported an error with `successful: false`.
     #[error("webhook call failed, get status code: {code}, msg: {message}")]
     Unsuccessful {
@@ -92,7 +92,7 @@ pub enum CallFailed {
     },
 }
 
-impl CallFailed {
+impl CallError {
     /// Returns the step that failed, which Karmada writes before the reason; empty for an error
     /// that the webhook reported.
     fn place(&self) -> &'static str {
@@ -110,7 +110,7 @@ impl CallFailed {
     }
 }
 
-impl From<serde_json::Error> for CallFailed {
+impl From<serde_json::Error> for CallError {
     fn from(error: serde_json::Error) -> Self {
         Self::NotWritten(error.to_string())
     }

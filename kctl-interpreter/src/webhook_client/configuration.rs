@@ -15,13 +15,13 @@ pub const KIND: &str = "ResourceInterpreterWebhookConfiguration";
 /// The port of a Service reference without one.
 const SERVICE_PORT: u16 = 443;
 
-/// An object that is not a webhook configuration, returned by [`Hooks::new`](super::Hooks::new).
+/// An object that is not a webhook configuration, returned by [`Webhooks::new`](super::Webhooks::new).
 ///
 /// The message names the object; the source names the field and the problem with it.
 #[derive(Debug, thiserror::Error)]
 #[error("object {name:?} is no {KIND} of {API_VERSION}")]
 #[non_exhaustive]
-pub struct ConfigurationMalformed {
+pub struct ConfigurationError {
     /// `metadata.name` of the object; empty if it has none.
     pub name: String,
     /// The problem: another kind, or a field of another type.
@@ -134,9 +134,9 @@ impl Configuration {
     ///
     /// # Errors
     /// The object is of another kind or version, or a field has another type.
-    pub(super) fn read(object: &Value) -> Result<Self, ConfigurationMalformed> {
+    pub(super) fn read(object: &Value) -> Result<Self, ConfigurationError> {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let malformed = |source| ConfigurationMalformed { name: text("/metadata/name").to_owned(), source };
+        let malformed = |source| ConfigurationError { name: text("/metadata/name").to_owned(), source };
         if (text("/apiVersion"), text("/kind")) != (API_VERSION, KIND) {
             let found = format!("it is a {} of {}", text("/kind"), text("/apiVersion"));
             return Err(malformed(found.into()));

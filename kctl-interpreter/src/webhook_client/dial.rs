@@ -7,19 +7,19 @@ use super::configuration;
 
 /// A lookup of the Services of a control plane. Closures over namespace and name implement it.
 ///
-/// [`Hooks`](super::Hooks) calls it to route a webhook with `clientConfig.service` to the cluster
+/// [`Webhooks`](super::Webhooks) calls it to route a webhook with `clientConfig.service` to the cluster
 /// IP, because a control plane often has no cluster DNS. Answer from a cache, such as the store of
 /// a reflector.
 ///
 /// ```
 /// use std::collections::HashMap;
-/// use kctl_interpreter::hook::Services;
+/// use kctl_interpreter::webhook_client::Services;
 /// use serde_json::{Value, json};
 ///
 /// let service = json!({ "spec": { "type": "ClusterIP", "clusterIP": "10.0.0.7", "ports": [{ "port": 443 }] } });
-/// let cache: HashMap<String, Value> = [("shop/hooks".to_owned(), service)].into();
+/// let cache: HashMap<String, Value> = [("shop/webhooks".to_owned(), service)].into();
 /// let services = move |namespace: &str, name: &str| cache.get(&format!("{namespace}/{name}")).cloned();
-/// assert!(services.get("shop", "hooks").is_some());
+/// assert!(services.get("shop", "webhooks").is_some());
 /// assert!(services.get("shop", "other").is_none());
 /// ```
 pub trait Services: Send + Sync {
@@ -40,14 +40,14 @@ impl<F: Fn(&str, &str) -> Option<Value> + Send + Sync> Services for F {
 /// refers to it.
 ///
 /// ```
-/// use kctl_interpreter::hook::ServiceUnusable;
+/// use kctl_interpreter::webhook_client::ServiceError;
 ///
-/// let error = ServiceUnusable::PortMissing { port: 8443, name: "hooks".into() };
-/// assert_eq!(error.to_string(), "no service port 8443 found for service \"hooks\"");
+/// let error = ServiceError::PortMissing { port: 8443, name: "webhooks".into() };
+/// assert_eq!(error.to_string(), "no service port 8443 found for service \"webhooks\"");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ServiceUnusable {
+pub enum ServiceError {
     /// The Service is headless: it has no cluster IP.
     #[error("cannot route to service with ClusterIP \"None\"")]
     Headless,
@@ -71,7 +71,7 @@ pub enum ServiceUnusable {
 ///
 /// A Service that the control plane does not know is resolved by DNS. An `ExternalName` gives its
 /// external name; all other types give the cluster IP.
-pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Service) -> Result<String, ServiceUnusable> {
+pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Service) -> Result<String, ServiceError> {
     let configuration::Service { namespace, name, port, .. } = reference;
     let Some(service) = services.get(namespace, name) else {
         return Ok(format!("{name}.{namespace}.svc:{port}"));
@@ -81,15 +81,15 @@ pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Servi
     match text("type") {
         "ExternalName" => Ok(format!("{}:{port}", bracketed(text("externalName")))),
         // API servers set a default type. An object that was never stored may have none.
-        "" | "ClusterIP" if text("clusterIP") == "None" => Err(ServiceUnusable::Headless),
+        "" | "ClusterIP" if text("clusterIP") == "None" => Err(ServiceError::Headless),
         "" | "ClusterIP" | "LoadBalancer" | "NodePort" => {
             let mut ports = spec["ports"].as_array().into_iter().flatten();
             if !ports.any(|served| served["port"] == *port) {
-                return Err(ServiceUnusable::PortMissing { port: *port, name: name.clone() });
+                return Err(ServiceError::PortMissing { port: *port, name: name.clone() });
             }
             Ok(format!("{}:{port}", bracketed(text("clusterIP"))))
         }
-        kind => Err(ServiceUnusable::TypeUnknown { kind: kind.to_owned() }),
+        kind => Err(ServiceError::TypeUnknown { kind: kind.to_owned() }),
     }
 }
 
@@ -115,14 +115,14 @@ mod tests {
     fn service_resolves_to_cluster_ip_or_name() {
         let ports = json!([{ "port": 80 }, { "port": 8443 }]);
         let spec = |kind: &str, ip: &str| json!({ "spec": { "type": kind, "clusterIP": ip, "ports": ports } });
-        let missing = ServiceUnusable::PortMissing { port: 8443, name: "s".into() };
-        let unknown = ServiceUnusable::TypeUnknown { kind: "Odd".into() };
+        let missing = ServiceError::PortMissing { port: 8443, name: "s".into() };
+        let unknown = ServiceError::TypeUnknown { kind: "Odd".into() };
         let cases = [
             (None, Ok("s.n.svc:8443")),
             (Some(spec("ClusterIP", "10.0.0.1")), Ok("10.0.0.1:8443")),
             (Some(spec("LoadBalancer", "fd00::1")), Ok("[fd00::1]:8443")),
             (Some(spec("NodePort", "10.0.0.1")), Ok("10.0.0.1:8443")),
-            (Some(spec("ClusterIP", "None")), Err(ServiceUnusable::Headless)),
+            (Some(spec("ClusterIP", "None")), Err(ServiceError::Headless)),
             (
                 Some(json!({ "spec": { "type": "ExternalName", "externalName": "hooks.example.com" } })),
                 Ok("hooks.example.com:8443"),

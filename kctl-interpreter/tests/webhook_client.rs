@@ -14,13 +14,13 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kctl_interpreter::{
     chain::{Chain, ChainError, Layer, LayerKind},
-    hook::Hooks,
     kind::Gvk,
     operation::{
         AggregateStatus, AggregatedStatusItem, Aggregation, InterpretComponent, InterpretDependency, InterpretHealth,
         InterpretReplica, InterpretStatus, Object, Operation, Retain, Retention, ReviseReplica, Revision,
     },
     webhook::{Certificate, ClientConfig, Configuration, Webhook, WebhookOptions},
+    webhook_client::Webhooks,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -65,7 +65,7 @@ fn url(webhook: &Webhook) -> ClientConfig {
 #[tokio::test]
 async fn every_operation_round_trips_typed_through_a_webhook() {
     let configuration = webhook(url, &["127.0.0.1"]).await;
-    let chain = Chain::default().with(LayerKind::Webhook, Hooks::new([&configuration], no_services).unwrap());
+    let chain = Chain::default().with(LayerKind::Webhook, Webhooks::new([&configuration], no_services).unwrap());
     let web = || Object(object("web"));
     let mut revised = object("web");
     revised["spec"]["replicas"] = json!(5);
@@ -119,7 +119,7 @@ async fn service_address_is_dialed_and_its_name_verified() {
     ];
     for (name, expected) in cases {
         let configuration = webhook(of(name), &["hooks.system.svc"]).await;
-        let chain = Chain::default().with(LayerKind::Webhook, Hooks::new([&configuration], local).unwrap());
+        let chain = Chain::default().with(LayerKind::Webhook, Webhooks::new([&configuration], local).unwrap());
         match (chain.interpret::<InterpretHealth>(Object(object("web"))).await, expected) {
             (Ok(healthy), Ok(expected)) => assert_eq!(healthy, expected),
             (Err(error), Err(expected)) => {
@@ -234,7 +234,7 @@ fn configuration(name: &str, client: &Value, operations: &[&str], timeout: u32) 
 }
 
 async fn call_webhook(configuration: &Value, operation: Operation) -> Result<Value, String> {
-    let chain = Chain::default().with(LayerKind::Webhook, Hooks::new([configuration], no_services).unwrap());
+    let chain = Chain::default().with(LayerKind::Webhook, Webhooks::new([configuration], no_services).unwrap());
     let input = Revision { object: object("web"), replicas: 5 };
     let answered = tokio::time::timeout(Duration::from_secs(20), chain.answer(operation, &input.into())).await;
     answered.expect("no server holds a call back for longer than its timeout").map_err(|error| match error {
@@ -429,7 +429,7 @@ async fn first_matching_webhook_is_called_except_for_prune() {
         let client = json!({ "url": format!("https://127.0.0.1:{port}/"), "caBundle": authority });
         configurations.push(configuration(name, &client, &operations, 3));
     }
-    let hooks = Hooks::new(&configurations, no_services).unwrap();
+    let hooks = Webhooks::new(&configurations, no_services).unwrap();
     let chain = Chain::native().with(LayerKind::Webhook, hooks);
     assert!(chain.interpret::<InterpretHealth>(Object(object("web"))).await.unwrap());
     let pruned = chain.answer(Operation::Prune, &Object(object("web")).into()).await.unwrap();
@@ -475,7 +475,7 @@ async fn only_an_address_change_costs_a_new_connection() {
         ("another timeout, which is in the address", vec![changed("timeoutSeconds", json!(9))], 0, 2),
         ("as it was", vec![ours.clone()], 0, 3),
     ];
-    let mut hooks = Arc::new(Hooks::new([], no_services).unwrap());
+    let mut hooks = Arc::new(Webhooks::new([], no_services).unwrap());
     for (case, configurations, n_malformed, expected) in cases {
         let (followed, malformed) = hooks.followed_by(&configurations);
         assert_eq!(malformed.len(), n_malformed, "{case}");

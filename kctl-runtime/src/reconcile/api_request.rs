@@ -18,18 +18,18 @@ use crate::writer::ApiError;
 /// # Cancel safety
 /// After the first poll, a dropped write may or may not take effect; the watch reports it if it does.
 #[must_use = "nothing is sent until the request is awaited"]
-pub struct Request<T> {
+pub struct ApiRequest<T> {
     pub(crate) future: Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>,
 }
 
-impl<T> Request<T> {
+impl<T> ApiRequest<T> {
     pub(crate) fn new(future: impl Future<Output = Result<T, ApiError>> + Send + 'static) -> Self {
         Self { future: Box::pin(future) }
     }
 }
 
 // `Future` instead of `IntoFuture`, so that rustc points at a missing `.await`.
-impl<T> Future for Request<T> {
+impl<T> Future for ApiRequest<T> {
     type Output = Result<T, ApiError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio_rustls::rustls::crypto::ring;
 
-use super::{configuration::API_VERSION, error::CallFailed};
+use super::{configuration::API_VERSION, error::CallError};
 use crate::operation::{AggregatedStatusItem, Inputs, Operation};
 
 /// `kind` of requests and responses.
@@ -68,11 +68,11 @@ pub(super) fn body(
     versions: &[String],
     operation: Operation,
     inputs: &Inputs,
-) -> Result<Vec<u8>, CallFailed> {
+) -> Result<Vec<u8>, CallError> {
     if !versions.iter().any(|version| version == VERSION) {
-        return Err(CallFailed::VersionUnknown);
+        return Err(CallError::VersionUnknown);
     }
-    let object = inputs.object().ok_or(CallFailed::ObjectMissing)?;
+    let object = inputs.object().ok_or(CallError::ObjectMissing)?;
     let kind = inputs.kind();
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let replicas = inputs.replicas.unwrap_or_default();
@@ -87,7 +87,7 @@ pub(super) fn body(
             operation: operation.name(),
             object,
             observed_object: inputs.observed.as_ref().filter(|_| operation == Operation::Retain),
-            replicas: i32::try_from(replicas).map_err(|_| CallFailed::ReplicasTooMany { replicas })?,
+            replicas: i32::try_from(replicas).map_err(|_| CallError::ReplicasTooMany { replicas })?,
             aggregated_status: inputs.status_items.as_deref().unwrap_or_default(),
         },
     };
@@ -100,9 +100,9 @@ pub(super) fn body(
 ///
 /// # Errors
 /// The operating system returned no random numbers.
-pub(super) fn uid() -> Result<String, CallFailed> {
+pub(super) fn uid() -> Result<String, CallError> {
     let mut bytes = [0; 16];
-    ring::default_provider().secure_random.fill(&mut bytes).map_err(|_| CallFailed::RandomMissing)?;
+    ring::default_provider().secure_random.fill(&mut bytes).map_err(|_| CallError::RandomMissing)?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     let hex = format!("{:032x}", u128::from_be_bytes(bytes));
