@@ -166,8 +166,8 @@ fn other_kinds_stay_as_they_are() {
 }
 
 #[test]
-fn deleted_namespace_gets_no_default_finalizers() {
-    let mut object = json!({"metadata": {"name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}});
+fn namespace_gets_no_default_finalizers() {
+    let mut object = json!({"metadata": {"name": "x"}, "spec": {}});
     default_object("v1", "Namespace", &mut object, None);
     assert_eq!(object["spec"], json!({}));
 }

@@ -120,8 +120,8 @@ pub(crate) struct Kind {
     pub(crate) kept_by_status: &'static [&'static str],
     /// Fields that a write resets, by subresource (`GetResetFields`), where the usual ones do not apply.
     pub(crate) reset_fields: &'static [(&'static str, Paths)],
-    /// Subresources that write a part of the specification.
-    pub(crate) parts: &'static [&'static str],
+    /// Subresources that write a part of the object.
+    pub(crate) parts: &'static [Part],
     /// Returns the old object with the part of a new one that the subresource is for.
     pub(crate) with_part: fn(&str, &Value, &Value) -> Value,
     /// A list that is stored as `null` when it is empty, as a JSON pointer.
@@ -295,6 +295,16 @@ pub(crate) enum OwnedState {
     Sent,
     /// The object as the client sent it, without the fields in `filled_in`.
     SentByClient,
+}
+
+/// A subresource that writes a part of the object, such as `resize` of Pods.
+pub(crate) struct Part {
+    /// The name of the subresource.
+    pub(crate) subresource: &'static str,
+    /// Fields of the metadata that a write of the part leaves as they are.
+    pub(crate) kept_metadata: &'static [&'static str],
+    /// The state of the object from which `managedFields` are computed.
+    pub(crate) owned_state: OwnedState,
 }
 
 /// Usage in quotas.

@@ -14,7 +14,7 @@
 //! | GET, LIST, WATCH | `read`, `list`, `watch` |
 //! | POST, PUT, PATCH, DELETE | `create`, `update`, `patch`, `delete` |
 //! | `scale` | `scale`, `scale_owners` |
-//! | `binding`, `finalize`, `eviction`, `token` | `subresources`, `evict`, `token` |
+//! | `binding`, `eviction`, `token` | `subresources`, `evict`, `token` |
 //! | `exec`, `log`, `proxy` and so on | `connect` |
 //! | reviews | `reviews` |
 
@@ -166,7 +166,6 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
         (Verb::Get, _) => read::get(state, info, source),
         (Verb::List, _) => list::list(state, info, source),
         (Verb::Watch, _) => watch::start(state, info, form),
-        (Verb::Update, "finalize") => subresources::finalize(state, info),
         (Verb::Update, _) => update::replace(state, info),
         (Verb::Patch, _) => patch::patch(state, info),
         (Verb::Delete, _) => delete::delete(state, info),

@@ -7,9 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     admission::{self, Attributes},
-    apply,
-    field_errors::{Errors, FieldError},
-    kinds, lifecycle,
+    apply, kinds, lifecycle,
     request::{Operation, RequestInfo},
     state::State,
     status::{GroupResource, StatusError},
@@ -182,65 +180,4 @@ fn bind(
         lifecycle::update(state, &pods(), &(info.namespace.clone(), name.to_owned()), pod, new);
     }
     Ok(success(StatusCode::CREATED))
-}
-
-/// Updates the finalizers of a Namespace.
-///
-/// Only the namespace controller uses it: it replaces `spec.finalizers`. Other fields of the spec
-/// are dropped; some metadata can be changed.
-pub(super) fn finalize(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
-    let mut sent = body::read(info)?;
-    place::match_names(info, &mut sent)?;
-    let resource = &info.resource.id;
-    let old = state.get(resource, &info.key()).ok_or_else(|| StatusError::not_found(resource, &info.name))?;
-    let (required, stored) = (sent["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
-    if !required.is_empty() && required != stored {
-        return Err(precondition::failed(info, "UID", required, stored));
-    }
-    let version = sent["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-    if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
-        return Err(StatusError::modified(resource, &info.name));
-    }
-    let field_errors = finalizer_errors(info, &sent["spec"]["finalizers"]);
-    StatusError::unless_valid(&resource.group, info.resource.kind_name(), &info.name, &field_errors)?;
-    let mut attributes = Attributes::new(info, Operation::Update, &info.name, sent).with_old(&old);
-    if admission::may_mutate(state, info) {
-        admission::mutate(state, &mut attributes)?;
-    }
-    let sent = attributes.object.take().unwrap_or_default();
-    let mut new = Value::clone(&old);
-    new["spec"] = match &sent["spec"]["finalizers"] {
-        Value::Array(list) if !list.is_empty() => json!({ "finalizers": list }),
-        _ => json!({}),
-    };
-    for field in ["annotations", "finalizers", "labels", "ownerReferences"] {
-        crate::json_path::set(&mut new["metadata"], field, sent["metadata"].get(field).cloned());
-    }
-    new["metadata"]["labels"]["kubernetes.io/metadata.name"] = info.name.clone().into();
-    let mut field_errors = write::changes_of_metadata(info, &old, &new);
-    field_errors.extend(crate::validation::metadata(&info.resource, &new));
-    StatusError::unless_valid(&resource.group, info.resource.kind_name(), &info.name, &field_errors)?;
-    apply::update(&FieldManager::from_request(info, state).request(), Some(&old), &mut new);
-    attributes.object = Some(new);
-    admission::validate(state, &attributes)?;
-    let new = attributes.object.unwrap_or_default();
-    if info.dry_run() {
-        return Ok(Answer::ok(new));
-    }
-    let written = lifecycle::update(state, resource, &info.key(), &old, new);
-    Ok(Answer::ok(written))
-}
-
-/// Validates the finalizers of a Namespace. Here each error has an index; for other writes upstream names only the
-/// list.
-///
-/// Each finalizer is validated by the rule of the kind.
-fn finalizer_errors(info: &RequestInfo, list: &Value) -> Errors {
-    let errors_of = |(index, name): (usize, &Value)| {
-        let alone = json!({ "spec": { "finalizers": [name] } });
-        let mut field_errors = Errors::collect(|errors| (info.resource.kind.validate)(&alone, errors));
-        field_errors.retain(|error| error.field == "spec.finalizers");
-        field_errors.into_iter().map(move |error| FieldError { field: format!("spec.finalizers[{index}]"), ..error })
-    };
-    list.as_array().into_iter().flatten().enumerate().flat_map(errors_of).collect()
 }

@@ -35,7 +35,6 @@ pub(crate) use self::{
     plugins::topology,
     prepare::{answers_deleted, default},
     unpersisted_fields::Unpersisted,
-    validate::changes_of_metadata,
 };
 use crate::{
     admission::Attributes,

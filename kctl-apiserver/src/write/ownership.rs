@@ -152,20 +152,19 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
 ///
 /// Most kinds are compared as they are stored ([`OwnershipSource::Stored`]). Exceptions are kinds whose strategy or
 /// plugins fill in fields. A client that omits such a field must not become its owner, so the object is compared as it
-/// was sent, with defaults only. `owned_state` and `filled_in_by_update` of the kind define this.
+/// was sent, with defaults only. `owned_state` and `filled_in_by_update` of the kind define this, and `owned_state` of a part.
 ///
 /// An object of another type changes no owner; most are rejected later.
 fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSource {
     let (resource, kind) = (&info.resource, info.resource.kind);
+    let owned_state = prepare::part(resource, &info.subresource).map_or(kind.owned_state, |part| part.owned_state);
     // No manager owns the fields that the server fills in or copies within the object, nor those that other clients
     // left out.
     let is_filled_in =
-        kind.owned_state == OwnedState::SentByClient || (info.subresource.is_empty() && leaves_out(resource, old, new));
+        owned_state == OwnedState::SentByClient || (info.subresource.is_empty() && leaves_out(resource, old, new));
     // The fields of a custom object of another type are unknown, even if the write resets all of them.
     let is_custom_status = resource.custom.is_some() && info.subresource == "status";
-    // A client owns the fields that it has sent, even if they are not stored.
-    let is_part = prepare::writes_part(resource, &info.subresource);
-    if !(is_filled_in || is_custom_status || is_part || kind.owned_state == OwnedState::Sent) {
+    if !(is_filled_in || is_custom_status || owned_state == OwnedState::Sent) {
         return OwnershipSource::Stored;
     }
     if identity::of_another_type(resource, new).is_some() {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 pub(crate) use self::default::default;
 pub(super) use self::default::{as_read, changed_as_read};
 use self::generation::{changes_generation, counts_generations, has_generation};
-pub(super) use self::restore::{kept_metadata, reset_fields, restore, writes_part};
+pub(super) use self::restore::{kept_metadata, part, reset_fields, restore};
 use super::{Unpersisted, Write};
 use crate::{
     autoscaling,

@@ -98,7 +98,7 @@ fn validate_own(now: Timestamp, info: &RequestInfo, write: &Write, mut errors: E
     let metadata = if is_metadata_last { Errors::default() } else { validation::metadata(resource, object) };
     errors.extend(match (&resource.custom, old) {
         (Some(custom), _) => custom_errors(info, custom, metadata, old, object),
-        (None, Some(old)) if prepare::writes_part(resource, &info.subresource) => {
+        (None, Some(old)) if prepare::part(resource, &info.subresource).is_some() => {
             metadata.into_iter().chain(part_errors(info, old, object)).collect()
         }
         (None, _) => metadata.into_iter().chain(built_in_errors(now, info, old, object)).collect(),
@@ -133,7 +133,7 @@ fn custom_errors(
     errors
 }
 
-/// Returns the errors of a write through a subresource for a part of the specification, such as `resize` of Pods.
+/// Returns the errors of a write through a subresource for a part of the object, such as `resize` of Pods.
 fn part_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     Errors::collect(|errors| {
         declared::validate(Some(old), new, errors);
@@ -221,7 +221,7 @@ fn scale_errors(info: &RequestInfo, custom: &Custom, object: &Value) -> Errors {
 ///
 /// Labels, annotations and owner references are validated here as well, as upstream validates them in both places.
 /// Metadata that the subresource does not write has no errors.
-pub(crate) fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
+fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     let (was, is) = (&old["metadata"], &new["metadata"]);
     let mut field_errors = Errors::default();
     let immutable = |field: &str| FieldError::invalid(&format!("metadata.{field}"), &is[field], "field is immutable");

@@ -10,17 +10,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting::{add, fill, part},
+    defaulting::{fill, part},
     field_errors::{Errors, text},
     json_path::set,
     metadata::{DOMAIN_RULE, has_domain},
     names::{NameRule, check_label_value},
-    registry::kind::{DeleteAnswer, Environment, Kind, Undecoded},
+    registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Part},
     table::{
         age::age,
         fields::{self, name},
     },
-    validation::entries,
+    validation::{each, entries},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -34,11 +34,13 @@ pub(crate) static KIND: Kind = Kind {
     set_generated_name,
     prepare_update,
     reset_fields: &[("finalize", &[&["status"]])],
+    parts: &[Part { subresource: "finalize", kept_metadata: &[], owned_state: OwnedState::Stored }],
+    with_part,
     default,
     defaults_metadata: true,
-    later_defaults: &[("/spec/finalizers", Undecoded::Absent)],
     filled_in: &["/spec"],
     validate,
+    validate_part,
     validates_subresources: true,
     printer: Some(cells),
     ..Kind::DEFAULT
@@ -86,6 +88,22 @@ fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
     }
 }
 
+/// Returns the old namespace with the finalizers and the metadata that a client sent to `finalize`.
+///
+/// The namespace controller removes its finalizer this way, which ends the deletion. Metadata that only the server sets
+/// is that of the old namespace. Upstream: `namespaceFinalizeStrategy`.
+fn with_part(_subresource: &str, old: &Value, new: &Value) -> Value {
+    let mut namespace = old.clone();
+    namespace["spec"] = match &new["spec"]["finalizers"] {
+        Value::Array(list) if !list.is_empty() => json!({ "finalizers": list }),
+        _ => json!({}),
+    };
+    for field in Kind::CLIENT_METADATA.iter().chain(&["managedFields"]) {
+        set(&mut namespace["metadata"], field, new["metadata"].get(*field).cloned());
+    }
+    namespace
+}
+
 /// Returns name, phase and age (`printNamespace`).
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     vec![json!(name(object)), json!(fields::text(object, "/status/phase")), json!(age(object, now))]
@@ -108,6 +126,12 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
+/// Validates the finalizers that were sent to `finalize` (`ValidateNamespaceFinalizeUpdate`). Each error has the index
+/// of its finalizer; those of other writes name only the list.
+fn validate_part(_subresource: &str, _: &Value, new: &Value, errors: &mut Errors) {
+    each(&new["spec"]["finalizers"], "spec.finalizers", errors, finalizer);
+}
+
 /// Validates a finalizer: a qualified name, with a domain unless it is a standard one.
 fn finalizer(name: &Value, path: &str, errors: &mut Errors) {
     errors.qualified_name(path, text(name));
@@ -116,21 +140,17 @@ fn finalizer(name: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-/// Fills in the name label, the phase `Active`, and the finalizer of a namespace that is not being deleted.
+/// Fills in the name label and the phase `Active`.
 ///
-/// The label is overwritten, not only added. A namespace that is being deleted may have no
-/// finalizers: that is how the last write of the namespace controller ends the deletion.
+/// The label is overwritten, not only added. Only `prepare_create` adds the finalizer: a write of `finalize` without
+/// finalizers is how the namespace controller ends the deletion.
 fn default(object: &mut Value) {
     let meta = part(object, "metadata");
-    let is_deleted = meta.get("deletionTimestamp").is_some();
     if let Some(name) = meta.get("name").filter(|name| **name != "").cloned()
         && let Some(labels) = part(meta, "labels").as_object_mut()
     {
         labels.insert("kubernetes.io/metadata.name".to_owned(), name);
     }
-    let spec = part(object, "spec");
-    if !is_deleted {
-        add(spec, "finalizers", json!(["kubernetes"]));
-    }
+    part(object, "spec");
     fill(part(object, "status"), "phase", "Active");
 }

@@ -28,7 +28,7 @@ use crate::{
     feature_gates::FeatureGate,
     field_errors::Errors,
     json_path::set,
-    registry::kind::{DeleteAnswer, Environment, Generation, Kind, Quota},
+    registry::kind::{DeleteAnswer, Environment, Generation, Kind, OwnedState, Part, Quota},
     validation::warnings,
 };
 
@@ -58,7 +58,10 @@ pub(crate) static KIND: Kind = Kind {
     prepare_status,
     kept_by_status: &["ownerReferences"],
     reset_fields: &[("status", &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])],
-    parts: &["resize", "ephemeralcontainers"],
+    parts: &[
+        Part { subresource: "resize", ..PART_OF_SPEC },
+        Part { subresource: "ephemeralcontainers", ..PART_OF_SPEC },
+    ],
     with_part: parts::with_part,
     default: defaulting::pod::pod,
     set_once: Some("qosClass"),
@@ -77,6 +80,11 @@ pub(crate) static KIND: Kind = Kind {
     quota: QUOTA,
     ..Kind::DEFAULT
 };
+
+/// A part of the spec: a write keeps the metadata. The client owns the fields that it has sent, even if they are not
+/// stored.
+const PART_OF_SPEC: Part =
+    Part { subresource: "", kept_metadata: Kind::CLIENT_METADATA, owned_state: OwnedState::Sent };
 
 /// Fields that admission plugins set, rather than the client or the defaulting functions.
 ///

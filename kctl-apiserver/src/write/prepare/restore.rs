@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{
     apply::Resets,
     json_path::set,
-    registry::{Kind, Resource},
+    registry::{Resource, kind::Part},
 };
 
 /// Copies the fields from the stored object that are not written through a subresource.
@@ -14,7 +14,7 @@ use crate::{
 /// |---|---|
 /// | none | all but the status, if the kind has that subresource |
 /// | `status`, `approval` | the status, and metadata for built-in kinds |
-/// | a part, such as `resize` | the fields of that part |
+/// | a part, such as `resize` or `finalize` | the fields of that part |
 pub(in crate::write) fn restore(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     match subresource {
         "status" | "approval" => {
@@ -31,15 +31,16 @@ pub(in crate::write) fn restore(resource: &Resource, subresource: &str, old: &Va
             (resource.kind.prepare_status)(old, new);
         }
         "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
-        part if writes_part(resource, part) => *new = (resource.kind.with_part)(part, old, new),
+        name if part(resource, name).is_some() => *new = (resource.kind.with_part)(name, old, new),
         _ => {}
     }
 }
 
-/// Returns `true` if a subresource writes a part of the specification, such as `ephemeralcontainers` and `resize` of
-/// Pods.
-pub(in crate::write) fn writes_part(resource: &Resource, subresource: &str) -> bool {
-    resource.kind.parts.contains(&subresource)
+/// Returns the part of the object that a subresource writes, such as `ephemeralcontainers` and `resize` of Pods.
+///
+/// `None` for the object itself and for its status.
+pub(in crate::write) fn part(resource: &Resource, subresource: &str) -> Option<&'static Part> {
+    resource.kind.parts.iter().find(|part| part.subresource == subresource)
 }
 
 /// Copies all fields but these from another object. Most are equal already: comparing costs less than copying.
@@ -60,11 +61,10 @@ fn take_all_but(fields: &[&str], from: &Value, to: &mut Value) {
 ///
 /// Errors in unchanged metadata are not reported.
 pub(in crate::write) fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
-    match subresource {
-        "status" => resource.kind.kept_by_status,
-        part if writes_part(resource, part) => Kind::CLIENT_METADATA,
-        _ => &[],
+    if subresource == "status" {
+        return resource.kind.kept_by_status;
     }
+    part(resource, subresource).map_or(&[], |part| part.kept_metadata)
 }
 
 /// Returns the fields that a write through the subresource resets.
