@@ -25,7 +25,7 @@ use crate::{
     state::State,
     status::{GroupResource, StatusError},
     store::Key,
-    write::precondition,
+    write::precondition::{self, Subject},
 };
 
 /// Namespaces that cannot be deleted (`NamespaceLifecycle`).
@@ -241,16 +241,18 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
 /// # Errors
 /// `Conflict` with the expected and the stored value.
 pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), StatusError> {
-    for (field, shown) in [("uid", "UID"), ("resourceVersion", "resourceVersion")] {
-        let (required, stored) = (options["preconditions"][field].as_str(), &object["metadata"][field]);
-        let Some(required) = required.filter(|required| stored.is_string() && stored != required) else { continue };
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let why = precondition::mismatch(shown, required, stored);
-        if resource.kind.is_marked_first {
-            return Err(StatusError::conflict(&resource.id, name, &why));
-        }
+    let by_kind;
+    let resource = if resource.kind.is_marked_first {
+        &resource.id
+    } else {
         let group = resource.kind.error_group.unwrap_or(&resource.id.group);
-        return Err(StatusError::conflict(&GroupResource::new(group, resource.kind_name()), name, &why));
+        by_kind = GroupResource::new(group, resource.kind_name());
+        &by_kind
+    };
+    let subject = Subject { resource, name: object["metadata"]["name"].as_str().unwrap_or_default() };
+    for (field, shown) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        let (required, stored) = (options["preconditions"][field].as_str(), &object["metadata"][field]);
+        precondition::check_field(subject, shown, required.filter(|_| stored.is_string()), stored)?;
     }
     Ok(())
 }

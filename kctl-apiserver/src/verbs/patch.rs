@@ -10,7 +10,10 @@ use crate::{
     request::RequestInfo,
     state::State,
     status::StatusError,
-    write::{self, FieldManager, Ownership, Unpersisted, Write, body, place, precondition},
+    write::{
+        self, FieldManager, Ownership, Unpersisted, Write, body, place,
+        precondition::{self, Subject},
+    },
 };
 
 /// Returns the type of a patch.
@@ -188,10 +191,7 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
     place::match_names(info, &mut new)?;
     let Some(old) = old else {
         authorizer::authorize_creation(state, info)?;
-        let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
-        if !uid.is_empty() {
-            return Err(StatusError::conflict(resource, &info.name, &precondition::mismatch("UID", uid, &Value::Null)));
-        }
+        precondition::check_uid(Subject::of_request(info), &new["metadata"]["uid"], &Value::Null)?;
         let new = Write::create(new, Ownership::Given(managed_fields));
         return Ok(Answer::created(write::write(state, info, Write { unpersisted, ..new })?));
     };

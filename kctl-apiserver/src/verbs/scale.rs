@@ -17,7 +17,10 @@ use crate::{
     schema::Schema,
     state::State,
     status::{GroupResource, StatusError},
-    write::{self, Admission, FieldManager, Ownership, Write, body, place, precondition},
+    write::{
+        self, Admission, FieldManager, Ownership, Write, body, place,
+        precondition::{self, Subject},
+    },
 };
 
 /// The fields of a kind from which a Scale is created.
@@ -152,16 +155,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
         return Err(StatusError::bad_request("Scale: spec.replicas must be an integer"));
     };
     judge(info, &scale, replicas)?;
-    let (required, stored) = (scale["metadata"]["uid"].as_str().unwrap_or_default(), &old["metadata"]["uid"]);
-    let is_other = !required.is_empty() && required != stored;
-    if is_other && info.verb == Verb::Update {
-        return Err(precondition::failed(info, "UID", required, stored));
-    }
-    // The handler of custom resources ignores the uid of a patched Scale.
-    if is_other && info.resource.custom.is_none() && !applies {
-        let part = GroupResource::new(&resource.group, &format!("{}/scale", resource.resource));
-        return Err(StatusError::conflict(&part, &info.name, &precondition::mismatch("UID", required, stored)));
-    }
+    check_uid(info, &scale, &old)?;
     let replicas = admitted(state, info, &old, replicas)?;
     scale["spec"]["replicas"] = replicas.into();
     // kube-apiserver can't apply the scale of a custom kind, unless there are conflicts: it treats the Scale as an
@@ -190,6 +184,21 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     let new = Write::update(&old, new, Ownership::Given(managed));
     let written = write::write(state, info, Write { admission: Admission::Done, ..new })?;
     Ok(Answer::ok(scale_of(info, &written)))
+}
+
+/// Checks the uid in a Scale. The one that is applied has none, and the handler of custom resources ignores that of a
+/// patched Scale. The error of a patch names the subresource.
+fn check_uid(info: &RequestInfo, scale: &Value, old: &Value) -> Result<(), StatusError> {
+    let resource = &info.resource.id;
+    let (required, stored) = (&scale["metadata"]["uid"], &old["metadata"]["uid"]);
+    if info.verb == Verb::Update {
+        return precondition::check_uid(Subject::of_request(info), required, stored);
+    }
+    if info.resource.custom.is_some() || info.applies() {
+        return Ok(());
+    }
+    let part = GroupResource::new(&resource.group, &format!("{}/scale", resource.resource));
+    precondition::check_uid(Subject { resource: &part, name: &info.name }, required, stored)
 }
 
 /// Returns the `managedFields` of the object after its replicas were written or applied through the Scale.

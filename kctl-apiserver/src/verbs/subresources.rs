@@ -12,7 +12,10 @@ use crate::{
     state::State,
     status::{GroupResource, StatusError},
     verbs::{Answer, evict},
-    write::{self, FieldManager, body, ownership, place, precondition},
+    write::{
+        self, FieldManager, body, ownership, place,
+        precondition::{Subject, check_uid, check_version},
+    },
 };
 
 /// Performs `POST` to a subresource of an object.
@@ -149,12 +152,9 @@ fn bind(
     pod: &Arc<Value>,
     binding: &Value,
 ) -> Result<Answer, StatusError> {
-    for (field, key) in [("UID", "uid"), ("ResourceVersion", "resourceVersion")] {
-        let (sent, stored) = (binding["metadata"][key].as_str().unwrap_or_default(), &pod["metadata"][key]);
-        if !sent.is_empty() && sent != stored {
-            return Err(precondition::failed(info, field, sent, stored));
-        }
-    }
+    let (subject, required, stored) = (Subject::of_request(info), &binding["metadata"], &pod["metadata"]);
+    check_uid(subject, &required["uid"], &stored["uid"])?;
+    check_version(subject, &required["resourceVersion"], &stored["resourceVersion"])?;
     let node = binding["target"]["name"].as_str().unwrap_or_default();
     let bound = pod["spec"]["nodeName"].as_str().unwrap_or_default();
     if !bound.is_empty() {

@@ -18,7 +18,7 @@ use crate::{
     state::State,
     status::{FieldError, GroupResource, StatusError},
     tokens::{About, Claims, ISSUER, Named},
-    write::precondition,
+    write::precondition::{self, Subject},
 };
 
 /// The shortest lifetime of a token in seconds.
@@ -129,16 +129,9 @@ fn check_name(info: &RequestInfo, request: &Value) -> Result<(), StatusError> {
 ///
 /// The default audience is the server itself.
 fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Value) -> Result<(), StatusError> {
-    let uid = request["metadata"]["uid"].as_str().unwrap_or_default();
-    let own = Named::from_object(account).uid;
-    if !uid.is_empty() && uid != own {
-        let why = precondition::mismatch("UID", uid, &own.into());
-        return Err(StatusError::conflict(
-            &GroupResource::new("authentication.k8s.io", "TokenRequest"),
-            &info.name,
-            &why,
-        ));
-    }
+    let resource = &GroupResource::new("authentication.k8s.io", "TokenRequest");
+    let subject = Subject { resource, name: &info.name };
+    precondition::check_uid(subject, &request["metadata"]["uid"], &account["metadata"]["uid"])?;
     for field in ["name", "namespace", "uid"] {
         request["metadata"][field] = account["metadata"][field].clone();
     }
@@ -196,11 +189,8 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
         let why = format!("spec.boundObjectRef: pod {name:?} does not run as service account {:?}", info.name);
         return Err(StatusError::bad_request(why));
     }
-    let uid = text("uid");
-    if !uid.is_empty() && uid != named.uid {
-        let why = precondition::mismatch("UID", uid, &named.uid.into());
-        return Err(StatusError::conflict(&GroupResource::new(group, kind), name, &why));
-    }
+    let subject = Subject { resource: &GroupResource::new(group, kind), name };
+    precondition::check_uid(subject, &reference["uid"], &object["metadata"]["uid"])?;
     match kind {
         "Pod" => {
             let node = object["spec"]["nodeName"].as_str().unwrap_or_default();

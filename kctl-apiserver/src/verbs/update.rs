@@ -8,7 +8,10 @@ use crate::{
     request::RequestInfo,
     state::State,
     status::StatusError,
-    write::{self, Ownership, Write, body, place, precondition},
+    write::{
+        self, Ownership, Write, body, place,
+        precondition::{Subject, check_uid},
+    },
 };
 
 /// Replaces an object or a part of it, by the steps of `write/mod.rs`.
@@ -23,22 +26,17 @@ use crate::{
 pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut new = body::read(info)?;
     place::match_names(info, &mut new)?;
-    let uid = new["metadata"]["uid"].as_str().unwrap_or_default();
+    let subject = Subject::of_request(info);
     let Some(old) = conversion::find(state, info)? else {
         if !is_created_by_update(info) {
             return Err(StatusError::not_found(&info.resource.id, &info.name));
         }
         authorizer::authorize_creation(state, info)?;
-        if !uid.is_empty() {
-            return Err(precondition::failed(info, "UID", uid, &Value::Null));
-        }
+        check_uid(subject, &new["metadata"]["uid"], &Value::Null)?;
         let new = Write::create(new, Ownership::Written);
         return Ok(Answer::created(write::write(state, info, new)?));
     };
-    let stored = &old["metadata"]["uid"];
-    if !uid.is_empty() && uid != stored {
-        return Err(precondition::failed(info, "UID", uid, stored));
-    }
+    check_uid(subject, &new["metadata"]["uid"], &old["metadata"]["uid"])?;
     let new = Write::update(&old, new, Ownership::Written);
     Ok(Answer::ok(write::write(state, info, new)?))
 }

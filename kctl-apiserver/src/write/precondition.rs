@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Write;
 use crate::{
     request::{RequestInfo, Verb},
-    status::{FieldError, StatusError},
+    status::{FieldError, GroupResource, StatusError},
 };
 
 /// Checks that an update replaces the version that the client has seen (`Store.Update` of
@@ -40,17 +40,57 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
     Ok(())
 }
 
-/// Returns the error of a write that names another uid or version than the stored object has.
-///
-/// `Conflict`, 409.
-pub(crate) fn failed(info: &RequestInfo, field: &str, required: &str, stored: &Value) -> StatusError {
-    StatusError::conflict(&info.resource.id, &info.name, &mismatch(field, required, stored))
+/// The object that an error about a precondition names.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) resource: &'a GroupResource,
+    pub(crate) name: &'a str,
 }
 
-/// Returns the message about a precondition that the stored object does not meet.
+impl<'a> Subject<'a> {
+    /// Returns the object in the path of a request.
+    pub(crate) fn of_request(info: &'a RequestInfo) -> Self {
+        Self { resource: &info.resource.id, name: &info.name }
+    }
+}
+
+/// Checks that the stored object has the uid that the client requires. No uid and the empty one require nothing.
 ///
-/// kctl adds the advice at the end; upstream's message has only the two values.
-pub(crate) fn mismatch(field: &str, required: &str, stored: &Value) -> String {
+/// `stored` is null for an object that does not exist.
+///
+/// # Errors
+/// `Conflict` with the required and the stored uid.
+pub(crate) fn check_uid(subject: Subject<'_>, required: &Value, stored: &Value) -> Result<(), StatusError> {
+    check_field(subject, "UID", given(required), stored)
+}
+
+/// Checks that the stored object has the `resourceVersion` that the client requires, like [`check_uid`].
+///
+/// # Errors
+/// `Conflict` with the required and the stored version.
+pub(crate) fn check_version(subject: Subject<'_>, required: &Value, stored: &Value) -> Result<(), StatusError> {
+    check_field(subject, "ResourceVersion", given(required), stored)
+}
+
+/// Checks a field of `preconditions` in the options of a delete, where the empty string is a value.
+///
+/// # Errors
+/// `Conflict` with the required and the stored value.
+pub(crate) fn check_field(
+    subject: Subject<'_>,
+    field: &str,
+    required: Option<&str>,
+    stored: &Value,
+) -> Result<(), StatusError> {
+    let Some(required) = required.filter(|required| stored != required) else { return Ok(()) };
     let stored = stored.as_str().unwrap_or_default();
-    format!("the precondition names {field} {required:?}, but the stored object has {stored:?}: read it again")
+    // kctl adds the advice at the end; upstream's message has only the two values.
+    let why =
+        format!("the precondition names {field} {required:?}, but the stored object has {stored:?}: read it again");
+    Err(StatusError::conflict(subject.resource, subject.name, &why))
+}
+
+/// Returns a string that is not empty.
+fn given(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
 }
