@@ -94,8 +94,6 @@ fn aggregate(objects: &mut [BootstrapObject]) {
     }
 }
 
-pub(crate) use standard::is_of_system;
-
 /// Stores all objects that the server does not have yet, without events.
 ///
 /// The next cluster IP is computed last, because the Service `kubernetes` takes the first one.

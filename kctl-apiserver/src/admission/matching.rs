@@ -151,8 +151,7 @@ pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attri
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;
     }
-    let resource = &attributes.info.resource;
-    if resource.is(&namespace::KIND) {
+    if attributes.info.resource.kind.is_own_namespace {
         let shown = attributes.object.as_ref().or(attributes.old.as_deref());
         return shown.is_none_or(|object| selects(selector, &object["metadata"]["labels"]));
     }

@@ -24,10 +24,7 @@ use self::{matching::Versioned, redecode::redecode};
 use crate::{
     cel::Scope,
     conversion,
-    kinds::{
-        admissionregistration::{mutating_admission_policy_binding, mutating_webhook_configuration},
-        core::namespace,
-    },
+    kinds::admissionregistration::{mutating_admission_policy_binding, mutating_webhook_configuration},
     registry::Kind,
     request::{Operation, RequestInfo},
     state::State,
@@ -91,7 +88,7 @@ impl<'a> Attributes<'a> {
 
     /// Returns the namespace of the request. For a Namespace object it is the object's own name.
     fn namespace(&self) -> &str {
-        if self.info.resource.is(&namespace::KIND) { &self.name } else { &self.info.namespace }
+        if self.info.resource.kind.is_own_namespace { &self.name } else { &self.info.namespace }
     }
 
     /// Returns `true` for a dry run.

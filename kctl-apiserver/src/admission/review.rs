@@ -10,7 +10,6 @@ use super::{Attributes, Stage, matching::Versioned};
 use crate::{
     client_config,
     decode::{json_type, misfit},
-    kinds::core::namespace,
     webhook_round::WebhookReply,
 };
 
@@ -48,15 +47,8 @@ pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &
     add("name", &attributes.name);
     add("subResource", &info.subresource);
     add("requestSubResource", &info.subresource);
-    add("namespace", namespace(attributes));
+    add("namespace", attributes.namespace());
     request
-}
-
-/// Returns the namespace of the request. For a Namespace object it is the object's own name.
-///
-/// Empty for cluster-scoped objects.
-fn namespace<'a>(attributes: &'a Attributes<'_>) -> &'a str {
-    if attributes.info.resource.is(&namespace::KIND) { &attributes.name } else { &attributes.info.namespace }
 }
 
 /// Returns a review in the first version of the webhook that the server supports.

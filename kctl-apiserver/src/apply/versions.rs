@@ -49,7 +49,7 @@ impl Versions for BuiltInKinds {
     }
 
     fn differ(&self, left: &str, right: &str) -> bool {
-        [left, right].iter().all(|version| [autoscaling::FIRST, autoscaling::SECOND].contains(version)) && left != right
+        autoscaling::differ(left, right)
     }
 
     fn may_have_changed(&self) -> bool {

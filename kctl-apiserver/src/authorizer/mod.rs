@@ -64,13 +64,12 @@ fn authorize_to(verb: &str, resolver: &impl RuleResolver, info: &RequestInfo) ->
         _ => None,
     };
     // A Namespace object counts as being in its own namespace.
-    let is_namespace = info.resource.is(&namespace::KIND);
     let attributes = Attributes {
         verb,
         group: &info.resource.id.group,
         resource: &info.resource.id.resource,
         subresource: &info.subresource,
-        namespace: if is_namespace { &info.name } else { &info.namespace },
+        namespace: if info.resource.kind.is_own_namespace { &info.name } else { &info.namespace },
         name: selected.as_deref().unwrap_or(&info.name),
     };
     if allowed(resolver, &info.caller.user, &attributes) {

@@ -56,16 +56,9 @@ pub(crate) fn converted(to: &str, object: &Value) -> Value {
     }
 }
 
-/// Changes an object; an autoscaler is changed in its second version, where no field is an annotation.
-///
-/// The result has the version that the object had.
-pub(crate) fn within(object: &mut Value, change: impl FnOnce(&mut Value)) {
-    if object["apiVersion"] != FIRST || object["kind"] != "HorizontalPodAutoscaler" {
-        return change(object);
-    }
-    *object = second(object);
-    change(object);
-    *object = first(object);
+/// Returns `true` for two different versions of autoscalers, whose fields have other names.
+pub(crate) fn differ(left: &str, right: &str) -> bool {
+    [left, right].iter().all(|version| [FIRST, SECOND].contains(version)) && left != right
 }
 
 /// Normalizes an autoscaler as a conversion to the internal version and back does: the annotations of version 1 follow

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::{
     clock::Rng,
-    kinds::scheduling::priority_class,
     status::GroupResource,
     store::{Key, Store},
 };
@@ -60,11 +59,4 @@ pub(super) fn objects(store: &mut Store) {
         }
         store.put_first(resource, key.clone(), object);
     }
-}
-
-/// Returns `true` for a `PriorityClass` that cannot be deleted.
-///
-/// These are `system-cluster-critical` and `system-node-critical`.
-pub(crate) fn is_of_system(class: &str) -> bool {
-    KNOWN.iter().any(|(resource, (_, name), _)| priority_class::KIND.is_of(resource) && name == class)
 }

@@ -17,9 +17,9 @@ pub(crate) use self::{
     webhook::{Unconverted, call_for, converted},
 };
 use crate::{
-    autoscaling, crd,
+    crd,
     kinds::{self, core::event},
-    registry::Resource,
+    registry::{Custom, Resource},
     request::RequestInfo,
     state::State,
     status::StatusError,
@@ -62,8 +62,8 @@ pub(crate) fn plan(to: &Resource, object: &Value) -> ConversionPlan {
     if is_event(to) {
         return ConversionPlan::Done(events::converted(&api_version, object));
     }
-    if to.kind.is_autoscaler {
-        return ConversionPlan::Done(autoscaling::converted(&api_version, object));
+    if let Some(storage) = to.kind.storage {
+        return ConversionPlan::Done((storage.convert)(&api_version, object));
     }
     let mut renamed = object.clone();
     renamed["apiVersion"] = api_version.into();
@@ -186,8 +186,11 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
     let home = match &resource.custom {
         Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
         None if is_event(resource) => state.registry.any_version(&event::KIND.group_resource()),
-        None if resource.kind.is_autoscaler => state.registry.get(&resource.id.group, "v2", &resource.id.resource),
-        _ => None,
+        None => {
+            let storage = resource.kind.storage;
+            storage.and_then(|storage| in_version(state, resource, Custom::version_of(storage.api_version)))
+        }
+        Some(_) => None,
     };
     match home.filter(|home| home.api_version() != resource.api_version()) {
         None => Ok(ConvertedWrite { stored: object, shown: None }),
@@ -196,12 +199,12 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
             if let Some(custom) = &home.custom {
                 custom.read(&mut stored);
             }
-            if resource.kind.is_autoscaler
+            if resource.kind.storage.is_some()
                 && info.subresource.is_empty()
                 && let Some(before) = state.get(&resource.id, &info.key())
             {
-                // `autoscaling/v1` cannot express an absent value. A write without a status therefore keeps the stored
-                // status.
+                // The other version, `autoscaling/v1`, cannot express an absent value. A write without a status
+                // therefore keeps the stored status.
                 stored["status"] = before["status"].clone();
             }
             let shown = convert(state, info, resource, &stored)?;

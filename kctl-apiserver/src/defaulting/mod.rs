@@ -62,20 +62,16 @@ pub(crate) struct Type<'a> {
 pub(crate) fn default_object(type_info: Type<'_>, object: &mut Value, stored: Option<&Value>) {
     let Type { api_version, kind_name, kind } = type_info;
     let Some(schema) = Schema::built_in(api_version, kind_name) else { return };
-    if (api_version, kind_name) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
-        return without_schemas(object, |object| {
-            decode(schema, object, stored);
-            zeros::add(schema, object, stored);
-        });
-    }
     if !object.is_object() {
         return;
     }
-    decode(schema, object, stored);
-    if stored.is_none_or(|stored| !has_defaults_of(kind, stored, object)) {
-        (kind.default)(object);
-        zeros::add(schema, object, stored);
-    }
+    (kind.default_rest)(object, &mut |object| {
+        decode(schema, object, stored);
+        if stored.is_none_or(|stored| !has_defaults_of(kind, stored, object)) {
+            (kind.default)(object);
+            zeros::add(schema, object, stored);
+        }
+    });
 }
 
 /// Fills in the defaults that are set when an object is decoded. Webhooks see the object before the storage and the
@@ -92,22 +88,6 @@ pub(crate) fn default_decoded(type_info: Type<'_>, object: &mut Value) {
             (None, Undecoded::Text(text)) => drop(parent.insert(field.to_owned(), (*text).into())),
             (None, Undecoded::AsDefault) => {}
             (None, Undecoded::Absent) => drop(parent.remove(field)),
-        }
-    }
-}
-
-/// Applies a change to a `CustomResourceDefinition` without the schemas of its versions, which have separate code.
-fn without_schemas(object: &mut Value, change: impl FnOnce(&mut Value)) {
-    let versions = |object: &mut Value| -> Vec<Option<Value>> {
-        let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
-        versions.into_iter().flatten().map(|version| version.get_mut("schema").map(Value::take)).collect()
-    };
-    let schemas = versions(object);
-    change(object);
-    let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
-    for (version, schema) in versions.into_iter().flatten().zip(schemas) {
-        if let (Some(version), Some(schema)) = (version.as_object_mut(), schema) {
-            version.insert("schema".to_owned(), schema);
         }
     }
 }

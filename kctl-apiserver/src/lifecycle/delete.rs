@@ -18,11 +18,9 @@ use kctl_apimachinery::time;
 use serde_json::Value;
 
 use crate::{
-    crd,
-    deletion::{CUSTOM_RESOURCE_CLEANUP, FOREGROUND, Grace, ORPHAN, Propagation},
-    kinds::core::namespace,
+    deletion::{Grace, ORPHAN, Propagation, own_finalizer, set_finalizers},
     registry::Resource,
-    store::{DEFINITIONS, Key, Store},
+    store::{Key, Store},
 };
 
 /// The effect of a delete on one object.
@@ -80,15 +78,11 @@ impl Deletion {
         let now = store.clock.now();
         let is_marked = object["metadata"]["deletionTimestamp"].is_string();
         let mut new = object.clone();
-        if resource.id == *DEFINITIONS && !is_marked {
-            mark_definition(&mut new, now);
+        if let Some(mark) = resource.kind.mark.filter(|_| !is_marked) {
+            mark(&mut new, propagation, now);
             return Self::Marked(new);
         }
-        if resource.is(&namespace::KIND) && !is_marked {
-            mark_namespace(&mut new, propagation, now);
-            return Self::Marked(new);
-        }
-        if resource.is(&namespace::KIND) && has_any(&object["spec"]["finalizers"]) {
+        if (resource.kind.is_held)(object) {
             return Self::Pending;
         }
         let seconds = match graceful(resource, &mut new, grace, now) {
@@ -272,40 +266,6 @@ fn mark(object: &mut Value, now: Timestamp) {
     object["metadata"]["deletionGracePeriodSeconds"] = 0.into();
 }
 
-/// Marks a `CustomResourceDefinition` as being deleted, regardless of the options of the delete (`Delete` of
-/// `apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go`).
-///
-/// The finalizer makes the CRD wait for the controller that deletes the custom objects. It is added
-/// to those that the CRD has already, and never twice; the condition `Terminating` becomes true at
-/// the same time.
-fn mark_definition(definition: &mut Value, now: Timestamp) {
-    let now = time::seconds(now);
-    crd::begin_end(definition, &now);
-    let meta = &mut definition["metadata"];
-    meta["deletionTimestamp"] = now.into();
-    match &mut meta["finalizers"] {
-        Value::Array(list) if list.iter().any(|name| name == CUSTOM_RESOURCE_CLEANUP) => {}
-        Value::Array(list) => list.push(CUSTOM_RESOURCE_CLEANUP.into()),
-        none => *none = vec![CUSTOM_RESOURCE_CLEANUP].into(),
-    }
-}
-
-/// Marks a Namespace as being deleted (`pkg/registry/core/namespace/storage/storage.go`).
-///
-/// `spec.finalizers` has `kubernetes` from the creation on. It holds the Namespace until its
-/// contents are deleted, so no finalizer in `metadata` is needed. A delete without a policy keeps
-/// what earlier ones have set.
-fn mark_namespace(namespace: &mut Value, propagation: Propagation, now: Timestamp) {
-    let finalizer = match propagation {
-        Propagation::NoOrphans => Some(FOREGROUND),
-        Propagation::Default => own_finalizer(namespace),
-        other => other.finalizer(),
-    };
-    set_finalizers(namespace, finalizer);
-    namespace["metadata"]["deletionTimestamp"] = time::seconds(now).into();
-    namespace["status"]["phase"] = "Terminating".into();
-}
-
 /// Returns the finalizer for the garbage collector. The options decide, then the object, then its kind
 /// (`shouldOrphanDependents` and `shouldDeleteDependents`).
 ///
@@ -319,35 +279,6 @@ fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Opti
         return propagation.finalizer();
     }
     own_finalizer(object).or_else(|| resource.kind.orphans_dependents.then_some(ORPHAN))
-}
-
-/// Returns the first finalizer of an object that is for the garbage collector.
-///
-/// An earlier delete or a client has set it. A delete with default options then continues with that policy.
-fn own_finalizer(object: &Value) -> Option<&'static str> {
-    let mut names = object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    names.find_map(|name| [FOREGROUND, ORPHAN].into_iter().find(|finalizer| *finalizer == name))
-}
-
-/// Makes `finalizer` the only finalizer for the garbage collector, or removes these finalizers for `None`. Returns
-/// `true` if the set of finalizers changes; their order does not count.
-///
-/// The finalizers of others stay in their order, and this one comes last. A list that becomes empty
-/// is removed from the object (`deletionFinalizersForGarbageCollection` of `store.go`).
-fn set_finalizers(object: &mut Value, finalizer: Option<&str>) -> bool {
-    let existing = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
-    let others = existing.iter().filter(|name| *name != FOREGROUND && *name != ORPHAN).cloned();
-    let new: Vec<Value> = others.chain(finalizer.map(Value::from)).collect();
-    if new.iter().all(|name| existing.contains(name)) && existing.iter().all(|name| new.contains(name)) {
-        return false;
-    }
-    let Some(meta) = object["metadata"].as_object_mut() else { return false };
-    if new.is_empty() {
-        meta.remove("finalizers");
-    } else {
-        meta.insert("finalizers".into(), new.into());
-    }
-    true
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    kinds::core::namespace,
+    kinds,
     status::GroupResource,
     store::{Key, Store},
 };
@@ -74,13 +74,11 @@ fn at_version_of(old: &Value, mut new: Value) -> Value {
 /// Returns `true` if an object is being deleted and nothing holds it any longer.
 ///
 /// Three conditions must hold: the object is marked, its grace period is 0 (the kubelet has confirmed the end of a
-/// Pod), and no finalizer is left.
+/// Pod), and no finalizer is left. A Namespace has finalizers in its spec, too.
 fn is_over(resource: &GroupResource, object: &Value) -> bool {
     let meta = &object["metadata"];
-    let has_any = |list: &Value| list.as_array().is_some_and(|all| !all.is_empty());
-    let is_held =
-        // A Namespace also waits for `spec.finalizers`, which the namespace controller removes.
-        has_any(&meta["finalizers"]) || (namespace::KIND.is_of(resource) && has_any(&object["spec"]["finalizers"]));
+    let is_held = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty())
+        || kinds::find(resource).is_some_and(|kind| (kind.is_held)(object));
     let is_graceless = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
     meta["deletionTimestamp"].is_string() && is_graceless && !is_held
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Resource;
-use crate::{amounts::Amounts, field_errors::Errors, names::NameRule, status::GroupResource};
+use crate::{amounts::Amounts, deletion::Propagation, field_errors::Errors, names::NameRule, status::GroupResource};
 
 /// Returns the cells of an object's row in a `Table`.
 pub(crate) type Printer = fn(&Value, Timestamp) -> Vec<Value>;
@@ -20,6 +20,10 @@ pub(crate) type ValidateChange = fn(&Value, &Value, &mut Errors);
 pub(crate) type RowOrder = fn(&Value) -> (i64, &str);
 /// Returns `true` if a change frees something that a quota counts: old, new, now.
 pub(crate) type FreesUsage = fn(Option<&Value>, &Value, Timestamp) -> bool;
+/// Calls a function with the object, apart from parts that have code of their own.
+pub(crate) type DefaultRest = fn(&mut Value, &mut dyn FnMut(&mut Value));
+/// Marks an object as being deleted, by the propagation policy and at a time.
+pub(crate) type Mark = fn(&mut Value, Propagation, Timestamp);
 /// Paths of fields, each as the names from the object down.
 pub(crate) type Paths = &'static [&'static [&'static str]];
 
@@ -73,6 +77,10 @@ pub(crate) struct Kind {
     pub(crate) connects: &'static [&'static str],
     /// Subresources that respond with another kind than the resource. They have no table form.
     pub(crate) answers_other_kinds: &'static [&'static str],
+    /// The object is a namespace: a request about it counts as being in the namespace with its name.
+    pub(crate) is_own_namespace: bool,
+    /// Adds to the object of a bookmark what Go's zero value of the internal type has besides that of the version.
+    pub(crate) complete_bookmark: fn(&mut Value),
     /// No admission policy sees the objects (`admission/exclusion/resources.go`).
     pub(crate) is_exempt_from_policies: bool,
     /// The group that errors name, if it is not that of the kind.
@@ -81,8 +89,12 @@ pub(crate) struct Kind {
     // Deletion.
     /// A delete waits for the grace period of the object (`RESTGracefulDeleteStrategy`).
     pub(crate) deletes_gracefully: bool,
-    /// A delete sets the deletion timestamp before any other check.
-    pub(crate) is_marked_first: bool,
+    /// Marks an object as being deleted before any other check of a delete. Its controller deletes what belongs to it.
+    pub(crate) mark: Option<Mark>,
+    /// Returns `true` if fields other than `metadata.finalizers` hold an object that is being deleted.
+    pub(crate) is_held: fn(&Value) -> bool,
+    /// Returns the reason why the object with this name may never be deleted.
+    pub(crate) undeletable: fn(&str) -> Option<&'static str>,
     /// Without a propagation policy, a delete orphans dependents (`DefaultGarbageCollectionPolicy`).
     pub(crate) orphans_dependents: bool,
     /// The garbage collector has nothing to do for such objects (`GarbageCollectUnsupported`).
@@ -130,6 +142,8 @@ pub(crate) struct Kind {
     // Defaults.
     /// Sets the defaults (`SetDefaults_…`).
     pub(crate) default: fn(&mut Value),
+    /// Sets defaults with the given function in the object without the parts that have code of their own.
+    pub(crate) default_rest: DefaultRest,
     /// The metadata has defaults.
     pub(crate) defaults_metadata: bool,
     /// Copies fields of the stored object before an update gets its defaults.
@@ -148,6 +162,10 @@ pub(crate) struct Kind {
     // Ownership of fields.
     /// Fields that the server fills in: a client owns them only if it has sent them. JSON pointers.
     pub(crate) filled_in: &'static [&'static str],
+    /// The lists among them that count as absent if they are empty, because Go drops them when it decodes.
+    pub(crate) absent_when_empty: &'static [&'static str],
+    /// The lists among them to which the server adds items: a client owns only the items that it has sent.
+    pub(crate) extended_lists: &'static [&'static str],
     /// The fields among them that an update fills in again.
     pub(crate) filled_in_by_update: &'static [&'static str],
     /// Fields that a creator does not own. JSON pointers.
@@ -180,6 +198,8 @@ pub(crate) struct Kind {
     pub(crate) validates_spec_only: bool,
     /// Returns the right on a signer of certificates that a write needs: subresource, old, new.
     pub(crate) signer_right: for<'a> fn(&str, Option<&'a Value>, &'a Value) -> Option<SignerRight<'a>>,
+    /// The metadata is validated only if the rest of the object is valid.
+    pub(crate) validates_metadata_last: bool,
     /// Adds the warnings about a created or changed object: old, new, warnings.
     pub(crate) warn: fn(Option<&Value>, &Value, &mut Vec<String>),
     /// Warnings are repeated when the generation changes, not with each write.
@@ -196,8 +216,8 @@ pub(crate) struct Kind {
     // Relations.
     /// The template from which the kind's controller makes Pods, as a JSON pointer.
     pub(crate) pod_template: Option<&'static str>,
-    /// Objects are stored as `autoscaling/v2`, and converted for `autoscaling/v1`.
-    pub(crate) is_autoscaler: bool,
+    /// The version in which objects are stored, for a kind whose versions have different fields.
+    pub(crate) storage: Option<&'static StorageVersion>,
     /// The way in which quotas count objects of the kind.
     pub(crate) quota: Quota,
 }
@@ -297,6 +317,16 @@ pub(crate) enum OwnedState {
     SentByClient,
 }
 
+/// The version in which objects are stored and the rules of their kind are written.
+pub(crate) struct StorageVersion {
+    /// The version with its group, such as `autoscaling/v2`.
+    pub(crate) api_version: &'static str,
+    /// Returns an object in another version with its group.
+    pub(crate) convert: fn(&str, &Value) -> Value,
+    /// Normalizes an object of any version as a conversion to the internal version and back does.
+    pub(crate) normalize: fn(&mut Value),
+}
+
 /// A subresource that writes a part of the object, such as `resize` of Pods.
 pub(crate) struct Part {
     /// The name of the subresource.
@@ -364,10 +394,14 @@ impl Kind {
         review: None,
         connects: &[],
         answers_other_kinds: &[],
+        is_own_namespace: false,
+        complete_bookmark: |_| {},
         is_exempt_from_policies: false,
         error_group: None,
         deletes_gracefully: false,
-        is_marked_first: false,
+        mark: None,
+        is_held: |_| false,
+        undeletable: |_| None,
         orphans_dependents: false,
         has_no_dependents: false,
         deletion_warning: None,
@@ -388,6 +422,7 @@ impl Kind {
         with_part: |_, _, new| new.clone(),
         null_when_empty: None,
         default: |_| {},
+        default_rest: |object, default| default(object),
         defaults_metadata: false,
         keep_before_default: |_, _| {},
         set_once: None,
@@ -396,6 +431,8 @@ impl Kind {
         default_metadata: |_| {},
         decode_error: |_| None,
         filled_in: &[],
+        absent_when_empty: &[],
+        extended_lists: &[],
         filled_in_by_update: &[],
         unowned: &[],
         owned_state: OwnedState::Stored,
@@ -410,6 +447,7 @@ impl Kind {
         validate_part: |_, _, _, _| {},
         validates_subresources: false,
         validates_spec_only: false,
+        validates_metadata_last: false,
         signer_right: |_, _, _| None,
         warn: |_, _, _| {},
         warns_once_per_generation: false,
@@ -417,7 +455,7 @@ impl Kind {
         row_conditions: |_| None,
         row_order: None,
         pod_template: None,
-        is_autoscaler: false,
+        storage: None,
         quota: Quota::DEFAULT,
     };
 

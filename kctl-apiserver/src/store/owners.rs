@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{EVENTS, Key};
 use crate::{
     deletion::{FOREGROUND, ORPHAN},
-    kinds::{apiextensions::custom_resource_definition, core::namespace},
+    kinds::{self, apiextensions::custom_resource_definition, core::namespace},
     registry::Registry,
     status::GroupResource,
 };
@@ -114,7 +114,7 @@ fn begins_to_end_with(finalizer: &str, before: Option<&Value>, after: &Value) ->
 
 /// Returns `true` for a Namespace and a CRD, whose own controllers complete the deletion.
 fn is_emptied(resource: &GroupResource) -> bool {
-    namespace::KIND.is_of(resource) || custom_resource_definition::KIND.is_of(resource)
+    kinds::find(resource).is_some_and(|kind| kind.mark.is_some())
 }
 
 impl Owners {

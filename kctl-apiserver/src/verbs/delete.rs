@@ -15,10 +15,8 @@ pub(super) use self::options::Options;
 use super::{Answer, list};
 use crate::{
     admission::{self, Attributes},
-    bootstrap::is_of_system,
     conversion,
     deletion::{Grace, Propagation},
-    kinds::{core::namespace, scheduling::priority_class},
     lifecycle::{self, Deleted, Deletion},
     registry::{Resource, kind::DeleteAnswer},
     request::RequestInfo,
@@ -27,11 +25,6 @@ use crate::{
     store::Key,
     write::precondition::{self, Subject},
 };
-
-/// Namespaces that cannot be deleted (`NamespaceLifecycle`).
-///
-/// The error is `Forbidden`, for all users.
-const LASTING: [&str; 3] = ["default", "kube-public", "kube-system"];
 
 /// Deletes one object.
 ///
@@ -101,22 +94,14 @@ fn warn(info: &RequestInfo, options: &Options) {
     }
 }
 
-/// Checks that the object may be deleted at all: the namespaces in [`LASTING`] and system priority classes may not.
+/// Checks that the object may be deleted at all: some namespaces and priority classes may not.
 ///
 /// Runs after the effect is known, hence not for an object that is being deleted already.
 fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
-    let (group_resource, resource) = (&info.resource.id, &info.resource);
-    if resource.is(&namespace::KIND) && LASTING.contains(&info.name.as_str()) {
-        return Err(StatusError::forbidden(group_resource, &info.name, "this namespace may not be deleted"));
+    match (info.resource.kind.undeletable)(&info.name) {
+        Some(why) => Err(StatusError::forbidden(&info.resource.id, &info.name, why)),
+        None => Ok(()),
     }
-    if resource.is(&priority_class::KIND) && is_of_system(&info.name) {
-        return Err(StatusError::forbidden(
-            group_resource,
-            &info.name,
-            "this is a system priority class and cannot be deleted",
-        ));
-    }
-    Ok(())
 }
 
 /// Returns the options that admission sees: with the grace period of a Pod and the uid of the object.
@@ -125,14 +110,14 @@ fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
 fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();
-    if resource.kind.is_marked_first && value["preconditions"]["uid"].is_null() {
+    if resource.kind.mark.is_some() && value["preconditions"]["uid"].is_null() {
         value["preconditions"]["uid"] = object["metadata"]["uid"].clone();
     }
     match options.grace {
         _ if resource.kind.deletes_gracefully && is_new => {
             value["gracePeriodSeconds"] = lifecycle::seconds_of_pod(object, options.grace).into();
         }
-        Grace::Seconds(seconds) if !(resource.kind.is_marked_first && is_new) => {
+        Grace::Seconds(seconds) if !(resource.kind.mark.is_some() && is_new) => {
             value["gracePeriodSeconds"] = seconds.into();
         }
         _ => {}
@@ -242,7 +227,7 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
 /// `Conflict` with the expected and the stored value.
 pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), StatusError> {
     let by_kind;
-    let resource = if resource.kind.is_marked_first {
+    let resource = if resource.kind.mark.is_some() {
         &resource.id
     } else {
         let group = resource.kind.error_group.unwrap_or(&resource.id.group);

@@ -319,14 +319,7 @@ impl Start {
             object[field] = zero;
         }
         object["metadata"] = json!({ "resourceVersion": revision.to_string() });
-        // Upstream encodes the internal type, in which these fields are not pointers or annotations.
-        match (self.resource.id.group.as_str(), kind) {
-            ("apps", "Deployment" | "ReplicaSet" | "StatefulSet") => object["spec"]["replicas"] = 0.into(),
-            ("apps", "DaemonSet") => {
-                object["metadata"]["annotations"] = json!({ "deprecated.daemonset.template.generation": "0" });
-            }
-            _ => {}
-        }
+        (self.resource.kind.complete_bookmark)(&mut object);
         json!({ "type": "BOOKMARK", "object": object })
     }
 

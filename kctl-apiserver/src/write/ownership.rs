@@ -21,11 +21,6 @@ use crate::{
     status::StatusError,
 };
 
-/// Lists that count as absent if they are empty.
-///
-/// JSON pointers. Go drops such lists when it decodes.
-const NONE_WHEN_EMPTY: &[&str] = &["/spec/tolerations", "/spec/clusterIPs", "/spec/ipFamilies"];
-
 /// The way in which a write changes the owners of fields.
 pub(crate) enum Ownership {
     /// The field manager of the request owns the fields that it sets or changes.
@@ -152,7 +147,8 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
 ///
 /// Most kinds are compared as they are stored ([`OwnershipSource::Stored`]). Exceptions are kinds whose strategy or
 /// plugins fill in fields. A client that omits such a field must not become its owner, so the object is compared as it
-/// was sent, with defaults only. `owned_state` and `filled_in_by_update` of the kind define this, and `owned_state` of a part.
+/// was sent, with defaults only. `owned_state` and `filled_in_by_update` of the kind define this, and `owned_state` of
+/// a part.
 ///
 /// An object of another type changes no owner; most are rejected later.
 fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSource {
@@ -263,18 +259,15 @@ fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     leave_filled_in(resource, sent, object);
 }
 
-/// Returns `true` if a client that updates an object has left out fields that the server fills in again. Tolerations
-/// count as left out if the list differs from the stored one.
+/// Returns `true` if a client that updates an object has left out fields that the server fills in again. A list to which
+/// the server adds items counts as left out if it differs from the stored one.
 ///
 /// Such a client would take over the ownership of values that it never sent.
 fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
     let is_there = |object: &Value, field: &str| object.pointer(field).is_some_and(|value| !value.is_null());
-    let is_changed = |field: &str| field == "/spec/tolerations" && old.pointer(field) != sent.pointer(field);
-    resource
-        .kind
-        .filled_in_by_update
-        .iter()
-        .any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
+    let kind = resource.kind;
+    let is_changed = |field: &&str| kind.extended_lists.contains(field) && old.pointer(field) != sent.pointer(field);
+    kind.filled_in_by_update.iter().any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
 }
 
 /// Removes the fields of an object that the server has filled in and the client has not sent.
@@ -282,26 +275,23 @@ fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
 /// `filled_in` of the kind lists the pointers. A field that the client did send keeps the client's value here, even if
 /// the server stores another one.
 fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
-    let completed = resource.kind.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {
+    let kind = resource.kind;
+    let completed = kind.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {
         let mut sent = sent.clone();
         complete(&mut sent);
         sent
     });
     let sent = completed.as_ref().unwrap_or(sent);
-    for field in resource.kind.filled_in {
+    for field in kind.filled_in {
         match sent.pointer(field).cloned() {
             None | Some(Value::Null) => remove(object, field),
             // An empty list or string counts as absent.
-            Some(Value::Array(items)) if items.is_empty() && NONE_WHEN_EMPTY.contains(field) => remove(object, field),
-            Some(Value::String(text)) if text.is_empty() => remove(object, field),
-            // The server adds its own items to these lists.
-            Some(value) if *field == "/spec/tolerations" => put(object, field, value),
-            // The client owns the items that it sent, even if the server has dropped them since.
-            Some(mut value) if value.is_object() && *field == "/spec/dataSourceRef" => {
-                // An absent `apiGroup` is written as null.
-                value["apiGroup"] = value["apiGroup"].take();
-                put(object, field, value);
+            Some(Value::Array(items)) if items.is_empty() && kind.absent_when_empty.contains(field) => {
+                remove(object, field);
             }
+            Some(Value::String(text)) if text.is_empty() => remove(object, field),
+            Some(value) if kind.extended_lists.contains(field) => put(object, field, value),
+            // The client owns the items that it sent, even if the server has dropped them since.
             Some(value) if value.is_object() || object.pointer(field).is_none_or(Value::is_null) => {
                 put(object, field, value);
             }

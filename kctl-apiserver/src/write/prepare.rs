@@ -15,9 +15,8 @@ pub(crate) use self::default::default;
 pub(super) use self::default::{as_read, changed_as_read};
 use self::generation::{changes_generation, counts_generations, has_generation};
 pub(super) use self::restore::{kept_metadata, part, reset_fields, restore};
-use super::{Unpersisted, Write};
+use super::{Unpersisted, Write, body::identity};
 use crate::{
-    autoscaling,
     json_path::set,
     registry::{
         Resource,
@@ -87,9 +86,8 @@ pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<
 
 /// Prepares a new object. The strategy runs before the defaults: fields that it resets get defaults too.
 ///
-/// `within` converts autoscalers to the version in which their rules are written.
 fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
-    autoscaling::within(object, |object| prepare_create(state, &info.resource, object));
+    in_storage_version(&info.resource, object, |object| prepare_create(state, &info.resource, object));
     default(info, object, None);
     (info.resource.kind.set_times)(state, None, object);
 }
@@ -106,15 +104,28 @@ fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut
     if info.subresource == "status" {
         (kind.set_status_times)(state, old, new);
     }
-    if new["apiVersion"] == autoscaling::FIRST {
+    if kind.storage.is_some_and(|storage| new["apiVersion"] != storage.api_version) {
         let stored = state.get(&info.resource.id, &info.key()).unwrap_or_else(|| old.clone());
         let prepare = |new: &mut Value| prepare_update(&info.resource, &info.subresource, &stored, new);
-        return autoscaling::within(new, prepare);
+        return in_storage_version(&info.resource, new, prepare);
     }
     prepare_update(&info.resource, &info.subresource, old, new);
     if kind.defaults_after_update && info.subresource.is_empty() {
         default(info, new, None);
     }
+}
+
+/// Changes an object in the version in which the rules of its kind are written. The result has the version of the
+/// request.
+///
+/// An object of another type, which a webhook may return, is not converted: validation rejects it.
+fn in_storage_version(resource: &Resource, object: &mut Value, change: impl FnOnce(&mut Value)) {
+    let Some(storage) = resource.kind.storage.filter(|_| identity::of_another_type(resource, object).is_none()) else {
+        return change(object);
+    };
+    *object = (storage.convert)(storage.api_version, object);
+    change(object);
+    *object = (storage.convert)(&resource.api_version(), object);
 }
 
 /// Runs `PrepareForCreate` of the kind's strategy, and sets the server's metadata.

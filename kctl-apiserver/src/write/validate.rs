@@ -7,11 +7,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    autoscaling, crd, decode,
+    crd, decode,
     field_errors::{Errors, FieldError},
     go,
     json_path::value_at,
-    kinds::{core::event, policy::pod_disruption_budget},
     metadata::has_domain,
     registry::{Custom, Resource},
     request::RequestInfo,
@@ -93,8 +92,7 @@ fn validate_own(now: Timestamp, info: &RequestInfo, write: &Write, mut errors: E
         let error = FieldError::invalid("metadata", &object["metadata"], &why);
         return invalid_unless_empty(resource, object, &[error]);
     }
-    // kube-apiserver validates the metadata of Events and PodDisruptionBudgets only if the rest is valid.
-    let is_metadata_last = [&event::KIND, &pod_disruption_budget::KIND].into_iter().any(|kind| resource.is(kind));
+    let is_metadata_last = resource.kind.validates_metadata_last;
     let metadata = if is_metadata_last { Errors::default() } else { validation::metadata(resource, object) };
     errors.extend(match (&resource.custom, old) {
         (Some(custom), _) => custom_errors(info, custom, metadata, old, object),
@@ -144,14 +142,14 @@ fn part_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
 /// Returns the errors of an object of a built-in kind.
 ///
 /// The subresource selects the functions of the kind: `validate_status` for the status, and otherwise those of the
-/// whole object. Kinds with `validates_spec_only` skip an unchanged spec. A `HorizontalPodAutoscaler` is converted to
-/// `autoscaling/v2` first, which has all of its rules.
+/// whole object. Kinds with `validates_spec_only` skip an unchanged spec. An object is converted to the storage version
+/// first, which has all rules of the kind.
 fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Errors {
     let kind = info.resource.kind;
-    let in_second = |object: &Value| autoscaling::converted(autoscaling::SECOND, object);
     let (of_new, of_old);
-    let (old, object) = if kind.is_autoscaler {
-        (of_new, of_old) = (in_second(object), old.map(in_second));
+    let (old, object) = if let Some(storage) = kind.storage {
+        let convert = |object: &Value| (storage.convert)(storage.api_version, object);
+        (of_new, of_old) = (convert(object), old.map(convert));
         (of_old.as_ref(), &of_new)
     } else {
         (old, object)

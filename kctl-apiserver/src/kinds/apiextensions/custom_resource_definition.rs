@@ -11,10 +11,12 @@
 //!   not have.
 
 use jiff::Timestamp;
+use kctl_apimachinery::time;
 use serde_json::{Value, json};
 
 use crate::{
     crd,
+    deletion::{CUSTOM_RESOURCE_CLEANUP, Propagation},
     registry::kind::{Generation, Kind},
     table::fields,
 };
@@ -26,9 +28,10 @@ pub(crate) static KIND: Kind = Kind {
     finalizers_without_domain: true,
     generation: Generation::Counted,
     allows_unconditional_update: false,
-    is_marked_first: true,
+    mark: Some(mark),
     prepare_create: |_, object| crd::default_definition(object),
     prepare_update,
+    default_rest,
     validate_create: Some(|object, errors| errors.extend(crd::validate_definition(object))),
     validate_update: |old, new, errors| errors.extend(crd::validate_change_of_definition(old, new)),
     validate_status: |_, new, errors| errors.extend(crd::validate_definition_status(new)),
@@ -87,6 +90,40 @@ fn keep_stored_version(definition: &mut Value) {
         (Some(name), Some(Value::Array(stored))) if !stored.contains(&name) => stored.push(name),
         (Some(name), Some(stored)) if stored.is_null() => *stored = json!([name]),
         _ => {}
+    }
+}
+
+/// Marks a `CustomResourceDefinition` as being deleted, regardless of the options of the delete (`Delete` of
+/// `apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go`).
+///
+/// The finalizer makes the CRD wait for the controller that deletes the custom objects. It is added
+/// to those that the CRD has already, and never twice; the condition `Terminating` becomes true at
+/// the same time.
+fn mark(definition: &mut Value, _: Propagation, now: Timestamp) {
+    let now = time::seconds(now);
+    crd::begin_end(definition, &now);
+    let meta = &mut definition["metadata"];
+    meta["deletionTimestamp"] = now.into();
+    match &mut meta["finalizers"] {
+        Value::Array(list) if list.iter().any(|name| name == CUSTOM_RESOURCE_CLEANUP) => {}
+        Value::Array(list) => list.push(CUSTOM_RESOURCE_CLEANUP.into()),
+        none => *none = vec![CUSTOM_RESOURCE_CLEANUP].into(),
+    }
+}
+
+/// Sets defaults in a `CustomResourceDefinition` without the schemas of its versions, which have separate code.
+fn default_rest(object: &mut Value, default: &mut dyn FnMut(&mut Value)) {
+    let versions = |object: &mut Value| -> Vec<Option<Value>> {
+        let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+        versions.into_iter().flatten().map(|version| version.get_mut("schema").map(Value::take)).collect()
+    };
+    let schemas = versions(object);
+    default(object);
+    let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+    for (version, schema) in versions.into_iter().flatten().zip(schemas) {
+        if let (Some(version), Some(schema)) = (version.as_object_mut(), schema) {
+            version.insert("schema".to_owned(), schema);
+        }
     }
 }
 

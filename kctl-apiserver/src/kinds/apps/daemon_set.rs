@@ -29,6 +29,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "DaemonSet",
     generation: Generation::Counted,
     new_status: NewStatus::Empty,
+    complete_bookmark: |object| object["metadata"]["annotations"][TEMPLATE_COUNT] = "0".into(),
     prepare_create,
     prepare_update: |_, old, new| count_template(old, new),
     default,

@@ -32,6 +32,7 @@ pub(crate) static KIND: Kind = Kind {
     new_status: NewStatus::Empty,
     kept_by_status: &["labels"],
     reset_fields: &[("status", &[&["spec"], &["metadata", "labels"]])],
+    complete_bookmark: |object| object["spec"]["replicas"] = 0.into(),
     default,
     validate,
     validate_update: validation::immutable::selector,

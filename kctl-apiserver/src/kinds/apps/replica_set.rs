@@ -23,6 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ReplicaSet",
     generation: Generation::Counted,
     new_status: NewStatus::Empty,
+    complete_bookmark: |object| object["spec"]["replicas"] = 0.into(),
     default,
     validate,
     validate_update: validation::immutable::selector,

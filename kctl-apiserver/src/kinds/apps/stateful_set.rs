@@ -35,6 +35,7 @@ pub(crate) static KIND: Kind = Kind {
     names: NameRule::Label,
     generation: Generation::Counted,
     new_status: NewStatus::Empty,
+    complete_bookmark: |object| object["spec"]["replicas"] = 0.into(),
     default,
     filled_in: &["/spec/serviceName"],
     validate: validation::validate,

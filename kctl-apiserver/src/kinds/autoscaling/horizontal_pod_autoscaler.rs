@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{
     autoscaling,
-    registry::kind::{Generation, Kind},
+    registry::kind::{Generation, Kind, StorageVersion},
     validation::status::Numbers,
 };
 
@@ -26,8 +26,15 @@ pub(crate) static KIND: Kind = Kind {
     validate: validation::autoscaler,
     validate_status: |old, new, errors| crate::validation::status::numbers(&STATUS, old, new, errors),
     printer: Some(table::cells),
-    is_autoscaler: true,
+    storage: Some(&STORAGE),
     ..Kind::DEFAULT
+};
+
+/// Version 2 has all fields, so that objects are stored and validated in it.
+const STORAGE: StorageVersion = StorageVersion {
+    api_version: autoscaling::SECOND,
+    convert: autoscaling::converted,
+    normalize: autoscaling::settled,
 };
 
 /// Counts of the status that may not be negative (`ValidateHorizontalPodAutoscalerStatusUpdate`).

@@ -38,6 +38,7 @@ pub(crate) static KIND: Kind = Kind {
     default,
     filled_in: &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"],
     validate: crate::kinds::events::validation::core_event,
+    validates_metadata_last: true,
     printer: Some(crate::kinds::events::event::cells),
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT

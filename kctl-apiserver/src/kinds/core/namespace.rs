@@ -7,10 +7,12 @@
 //! a `Status`.
 
 use jiff::Timestamp;
+use kctl_apimachinery::time;
 use serde_json::{Value, json};
 
 use crate::{
     defaulting::{fill, part},
+    deletion::{FOREGROUND, Propagation, own_finalizer, set_finalizers},
     field_errors::{Errors, text},
     json_path::set,
     metadata::{DOMAIN_RULE, has_domain},
@@ -29,7 +31,10 @@ pub(crate) static KIND: Kind = Kind {
     names: NameRule::Label,
     selectable_fields: &["status.phase"],
     delete_answer: DeleteAnswer::UndocumentedObject,
-    is_marked_first: true,
+    is_own_namespace: true,
+    mark: Some(mark),
+    is_held: |object| object["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()),
+    undeletable,
     prepare_create,
     set_generated_name,
     prepare_update,
@@ -86,6 +91,27 @@ fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
     if subresource.is_empty() {
         set(&mut new["spec"], "finalizers", old["spec"].get("finalizers").cloned());
     }
+}
+
+/// Returns the reason why a namespace of the system may not be deleted (`NamespaceLifecycle`), for all users.
+fn undeletable(name: &str) -> Option<&'static str> {
+    ["default", "kube-public", "kube-system"].contains(&name).then_some("this namespace may not be deleted")
+}
+
+/// Marks a Namespace as being deleted (`pkg/registry/core/namespace/storage/storage.go`).
+///
+/// `spec.finalizers` has `kubernetes` from the creation on. It holds the Namespace until its
+/// contents are deleted, so no finalizer in `metadata` is needed. A delete without a policy keeps
+/// what earlier ones have set.
+fn mark(namespace: &mut Value, propagation: Propagation, now: Timestamp) {
+    let finalizer = match propagation {
+        Propagation::NoOrphans => Some(FOREGROUND),
+        Propagation::Default => own_finalizer(namespace),
+        other => other.finalizer(),
+    };
+    set_finalizers(namespace, finalizer);
+    namespace["metadata"]["deletionTimestamp"] = time::seconds(now).into();
+    namespace["status"]["phase"] = "Terminating".into();
 }
 
 /// Returns the old namespace with the finalizers and the metadata that a client sent to `finalize`.

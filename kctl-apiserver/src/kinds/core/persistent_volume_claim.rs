@@ -43,6 +43,7 @@ pub(crate) static KIND: Kind = Kind {
     default,
     filled_in: &["/metadata/finalizers", "/spec/dataSource", "/spec/dataSourceRef"],
     owned_state: OwnedState::SentByClient,
+    complete_sent: Some(complete_sent),
     validate: validation::validate,
     validate_update,
     validate_status: |_, new, errors| validation::validate_status(new, errors),
@@ -64,6 +65,13 @@ const QUOTA: Quota = Quota {
     is_in_scope: quota::is_in_scope,
     ..Quota::DEFAULT
 };
+
+/// Adds the group of the data source, which Go writes as null if it is absent.
+fn complete_sent(sent: &mut Value) {
+    if let Some(Value::Object(source)) = sent["spec"].get_mut("dataSourceRef") {
+        source.entry("apiGroup").or_insert(Value::Null);
+    }
+}
 
 /// Resets the status to the phase `Pending` and normalizes the data source (`persistentvolumeclaimStrategy`).
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {

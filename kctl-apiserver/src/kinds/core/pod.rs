@@ -66,6 +66,8 @@ pub(crate) static KIND: Kind = Kind {
     default: defaulting::pod::pod,
     set_once: Some("qosClass"),
     filled_in: FILLED_IN,
+    absent_when_empty: &["/spec/tolerations"],
+    extended_lists: &["/spec/tolerations"],
     filled_in_by_update: FILLED_IN,
     validate: crate::validation::pod::pod,
     validate_create: Some(validate_create),

@@ -44,6 +44,7 @@ pub(crate) static KIND: Kind = Kind {
         ("/spec/ipFamilyPolicy", Undecoded::Absent),
     ],
     filled_in: &["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
+    absent_when_empty: &["/spec/clusterIPs", "/spec/ipFamilies"],
     owned_state: OwnedState::SentByClient,
     validate: validation::service,
     validate_update: validation::kept,

@@ -31,6 +31,7 @@ pub(crate) static KIND: Kind = Kind {
     default,
     validate,
     validate_status,
+    validates_metadata_last: true,
     printer: Some(cells),
     ..Kind::DEFAULT
 };

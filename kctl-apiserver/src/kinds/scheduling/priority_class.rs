@@ -24,6 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "priorityclasses",
     kind: "PriorityClass",
     generation: Generation::Fixed,
+    undeletable,
     default,
     filled_in: &["/value"],
     validate_create: Some(validate_create),
@@ -31,6 +32,11 @@ pub(crate) static KIND: Kind = Kind {
     printer: Some(cells),
     ..Kind::DEFAULT
 };
+
+/// The classes of the system may not be deleted.
+fn undeletable(name: &str) -> Option<&'static str> {
+    OF_SYSTEM.contains(&name).then_some("this is a system priority class and cannot be deleted")
+}
 
 /// Fills in `preemptionPolicy: PreemptLowerPriority`, and the value 0, which Go serializes in any
 /// case.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{autoscaling, crd, defaulting, json_path::set, registry::Resource, request::RequestInfo};
+use crate::{crd, defaulting, json_path::set, registry::Resource, request::RequestInfo};
 
 /// Sets the defaults of fields that were left out. Parts that equal the stored object have their defaults already.
 ///
@@ -21,8 +21,8 @@ pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Va
             }
         }
     }
-    if resource.kind.is_autoscaler {
-        autoscaling::settled(object);
+    if let Some(storage) = resource.kind.storage {
+        (storage.normalize)(object);
     }
 }
 
@@ -54,7 +54,7 @@ fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&
 /// For built-in kinds these are fewer than the defaults of stored objects.
 pub(in crate::write) fn as_read(info: &RequestInfo, object: &mut Value) {
     let resource = &info.resource;
-    if resource.custom.is_some() || resource.kind.is_autoscaler {
+    if resource.custom.is_some() || resource.kind.storage.is_some() {
         default(info, object, None);
     } else {
         let api_version = resource.api_version();
