@@ -25,7 +25,7 @@ use crate::{
     cel::Scope,
     conversion,
     kinds::admissionregistration::{mutating_admission_policy_binding, mutating_webhook_configuration},
-    registry::Kind,
+    registry::{Kind, TypeMeta},
     request::{Operation, RequestInfo},
     state::State,
     status::StatusError,
@@ -98,26 +98,14 @@ impl<'a> Attributes<'a> {
         self.options["dryRun"].as_array().is_some_and(|all| !all.is_empty())
     }
 
-    /// Returns kind and version of the sent object. For a subresource they may differ from those of the resource.
-    ///
-    /// The version of a subresource is that of its kind in discovery.
-    fn own_type(&self) -> (String, String) {
-        let resource = &self.info.resource;
-        let listed = resource.subresource(&self.info.subresource);
-        let kind = listed.map_or_else(|| resource.kind_name(), |listed| &listed.kind);
-        let api_version = match listed.and_then(|listed| Some((listed.group.as_deref(), listed.version.as_deref()?))) {
-            None => resource.api_version(),
-            Some((None | Some(""), version)) => version.to_owned(),
-            Some((Some(group), version)) => format!("{group}/{version}"),
-        };
-        (kind.to_owned(), api_version)
+    /// Returns the type of the sent object. For a subresource it may differ from that of the resource.
+    fn own_type(&self) -> TypeMeta {
+        self.info.resource.type_at(&self.info.subresource)
     }
 
     /// Returns the type of the sent object as reviews write it: a `GroupVersionKind` in JSON.
     fn kind(&self) -> Value {
-        let (kind, api_version) = self.own_type();
-        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-        json!({ "group": group, "version": version, "kind": kind })
+        self.own_type().group_version_kind()
     }
 
     /// Returns the attributes with objects in another version of the resource, or `None` if that is not served.

@@ -11,7 +11,7 @@ use crate::{
     crd,
     decode::{self, Integers},
     defaulting,
-    registry::Kind,
+    registry::{Kind, TypeMeta},
     request::Operation,
     schema::Schema,
     status::StatusError,
@@ -33,23 +33,19 @@ pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Resul
         meta.remove("managedFields");
     }
     let resource = &attributes.info.resource;
-    let (kind, api_version) = attributes.own_type();
-    let own = (kind.as_str(), api_version.as_str());
-    if resource.custom.is_some() && own == (resource.kind_name(), resource.api_version().as_str()) {
+    let own = attributes.own_type();
+    if resource.custom.is_some() && own == resource.type_meta() {
         return redecode_custom(attributes, object);
     }
-    redecode_built_in(attributes, own, object)
+    redecode_built_in(attributes, &own, object)
 }
 
 /// Decodes a built-in object.
 ///
 /// A changed kind is an error even if it is a known one. Defaults are those of decoding, which
 /// webhooks see.
-fn redecode_built_in(
-    attributes: &Attributes<'_>,
-    (kind, api_version): (&str, &str),
-    object: &mut Value,
-) -> Result<(), StatusError> {
+fn redecode_built_in(attributes: &Attributes<'_>, own: &TypeMeta, object: &mut Value) -> Result<(), StatusError> {
+    let (kind, api_version) = (own.kind.as_str(), own.api_version.as_str());
     let text = |field: &str, own: &str| match object[field].as_str() {
         None | Some("") => own.to_owned(),
         Some(given) => given.to_owned(),

@@ -309,8 +309,7 @@ fn apply_typed(
             .map_err(|why| Unapplied::Unconverted(format!("failed to prune fields: {why}")))?
     };
 
-    let changes =
-        Changes::between(request, (live, &object), &managed, Some(&manager)).map_err(Unapplied::Unconverted)?;
+    let changes = Changes::between(request, live, &object, &managed, Some(&manager)).map_err(Unapplied::Unconverted)?;
     if !request.force {
         let conflicts = conflicts(&managed, &manager, &changes);
         if !conflicts.is_empty() {
@@ -406,7 +405,7 @@ fn own_changes(request: &Request<'_>, old: &Value, new: &Value, managed: Managed
     validate(position, new, None, Duplicates::Allowed)?;
     validate(position, old, Some(new), Duplicates::Allowed)?;
     let mut managed = fit(request, old, managed)?;
-    let changes = Changes::between(request, (old, new), &managed, None)?;
+    let changes = Changes::between(request, old, new, &managed, None)?;
     changes.take_from_others(&mut managed, None);
 
     let taken = changes.set().difference(never_owned());

@@ -127,7 +127,8 @@ impl Changes {
     /// Fails if an object cannot be converted to the version of a manager.
     pub(super) fn between(
         request: &Request<'_>,
-        (old, new): (&Value, &Value),
+        old: &Value,
+        new: &Value,
         managed: &Managed,
         manager: Option<&Manager>,
     ) -> Result<Self, String> {

@@ -80,19 +80,30 @@ impl Expression {
     }
 }
 
+/// The values on which an expression is evaluated.
+#[derive(Clone, Copy)]
+pub(super) struct Values<'a> {
+    /// The schema of the values.
+    pub(super) schema: &'a Value,
+    /// A complete object has metadata that expressions can read.
+    pub(super) schema_of: SchemaOf,
+    /// Maximum number of the values.
+    pub(super) count: Count,
+}
+
 impl Total {
     /// Adds the cost of an expression, and returns an error if it alone exceeds the limit.
     ///
-    /// `path` is the field path of the expression. `is_whole` is `true` if the schema describes a complete object,
-    /// whose metadata expressions can read. An unbounded count is replaced by the number of values that fit in a
+    /// `path` is the field path of the expression. An unbounded count is replaced by the number of values that fit in a
     /// request. The cost counts towards the total even if the expression is rejected.
     pub(super) fn add(
         &mut self,
         which: Expression,
         tree: &IdedExpr,
-        (schema, schema_of, count): (&Value, SchemaOf, Count),
+        values: Values<'_>,
         path: String,
     ) -> Option<FieldError> {
+        let Values { schema, schema_of, count } = values;
         let once = kctl_cel::with_room(depth(tree), || kctl_cel::estimate(tree, schema, schema_of));
         let (cost, what) = match which {
             Expression::Rule => (

@@ -171,7 +171,7 @@ impl Rules {
         let lineage = Lineage::root(old.map(|old| Past::new(schema, object, old)));
         let (budget, scope) = (Some(Budget::of_object()), Scope::shared());
         let mut found = Found { errors, forgiven: &mut forgiven, budget, scope };
-        self.check(object, (old, lineage), "", &mut found);
+        self.check(object, Before { old, lineage }, "", &mut found);
         forgiven
     }
 
@@ -181,17 +181,18 @@ impl Rules {
     pub(super) fn validate_default(&self, value: &Value, old: Option<&Value>, errors: &mut Errors) {
         let (budget, scope) = (Some(Budget::of_object()), Scope::shared());
         let mut found = Found { errors, forgiven: &mut Errors::default(), budget, scope };
-        self.check(value, (old, Lineage::root(None)), "", &mut found);
+        self.check(value, Before { old, lineage: Lineage::root(None) }, "", &mut found);
     }
 
     /// Evaluates the rules of this schema and of those below it. Null values have no rules.
     ///
     /// Old values follow by field name, and by keys in map lists. Elsewhere an old value is unknown, and
     /// transition rules are skipped.
-    fn check(&self, value: &Value, (old, lineage): (Option<&Value>, Lineage), path: &str, found: &mut Found) {
+    fn check(&self, value: &Value, before: Before, path: &str, found: &mut Found) {
         if value.is_null() {
             return;
         }
+        let Before { old, lineage } = before;
         let old = old.filter(|old| !old.is_null());
         self.check_own(value, old, &lineage, path, found);
         if found.budget.is_none() {
@@ -200,19 +201,20 @@ impl Rules {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let old = old.and_then(|old| old.get(name));
+                    let before = Before { old: old.and_then(|old| old.get(name)), lineage: lineage.field(name) };
                     if let Some(rules) = self.fields.get(name) {
                         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                        rules.check(value, (old, lineage.field(name)), &path, found);
+                        rules.check(value, before, &path, found);
                     } else if let Some(rules) = &self.values {
-                        rules.check(value, (old, lineage.field(name)), &format!("{path}[{name}]"), found);
+                        rules.check(value, before, &format!("{path}[{name}]"), found);
                     }
                 }
             }
             Value::Array(items) => {
                 let Some(rules) = &self.items else { return };
                 for (i, (item, lineage)) in items.iter().zip(lineage.items(items.len())).enumerate() {
-                    rules.check(item, (self.same(item, old), lineage), &format!("{path}[{i}]"), found);
+                    let before = Before { old: self.same(item, old), lineage };
+                    rules.check(item, before, &format!("{path}[{i}]"), found);
                 }
             }
             _ => {}
@@ -242,14 +244,17 @@ impl Rules {
                 found.budget = None;
                 return;
             }
-            match rule.check(&mut found.scope, (value, old.clone()), path) {
-                Some((error, Wrong::Fails)) if !rule.names_old && lineage.is_unchanged() => found.forgiven.push(error),
-                Some((error, Wrong::CostExceeded)) => {
+            let Some(Failure { error, wrong }) = rule.check(&mut found.scope, value, old.clone(), path) else {
+                continue;
+            };
+            match wrong {
+                Wrong::Fails if !rule.names_old && lineage.is_unchanged() => found.forgiven.push(error),
+                Wrong::Fails | Wrong::Unjudged => found.errors.push(error),
+                Wrong::CostExceeded => {
                     found.errors.push(error);
                     found.budget = None;
                     return;
                 }
-                error => found.errors.extend(error.map(|(error, _)| error)),
             }
         }
     }
@@ -262,6 +267,21 @@ impl Rules {
         let is_same = |candidate: &&Value| self.keys.iter().all(|key| candidate.get(key) == item.get(key));
         old?.as_array()?.iter().find(|candidate| !self.keys.is_empty() && is_same(candidate))
     }
+}
+
+/// The old value at the position of a value.
+#[derive(Clone, Copy)]
+struct Before<'a> {
+    /// The old value; `None` if it is unknown.
+    old: Option<&'a Value>,
+    /// The relation of the position to the old object.
+    lineage: Lineage<'a>,
+}
+
+/// The error of a rule.
+struct Failure {
+    error: FieldError,
+    wrong: Wrong,
 }
 
 /// The reason why a rule reports an error.
@@ -358,10 +378,11 @@ impl Rule {
     ///
     /// A result that is not a boolean counts as `false`; type checking has excluded it for
     /// validated CRDs.
-    fn check(&self, scope: &mut Scope, (value, old): (&Value, Option<Cel>), path: &str) -> Option<(FieldError, Wrong)> {
+    fn check(&self, scope: &mut Scope, value: &Value, old: Option<Cel>, path: &str) -> Option<Failure> {
+        let failure = |error, wrong| Some(Failure { error, wrong });
         let code = match &self.code {
             Ok(code) => code,
-            Err(why) => return Some((self.unevaluated(path, why), Wrong::Unjudged)),
+            Err(why) => return failure(self.unevaluated(path, why), Wrong::Unjudged),
         };
         match scope.run(code) {
             Ok(Cel::Bool(true)) => None,
@@ -371,12 +392,12 @@ impl Rule {
                     Some(old) => scope.set("oldSelf", old),
                     None => scope.unset("oldSelf"),
                 }
-                Some((self.failed(scope, value, path), Wrong::Fails))
+                failure(self.failed(scope, value, path), Wrong::Fails)
             }
             Err(EvaluationError::CostExceeded) => {
-                Some((self.too_expensive(CostExceeded::Expression, path), Wrong::CostExceeded))
+                failure(self.too_expensive(CostExceeded::Expression, path), Wrong::CostExceeded)
             }
-            Err(why) => Some((self.unevaluated(path, &why.to_string()), Wrong::Unjudged)),
+            Err(why) => failure(self.unevaluated(path, &why.to_string()), Wrong::Unjudged),
         }
     }
 

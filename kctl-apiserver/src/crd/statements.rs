@@ -10,7 +10,7 @@ use kctl_cel::{Environment, OldSelf, SchemaOf, Type};
 use serde_json::Value;
 
 use super::{
-    estimate::{Count, Expression, Total},
+    estimate::{Count, Expression, Total, Values},
     field_path,
 };
 use crate::field_errors::{Errors, FieldError};
@@ -258,7 +258,8 @@ fn compiled(
         return compiled;
     }
     let Ok(tree) = crate::cel::tree(expression) else { return Compiled::Whole };
-    let too_dear = total.add(which, &tree, (schema, position.schema_of, position.count), path.clone());
+    let values = Values { schema, schema_of: position.schema_of, count: position.count };
+    let too_dear = total.add(which, &tree, values, path.clone());
     errors.extend(too_dear);
     Compiled::Whole
 }

@@ -8,14 +8,17 @@ use std::{collections::BTreeMap, sync::Arc};
 use tokio::time::Instant;
 
 use super::{Connection, EventFault, EventSummary};
-use crate::store::{Event, Key, Lines};
+use crate::{
+    status::GroupResource,
+    store::{Event, Key, Lines},
+};
 
 /// Decides which events of the history reach a watch, and when.
 pub(crate) struct Gate {
     /// The client and its plan.
     connection: Connection,
     /// Group and resource of the watch, for rules.
-    resource: (String, String),
+    resource: GroupResource,
     /// The present pause of the watch; `None` while it delivers events.
     pause: Option<WatchPause>,
     /// The revision of a held event that was already decided; 0 at first.
@@ -61,7 +64,7 @@ impl Gate {
     /// A watch starts with a pause if the fault of its request is about lag.
     pub(crate) fn new(connection: Connection, group: &str, resource: &str, until: Option<Instant>) -> Self {
         let pause = until.map(|until| WatchPause { until, skips: None });
-        Self { connection, resource: (group.into(), resource.into()), pause, decided: 0, expired: false }
+        Self { connection, resource: GroupResource::new(group, resource), pause, decided: 0, expired: false }
     }
 
     /// Returns `true` if the client has to list again.
@@ -127,7 +130,7 @@ impl Gate {
 
     /// Returns the event as rules see it.
     fn summary(&self, event: &Event, kind: &str) -> EventSummary {
-        let (group, resource) = self.resource.clone();
+        let GroupResource { group, resource } = self.resource.clone();
         let (namespace, name) = event.key.clone();
         let (client, server) = (self.connection.client().into(), (*self.connection.server).into());
         EventSummary { client, server, kind: kind.into(), group, resource, namespace, name, revision: event.revision }

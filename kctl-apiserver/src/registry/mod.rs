@@ -5,6 +5,7 @@
 
 mod discovery;
 pub(crate) mod kind;
+mod type_meta;
 
 use std::{
     borrow::Cow,
@@ -20,6 +21,7 @@ use serde_json::Value;
 pub(crate) use self::{
     discovery::{aggregated, aggregated_core, group, groups, resources},
     kind::Kind,
+    type_meta::TypeMeta,
 };
 
 use crate::{

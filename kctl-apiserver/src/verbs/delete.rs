@@ -164,14 +164,14 @@ fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
 /// `limit` and `continue` restrict the deletion as they restrict a list. The response is the list of the objects before
 /// their deletion.
 pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
-    let list_options = list::read_options(info)?;
+    let query = list::ListQuery::read(info)?;
     let mut options = Options::from_request(info)?;
     // `resourceVersion` in the query is also a precondition on each object.
     if !info.params.text("resourceVersion").is_empty() {
         options.value["preconditions"]["resourceVersion"] = info.params.text("resourceVersion").into();
     }
     warn(info, &options);
-    let doomed = list::CollectionToDelete::select(state, info, &list_options)?;
+    let doomed = list::CollectionToDelete::select(state, info, &query)?;
     let shown = conversion::all_shown(state, info, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
     // A list of an older version may contain objects that are gone or replaced.
     let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.id, key)?));

@@ -41,7 +41,7 @@ use crate::{
 /// # Errors
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
 pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource) -> Result<Answer, StatusError> {
-    let (options, selector) = read_options(info)?;
+    let ListQuery { options, selector } = ListQuery::read(info)?;
     let reach = ListScope::from_options(state, info, &options)?;
     let revision = state.revision;
     let table = state.table(&info.resource.id);
@@ -76,17 +76,25 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
     Ok(Answer::ok(list_object(info, page, shown)))
 }
 
-/// Returns the validated options and the selector of a list or of a delete of a collection.
+/// The validated options and the selector of a list or of a delete of a collection.
 ///
 /// Used by both verbs, so that a delete of a collection rejects the same options.
-///
-/// # Errors
-/// Fails with the first invalid option, in the order of kube-apiserver.
-pub(super) fn read_options(info: &RequestInfo) -> Result<(ListOptions, Selector), StatusError> {
-    let options = ListOptions::read(info)?;
-    ListOptions::check_versions(info)?;
-    let selector = options.selector(info)?;
-    Ok((options, selector))
+pub(super) struct ListQuery {
+    options: ListOptions,
+    selector: Selector,
+}
+
+impl ListQuery {
+    /// Reads the options of a request.
+    ///
+    /// # Errors
+    /// Fails with the first invalid option, in the order of kube-apiserver.
+    pub(super) fn read(info: &RequestInfo) -> Result<Self, StatusError> {
+        let options = ListOptions::read(info)?;
+        ListOptions::check_versions(info)?;
+        let selector = options.selector(info)?;
+        Ok(Self { options, selector })
+    }
 }
 
 /// The objects that a delete of a collection selects, and the metadata of its response.
@@ -109,11 +117,8 @@ impl CollectionToDelete {
     ///
     /// # Errors
     /// Fails as that list does.
-    pub(super) fn select(
-        state: &mut State,
-        info: &RequestInfo,
-        (options, selector): &(ListOptions, Selector),
-    ) -> Result<Self, StatusError> {
+    pub(super) fn select(state: &mut State, info: &RequestInfo, query: &ListQuery) -> Result<Self, StatusError> {
+        let ListQuery { options, selector } = query;
         let reach = ListScope::from_options(state, info, options)?;
         let revision = state.revision;
         let table = state.table(&info.resource.id);

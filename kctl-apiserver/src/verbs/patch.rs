@@ -7,6 +7,7 @@ use super::{Answer, update};
 use crate::{
     apply, authorizer, conversion, decode, go,
     patch::{BAD_RETAIN_KEYS, json::JsonPatchError, json_patch},
+    registry::TypeMeta,
     request::RequestInfo,
     state::State,
     status::StatusError,
@@ -226,9 +227,7 @@ fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
     if !applied.is_object() && !applied.is_null() {
         return Err(undecodable(&decode::misfit("body", "an object", &applied)));
     }
-    let (kind, version) =
-        (applied["kind"].as_str().unwrap_or_default(), applied["apiVersion"].as_str().unwrap_or_default());
-    check_type((kind, version), (info.resource.kind_name(), &info.resource.api_version()))?;
+    check_type(&TypeMeta::from_object(&applied), &info.resource.type_meta())?;
     go::whole_numbers(&mut applied);
     Ok((applied, repeated))
 }
@@ -240,12 +239,13 @@ fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
 ///
 /// # Errors
 /// Fails with 400.
-pub(super) fn check_type((kind, version): (&str, &str), expected: (&str, &str)) -> Result<(), StatusError> {
-    if (kind, version) == expected {
+pub(super) fn check_type(sent: &TypeMeta, expected: &TypeMeta) -> Result<(), StatusError> {
+    if sent == expected {
         return Ok(());
     }
-    let (of_path, version_of_path) = expected;
-    let why = format!("must be a {of_path} of {version_of_path}, found kind {kind:?} and apiVersion {version:?}");
+    let TypeMeta { kind, api_version } = expected;
+    let (sent_kind, sent_version) = (&sent.kind, &sent.api_version);
+    let why = format!("must be a {kind} of {api_version}, found kind {sent_kind:?} and apiVersion {sent_version:?}");
     Err(StatusError::bad_request(why))
 }
 

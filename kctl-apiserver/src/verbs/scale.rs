@@ -13,6 +13,7 @@ use crate::{
     apply, conversion, decode,
     field_errors::Errors,
     metadata::validate_managed_fields,
+    registry::TypeMeta,
     request::{Operation, RequestInfo, Verb},
     schema::Schema,
     state::State,
@@ -309,8 +310,7 @@ fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
 ///
 /// Unknown fields fail with 500, as in upstream's strict conversion.
 fn applicable(body: &Value) -> Result<(), StatusError> {
-    let text = |key: &str| body[key].as_str().unwrap_or_default();
-    super::patch::check_type((text("kind"), text("apiVersion")), ("Scale", scale_owners::API_VERSION))?;
+    super::patch::check_type(&TypeMeta::from_object(body), &TypeMeta::new("Scale", scale_owners::API_VERSION))?;
     let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") else { return Ok(()) };
     let unknown = decode::typed(schema, &mut body.clone(), None, decode::Integers::InRange).unwrap_or_default();
     let Some(first) = unknown.first() else { return Ok(()) };

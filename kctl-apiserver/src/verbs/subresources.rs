@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     admission::{self, Attributes},
     apply, kinds, lifecycle,
+    registry::TypeMeta,
     request::{Operation, RequestInfo},
     state::State,
     status::{GroupResource, StatusError},
@@ -24,7 +25,10 @@ use crate::{
 /// that have no `create`.
 pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let resource = &info.resource.id;
-    let Some((kind, api_version)) = own_type(info) else { return Err(StatusError::method_not_allowed()) };
+    if info.resource.subresource(&info.subresource).is_none() {
+        return Err(StatusError::method_not_allowed());
+    }
+    let TypeMeta { kind, api_version } = info.resource.type_at(&info.subresource);
     let sent = body::read_as(info, &kind, &api_version)?;
     let within = sent["metadata"]["namespace"].as_str().unwrap_or_default();
     if !["", info.namespace.as_str()].contains(&within) {
@@ -65,28 +69,15 @@ fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> 
     Ok(attributes.object.unwrap_or_default())
 }
 
-/// Returns kind and version of the object that a subresource accepts.
-///
-/// They come from discovery: a subresource can have its own group, such as `policy/v1` for evictions.
-fn own_type(info: &RequestInfo) -> Option<(String, String)> {
-    let listed = info.resource.subresource(&info.subresource)?;
-    let api_version = match (listed.group.as_deref(), listed.version.as_deref()) {
-        (Some(""), Some(version)) => version.to_owned(),
-        (Some(group), Some(version)) => format!("{group}/{version}"),
-        _ => info.resource.api_version(),
-    };
-    Some((listed.kind.clone(), api_version))
-}
-
 /// Returns the sent object that admission sees.
 ///
 /// The namespace of the path is filled in.
 fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
-    let Some((kind, api_version)) = own_type(info) else { return shown };
     shown["metadata"]["namespace"] = info.namespace.clone().into();
     // The types of other subresources have no managed fields.
     if info.subresource == "binding" {
         let manager = FieldManager::from_request(info, state);
+        let TypeMeta { kind, api_version } = info.resource.type_at(&info.subresource);
         let schema = crate::schema::Schema::built_in(&api_version, &kind);
         apply::update(&apply::Request { schema, ..manager.request() }, None, &mut shown);
     }

@@ -122,7 +122,7 @@ pub fn for_relation(
     queue: WorkQueue<ObjectKey>,
 ) -> Handler {
     let relation = relation.clone();
-    let primary = (primary.kind.clone(), primary.namespaced);
+    let primary = PrimaryKind { kind: primary.kind.clone(), namespaced: primary.namespaced };
     Arc::new(move |change, origin| {
         if !passes(&relation, change) {
             return;
@@ -163,11 +163,17 @@ impl Effects {
     }
 }
 
+/// The kind of the primary, as controller references name it.
+struct PrimaryKind {
+    kind: Kind,
+    namespaced: bool,
+}
+
 /// Returns the keys that a change concerns, and its effects on each of them.
 fn concerned(
     relation: &RelationSpec,
     change: &Change<Stored>,
-    primary: &(Kind, bool),
+    primary: &PrimaryKind,
     primaries: &Arc<SharedStore>,
 ) -> BTreeMap<ObjectKey, Effects> {
     let mut keys: BTreeMap<ObjectKey, Effects> = BTreeMap::new();
@@ -179,7 +185,7 @@ fn concerned(
         match relation.declared_as {
             RelationKind::Primary => note(object.key().clone(), Effects::on_primary(change)),
             RelationKind::Owned => {
-                if let Some(owner) = controller_key(object, &primary.0, primary.1) {
+                if let Some(owner) = controller_key(object, primary) {
                     note(owner, Effects::on_other(BackoffEffect::Keep));
                 }
             }
@@ -229,10 +235,10 @@ fn passes(relation: &RelationSpec, change: &Change<Stored>) -> bool {
 
 /// Returns the key of the primary that controls an object. References are compared by group and kind, so that a
 /// reference with another version of the kind counts (controller-runtime, `pkg/handler/enqueue_owner.go`).
-fn controller_key(object: &Stored, primary: &Kind, namespaced: bool) -> Option<ObjectKey> {
+fn controller_key(object: &Stored, primary: &PrimaryKind) -> Option<ObjectKey> {
     let owner = object.meta().controller()?;
-    (owner.group() == primary.group && owner.kind == primary.kind).then(|| {
-        let namespace = object.meta().namespace().filter(|_| namespaced);
+    (owner.group() == primary.kind.group && owner.kind == primary.kind.kind).then(|| {
+        let namespace = object.meta().namespace().filter(|_| primary.namespaced);
         ObjectKey::new(namespace, &owner.name)
     })
 }

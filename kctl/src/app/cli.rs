@@ -59,20 +59,7 @@ enum Command {
         breaking: BreakingOptions,
     },
     /// Print the service account, the roles and the bindings that the controllers need: exactly what they declare
-    GenerateRbac {
-        #[command(flatten)]
-        names: NameOptions,
-        #[command(flatten)]
-        roles: RoleOptions,
-        #[command(flatten)]
-        deploy: DeployOptions,
-        #[command(flatten)]
-        ring: RingOptions,
-        #[command(flatten)]
-        out: OutputOptions,
-        #[command(flatten)]
-        diff: DiffOptions,
-    },
+    GenerateRbac(GenerateRbacOptions),
     /// Print all manifests: CRDs, RBAC, a Deployment, and webhook configurations
     GenerateManifests(ManifestOptions),
     /// Print the slots of a program that runs with --shards, and their owners
@@ -94,6 +81,23 @@ struct NameOptions {
     /// The name of the service account and the roles; by default that of the app
     #[arg(long, value_name = "NAME", value_parser = names::name)]
     name: Option<String>,
+}
+
+/// The manifests of the permissions, and where they go.
+#[derive(clap::Args)]
+struct GenerateRbacOptions {
+    #[command(flatten)]
+    names: NameOptions,
+    #[command(flatten)]
+    roles: RoleOptions,
+    #[command(flatten)]
+    deploy: DeployOptions,
+    #[command(flatten)]
+    ring: RingOptions,
+    #[command(flatten)]
+    out: OutputOptions,
+    #[command(flatten)]
+    diff: DiffOptions,
 }
 
 /// All manifests.
@@ -394,7 +398,7 @@ fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, cl
             checked.map_err(|error| command.error(ErrorKind::ValueValidation, format!("{error:#}")))?;
             return Ok(cli);
         }
-        Command::GenerateCrds { out, .. } | Command::GenerateRbac { out, .. } => out,
+        Command::GenerateCrds { out, .. } | Command::GenerateRbac(GenerateRbacOptions { out, .. }) => out,
         Command::GenerateManifests(options) if options.helm.is_some() => {
             if options.out.folder().is_some() {
                 let text = "--check has no folder beside --helm, which names it: `--helm DIR --check`";
@@ -484,9 +488,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             reject_breaking(&manifests, &out, &breaking)?;
             write_manifests(&manifests, &out, &app.name, &OWN_SUFFIXES)
         }
-        Command::GenerateRbac { names, roles, deploy, ring, out, diff } => {
-            generate_rbac(app, names, roles, (deploy, ring), &out, diff).await
-        }
+        Command::GenerateRbac(options) => generate_rbac(app, options).await,
         Command::GenerateManifests(options) => generate_manifests(&app, options),
         Command::Shards(options) => print(&super::shards::shards(&app, options).await?),
         Command::Graph { format } => {
@@ -602,14 +604,8 @@ fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result
 
 /// Prints or writes the role of the app, or compares it with that in a cluster.
 #[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "webhooks have grants of their own"))]
-async fn generate_rbac(
-    mut app: App,
-    names: NameOptions,
-    roles: RoleOptions,
-    (mut deploy, ring): (DeployOptions, RingOptions),
-    out: &OutputOptions,
-    diff: DiffOptions,
-) -> Result<()> {
+async fn generate_rbac(mut app: App, options: GenerateRbacOptions) -> Result<()> {
+    let GenerateRbacOptions { names, roles, mut deploy, ring, out, diff } = options;
     let mut options = names.into_rbac_options(&app);
     options.labels = roles.label.into_iter().collect();
     if let Some(cluster) = roles.cluster {
@@ -641,7 +637,7 @@ async fn generate_rbac(
         manifests.extend(manifest::user_roles(&specs, &options)?);
     }
     let endings = [&OWN_SUFFIXES[..], &["-view", "-edit"]].concat();
-    write_manifests(&manifests, out, &options.name, &endings)
+    write_manifests(&manifests, &out, &options.name, &endings)
 }
 
 /// Writes to standard output. A closed pipe is not an error.

@@ -68,7 +68,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         let usual = if options.until_idle { "0" } else { "127.0.0.1:0" };
         let page = options.debug.listen(usual).await?;
         let serve_page = |manager| page.serve(&app.name, manager);
-        let world = World::with_servers(server, others, &app, (&app.permissions(), &[]), serve_page).await?;
+        let world = World::with_servers(server, others, &app, &app.permissions(), &[], serve_page).await?;
         for other in &world.others {
             print_writes(&app, &other.server, &other.name);
         }

@@ -86,7 +86,7 @@ impl World {
     /// Starts like [`start`](Self::start), and applies objects before the controllers run.
     pub(crate) async fn start_with(app: &App, objects: &[FromFile]) -> Result<Self> {
         let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
-        let world = Self::with_servers(server, others, app, (&app.permissions(), objects), |manager| manager).await?;
+        let world = Self::with_servers(server, others, app, &app.permissions(), objects, |manager| manager).await?;
         world.check_kinds(app, Remedy::StartWith).await?;
         Ok(world)
     }
@@ -95,7 +95,7 @@ impl World {
     /// role does not allow gets 403.
     pub(crate) async fn with_role(app: &App, role: &Permissions) -> Result<Self> {
         let (server, others) = (ApiServer::new(), other_servers(app, ApiServer::seeded));
-        let world = Self::with_servers(server, others, app, (role, &[]), |manager| manager).await?;
+        let world = Self::with_servers(server, others, app, role, &[], |manager| manager).await?;
         world.check_kinds(app, Remedy::StartWith).await?;
         Ok(world)
     }
@@ -114,7 +114,8 @@ impl World {
         server: ApiServer,
         servers: Vec<(String, ApiServer)>,
         app: &App,
-        (role, objects): (&Permissions, &[FromFile]),
+        role: &Permissions,
+        objects: &[FromFile],
         set_up: impl FnOnce(Manager) -> Manager + Send,
     ) -> Result<Self> {
         let client = Client::new(server.service(), "default");

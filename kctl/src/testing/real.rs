@@ -58,7 +58,9 @@ impl RealServer {
     /// enforces them.
     pub(super) async fn prepare(
         bare: Client,
-        (app, name, cluster): (&App, &str, &str),
+        app: &App,
+        name: &str,
+        cluster: &str,
         permissions: &[Permission],
         tasks: &mut JoinSet<()>,
     ) -> Result<Self> {

@@ -125,7 +125,7 @@ impl Trial {
         let mut servers = Vec::new();
         for (cluster, client) in clients {
             let permissions = role.get(&cluster).map_or(&[][..], Vec::as_slice);
-            servers.push(RealServer::prepare(client, (app, &name, &cluster), permissions, &mut tasks).await?);
+            servers.push(RealServer::prepare(client, app, &name, &cluster, permissions, &mut tasks).await?);
         }
         let others = servers[1..].iter().map(|server| (server.cluster.clone(), server.own.clone()));
         let manager = app.manager_at(servers[0].own.clone(), others.collect(), |manager| manager).await?;
