@@ -204,6 +204,17 @@ impl Decoder {
         Ok(())
     }
 
+    /// Decodes an integer. Go decodes `-0` into one, too.
+    fn integer(&self, schema: Schema<'_>, value: &mut Value) {
+        let is_zero = |number: f64| number.to_bits() == (-0.0_f64).to_bits();
+        if value.as_f64().is_some_and(is_zero) {
+            *value = 0.into();
+        }
+        if self.integers == Integers::Wrapped {
+            wrap(value, schema.format());
+        }
+    }
+
     /// Decodes a value.
     fn value(
         &mut self,
@@ -216,23 +227,11 @@ impl Decoder {
         if schema.reference() == Some("RawExtension") {
             return Ok(());
         }
-        // Go decodes `-0` into an integer.
-        let is_zero = |number: f64| number.to_bits() == (-0.0_f64).to_bits();
-        if schema.type_name() == Some("integer") && value.as_f64().is_some_and(is_zero) {
-            *value = 0.into();
+        if schema.type_name() == Some("integer") {
+            self.integer(schema, value);
         }
-        if self.integers == Integers::Wrapped && schema.type_name() == Some("integer") {
-            wrap(value, schema.format());
-        }
-        // Go decodes base64 and encodes it again, without line ends.
-        if schema.format() == Some("byte")
-            && let Value::String(text) = value
-            && text.contains(['\r', '\n'])
-        {
-            text.retain(|letter| !['\r', '\n'].contains(&letter));
-        }
-        if schema.format() == Some("byte") && value.is_array() {
-            *value = wrong::bytes(value, path)?;
+        if schema.format() == Some("byte") {
+            bytes(value, path)?;
         }
         wrong::check(schema, value, path)?;
         match value {
@@ -271,6 +270,16 @@ impl Decoder {
             _ => Ok(()),
         }
     }
+}
+
+/// Decodes base64 as Go does, which encodes it again without line ends.
+fn bytes(value: &mut Value, path: &JsonPath<'_>) -> Result<(), String> {
+    match value {
+        Value::String(text) if text.contains(['\r', '\n']) => text.retain(|letter| !['\r', '\n'].contains(&letter)),
+        Value::Array(_) => *value = wrong::bytes(value, path)?,
+        _ => {}
+    }
+    Ok(())
 }
 
 /// Truncates an integer that is too large for its field to the lower bits, as conversions of Go do.

@@ -63,6 +63,34 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
+    /// Creates the entry of a custom resource or of its subresource.
+    fn of_custom(name: String, kind: &str, scope: Scope, verbs: &[&str]) -> Self {
+        Self {
+            name,
+            singular_name: String::new(),
+            namespaced: scope == Scope::Namespaced,
+            group: None,
+            version: None,
+            kind: kind.into(),
+            verbs: verbs.iter().map(|verb| (*verb).into()).collect(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            storage_version_hash: None,
+        }
+    }
+
+    /// Returns the entries of the subresources that a version in a CRD has.
+    fn subresources_of(&self, version: &Value) -> Vec<Self> {
+        const VERBS: &[&str] = &["get", "patch", "update"];
+        let subresource =
+            |name: &str, kind: &str| Self::of_custom(format!("{}/{name}", self.name), kind, self.scope(), VERBS);
+        let has = |name: &str| version["subresources"][name].is_object();
+        let status = has("status").then(|| subresource("status", &self.kind));
+        let (group, version) = (Some("autoscaling".into()), Some("v1".into()));
+        let scale = has("scale").then(|| Self { group, version, ..subresource("scale", "Scale") });
+        status.into_iter().chain(scale).collect()
+    }
+
     /// Returns the scope of the kind.
     pub(crate) fn scope(&self) -> Scope {
         if self.namespaced { Scope::Namespaced } else { Scope::Cluster }
@@ -405,6 +433,7 @@ impl Registry {
     /// Names are the accepted ones and not those of the spec: a name that another CRD holds is never served. The
     /// subresource `scale` has the kind `Scale` of `autoscaling/v1`.
     fn add_definition(&mut self, definition: &Value) {
+        const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
         if !crd::is_established(definition) {
             return;
         }
@@ -412,40 +441,21 @@ impl Registry {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
         let (names, group) = (&definition["status"]["acceptedNames"], text(&spec["group"]));
-        let namespaced = spec["scope"] == "Namespaced";
+        let scope = if spec["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster };
         let (plural, kind) = (text(&names["plural"]), text(&names["kind"]));
         let all = || spec["versions"].as_array().into_iter().flatten();
         let versions: Arc<[Value]> = all().cloned().collect();
         let stored = all().find(|version| version["storage"] == true).unwrap_or(&Value::Null);
         let hash = (stored["served"] == true).then(|| storage_version_hash([&group, &text(&stored["name"]), &kind]));
         for version in all().filter(|version| version["served"] == true) {
-            let listed = |name: String, kind: &str, verbs: &[&str]| Listed {
-                name,
-                singular_name: String::new(),
-                namespaced,
-                group: None,
-                version: None,
-                kind: kind.into(),
-                verbs: verbs.iter().map(|verb| (*verb).into()).collect(),
-                short_names: Vec::new(),
-                categories: Vec::new(),
-                storage_version_hash: None,
+            let whole = Listed {
+                singular_name: text(&names["singular"]),
+                short_names: texts(&names["shortNames"]),
+                categories: texts(&names["categories"]),
+                storage_version_hash: hash.clone(),
+                ..Listed::of_custom(plural.clone(), &kind, scope, &VERBS)
             };
-            let verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-            let mut whole = listed(plural.clone(), &kind, &verbs);
-            whole.singular_name = text(&names["singular"]);
-            whole.short_names = texts(&names["shortNames"]);
-            whole.categories = texts(&names["categories"]);
-            whole.storage_version_hash.clone_from(&hash);
-            let mut subresources = Vec::new();
-            if version["subresources"]["status"].is_object() {
-                subresources.push(listed(format!("{plural}/status"), &kind, &["get", "patch", "update"]));
-            }
-            if version["subresources"]["scale"].is_object() {
-                let mut scale = listed(format!("{plural}/scale"), "Scale", &["get", "patch", "update"]);
-                (scale.group, scale.version) = (Some("autoscaling".into()), Some("v1".into()));
-                subresources.push(scale);
-            }
+            let subresources = whole.subresources_of(version);
             let name = text(&version["name"]);
             let warning = (version["deprecated"] == true).then(|| {
                 let own = version["deprecationWarning"].as_str();

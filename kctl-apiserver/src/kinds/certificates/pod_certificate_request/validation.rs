@@ -148,18 +148,40 @@ fn issued(now: Timestamp, object: &Value, errors: &mut Errors) {
         }
         Some(_) => {}
     }
-    let time = |field: &str, errors: &mut Errors| {
-        let time = time::parse(text(&object["status"][field]));
-        if time.is_none() {
-            errors.required(&format!("status.{field}"), "must be present and consistent with the issued certificate");
-        }
-        time
-    };
-    let times = ["notBefore", "notAfter", "beginRefreshAt"].map(|field| time(field, errors));
-    let [Some(not_before), Some(not_after), Some(refresh)] = times else { return };
-    if errors.len() > before {
-        return;
+    let Some(times) = Times::read(&object["status"], errors).filter(|_| errors.len() == before) else { return };
+    check_times(now, object, &times, &certificate, errors);
+    let is_other = |block: pem::Block| block.label != "CERTIFICATE" || Certificate::read(&block.der).is_none();
+    if errors.len() == before && blocks.any(is_other) {
+        errors.invalid(AT_CHAIN, &chain.into(), "issued certificate chain must consist entirely of certificates");
     }
+}
+
+/// The times in the status of an issued certificate.
+struct Times {
+    not_before: Timestamp,
+    not_after: Timestamp,
+    refresh: Timestamp,
+}
+
+impl Times {
+    /// Reads the times, all of which are required.
+    fn read(status: &Value, errors: &mut Errors) -> Option<Self> {
+        let mut time = |field: &str| {
+            let time = time::parse(text(&status[field]));
+            if time.is_none() {
+                errors
+                    .required(&format!("status.{field}"), "must be present and consistent with the issued certificate");
+            }
+            time
+        };
+        let [not_before, not_after, refresh] = ["notBefore", "notAfter", "beginRefreshAt"].map(&mut time);
+        Some(Self { not_before: not_before?, not_after: not_after?, refresh: refresh? })
+    }
+}
+
+/// Validates the times in the status against the certificate. The first error is the only one.
+fn check_times(now: Timestamp, object: &Value, times: &Times, certificate: &Certificate<'_>, errors: &mut Errors) {
+    let Times { not_before, not_after, refresh } = *times;
     let wrong = |field: &str, detail: &str, errors: &mut Errors| {
         errors.invalid(&format!("status.{field}"), &object["status"][field], detail);
     };
@@ -180,8 +202,6 @@ fn issued(now: Timestamp, object: &Value, errors: &mut Errors) {
         wrong("beginRefreshAt", "must be at least 10 minutes after status.notBefore", errors);
     } else if not_after.duration_since(refresh) < REFRESH_MARGIN {
         wrong("beginRefreshAt", "must be at least 10 minutes before status.notAfter", errors);
-    } else if blocks.any(|block| block.label != "CERTIFICATE" || Certificate::read(&block.der).is_none()) {
-        errors.invalid(AT_CHAIN, &chain.into(), "issued certificate chain must consist entirely of certificates");
     }
 }
 

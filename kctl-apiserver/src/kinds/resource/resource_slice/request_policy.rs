@@ -107,24 +107,7 @@ fn bounds(range: &Value, usual: &Value, most: &Value, path: &str, errors: &mut E
     if min.is_null() {
         return errors.required(&field("min"), "required when validRange is defined");
     }
-    let mut wrong = |name: &str, value: &Value, why: String| errors.invalid(&field(name), value, &why);
-    if is_more(min, most) {
-        wrong("min", min, format!("min is larger than capacity value: {}", text(most)));
-    }
-    if is_more(min, usual) {
-        wrong("default", usual, format!("default is less than min: {}", text(min)));
-    }
-    if !max.is_null() {
-        if is_more(min, max) {
-            wrong("max", min, format!("min is larger than max: {}", text(max)));
-        }
-        if is_more(max, most) {
-            wrong("max", max, format!("max is larger than capacity value: {}", text(most)));
-        }
-        if is_more(usual, max) {
-            wrong("default", usual, format!("default is more than max: {}", text(max)));
-        }
-    }
+    order(range, usual, most, path, errors);
     let parts = [("default", usual), ("min", min), ("max", max), ("step", step)];
     let parts: Vec<_> = parts.into_iter().filter(|(_, value)| !value.is_null()).collect();
     // If any amount has a fraction, all are compared in thousandths.
@@ -168,6 +151,30 @@ fn bounds(range: &Value, usual: &Value, most: &Value, path: &str, errors: &mut E
             let why = format!("value is not a multiple of a given step ({}) from ({})", text(step), text(min));
             errors.invalid(&field("step"), value, &why);
         }
+    }
+}
+
+/// Validates the order of the amounts: `min`, the default, `max`, the capacity.
+fn order(range: &Value, usual: &Value, most: &Value, path: &str, errors: &mut Errors) {
+    let (min, max) = (&range["min"], &range["max"]);
+    let mut wrong = |name: &str, value: &Value, why: String| errors.invalid(&format!("{path}.{name}"), value, &why);
+    if is_more(min, most) {
+        wrong("min", min, format!("min is larger than capacity value: {}", text(most)));
+    }
+    if is_more(min, usual) {
+        wrong("default", usual, format!("default is less than min: {}", text(min)));
+    }
+    if max.is_null() {
+        return;
+    }
+    if is_more(min, max) {
+        wrong("max", min, format!("min is larger than max: {}", text(max)));
+    }
+    if is_more(max, most) {
+        wrong("max", max, format!("max is larger than capacity value: {}", text(most)));
+    }
+    if is_more(usual, max) {
+        wrong("default", usual, format!("default is more than max: {}", text(max)));
     }
 }
 
