@@ -649,11 +649,11 @@ impl Source {
     }
 
     /// Accepts an object of a complete state. An unreadable one is replaced by its last good state, because it would
-    /// count as deleted otherwise.
+    /// count as deleted otherwise. A predecessor of that name is deleted, so its state does not count.
     fn accept_or_last(&self, json: &str, arrival: Arrival) -> Option<Arc<Stored>> {
         self.accept_typed(json, arrival).or_else(|| {
             let unread = self.kept(json).ok()?;
-            self.store.get(unread.key())
+            self.store.get(unread.key()).filter(|cached| cached.meta().uid == unread.meta().uid)
         })
     }
 
@@ -1097,5 +1097,41 @@ mod tests {
         }
         assert!(source.store().is_empty());
         assert_eq!(source.num_unreadable(), 1, "`y` is still there");
+    }
+
+    fn json(name: &str, uid: &str, version: u64, spec: &str) -> String {
+        let meta = format!(r#"{{"name":"{name}","namespace":"a","uid":"{uid}","resourceVersion":"{version}"}}"#);
+        format!(r#"{{"metadata":{meta},"spec":{spec}}}"#)
+    }
+
+    /// Returns a Pod as the source accepts it.
+    fn pod(source: &Source, name: &str, version: u64) -> Arc<Stored> {
+        source.accept(&json(name, name, version, r#"{"containers":[]}"#)).unwrap()
+    }
+
+    fn last_page(objects: Vec<Arc<Stored>>, version: &str) -> Input {
+        Input::Page { objects, version: version.into(), token: None }
+    }
+
+    /// Returns a source that reads whole Pods, and a reflector that watches from version 5.
+    async fn watching_from_5(objects: impl FnOnce(&Source) -> Vec<Arc<Stored>>) -> (Source, Reflector) {
+        let (source, mut reflector) = (source(), Reflector::default());
+        let _readers = source.view::<Pod>();
+        tokio::spawn(source.store().clone().write());
+        let objects = objects(&source);
+        source.perform(&mut reflector, last_page(objects, "5")).await;
+        source.store().flush().await;
+        (source, reflector)
+    }
+
+    #[tokio::test]
+    async fn unreadable_successor_does_not_keep_its_predecessor() {
+        let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
+        let list =
+            format!(r#"{{"metadata":{{"resourceVersion":"10"}},"items":[{}]}}"#, json("x", "successor", 9, "false"));
+        let input = source.read_list(&"list pods".into(), Body::from(list.into_bytes())).await.unwrap();
+        source.perform(&mut reflector, input).await;
+        source.store().flush().await;
+        assert!(source.store().is_empty(), "its predecessor is gone");
     }
 }

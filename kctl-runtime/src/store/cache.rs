@@ -520,7 +520,8 @@ impl Cache {
         }
     }
 
-    /// Removes an object that the watch reported as deleted, unless the cached state is later or of a successor.
+    /// Removes an object that the watch reported as deleted, and an earlier one of its name. A later state and a
+    /// successor stay.
     fn deleted(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
         let uid = &object.meta().uid;
         if self.tombstones.ended(uid, object.meta().revision()) {
@@ -533,7 +534,7 @@ impl Cache {
                 self.remove(&old);
                 vec![Change::Deleted { last: object.clone() }]
             }
-            _ => Vec::new(),
+            _ => self.end_predecessor(object),
         }
     }
 

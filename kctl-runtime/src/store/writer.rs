@@ -285,6 +285,16 @@ impl SharedStore {
         let _closed = seen.await;
     }
 
+    /// Returns once all deltas that were sent before are applied.
+    ///
+    /// # Cancel safety
+    /// Safe: it changes nothing.
+    #[cfg(test)]
+    pub(crate) async fn flush(&self) {
+        // A bookmark without a version moves no mark. The queue is fair, so it is behind every delta that waits for room.
+        self.acknowledged(Delta::Bookmark(None, String::new())).await;
+    }
+
     /// Applies a list of a whole scope that began after [`Delta::Listing`] was applied. Returns `false` if it has to be
     /// requested again, because too much happened meanwhile.
     ///

@@ -117,6 +117,13 @@ fn unreported_delete_ends_the_predecessor_too() {
 }
 
 #[test]
+fn deletion_of_an_unseen_successor_ends_the_predecessor() {
+    check(vec![list(&[pod("x", "1", 5)], "5"), Delta::Delete(pod("x", "2", 8))], "+x@5 -x@5");
+    // An event from before the cached object proves nothing about it.
+    check(vec![list(&[pod("x", "2", 8)], "8"), Delta::Delete(pod("x", "1", 7))], "+x@8");
+}
+
+#[test]
 fn list_older_than_the_object_keeps_its_tombstone() {
     let short = [Delta::Written(pod("x", "1", 7)), Delta::Gone(pod("x", "1", 7).key().clone(), "1".into())];
     let late = [list(&[], "6"), Delta::Apply(pod("x", "1", 7)), Delta::Delete(pod("x", "1", 8))];
