@@ -843,13 +843,18 @@ impl Source {
     ///
     /// If the final state cannot be decoded, handlers get the last readable one, in `left`. The watch continues at the
     /// version of the event: that of the readable state is older.
+    ///
+    /// A cached state that is later than the event stays: the object had left the selector, and was written after that.
     fn ended(&self, last: Stored, scope: &Scope, left: &mut Vec<Delta>) -> Input {
         self.unreadable.remove(last.key());
         let (uid, version) = (last.meta().uid.clone(), version_of(&last));
+        let end = last.meta().revision();
         let readable = self.readable(last);
         match version {
             Some(Input::Bookmark(version)) if readable.meta().resource_version != *version => {
-                left.push(Delta::Delete(readable));
+                if readable.meta().revision().zip(end).is_none_or(|(readable, end)| readable <= end) {
+                    left.push(Delta::Delete(readable));
+                }
                 // A list beside the watch may have a state between the two.
                 left.push(Delta::Unselected(scope.clone(), uid, version.clone()));
                 Input::Bookmark(version)
@@ -1133,5 +1138,20 @@ mod tests {
         source.perform(&mut reflector, input).await;
         source.store().flush().await;
         assert!(source.store().is_empty(), "its predecessor is gone");
+    }
+
+    #[tokio::test]
+    async fn unreadable_deletion_keeps_a_newer_state() {
+        let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
+        source.store().acknowledged(Delta::Written(pod(&source, "x", 13))).await;
+        // Another client removes the label of the selector at 11, and this process restores it at 13.
+        let line = format!(r#"{{"type":"DELETED","object":{}}}"#, json("x", "x", 11, "false"));
+        let _applied = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
+        source.store().flush().await;
+        assert_eq!((source.store().len(), source.store().revision()), (1, 11));
+        let line = format!(r#"{{"type":"ADDED","object":{}}}"#, json("y", "y", 12, r#"{"containers":[]}"#));
+        let _applied = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
+        source.store().flush().await;
+        assert_eq!(source.store().len(), 2, "the watch has just reported it");
     }
 }
