@@ -448,6 +448,10 @@ impl Cache {
             self.remove(&last);
             changes.push(Change::Deleted { last });
         }
+        // An older list proves nothing about the objects of this one: it lacks those of a slot that was gained since.
+        if self.read.get(&scope).is_some_and(|older| *older <= revision) {
+            self.read.remove(&scope);
+        }
         for object in objects {
             changes.extend(self.present_object(object));
         }

@@ -240,6 +240,26 @@ mod tests {
     }
 
     #[test]
+    fn newer_read_of_a_namespace_supersedes_an_older_one() {
+        let present =
+            |objects: &[Arc<Stored>], version: &str| Delta::Present(Some("a".into()), objects.to_vec(), version.into());
+        for version in [7, 21] {
+            let x = pod("x", "1", version);
+            let gained = vec![
+                list(&[], "5"),
+                bookmark("20"),
+                present(&[], "22"),
+                Delta::Listing(None),
+                present(&[x.clone()], "25"),
+                join(&[x], "24"),
+            ];
+            check(gained, &format!("+x@{version}"));
+        }
+        // An older read that arrives later proves nothing.
+        check(vec![list(&[], "5"), present(&[], "22"), present(&[pod("x", "1", 7)], "21")], "");
+    }
+
+    #[test]
     fn namespace_read_finds_objects_during_list() {
         let present = |version: &str| Delta::Present(Some("a".into()), vec![pod("x", "1", 7)], version.into());
         for read in ["18", "25"] {
