@@ -572,8 +572,9 @@ impl Reflector {
     }
 
     /// Starts again with the whole state. A version is a lower bound for a list; a stream is always of the newest
-    /// state.
+    /// state, and so is the first list of a kind that was not served: the cache waits for a list that is not older.
     fn relist(&mut self, version: Option<String>) {
+        let version = version.filter(|_| self.absent == 0);
         self.objects.clear();
         self.newest = version.is_none();
         self.request = match (self.streams, self.pages) {

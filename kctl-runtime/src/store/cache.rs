@@ -581,9 +581,14 @@ impl Cache {
     /// Applies a list of a scope: objects that it lacks were deleted, unless the cached state is newer than the list.
     fn replace(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         let list = version.parse::<u64>().ok();
-        // A list that is older than the cache is ignored, and so is one of a scope that is no longer followed.
-        let Some(mark) = self.scopes.get(scope).map(|mark| mark.revision) else { return Vec::new() };
-        if list.is_some_and(|list| list < mark) {
+        // A list of a scope that is no longer followed is ignored.
+        let Some(mark) = self.scopes.get(scope) else { return Vec::new() };
+        let (revision, has_objects) = (mark.revision, mark.was_listed && !mark.absent);
+        if list.is_some_and(|list| list < revision) {
+            // The cache is newer than the list. It was opened again, and the list proves that the kind is served.
+            if has_objects {
+                self.set_mark(scope, revision);
+            }
             return Vec::new();
         }
         self.joins.end(scope);

@@ -219,6 +219,15 @@ fn missing_kind_is_probed_then_counts_as_deleted() {
 }
 
 #[test]
+fn failed_list_after_a_404_lists_the_newest_state() {
+    // The cache may be newer than the last version of the watch, so an older list would not complete it.
+    check_from_start(
+        vec![page("90", None), refused(404), refused(503), refused(422), refused(503), page("95", None), refused(503)],
+        "watch 90, open, wait 1000, whole -, wait 800, whole -, list - -, wait 1600, list - -, watch 95, wait 3200, list 95 -",
+    );
+}
+
+#[test]
 fn failing_list_backs_off_to_half_a_minute() {
     let inputs = (0..8).map(|_| refused(503)).collect();
     check(

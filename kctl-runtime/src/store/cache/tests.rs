@@ -124,6 +124,18 @@ fn deletion_of_an_unseen_successor_ends_the_predecessor() {
 }
 
 #[test]
+fn list_older_than_the_cache_completes_a_reopened_scope() {
+    let begin = || vec![list(&[], "5"), Delta::Listing(None), Delta::Join(None, vec![pod("x", "1", 9)], "10".into())];
+    let older = list(&[], "7");
+    let cache = check([begin(), vec![Delta::Open(None), older.clone()]].concat(), "+x@9");
+    assert!(cache.is_complete() && !cache.blocks_writes(Some("a")) && cache.revision() == 10);
+    for end in [Delta::Clear(None), Delta::Absent(None)] {
+        let cache = check([begin(), vec![end, Delta::Open(None), older.clone()]].concat(), "+x@9 -x@9");
+        assert!(!cache.is_complete(), "the objects are gone, and the list has too few of them");
+    }
+}
+
+#[test]
 fn list_older_than_the_object_keeps_its_tombstone() {
     let short = [Delta::Written(pod("x", "1", 7)), Delta::Gone(pod("x", "1", 7).key().clone(), "1".into())];
     let late = [list(&[], "6"), Delta::Apply(pod("x", "1", 7)), Delta::Delete(pod("x", "1", 8))];
