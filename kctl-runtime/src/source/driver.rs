@@ -299,6 +299,13 @@ impl Source {
         self.expired("the cache was listed meanwhile, or too many objects were deleted")
     }
 
+    /// Drops the objects of slots that were lost since they were read.
+    fn retain_selected(&self, objects: &mut Vec<Arc<Stored>>) {
+        if let Some(filter) = self.filter() {
+            objects.retain(|object| filter.has(object));
+        }
+    }
+
     fn expired(&self, message: &str) -> ApiError {
         ApiError::Refused {
             operation: self.config.operation("list"),
@@ -317,6 +324,8 @@ impl Source {
     pub(crate) async fn drop_lost(&self) {
         let Some(filter) = self.filter() else { return };
         let _one_at_a_time = self.moving.lock().await;
+        // Events that were selected before the loss may still wait for the store.
+        self.store.flush().await;
         for object in self.store.all() {
             if !filter.has(&object) {
                 self.store.push(Delta::Drop(object)).await;
@@ -916,7 +925,10 @@ impl Source {
         let (mut deltas, mut wait) = (Vec::new(), None);
         for effect in reflector.handle(input) {
             match effect {
-                Effect::Emit(delta) => {
+                Effect::Emit(mut delta) => {
+                    if let Delta::Replace(_, objects, _) | Delta::Restore(_, objects, _) = &mut delta {
+                        self.retain_selected(objects);
+                    }
                     if let Delta::Clear(scope) | Delta::Absent(scope) = &delta {
                         self.unreadable.clear(scope);
                     }
@@ -965,9 +977,10 @@ impl Source {
     pub(super) async fn state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
         for _try in 0..GAINS_MAX {
             let gained = self.n_gained();
-            let state = self.partial_state(scope).await?;
+            let (mut objects, version) = self.partial_state(scope).await?;
             if self.n_gained() == gained {
-                return Ok(state);
+                self.retain_selected(&mut objects);
+                return Ok((objects, version));
             }
         }
         Err(self.gained())
@@ -1022,7 +1035,11 @@ mod tests {
     use k8s_openapi::api::core::v1::Pod;
     use tower::service_fn;
 
-    use super::*;
+    use super::{
+        super::filter::{BelongsTo, OvertakenList},
+        *,
+    };
+    use crate::store::Share;
 
     /// Returns a source of Pods whose requests get an empty response.
     fn source() -> Source {
@@ -1153,5 +1170,60 @@ mod tests {
         let _applied = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
         source.store().flush().await;
         assert_eq!(source.store().len(), 2, "the watch has just reported it");
+    }
+
+    /// The one slot of a replica, which it may lose.
+    struct OneSlot(AtomicBool);
+
+    impl Share for OneSlot {
+        fn has(&self, _key: &ObjectKey) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn has_namespace(&self, _namespace: &str) -> bool {
+            false
+        }
+
+        fn is_empty(&self) -> bool {
+            !self.0.load(Ordering::Relaxed)
+        }
+
+        fn n_gained(&self) -> u64 {
+            1
+        }
+    }
+
+    fn sharded() -> (Source, Arc<OneSlot>) {
+        let (source, slot) = (source(), Arc::new(OneSlot(AtomicBool::new(true))));
+        source.select(Filter::new(slot.clone(), vec![BelongsTo::Itself], OvertakenList::Applied));
+        (source, slot)
+    }
+
+    #[tokio::test]
+    async fn list_that_spans_the_loss_of_a_slot_brings_none_of_its_objects() {
+        let (source, slot) = sharded();
+        tokio::spawn(source.store().clone().write());
+        let mut reflector = Reflector::default();
+        source.perform(&mut reflector, Input::Failed(ApiError::refused("list pods", 413, None, "{}"))).await;
+        let objects = vec![pod(&source, "x", 4)];
+        source.perform(&mut reflector, Input::Page { objects, version: "5".into(), token: Some("more".into()) }).await;
+        let objects = vec![pod(&source, "y", 4)];
+        slot.0.store(false, Ordering::Relaxed);
+        source.drop_lost().await;
+        source.perform(&mut reflector, last_page(objects, "5")).await;
+        source.store().flush().await;
+        assert!(source.store().is_empty());
+    }
+
+    #[tokio::test]
+    async fn events_that_wait_for_the_store_leave_with_their_slot() {
+        let (source, slot) = sharded();
+        let mut reflector = Reflector::default();
+        source.perform(&mut reflector, last_page(vec![pod(&source, "x", 4)], "5")).await;
+        tokio::spawn(source.store().clone().write());
+        slot.0.store(false, Ordering::Relaxed);
+        source.drop_lost().await;
+        source.store().flush().await;
+        assert!(source.store().is_synced() && source.store().is_empty());
     }
 }

@@ -289,7 +289,6 @@ impl SharedStore {
     ///
     /// # Cancel safety
     /// Safe: it changes nothing.
-    #[cfg(test)]
     pub(crate) async fn flush(&self) {
         // A bookmark without a version moves no mark. The queue is fair, so it is behind every delta that waits for room.
         self.acknowledged(Delta::Bookmark(None, String::new())).await;
