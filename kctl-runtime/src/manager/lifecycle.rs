@@ -258,13 +258,14 @@ async fn run_guarded(elector: impl Future<Output = Elector> + Send, stop: onesho
 impl Running {
     /// Returns when a task ends that should not.
     ///
-    /// Workers and recorders are not among them: they end only when the manager stops.
+    /// Recorders are not among them: they end only when the manager stops. So do workers, unless they panic.
     async fn wait_for_failure(&mut self) -> ManagerError {
         tokio::select! {
             biased;
             Some(end) = self.election.join_next() => unexpected_end(end),
             Some(Err(panic)) = self.shards.join_next() => ManagerError::Ended(format!("the slots of this replica: {panic}")),
             cause = self.informers.0.failed() => ManagerError::Ended(cause),
+            Some(Err(panic)) = self.workers.join_next() => ManagerError::Ended(format!("the workers of a controller: {panic}")),
         }
     }
 

@@ -38,7 +38,10 @@ use std::{
 
 use futures::FutureExt;
 use serde_json::Value;
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{
+    task::{JoinError, JoinSet},
+    time::Instant,
+};
 use tracing::Instrument;
 
 pub use retry::{Attempts, Decision, Outcome, decide};
@@ -91,7 +94,8 @@ pub struct Report {
 /// ```
 pub type Observer = Arc<dyn Fn(&Report) + Send + Sync>;
 
-/// A function that is called when a reconcile begins, with the name of the controller, the key and the trace.
+/// A function that is called when a reconcile begins, with the name of the controller, the key and the trace. A panic in
+/// it is logged.
 pub type BeginObserver = Arc<dyn Fn(&str, &ObjectKey, Trace) + Send + Sync>;
 
 /// The wait of a key whose write met a conflict, until the watch delivers the newer state. After many conflicts in a row
@@ -115,7 +119,12 @@ impl<C: Reconcile> Pool<C> {
             let pool = self.clone();
             workers.spawn(async move { while pool.step().await {} });
         }
-        while workers.join_next().await.is_some() {}
+        while let Some(ended) = workers.join_next().await {
+            // The key of a worker that panics is never done. The panic goes on in the manager, so that the process ends.
+            if let Err(Ok(panic)) = ended.map_err(JoinError::try_into_panic) {
+                std::panic::resume_unwind(panic);
+            }
+        }
     }
 
     async fn step(&self) -> bool {
@@ -141,7 +150,7 @@ impl<C: Reconcile> Pool<C> {
             return true;
         };
         let (reason, trace) = (ReconcileReason::new(self.env.clone(), tags), self.env.traces.read().next());
-        (self.begun)(&self.env.spec.name, &key, trace);
+        self.observe(&key, || (self.begun)(&self.env.spec.name, &key, trace));
         let begun = Instant::now();
         // Boxed, so that an idle worker does not hold the memory of a reconcile.
         let run = pass.run(Box::pin(self.traced(&key, &reason, trace)));
@@ -175,7 +184,9 @@ impl<C: Reconcile> Pool<C> {
         // The pass is dropped before the key is free again, because a hand-over waits for all counted reconciles.
         drop(pass);
         self.queue.done(&key);
-        self.report(Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took });
+        let report = Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took };
+        // The key is settled already.
+        self.observe(&report.key, || (self.observer)(&report));
         true
     }
 
@@ -220,11 +231,10 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
-    /// Calls the observer. The key is settled already, so a panic of the observer costs its report and nothing else.
-    fn report(&self, report: Report) {
-        let observed = std::panic::catch_unwind(AssertUnwindSafe(|| (self.observer)(&report)));
-        if let Err(panic) = observed {
-            let Report { controller, key, .. } = report;
+    /// Calls an observer. A panic in it costs its report and nothing else.
+    fn observe(&self, key: &ObjectKey, observer: impl FnOnce()) {
+        if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(observer)) {
+            let controller = &self.env.spec.name;
             tracing::error!(controller, %key, panic = panic_text(&*panic), "an observer of reconciles panicked");
         }
     }

@@ -23,7 +23,7 @@ use crate::{
     object::Kind,
     queue::{Add, Cause, QueueConfig},
     reconcile::{Applied, Controller, NoopWrites, Result, ResultExt, UsedCaches},
-    shard::Gate,
+    shard::{Gate, ShardBy, Slots, Tenures},
     source::{Source, WatchConfig},
     spec::{ControllerSpec, SpecBuilder},
     store::{Delta, SharedStore},
@@ -123,7 +123,16 @@ impl World {
     ) -> Self {
         let mut spec = Test::spec();
         change(&mut spec);
-        let env = env(spec);
+        Self::start(env(spec), act, reports, observer, Arc::new(|_, _, _| {})).await
+    }
+
+    async fn start(
+        env: Arc<Env>,
+        act: Act,
+        reports: Arc<Mutex<Vec<Report>>>,
+        observer: Observer,
+        begun: BeginObserver,
+    ) -> Self {
         let store = env.primary.store().clone();
         tokio::spawn(store.clone().write());
         let objects = "abcdefgh".chars().map(|name| {
@@ -138,13 +147,7 @@ impl World {
             source.store().acknowledged(Delta::Replace(None, Vec::new(), "1".into())).await;
         }
         let queue = WorkQueue::new(QueueConfig::default());
-        let pool = Pool {
-            controller: Arc::new(Test { act }),
-            env,
-            queue: queue.clone(),
-            observer,
-            begun: Arc::new(|_, _, _| {}),
-        };
+        let pool = Pool { controller: Arc::new(Test { act }), env, queue: queue.clone(), observer, begun };
         Self { queue, reports, pool: tokio::spawn(Arc::new(pool).run()) }
     }
 
@@ -207,6 +210,47 @@ async fn long_error_or_panic_is_cut() {
         })
         .collect();
     assert_eq!(lens, [(true, ERROR_LEN_MAX + '…'.len_utf8()); 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn begin_observer_that_panics_costs_no_worker() {
+    let reports: Arc<Mutex<Vec<Report>>> = Arc::default();
+    let seen = reports.clone();
+    let observer: Observer = Arc::new(move |report| seen.lock().push(report.clone()));
+    let begun: BeginObserver = Arc::new(|_, key, _| assert!(&*key.name != "a", "planted"));
+    let act = act(|_, _| async { Ok(Action::await_change()) });
+    let world = World::start(env(Test::spec()), act, reports, observer, begun).await;
+    world.add("ab");
+    sleep(SECOND).await;
+    assert_eq!(world.queue.stats().keys, 0);
+    assert_eq!(world.finish().await, ["a Forget", "b Forget"]);
+}
+
+/// Panics when a reconcile is cut off.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("planted");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn panic_outside_of_a_reconcile_ends_the_pool() {
+    let tenures = Arc::new(Tenures::new(Slots::new(1, ShardBy::Object), WritePermit::always()));
+    let env = env(Test::spec());
+    env.gate.bind(&tenures);
+    env.gate.open(&tenures.begin(0, &WritePermit::always()));
+    let cut_off = act(|_, _| async {
+        let _bomb = Bomb;
+        std::future::pending().await
+    });
+    let world = World::start(env, cut_off, Arc::default(), Arc::new(|_| {}), Arc::new(|_, _, _| {})).await;
+    world.add("a");
+    sleep(SECOND).await;
+    tenures.end(0);
+    let ended = tokio::time::timeout(SECOND, world.pool).await;
+    assert!(ended.unwrap().unwrap_err().is_panic(), "the process ends, and not only the worker");
 }
 
 #[tokio::test(start_paused = true)]
