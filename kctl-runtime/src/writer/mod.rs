@@ -239,10 +239,17 @@ impl Writer {
         path: &str,
         body: Option<(&str, Vec<u8>)>,
     ) -> Result<Done, ApiError> {
-        if target.source.store().blocks_writes(target.namespace) {
-            return Err(ApiError::NotFollowed { operation: operation.into() });
+        let is_blocked = || target.source.store().blocks_writes(target.namespace);
+        let blocked = || ApiError::NotFollowed { operation: operation.into() };
+        if is_blocked() {
+            return Err(blocked());
         }
         let guard = self.permit.of_key(target.by).acquire(operation).await?;
+        // The namespace may have been removed while this waited for a renewal of the Lease.
+        if is_blocked() {
+            guard.answered();
+            return Err(blocked());
+        }
         let within = guard.timeout();
         let creates = method == Method::POST;
         let uncertain = self.uncertain_writes.mark(target);
@@ -698,4 +705,48 @@ fn encode(operation: &Operation, value: &Value) -> Result<Vec<u8>, ApiError> {
 /// Returns the error for an object that cannot be serialized. Nothing was sent.
 fn unsendable(operation: &Operation, error: &serde_json::Error) -> ApiError {
     ApiError::Unsendable { operation: operation.into(), cause: format!("the object cannot be encoded: {error}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::client::Body;
+    use tokio::{sync::watch, time::Instant};
+    use tower::service_fn;
+
+    use super::*;
+    use crate::source::Identity;
+
+    #[tokio::test(start_paused = true)]
+    async fn namespace_removed_while_a_write_waits_gets_no_write() {
+        let n_requests = Arc::<AtomicUsize>::default();
+        let counted = n_requests.clone();
+        let server = service_fn(move |_request: http::Request<Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async { Ok::<_, Infallible>(http::Response::new(Body::from(b"{}".to_vec()))) }
+        });
+        let source = Arc::new(Source::new(Client::new(server, "default"), Identity::of::<Pod>(), Arc::default()));
+        tokio::spawn(source.store().clone().write());
+        let lease = |seconds| LeaseState::HeldUntil(Instant::now() + Duration::from_secs(seconds));
+        let (election, state) = watch::channel(lease(2));
+        let permit = WritePermit::of_lease(state, Duration::from_secs(5), Duration::from_secs(1));
+        let writer = Writer::new("test").permit(permit.clone());
+        let key = ObjectKey::new(Some("a"), "web");
+        let target = Target { by: &key, source: &source, namespace: Some("a"), name: "web" };
+        let patch = json!({ "metadata": { "labels": { "a": "b" } } });
+        let remove = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            source.store().acknowledged(Delta::Close(Some("a".into()))).await;
+            election.send_replace(lease(60));
+        };
+        let (written, ()) = tokio::join!(writer.patch_stored(&target, "", MERGE_PATCH, &patch), remove);
+        assert!(matches!(written, Err(ApiError::NotFollowed { .. })), "{written:?}");
+        assert_eq!(n_requests.load(Ordering::Relaxed), 0);
+        assert!(permit.unresolved_until().is_none(), "nothing is on its way");
+    }
 }
