@@ -333,6 +333,8 @@ impl Cache {
             }
             Delta::Close(scope) => {
                 let changes = self.clear(&scope);
+                // No watch will report the end of these objects. The next list of the scope is newer than their deletion.
+                self.tombstones.forget(|key| scope.is_none() || key.namespace == scope);
                 self.scopes.remove(&scope);
                 self.blocked.insert(scope);
                 changes
@@ -637,6 +639,7 @@ impl Cache {
         self.joins.end(scope);
         let here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         self.tombstones.forget(here);
+        self.tombstones.forget_ended();
         self.forget_reads(scope, u64::MAX);
         self.unreported.retain(|_, key| !here(key));
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();

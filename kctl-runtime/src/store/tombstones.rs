@@ -179,13 +179,17 @@ impl Tombstones {
         self.check();
     }
 
-    /// Forgets all deletes in the scope `here`, because the API server's state went back.
+    /// Forgets all deletes in the scope `here` that the watch has not reported.
     pub(super) fn forget(&mut self, here: impl Fn(&ObjectKey) -> bool) {
         self.by_uid.retain(|_, tombstone| !here(&tombstone.key));
         let by_uid = &self.by_uid;
         self.by_key.retain(|_, uid| by_uid.contains_key(uid));
         self.unreported.retain(|_, uid| by_uid.contains_key(uid));
-        self.ended = Ended::default();
         self.check();
+    }
+
+    /// Forgets which objects have ended, because the API server's state went back: their uids may appear again.
+    pub(super) fn forget_ended(&mut self) {
+        self.ended = Ended::default();
     }
 }

@@ -136,6 +136,26 @@ fn list_older_than_the_cache_completes_a_reopened_scope() {
 }
 
 #[test]
+fn closed_scope_forgets_its_own_deletes() {
+    let key = |name| ObjectKey::new(Some("a"), name);
+    let mut cache = Cache::of([Some("a".into()), Some("b".into())]);
+    let scope = || Some("a".into());
+    for delta in [
+        Delta::Replace(scope(), vec![pod("x", "1", 5)], "5".into()),
+        Delta::Gone(key("x"), "1".into()),
+        Delta::Close(Some("b".into())),
+    ] {
+        cache.apply(delta);
+    }
+    assert_eq!(cache.n_tombstones(), 1);
+    cache.apply(Delta::Close(scope()));
+    assert_eq!(cache.n_tombstones(), 0, "no watch will report them");
+    cache.apply(Delta::Open(scope()));
+    let late = Delta::Replace(scope(), vec![pod("x", "1", 5)], "6".into());
+    assert!(cache.apply(late).is_empty(), "a uid does not come back");
+}
+
+#[test]
 fn list_older_than_the_object_keeps_its_tombstone() {
     let short = [Delta::Written(pod("x", "1", 7)), Delta::Gone(pod("x", "1", 7).key().clone(), "1".into())];
     let late = [list(&[], "6"), Delta::Apply(pod("x", "1", 7)), Delta::Delete(pod("x", "1", 8))];
