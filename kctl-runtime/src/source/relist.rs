@@ -62,6 +62,8 @@ impl Source {
         if is_selective || self.filter().is_some() {
             return self.refresh(&scope).await;
         }
+        let key = ObjectKey::new(namespace, name);
+        let unreadable_before = self.unreadable(&key);
         let operation = self.config().operation("list");
         let selector = url::escape(&format!("metadata.name={name}"));
         let path = format!("{}?fieldSelector={selector}", self.config().kind.path(namespace));
@@ -73,12 +75,17 @@ impl Source {
         if version.parse::<u64>().is_err() {
             return self.refresh(&scope).await;
         }
-        let is_there = objects.iter().any(|object| object.meta().uid == *uid);
+        // An unreadable object is in the list, and not among the accepted ones.
+        let is_unreadable = self.unreadable(&key).is_some_and(|one| {
+            let is_of_this_list = unreadable_before.is_none_or(|before| !Arc::ptr_eq(&before, &one));
+            is_of_this_list && one.stored.meta().uid == *uid
+        });
+        let is_there = is_unreadable || objects.iter().any(|object| object.meta().uid == *uid);
         for object in objects {
             self.store().acknowledged(Delta::Written(object)).await;
         }
         if !is_there {
-            self.store().acknowledged(Delta::Gone(ObjectKey::new(namespace, name), uid.into())).await;
+            self.store().acknowledged(Delta::Gone(key, uid.into())).await;
         }
         Ok(())
     }
@@ -87,5 +94,38 @@ impl Source {
     /// passed.
     pub(crate) async fn arrives(&self, key: &ObjectKey, uid: &Uid, version: &Version, within: Duration) -> bool {
         tokio::time::timeout(within, self.store().wait_for(key, uid, version)).await.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::{Client, client::Body};
+    use tower::service_fn;
+
+    use super::*;
+    use crate::source::WatchConfig;
+
+    fn json(version: u64, spec: &str) -> String {
+        let meta = format!(r#"{{"name":"x","namespace":"a","uid":"1","resourceVersion":"{version}"}}"#);
+        format!(r#"{{"metadata":{meta},"spec":{spec}}}"#)
+    }
+
+    #[tokio::test]
+    async fn unreadable_object_that_is_read_is_not_gone() {
+        let server = service_fn(|_request: http::Request<Body>| async {
+            let list = format!(r#"{{"metadata":{{"resourceVersion":"10"}},"items":[{}]}}"#, json(9, "false"));
+            Ok::<_, Infallible>(http::Response::new(Body::from(list.into_bytes())))
+        });
+        let source = Source::new(Client::new(server, "default"), WatchConfig::of::<Pod>(), Arc::default());
+        let _readers = source.view::<Pod>();
+        tokio::spawn(source.store().clone().write());
+        source.store().acknowledged(Delta::Replace(None, Vec::new(), "8".into())).await;
+        source.refresh_object(Some("a"), "x", "1").await.unwrap();
+        let repaired = source.accept(&json(12, r#"{"containers":[]}"#)).unwrap();
+        source.store().acknowledged(Delta::Apply(repaired)).await;
+        assert_eq!(source.store().len(), 1);
     }
 }
