@@ -185,6 +185,8 @@ pub struct Reflector {
     absent: u32,
     /// Number of lists in a row that are older than a known version. Invariant: below [`BEHIND_ANSWERS`] between inputs.
     behind: u32,
+    /// Number of watches in a row that expired before their first event.
+    expired: u32,
     /// Is `true` if the present list is of the newest state.
     newest: bool,
 }
@@ -212,6 +214,7 @@ impl Reflector {
             failures: 0,
             absent: 0,
             behind: 0,
+            expired: 0,
             newest: true,
         }
     }
@@ -323,6 +326,11 @@ impl Reflector {
 
     /// Takes a response and returns the effects of it.
     fn advance(&mut self, input: Input) -> Vec<Effect> {
+        let is_alive =
+            matches!(input, Input::Applied(_) | Input::Deleted(_) | Input::Bookmark(_) | Input::Closed { .. });
+        if is_alive && matches!(self.request, Request::Watch { .. }) {
+            self.expired = 0;
+        }
         match input {
             Input::Page { objects, version, token } => self.page(objects, version, token),
             Input::Applied(object) if self.request == Request::Stream => {
@@ -495,7 +503,7 @@ impl Reflector {
     /// | whole list | 400, 405, 413, 422 | pages, at once |
     /// | list, page | 410, or 504 `Too large resource version` | newest state; at once unless that was requested |
     /// | list, page | other | list again after the wait |
-    /// | watch | 410 | list of at least the last version, at once |
+    /// | watch | 410 | list of at least the last version, at once; after the wait if the last watch expired too |
     /// | watch | no response | probe after the wait |
     /// | watch | 429, unreadable line | same watch after the wait |
     /// | watch | other | list after the wait |
@@ -541,7 +549,9 @@ impl Reflector {
             }
             Request::Watch { .. } if error.is_expired() => {
                 self.relist(self.last.clone());
-                vec![Effect::Next]
+                // The list after the last 410 was of no use, and the next one may be as well.
+                self.expired = self.expired.saturating_add(1);
+                vec![if self.expired > 1 { Effect::Wait(self.next_wait().max(wait)) } else { Effect::Next }]
             }
             Request::Watch { .. } if matches!(error, ApiError::Unanswered { .. }) => {
                 // The server may have been restored from a backup. A watch from a version in its future would stay silent.

@@ -228,6 +228,19 @@ fn failed_list_after_a_404_lists_the_newest_state() {
 }
 
 #[test]
+fn watch_that_always_expires_backs_off() {
+    let expired = || [refused(410), page("7", None)];
+    let mut inputs = vec![page("7", None)];
+    inputs.extend([expired(), expired()].into_iter().flatten());
+    inputs.push(refused(410));
+    inputs.extend([page("8", None), Input::Bookmark("9".into()), refused(410)]);
+    check_from_start(
+        inputs,
+        "watch 7, whole 7, watch 7, wait 800, whole 7, watch 7, wait 1600, whole 7, watch 8, watch 9, whole 9",
+    );
+}
+
+#[test]
 fn failing_list_backs_off_to_half_a_minute() {
     let inputs = (0..8).map(|_| refused(503)).collect();
     check(
