@@ -1,4 +1,6 @@
-//! A primary that was deleted while its watch lags.
+//! Objects that were deleted while their watch lags.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use kctl::{
     k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -10,7 +12,7 @@ use kctl::{
 };
 use kctl_tests::Fault;
 
-use crate::world::{Log, With, World, app, pod, seconds};
+use crate::world::{Log, With, World, app, named, pod, seconds};
 
 /// Keeps one Pod, and patches its primary.
 #[controller(owns = Pod(create), primary(patch))]
@@ -129,4 +131,90 @@ async fn missing_namesake_object_keeps_the_primary() {
     primaries.patch("a", &PatchParams::default(), &patch("3")).await.unwrap();
     seconds(1).await;
     assert!(log.take().contains(&"3".to_owned()), "the primary is still known");
+}
+
+/// Deletes the Namespace `tenant`, and logs its state in the cache after that.
+#[controller(of = ConfigMap, reads = Namespace(delete))]
+struct Evicts {
+    log: Log,
+}
+
+impl Reconcile for Evicts {
+    async fn reconcile(&self, _: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let tenant = || cx.store::<Namespace>().iter().find(|namespace| namespace.name_any() == "tenant");
+        let Some(namespace) = tenant() else { return Ok(Action::await_change()) };
+        cx.objects::<Namespace>().delete(&*namespace).await?;
+        let state = tenant().map(|namespace| namespace.metadata.deletion_timestamp.is_some());
+        self.log.add(format!("{state:?}"));
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleted_namespace_is_terminating_until_it_is_empty() {
+    let (mut world, log) = (World::new(), Log::default());
+    let namespaces = Api::<Namespace>::all(world.client.clone());
+    let tenant = Namespace { metadata: named("tenant"), ..Namespace::default() };
+    namespaces.create(&PostParams::default(), &tenant).await.unwrap();
+    let evicts = {
+        let log = log.clone();
+        move |_| std::future::ready(Ok(Evicts { log: log.clone() }))
+    };
+    world.run(app().controller_with(evicts)).await;
+    seconds(1).await;
+    world.set("a", "").await;
+    seconds(1).await;
+    assert_eq!(log.take(), ["Some(true)"]);
+    world.run_cluster();
+    seconds(60).await;
+    world.set("a", "again").await;
+    seconds(1).await;
+    assert_eq!(log.take(), Vec::<String>::new(), "it is gone");
+}
+
+/// Owns Pods, and counts its clean-ups.
+#[controller(of = ConfigMap, owns = Pod(create), finalizer = "loop.example.com/tidy")]
+struct Tidy {
+    n_cleaned: Arc<AtomicUsize>,
+}
+
+impl Reconcile for Tidy {
+    async fn reconcile(&self, _: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        for name in ["x", "y", "z"] {
+            cx.owned::<Pod>().create(pod(name)).or_get().await?;
+        }
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Tidy {
+    async fn finalize(&self, _: Arc<ConfigMap>, _: Context<Self>) -> Result<()> {
+        self.n_cleaned.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn removed_finalizer_is_final_before_the_watch_event() {
+    let (mut world, n_cleaned) = (World::new(), Arc::<AtomicUsize>::default());
+    world.run_cluster();
+    world.set("a", "1").await;
+    let counted = n_cleaned.clone();
+    world.run(app().controller_with(move |_| std::future::ready(Ok(Tidy { n_cleaned: counted.clone() })))).await;
+    seconds(10).await;
+    assert_eq!(world.pod_names().await, ["x", "y", "z"]);
+    let (faults, deaf) = (world.faults.clone(), Arc::<AtomicBool>::default());
+    let is_deaf = deaf.clone();
+    world.faults.add(Fault::Break, move |request| is_deaf.load(Ordering::Relaxed) && request.reads("configmaps"));
+    world.faults.add(Fault::Break, move |request| {
+        if request.method == "PATCH" && !deaf.swap(true, Ordering::Relaxed) {
+            faults.cut_watches();
+        }
+        false
+    });
+    let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
+    configs.delete("a", &DeleteParams::default()).await.unwrap();
+    seconds(600).await;
+    assert_eq!(world.pod_names().await, Vec::<String>::new());
+    assert_eq!(n_cleaned.load(Ordering::Relaxed), 1);
 }

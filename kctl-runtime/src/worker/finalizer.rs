@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     object::Stored,
     reconcile::Env,
+    store::Delta,
     writer::{ApiError, MERGE_PATCH, Target},
 };
 
@@ -26,7 +27,10 @@ pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> 
     let finalizers: Vec<String> =
         stored.meta().finalizers().iter().filter(|present| *present != finalizer).cloned().collect();
     match set(env, stored, &finalizers).await {
-        Err(error) if error.is_object_missing() => Ok(()),
+        Err(error) if error.is_object_missing() => {
+            forget(env, stored).await;
+            Ok(())
+        }
         other => other,
     }
 }
@@ -38,10 +42,18 @@ pub(super) async fn release(env: &Env, stored: &Stored, finalizer: &str) -> Resu
     match env.writer.patch_unreadable(&target(env, stored), MERGE_PATCH, &patch(stored, &finalizers)).await {
         Err(error) if error.is_object_missing() => {
             env.primary.forget_unreadable(stored.key());
+            forget(env, stored).await;
             Ok(())
         }
         other => other,
     }
+}
+
+/// Removes an object from the cache that is already gone. Otherwise each event of an object that it owned would clean it up
+/// again, until the watch reports the deletion.
+async fn forget(env: &Env, stored: &Stored) {
+    let gone = Delta::Gone(stored.key().clone(), stored.meta().uid.clone());
+    env.primary.store().acknowledged(gone).await;
 }
 
 async fn set(env: &Env, stored: &Arc<Stored>, finalizers: &[String]) -> Result<(), ApiError> {

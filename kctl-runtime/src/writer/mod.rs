@@ -24,6 +24,7 @@
 //! | Answer | Cache | Next reconcile of the key |
 //! |---|---|---|
 //! | success with the object | has it before the call returns | as the reconcile function asks |
+//! | success with the last state of an object that the write ends | drops the object | the same |
 //! | success with something else, such as a `Scale` | waits for the watch, or reads the object | the same |
 //! | 409 `Conflict` | unchanged | at the next event, or after at least 1 s; it does not count as a failure |
 //! | 404 for the object of a `DELETE` | drops the object | as the reconcile function asks: the call succeeds |
@@ -56,6 +57,7 @@
 //! Events take another path: a [`Recorder`] queues them and never delays a reconcile. At most [`EVENTS_MAX`] wait per
 //! controller.
 
+mod deletion;
 mod permit;
 mod propagation;
 mod raw;
@@ -71,6 +73,7 @@ use kube::Client;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use deletion::{Deletion, Stage};
 pub(crate) use permit::ShardPermits;
 pub use permit::{LeaseState, WriteGuard, WritePermit};
 pub(crate) use propagation::Propagation;
@@ -315,7 +318,7 @@ impl Writer {
         accepted(target, &operation, answer, effect_of_patch(subresource, patch)).await
     }
 
-    /// Sends a patch of an object that cannot be decoded. The result is ignored; the watch delivers it.
+    /// Sends a patch of an object that cannot be decoded. The watch delivers the result, unless the patch ends the object.
     ///
     /// It removes a finalizer from an object that no Rust type of the program can hold, so that deletion is not
     /// blocked.
@@ -328,8 +331,12 @@ impl Writer {
         let operation = target.operation("patch");
         let body = encode(&operation, patch)?;
         let path = self.path(target, "", "");
-        let answer = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
-        answer.uncertain.resolved();
+        let Done { text, uncertain } =
+            self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
+        if remove_ended(target, &text).await {
+            target.source.forget_unreadable(&target.key());
+        }
+        uncertain.resolved();
         Ok(())
     }
 
@@ -506,7 +513,8 @@ impl Writer {
     /// Deletes the object with this uid, and no later object of the same name.
     ///
     /// Succeeds if the object is gone already. `policy` is the propagation policy, `None` leaves it to the
-    /// server. The store drops the object at once unless a finalizer or a grace period holds it.
+    /// server. The store drops the object at once unless a finalizer or a grace period holds it. A Namespace is held until
+    /// it is empty.
     ///
     /// # Errors
     /// 409 if another object has the name now: the uid is a precondition. A 404 that names the object is success; a 404
@@ -530,14 +538,15 @@ impl Writer {
         match answer {
             // The response is a `Status` if the object is gone. Otherwise it is the object, which may be terminating or gone.
             Ok(Done { text, uncertain }) => {
-                match target.source.accept(&text) {
-                    Ok(object) if object.meta().uid == *uid && is_terminating(&object) => {
-                        store_written(target, &operation, object, uncertain, BackoffEffect::End).await;
-                    }
-                    _ => {
-                        store.acknowledged(gone()).await;
-                        uncertain.resolved();
-                    }
+                let deletion = Deletion::of(target.kind(), &text).filter(|deletion| deletion.uid == *uid);
+                if deletion.is_none_or(|deletion| deletion.stage == Stage::Ended) {
+                    store.acknowledged(gone()).await;
+                    uncertain.resolved();
+                } else if let Ok(object) = target.source.accept(&text) {
+                    store_written(target, &operation, object, uncertain, BackoffEffect::End).await;
+                } else {
+                    // It exists and can't be decoded, so the cache keeps its last readable state until the watch reports its end.
+                    uncertain.resolved();
                 }
                 own_writes::record_delete(&uid.into());
                 Ok(())
@@ -573,22 +582,13 @@ fn effect_of_patch(subresource: &str, patch: &Value) -> BackoffEffect {
     }
 }
 
-/// Returns `true` if a deleted object still waits for a finalizer or its grace period.
-fn is_terminating(object: &Stored) -> bool {
-    #[derive(serde::Deserialize)]
-    struct DeletedObject {
-        metadata: Grace,
-    }
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Grace {
-        deletion_grace_period_seconds: Option<i64>,
-    }
-    let meta = object.meta();
-    let grace = serde_json::from_str::<DeletedObject>(&object.json())
-        .ok()
-        .and_then(|head| head.metadata.deletion_grace_period_seconds);
-    meta.deletion_timestamp().is_some() && (!meta.finalizers().is_empty() || grace.unwrap_or(0) > 0)
+/// Removes an object from the cache whose last finalizer this write has removed: the API server deletes it with that, and
+/// its response has the `resourceVersion` from before. Returns `false` if the object exists.
+async fn remove_ended(target: &Target<'_>, text: &str) -> bool {
+    let Some(Deletion { uid, stage: Stage::Ended }) = Deletion::of(target.kind(), text) else { return false };
+    own_writes::record_delete(&uid);
+    target.source.store().acknowledged(Delta::Gone(target.key(), uid)).await;
+    true
 }
 
 /// Stores the object in a response and returns it decoded.
@@ -600,7 +600,11 @@ async fn written<K: Readable>(
 ) -> Result<Arc<K>, ApiError> {
     let Done { text, uncertain } = done;
     let object = accept(target, operation, &text)?;
-    store_written(target, operation, object.clone(), uncertain, effect).await;
+    if remove_ended(target, &text).await {
+        uncertain.resolved();
+    } else {
+        store_written(target, operation, object.clone(), uncertain, effect).await;
+    }
     decoded(target, operation, &object, &text)
 }
 
@@ -613,7 +617,11 @@ async fn accepted(
 ) -> Result<(), ApiError> {
     let Done { text, uncertain } = done;
     let object = accept(target, operation, &text)?;
-    store_written(target, operation, object, uncertain, effect).await;
+    if remove_ended(target, &text).await {
+        uncertain.resolved();
+    } else {
+        store_written(target, operation, object, uncertain, effect).await;
+    }
     Ok(())
 }
 
@@ -714,7 +722,7 @@ mod tests {
         sync::atomic::{AtomicUsize, Ordering},
     };
 
-    use k8s_openapi::api::core::v1::Pod;
+    use k8s_openapi::api::core::v1::{Namespace, Pod};
     use kube::client::Body;
     use tokio::{sync::watch, time::Instant};
     use tower::service_fn;
@@ -748,5 +756,81 @@ mod tests {
         assert!(matches!(written, Err(ApiError::NotFollowed { .. })), "{written:?}");
         assert_eq!(n_requests.load(Ordering::Relaxed), 0);
         assert!(permit.unresolved_until().is_none(), "nothing is on its way");
+    }
+
+    /// Returns a source of a server with this response to each request. Its cache has the object `x`.
+    async fn answering<K: Readable>(response: &Value) -> Arc<Source> {
+        let text = response.to_string();
+        let server = service_fn(move |_request: http::Request<Body>| {
+            let body = Body::from(text.clone().into_bytes());
+            async { Ok::<_, Infallible>(http::Response::new(body)) }
+        });
+        let source =
+            Arc::new(Source::new(Client::new(server, "default"), Identity::all(Kind::of::<K>()), Arc::default()));
+        let _readers = source.view::<K>();
+        tokio::spawn(source.store().clone().write());
+        let x =
+            json!({ "metadata": { "name": "x", "uid": "1", "resourceVersion": "5" }, "spec": { "containers": [] } });
+        let x = source.accept(&x.to_string()).unwrap();
+        source.store().acknowledged(Delta::Replace(None, vec![x], "5".into())).await;
+        source
+    }
+
+    /// Returns a terminating object with these further fields.
+    fn terminating(meta: Value, spec: Value) -> Value {
+        let time = "2026-01-01T00:00:00Z";
+        let base = json!({ "name": "x", "uid": "1", "resourceVersion": "5", "deletionTimestamp": time });
+        let mut object = json!({ "metadata": base, "spec": spec });
+        for (name, value) in meta.as_object().into_iter().flatten() {
+            object["metadata"][name] = value.clone();
+        }
+        object
+    }
+
+    /// Checks if the cache has the object after a delete with this response.
+    async fn check_delete<K: Readable>(response: Value, stays: bool) {
+        let (source, key) = (answering::<K>(&response).await, ObjectKey::new(None, "x"));
+        let target = Target { by: &key, source: &source, namespace: None, name: "x" };
+        Writer::new("test").delete(&target, "1", None).await.unwrap();
+        assert_eq!(source.store().get(&key).is_some(), stays, "{response}");
+        assert_eq!(source.store().tombstones(), usize::from(!stays), "{response}");
+    }
+
+    #[tokio::test]
+    async fn deleted_object_stays_while_something_holds_it() {
+        let containers = || json!({ "containers": [] });
+        check_delete::<Pod>(json!({ "kind": "Status", "metadata": {}, "status": "Success" }), false).await;
+        check_delete::<Pod>(terminating(json!({ "deletionGracePeriodSeconds": 0 }), containers()), false).await;
+        check_delete::<Pod>(terminating(json!({ "deletionGracePeriodSeconds": 30 }), containers()), true).await;
+        check_delete::<Pod>(terminating(json!({ "finalizers": ["a/b"] }), containers()), true).await;
+        // It does not fit its type, and may do so again.
+        check_delete::<Pod>(terminating(json!({ "finalizers": ["a/b"] }), json!(false)), true).await;
+        check_delete::<Pod>(terminating(json!({ "deletionGracePeriodSeconds": 0 }), json!(false)), false).await;
+        check_delete::<Namespace>(terminating(json!({}), json!({ "finalizers": ["kubernetes"] })), true).await;
+        check_delete::<Namespace>(terminating(json!({}), json!({ "finalizers": [] })), false).await;
+        // An object that is deleted at once may be returned without a mark.
+        let last =
+            json!({ "metadata": { "name": "x", "uid": "1", "resourceVersion": "9" }, "spec": { "containers": [] } });
+        check_delete::<Pod>(last, false).await;
+    }
+
+    #[tokio::test]
+    async fn write_that_ends_an_object_removes_it_from_the_cache() {
+        let key = ObjectKey::new(None, "x");
+        let patch = json!({ "metadata": { "finalizers": [] } });
+        for (meta, stays) in [(json!({}), false), (json!({ "finalizers": ["a/b"] }), true)] {
+            let source = answering::<Pod>(&terminating(meta, json!({ "containers": [] }))).await;
+            let target = Target { by: &key, source: &source, namespace: None, name: "x" };
+            let writer = Writer::new("test");
+            let written = writer.patch::<Pod>(&target, "", MERGE_PATCH, &patch).await.unwrap();
+            assert_eq!(written.metadata.name.as_deref(), Some("x"), "the caller gets the last state");
+            assert_eq!(source.store().get(&key).is_some(), stays);
+            writer.patch_unreadable(&target, MERGE_PATCH, &patch).await.unwrap();
+            assert_eq!(source.store().get(&key).is_some(), stays);
+        }
+        let source = answering::<Pod>(&terminating(json!({}), json!(false))).await;
+        let target = Target { by: &key, source: &source, namespace: None, name: "x" };
+        Writer::new("test").patch_unreadable(&target, MERGE_PATCH, &patch).await.unwrap();
+        assert!(source.store().is_empty());
     }
 }
