@@ -7,7 +7,11 @@
 //! caches are full. Only the [leader](Leader) changes what works. Each write names the `resourceVersion` that
 //! it is based on, so one of two concurrent writes wins.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{Method, Request, StatusCode};
 use k8s_openapi::{ByteString, api::core::v1::Secret, jiff::Timestamp};
@@ -21,6 +25,7 @@ use kctl_webhook::{
     server::{Pair, Served},
 };
 use kube::Client;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// Interval at which the Secret and the configurations are read.
@@ -76,8 +81,10 @@ impl Certificates {
         let keeper = Keeper {
             path: format!("/api/v1/namespaces/{namespace}/secrets/{}", self.secret),
             of: self,
+            namespace,
             client,
             leader,
+            reported: Mutex::default(),
         };
         let mut reported = String::new();
         loop {
@@ -105,8 +112,12 @@ impl Certificates {
 struct Keeper {
     of: Certificates,
     path: String,
+    /// Namespace of the Secret and of the Service.
+    namespace: String,
     client: Client,
     leader: Leader,
+    /// Paths of objects that refer to another Service, which are logged once.
+    reported: Mutex<BTreeSet<String>>,
 }
 
 /// The election that decides which replica renews certificates.
@@ -242,11 +253,24 @@ impl Keeper {
 
     /// Adds the authorities to each configuration that lacks them. Returns `true` if all of them
     /// trust all authorities.
+    ///
+    /// An object that refers to another Service is left as it is: two installs may share a CRD, and each would replace the
+    /// authority of the other.
     async fn have_trusted(&self, stored: &Stored) -> Result<bool> {
         let mut all = true;
         for path in &self.of.trusting {
             // Without a configuration, no API server calls the webhook.
             let Some(object) = self.get::<Value>(path).await? else { continue };
+            if let Some(other) = self.other_service(&object) {
+                if self.reported.lock().insert(path.clone()) {
+                    let (object, service) = (named(path), &self.of.service);
+                    tracing::warn!(
+                        "{object} refers to Service {other} instead of {}/{service}: its caBundle is not changed",
+                        self.namespace
+                    );
+                }
+                continue;
+            }
             let missing = missing(&object, stored);
             let is_broken = missing.iter().any(|(_, served)| !served.contains(stored.needed()));
             if missing.is_empty() {
@@ -267,6 +291,23 @@ impl Keeper {
         }
         Ok(all)
     }
+
+    /// Returns the namespace and name of a Service in an object if it is not this program's. An object with a URL has no
+    /// Service.
+    fn other_service(&self, object: &Value) -> Option<String> {
+        let is_own = |service: &Value| service["name"] == *self.of.service && service["namespace"] == *self.namespace;
+        let mut services = client_configs(object).filter_map(|path| object.pointer(&format!("{path}/service")));
+        let other = services.find(|service| !is_own(service))?;
+        let text = |field: &str| other[field].as_str().unwrap_or_default();
+        Some(format!("{}/{}", text("namespace"), text("name")))
+    }
+}
+
+/// Returns the JSON pointers of the client configurations that an object can have.
+fn client_configs(object: &Value) -> impl Iterator<Item = String> {
+    let webhooks = object["webhooks"].as_array().map_or(0, Vec::len);
+    let paths = (0..webhooks).map(|idx| format!("/webhooks/{idx}/clientConfig"));
+    paths.chain([String::from("/spec/conversion/webhook/clientConfig")])
 }
 
 /// The data of a Secret.
@@ -300,10 +341,7 @@ async fn answered<T>(path: &str, within: Duration, answer: impl Future<Output = 
 
 /// Returns the JSON pointers of an object that do not hold the authorities, with what they hold.
 fn missing(object: &Value, stored: &Stored) -> Vec<(String, String)> {
-    let webhooks = object["webhooks"].as_array().map_or(0, Vec::len);
-    let paths = (0..webhooks).map(|idx| format!("/webhooks/{idx}/clientConfig"));
-    let paths = paths.chain([String::from("/spec/conversion/webhook/clientConfig")]);
-    let bundles = paths.filter_map(|path| {
+    let bundles = client_configs(object).filter_map(|path| {
         let config = object.pointer(&path)?.as_object()?;
         let bundle = config.get("caBundle").cloned().unwrap_or_default();
         let bundle =

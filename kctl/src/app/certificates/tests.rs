@@ -87,7 +87,8 @@ pub(super) async fn start_replica(server: &ApiServer, role: ReplicaRole) -> (Kee
         ReplicaRole::Leader => Leader::Itself,
         ReplicaRole::Standby => Leader::Elected(elector.unwrap().leadership()),
     };
-    (Keeper { of, path, client, leader }, reached)
+    let (namespace, reported) = ("default".into(), Mutex::default());
+    (Keeper { of, path, namespace, client, leader, reported }, reached)
 }
 
 pub(super) const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/web";
@@ -146,6 +147,22 @@ async fn concurrent_replicas_create_one_secret_and_serve_it() {
     }
     write(&server).await.unwrap();
     assert_eq!(authorities(&server), 1);
+}
+
+#[tokio::test]
+async fn object_of_another_service_is_left_unchanged() {
+    for (name, namespace, is_own) in [("web", "default", true), ("other", "default", false), ("web", "other", false)] {
+        let server = ApiServer::new();
+        let client = Reached::Service { namespace: namespace.into(), name: name.into(), port: 443 };
+        let configuration = Configurations { name: "web", client: &client, authority: None };
+        let configuration = configuration.objects(&app().hooks.admission).remove(0);
+        install(&server, roles(&configuration).into_iter().chain([configuration])).await;
+        let (keeper, _reached) = start_replica(&server, ReplicaRole::Leader).await;
+        keeper.pass(Timestamp::now()).await.unwrap();
+        let group = "admissionregistration.k8s.io";
+        let stored = server.object(group, "validatingwebhookconfigurations", "", "web").unwrap();
+        assert_eq!(stored["webhooks"][0]["clientConfig"]["caBundle"].is_string(), is_own, "{namespace}/{name}");
+    }
 }
 
 #[tokio::test]
