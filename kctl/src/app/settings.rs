@@ -24,9 +24,12 @@ const CHANGES_MAX: usize = 3;
 const RUN: &str = "run";
 
 /// Returns the command line with environment variables for the options of `run`.
+///
+/// As in Go, the last one of an option that is given twice wins, so that `extraArgs` of a chart override its own arguments.
+/// Options that can be repeated keep all of their values.
 pub(super) fn with_environment(command: Command) -> Command {
     command.mut_subcommand(RUN, |run| {
-        run.mut_args(|arg| {
+        run.args_override_self(true).mut_args(|arg| {
             let Some(name) = arg.get_long().map(variable) else { return arg };
             let arg = match arg.get_action() {
                 ArgAction::Append => arg.value_delimiter(','),
@@ -269,6 +272,17 @@ mod tests {
             ["--address=:8080"],
             "what a flag needs may be there"
         );
+    }
+
+    #[test]
+    fn last_of_repeated_options_wins() {
+        let run =
+            ["app", RUN, "--address=:1", "--elect", "--namespace=a", "--address=:2", "--elect=false", "--namespace=b"];
+        let matches = command().try_get_matches_from(run).unwrap();
+        let run = matches.subcommand_matches(RUN).unwrap();
+        assert_eq!(run.get_one::<String>("address").unwrap(), ":2");
+        assert_eq!(run.get_one::<bool>("elect"), Some(&false));
+        assert_eq!(run.get_many::<String>("namespace").unwrap().collect::<Vec<_>>(), ["a", "b"]);
     }
 
     #[test]
