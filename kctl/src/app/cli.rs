@@ -21,7 +21,8 @@ use super::{
     names,
     options::ManagerOptions,
     output::{
-        BreakingOptions, CrdFiles, OWN_SUFFIXES, OutputOptions, reject_breaking, reject_breaking_in, write_manifests,
+        BreakingOptions, CrdFiles, OWN_FOLDERS, OWN_SUFFIXES, OutputOptions, Owned, reject_breaking,
+        reject_breaking_in, write_manifests,
     },
     run, settings,
     signals::BLOCKED_HELP,
@@ -486,7 +487,7 @@ pub(super) async fn main(app: App) -> Result<()> {
                 app.convert_by_service(&names.into_rbac_options(&app), is_named, &mut manifests)?;
             }
             reject_breaking(&manifests, &out, &breaking)?;
-            write_manifests(&manifests, &out, &app.name, &OWN_SUFFIXES)
+            write_manifests(&manifests, &out, &Owned { name: &app.name, suffixes: &OWN_SUFFIXES, folders: &[] })
         }
         Command::GenerateRbac(options) => generate_rbac(app, options).await,
         Command::GenerateManifests(options) => generate_manifests(&app, options),
@@ -568,12 +569,13 @@ fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
         let issued = if with.contains(&With::CertManager) { Issued::Elsewhere } else { Issued::Here };
         app.webhook_manifests(&names, &options.register, issued, &mut all)?;
     }
+    names::check_services(&all)?;
     reject_breaking(&all, &out, &breaking)?;
     all.push(manifest::disruption_budget(&names)?);
     if out.folder().is_some() {
         all.push(manifest::kustomization(&all)?);
     }
-    write_manifests(&all, &out, &names.name, &OWN_SUFFIXES)
+    write_manifests(&all, &out, &Owned { name: &names.name, suffixes: &OWN_SUFFIXES, folders: &OWN_FOLDERS })
 }
 
 /// Writes the chart of the app, or compares it.
@@ -636,8 +638,8 @@ async fn generate_rbac(mut app: App, options: GenerateRbacOptions) -> Result<()>
     if roles.user_roles {
         manifests.extend(manifest::user_roles(&specs, &options)?);
     }
-    let endings = [&OWN_SUFFIXES[..], &["-view", "-edit"]].concat();
-    write_manifests(&manifests, &out, &options.name, &endings)
+    let suffixes = [&OWN_SUFFIXES[..], &["-view", "-edit"]].concat();
+    write_manifests(&manifests, &out, &Owned { name: &options.name, suffixes: &suffixes, folders: &[] })
 }
 
 /// Writes to standard output. A closed pipe is not an error.

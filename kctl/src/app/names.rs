@@ -1,8 +1,9 @@
 //! Value parsers for names in manifests: names that an API server would reject are usage errors.
 
 use kctl_apimachinery::validation::{
-    LABEL_LEN_MAX, is_dns1123_label, is_dns1123_subdomain, is_label_value, is_qualified_name,
+    LABEL_LEN_MAX, is_dns1035_label, is_dns1123_label, is_dns1123_subdomain, is_label_value, is_qualified_name,
 };
+use kctl_runtime::{manifest::Manifest, reconcile};
 
 /// Parses the name of a namespace: a DNS label.
 pub(super) fn namespace(text: &str) -> Result<String, String> {
@@ -22,6 +23,23 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     Err(format!(
         "`{text}` is not a valid name: write at most {LABEL_LEN_MAX} of `a-z`, `0-9`, `-` and `.`, for example `web`"
     ))
+}
+
+/// Checks the names of Services, which are stricter than those of other objects. Metrics and webhooks have one each.
+///
+/// # Errors
+/// The name has a dot, begins with a digit, or is too long with its suffix.
+pub(super) fn check_services(manifests: &[Manifest]) -> reconcile::Result<()> {
+    let services = manifests.iter().filter(|manifest| manifest.object["kind"] == "Service");
+    let mut names = services.filter_map(|service| service.object["metadata"]["name"].as_str());
+    match names.find(|name| !is_dns1035_label(name)) {
+        None => Ok(()),
+        Some(name) => Err(format!(
+            "`{name}` is not a valid name of a Service: set --name to at most {} of `a-z`, `0-9` and `-`, a letter first",
+            LABEL_LEN_MAX - "-metrics".len()
+        )
+        .into()),
+    }
 }
 
 /// Parses an image reference; only what can't be one is rejected.
@@ -67,6 +85,18 @@ mod tests {
             assert_eq!((namespace(text).is_ok(), name(text).is_ok()), (is_namespace, is_name), "{text:?}");
         }
         assert_eq!((image("").is_ok(), image("a b").is_ok(), image("a/b:1@sha256:0").is_ok()), (false, false, true));
+    }
+
+    #[test]
+    fn service_names_are_dns_1035_labels() {
+        let (long, too_long) = ("a".repeat(55), "a".repeat(56));
+        for (name, is_valid) in [("web", true), (&long, true), (&too_long, false), ("web.v1", false), ("1a", false)] {
+            let service = serde_json::json!({ "kind": "Service", "metadata": { "name": format!("{name}-metrics") } });
+            let account = serde_json::json!({ "kind": "ServiceAccount", "metadata": { "name": name } });
+            let manifest = |object| Manifest::new("a.yaml".into(), object).unwrap();
+            assert!(check_services(&[manifest(account.clone())]).is_ok(), "{name}");
+            assert_eq!(check_services(&[manifest(account), manifest(service)]).is_ok(), is_valid, "{name}");
+        }
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub(super) struct BreakingOptions {
 /// don't generate is left over from other options.
 ///
 /// The empty one is that of the app's main objects.
-pub(super) const OWN_SUFFIXES: [&str; 9] = [
+pub(super) const OWN_SUFFIXES: [&str; 10] = [
     "",
     "-controller-ring",
     "-leader-election",
@@ -67,22 +67,29 @@ pub(super) const OWN_SUFFIXES: [&str; 9] = [
     "-webhook",
     "-webhook-tls",
     "-dashboard",
+    "-shards",
 ];
+
+/// Folders of `generate-manifests`. All of them are searched for stale files, also those of options that are no longer given.
+pub(super) const OWN_FOLDERS: [&str; 5] = ["manager", "monitoring", "rbac", "sharding", "webhook"];
+
+/// The files that a command generates in a folder, by which stale ones are recognized.
+pub(super) struct Owned<'a> {
+    /// The name of the objects.
+    pub(super) name: &'a str,
+    /// The suffixes of the names of all objects.
+    pub(super) suffixes: &'a [&'a str],
+    /// Folders that belong to this command alone. Other folders are searched if the command writes a file into them.
+    pub(super) folders: &'a [&'a str],
+}
 
 /// Prints manifests as one stream, writes them as files, or compares them with files.
 ///
 /// Stale files of generated objects are reported and never deleted.
 ///
-/// `name` is the one of the objects, and `endings` are the suffixes by which stale files are recognized.
-///
 /// # Errors
 /// A file cannot be written, or with `--check` files differ, are missing or are stale. All are reported at once.
-pub(super) fn write_manifests(
-    manifests: &[Manifest],
-    options: &OutputOptions,
-    name: &str,
-    endings: &[&str],
-) -> Result<()> {
+pub(super) fn write_manifests(manifests: &[Manifest], options: &OutputOptions, owned: &Owned<'_>) -> Result<()> {
     hint_at_size(manifests);
     let Some(folder) = options.folder() else { return super::cli::print(&manifest::stream(manifests)) };
     if options.check.is_some() && !folder.is_dir() {
@@ -109,8 +116,7 @@ pub(super) fn write_manifests(
         std::fs::write(&file, &manifest.yaml).context(file.display())?;
         say!("{}", file.display());
     }
-    let names: Vec<String> = endings.iter().map(|ending| format!("{name}{ending}")).collect();
-    let left = left_over(manifests, folder, &names)?;
+    let left = left_over(manifests, folder, owned)?;
     if options.check.is_none() {
         for file in &left {
             say!("{file}: left over, these options do not make it: remove it yourself");
@@ -138,13 +144,15 @@ pub(super) fn write_manifests(
 ///
 /// CRDs are compared by [`reject_breaking`].
 ///
-/// Only folders with a generated file are searched, so a folder of the user is never reported.
-fn left_over(manifests: &[Manifest], folder: &Path, names: &[String]) -> Result<Vec<String>> {
+/// Only folders of the command and those with a generated file are searched, so a folder of the user is never reported.
+fn left_over(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Result<Vec<String>> {
+    let names: Vec<String> = owned.suffixes.iter().map(|suffix| format!("{}{suffix}", owned.name)).collect();
     let folders: BTreeSet<PathBuf> = manifests
         .iter()
         .filter(|manifest| manifest.object["kind"] != "CustomResourceDefinition")
         .filter_map(|manifest| Path::new(&manifest.file).parent())
         .filter(|parent| !parent.as_os_str().is_empty())
+        .chain(owned.folders.iter().map(Path::new))
         .map(|parent| folder.join(parent))
         .collect();
     let made: BTreeSet<PathBuf> = manifests.iter().map(|manifest| folder.join(&manifest.file)).collect();
@@ -344,14 +352,16 @@ mod tests {
         }
     }
 
+    const OWNED: Owned<'_> = Owned { name: "web", suffixes: &OWN_SUFFIXES, folders: &OWN_FOLDERS };
+
     const STRICT: BreakingOptions = BreakingOptions { allow_breaking: false, since: None };
 
     #[test]
     fn breaking_change_is_refused_unless_allowed() {
         let folder = Folder::new("breaking");
         let (old, new) = (crd(&json!({ "host": { "type": "string" } })), crd(&json!({})));
-        write_manifests(std::slice::from_ref(&old), &folder.out(), "web", &OWN_SUFFIXES).unwrap();
-        write_manifests(std::slice::from_ref(&old), &folder.check(), "web", &OWN_SUFFIXES).unwrap();
+        write_manifests(std::slice::from_ref(&old), &folder.out(), &OWNED).unwrap();
+        write_manifests(std::slice::from_ref(&old), &folder.check(), &OWNED).unwrap();
         reject_breaking(std::slice::from_ref(&old), &folder.check(), &STRICT).unwrap();
         for out in [folder.out(), folder.check()] {
             let refused = reject_breaking(std::slice::from_ref(&new), &out, &STRICT).unwrap_err().to_string();
@@ -365,9 +375,9 @@ mod tests {
         let gone = reject_breaking(&[], &folder.check(), &STRICT).unwrap_err().to_string();
         assert!(gone.contains("the program no longer generates this CRD"), "{gone}");
         // The reverse change breaks nothing, but the files differ.
-        write_manifests(std::slice::from_ref(&new), &folder.out(), "web", &OWN_SUFFIXES).unwrap();
+        write_manifests(std::slice::from_ref(&new), &folder.out(), &OWNED).unwrap();
         reject_breaking(std::slice::from_ref(&old), &folder.check(), &STRICT).unwrap();
-        let different = write_manifests(&[old], &folder.check(), "web", &OWN_SUFFIXES).unwrap_err().to_string();
+        let different = write_manifests(&[old], &folder.check(), &OWNED).unwrap_err().to_string();
         assert!(different.starts_with("not what the declarations say: "), "{different}");
     }
 
@@ -380,11 +390,11 @@ mod tests {
             assert!(output.unwrap().status.success(), "{arguments:?}");
         };
         git(&["init", "--quiet"]);
-        write_manifests(&[crd(&json!({ "host": { "type": "string" } }))], &folder.out(), "web", &OWN_SUFFIXES).unwrap();
+        write_manifests(&[crd(&json!({ "host": { "type": "string" } }))], &folder.out(), &OWNED).unwrap();
         git(&["add", "."]);
         git(&["commit", "--quiet", "-m", "first"]);
         let new = crd(&json!({}));
-        write_manifests(std::slice::from_ref(&new), &folder.out(), "web", &OWN_SUFFIXES).unwrap();
+        write_manifests(std::slice::from_ref(&new), &folder.out(), &OWNED).unwrap();
         // The files on disk are new already, so only a comparison with the commit finds the breaking change.
         reject_breaking(std::slice::from_ref(&new), &folder.check(), &STRICT).unwrap();
         let found = committed(&folder.0.join("crds"), "HEAD").unwrap();
@@ -406,7 +416,7 @@ mod tests {
         let folder = Folder::new("missing");
         let role = |file: &str| Manifest::new(file.into(), json!({ "kind": "Role" })).unwrap();
         let both = [role("rbac/role-web.yaml"), role("rbac/role-web.a.yaml")];
-        let check = || write_manifests(&both, &folder.check(), "web", &OWN_SUFFIXES).unwrap_err().to_string();
+        let check = || write_manifests(&both, &folder.check(), &OWNED).unwrap_err().to_string();
         let gone = folder.0.display().to_string();
         std::fs::remove_dir_all(&folder.0).unwrap();
         assert_eq!(
@@ -430,6 +440,10 @@ mod tests {
             ("rbac/role-web.a.yaml", true),
             ("rbac/rolebinding-web-leader-election.a.yaml", true),
             ("rbac/clusterrole-web-metrics-reader.yaml", true),
+            ("rbac/role-web-shards.a.yaml", true),
+            // No manifest is in these folders now.
+            ("monitoring/configmap-web-dashboard.yaml", true),
+            ("webhook/service-web.yaml", true),
             // These files belong to another program or to people, or are in folders that the run does not write.
             ("rbac/role-website.a.yaml", false),
             ("rbac/clusterrole-web-admin.yaml", false),
@@ -439,17 +453,17 @@ mod tests {
         ];
         for (file, is_told) in cases {
             let path = folder.0.join(file);
-            write_manifests(&now, &folder.out(), "web", &OWN_SUFFIXES).unwrap();
+            write_manifests(&now, &folder.out(), &OWNED).unwrap();
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "kind: Role\n").unwrap();
-            let checked = write_manifests(&now, &folder.check(), "web", &OWN_SUFFIXES);
+            let checked = write_manifests(&now, &folder.check(), &OWNED);
             assert_eq!(checked.is_err(), is_told, "{file}");
             if let Err(error) = checked {
                 let expected = format!("left over: {}\nhelp: remove them", path.display());
                 assert!(error.to_string().starts_with(&expected), "{error}");
             }
             // A run that writes reports it as well, and deletes nothing.
-            write_manifests(&now, &folder.out(), "web", &OWN_SUFFIXES).unwrap();
+            write_manifests(&now, &folder.out(), &OWNED).unwrap();
             std::fs::remove_file(&path).unwrap();
         }
     }
