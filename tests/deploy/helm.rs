@@ -127,7 +127,9 @@ async fn renders(program: &str, of_chart: &str, values: &str, options: &str) {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
 async fn charts_render_what_generate_manifests_prints() {
-    for program in ["config-restarter", "multicluster", "quickstart", "workload-interpreter"] {
+    // The last program has no kinds of its own.
+    for program in ["config-restarter", "multicluster", "quickstart", "workload-interpreter", "examples/deploy-replica"]
+    {
         renders(program, "", "", "").await;
         renders(program, "--leader-elect --metrics", "", "--leader-elect --metrics").await;
     }
@@ -399,16 +401,49 @@ async fn hand_edits_of_values_survive_and_are_rendered() {
     let chart = helm.chart("podset", "--leader-elect");
     let values = chart.join("values.yaml");
     let edited = std::fs::read_to_string(&values).unwrap().replace("replicaCount: 2", "replicaCount: 5 # five");
+    let edited = edited.replace("strategy: {}", "strategy: { type: Recreate }");
     std::fs::write(&values, format!("{edited}\n# for our own template\nteam: shop\n")).unwrap();
     std::fs::write(chart.join("templates/own.yaml"), OWN).unwrap();
+    std::fs::write(chart.join("templates/crds/own.yaml"), OWN_CRD).unwrap();
     helm.chart("podset", "--leader-elect");
     helm.chart("podset", "--leader-elect --check");
     assert!(std::fs::read_to_string(&values).unwrap().contains("replicaCount: 5 # five\n"));
     let rendered = rendered(&helm, &chart).await;
     let of_kind = |kind: &str| rendered.iter().find(|object| object["kind"] == kind).unwrap();
     assert_eq!(of_kind("Deployment")["spec"]["replicas"], 5);
+    assert_eq!(of_kind("Deployment")["spec"]["strategy"], json!({ "type": "Recreate" }));
     assert_eq!(of_kind("ConfigMap")["data"]["team"], "shop");
+    depends_on_itself_as_a_package(&helm, &chart).await;
 }
+
+/// Renders a chart with a dependency in `charts/`, to which it passes values, and which its condition turns off.
+async fn depends_on_itself_as_a_package(helm: &Helm, dependency: &Path) {
+    let chart = helm.chart("website", "");
+    helm.run(&format!("package {} --destination {}", dependency.display(), chart.join("charts").display())).await;
+    let head = std::fs::read_to_string(chart.join("Chart.yaml")).unwrap();
+    let listed = "dependencies: [{ name: podset, version: 0.1.0, condition: podset.enabled }]\n";
+    // An appVersion may have a `+`, which neither labels nor tags allow.
+    std::fs::write(chart.join("Chart.yaml"), format!("{head}appVersion: 1.2.3+k8s1.33\n{listed}")).unwrap();
+    helm.chart("website", "");
+    let values = "--set image.tag=,podset.enabled";
+    for (is_enabled, n_deployments) in [(true, 2), (false, 1)] {
+        let line = format!("template {RELEASE} {} {values}={is_enabled},podset.replicaCount=3", chart.display());
+        let rendered = objects(&helm.run(&line).await);
+        let deployments: Vec<_> = rendered.iter().filter(|object| object["kind"] == "Deployment").collect();
+        assert_eq!(deployments.len(), n_deployments);
+        let of_chart = deployments.iter().find(|object| object["metadata"]["name"] == "web-website").unwrap();
+        assert_eq!(of_chart["metadata"]["labels"]["app.kubernetes.io/version"], "1.2.3_k8s1.33");
+        assert_eq!(of_chart["spec"]["template"]["spec"]["containers"][0]["image"], "example.com/website:1.2.3_k8s1.33");
+    }
+}
+
+const OWN_CRD: &str = "{{- if .Values.team }}
+# An API server would reject it, and `helm template` does not ask one.
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: teams.shop.example.com }
+{{- end }}
+";
 
 const OWN: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: own }\ndata: { team: {{ .Values.team }} }\n";
 

@@ -117,7 +117,7 @@ pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
             template("not .Values.certManager.enabled").file(include_str!("helm/secret.yaml"))
         });
     }
-    add("templates/NOTES.txt", notes(&options.name, &parts.definitions));
+    add("templates/NOTES.txt", notes(app, &options.name, &parts.definitions));
     let items = items(&options, &parts);
     let Parts { definitions, .. } = parts;
     Ok(Chart { files, items, name: options.name, version: app.version.clone(), definitions })
@@ -239,7 +239,9 @@ fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, S
 ///
 /// `helm install` shows the whole file, so the generator's comment trims the white space around it. A CRD that stays
 /// after an uninstall refers to the conversion webhook, which does not, so the notes say how to turn conversion off.
-fn notes(chart: &str, definitions: &[Manifest]) -> String {
+///
+/// An app without kinds has no values `crds.…`, and Helm fails on a field of a missing section.
+fn notes(app: &App, chart: &str, definitions: &[Manifest]) -> String {
     let converts = |crd: &&Manifest| crd.object["spec"]["conversion"]["strategy"] == "Webhook";
     let names = definitions.iter().filter(converts).filter_map(|crd| crd.object["metadata"]["name"].as_str());
     let patch = r#"{"spec":{"conversion":{"strategy":"None","webhook":null}}}"#;
@@ -248,10 +250,19 @@ fn notes(chart: &str, definitions: &[Manifest]) -> String {
         .collect::<Vec<_>>()
         .concat();
     let conversions = if patches.is_empty() { String::new() } else { format!("{CONVERSIONS}\n{patches}") };
-    let text = include_str!("helm/NOTES.txt").replace("KCTL-CONVERSIONS\n", &conversions);
-    let text = text.replace("KCTL-CHART.", &format!("{chart}."));
+    let crds = if definitions.is_empty() { String::new() } else { CRDS.replace("KCTL-CONVERSIONS\n", &conversions) };
+    let text = include_str!("helm/NOTES.txt").replace("KCTL-CRDS\n", &crds);
+    let text = text.replace("KCTL-CHART.", &format!("{chart}.")).replace("KCTL-APP", &app.name);
     format!("{} */ -}}}}\n{text}", template::GENERATED)
 }
+
+/// The note about CRDs, with a placeholder for [`CONVERSIONS`].
+const CRDS: &str = "{{- if and .Values.crds.enabled .Values.crds.keep }}
+
+`helm uninstall` keeps the CustomResourceDefinitions with their objects (crds.keep).
+KCTL-CONVERSIONS
+{{- end }}
+";
 
 /// The note about CRDs with several versions. The patches follow.
 const CONVERSIONS: &str = "The API server then finds no webhook for conversions, and can't return objects in other versions than the stored one.
@@ -431,4 +442,52 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
 /// Replaces the name in lines that have actions already.
 fn name_actions(lines: &str) -> String {
     lines.replace(NAME, "{{ include \"KCTL-CHART.fullname\" . }}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, sync::Arc};
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kctl_runtime::reconcile::{Action, Context};
+
+    use super::*;
+
+    #[crate::controller(crate = crate)]
+    async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+
+    fn chart_of(app: &App) -> Chart {
+        let options = ChartOptions {
+            name: "web".into(),
+            image: None,
+            manager: manifest::ManagerOptions::default(),
+            resources: Resources::default(),
+            monitoring: false,
+            cert_manager: false,
+        };
+        chart(app, options).unwrap()
+    }
+
+    /// Returns the paths of values that a template reads, such as `crds.enabled`.
+    fn read_values(template: &str) -> BTreeSet<&str> {
+        let ends = |c: char| !c.is_ascii_alphanumeric() && c != '.';
+        template.split(".Values.").skip(1).filter_map(|rest| rest.split(ends).next()).collect()
+    }
+
+    #[test]
+    fn templates_without_kinds_read_only_existing_values() {
+        for app in [App::new("web"), App::new("web").controller::<idle>()] {
+            let chart = chart_of(&app);
+            let rows = values::rows(&chart.items, &Value::Null);
+            for file in &chart.files {
+                for path in read_values(&file.text) {
+                    // A template may read a whole section, such as `with .Values.resources`.
+                    let is_value = |key: &str| key == path || key.starts_with(&format!("{path}."));
+                    assert!(rows.iter().any(|row| is_value(&row.key)), "{}: {path}", file.path);
+                }
+            }
+        }
+    }
 }

@@ -41,7 +41,8 @@ pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> 
     let listed = listed.context(format!("failed to list the Leases of {name} in namespace {namespace}"))?;
     if listed.items.is_empty() {
         return Err(format!(
-            "no replica of {name} has run with --shards in namespace {namespace}; name another one by --leader-election-namespace"
+            "no Lease of a slot of {name} in namespace {namespace}; if the replicas run with --leader-election-id, as those of a Helm \
+             release do, give the same here, and another namespace by --leader-election-namespace"
         )
         .into());
     }

@@ -23,10 +23,12 @@ const VALUES_HEAD: &str = "\
 # Values of the chart. Edit this file as you like: `generate-manifests --helm` only adds values that it lacks.
 ";
 /// Text of a new `.helmignore`: the files that `helm package` leaves out.
+///
+/// Packages of this chart are beside `Chart.yaml`. A pattern without a slash would also match those of dependencies, in `charts/`.
 const IGNORED: &str = "\
 # Files that `helm package` leaves out.
 .git/
-*.tgz
+/*.tgz
 ";
 
 /// A generated file of a chart.
@@ -57,12 +59,13 @@ pub(in crate::app) fn crd_folder(chart: &Path) -> PathBuf {
     chart.join("templates/crds")
 }
 
-/// Reads a CRD of a chart as an object, for a comparison with its next version.
+/// Reads a CRD of a chart as an object, for a comparison with its next version. Returns `Null` for a template without the
+/// generator's first line, which belongs to the user and need not be YAML.
 ///
 /// # Errors
 /// The file is not YAML after its template actions are replaced.
 pub(in crate::app) fn parse_crd(text: &str) -> Result<Value> {
-    template::object(text)
+    if text.starts_with(GENERATED) { template::object(text) } else { Ok(Value::Null) }
 }
 
 /// Writes the chart into a folder, or fails if the folder's chart differs.
@@ -79,15 +82,17 @@ pub(in crate::app) fn write_chart(chart: &Chart, folder: &Path, mode: Mode) -> R
         None => values::defaults(&chart.items, VALUES_HEAD)?,
     };
     let parsed = values::parse(&values)?;
-    for key in values::unknown(&chart.items, &parsed) {
+    let head_file = folder.join("Chart.yaml");
+    let head = read(&head_file)?;
+    let dependencies = dependencies(head.as_deref().unwrap_or_default()).context(head_file.display())?;
+    for key in values::unknown(&chart.items, &parsed).into_iter().filter(|key| !is_of(key, &dependencies)) {
         say!("{}: `{key}` is kept, and no generated template reads it", values_file.display());
     }
-    files.push(("values.schema.json".into(), values::schema(&chart.items, &parsed)?));
+    files.push(("values.schema.json".into(), values::schema(&chart.items, &parsed, &dependencies)?));
     let old = read(&folder.join("README.md"))?;
     files.extend(readme(chart, old.as_deref(), &parsed).map(|text| ("README.md".into(), text)));
     files.push(("values.yaml".into(), values));
-    let head = read(&folder.join("Chart.yaml"))?;
-    files.push(("Chart.yaml".into(), chart.head(head.as_deref())));
+    files.push(("Chart.yaml".into(), chart.head(head.as_deref())?));
     if mode == Mode::Write && !folder.join(".helmignore").exists() {
         files.push((".helmignore".into(), IGNORED.into()));
     }
@@ -141,6 +146,24 @@ fn read(file: &Path) -> Result<Option<String>> {
     }
 }
 
+/// Returns the keys of `values.yaml` under which Helm passes values to the dependencies in a `Chart.yaml`.
+///
+/// An alias takes the place of a dependency's name.
+///
+/// # Errors
+/// The text is not YAML.
+fn dependencies(head: &str) -> Result<Vec<String>> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(head)?;
+    let listed = documents.iter().filter_map(|head| head["dependencies"].as_array()).flatten();
+    let key = |dependency: &Value| Some(dependency["alias"].as_str().or(dependency["name"].as_str())?.to_owned());
+    Ok(listed.filter_map(key).collect())
+}
+
+/// Returns `true` if a key of `values.yaml` is that of a dependency.
+fn is_of(key: &str, dependencies: &[String]) -> bool {
+    dependencies.iter().any(|dependency| dependency == key)
+}
+
 /// Returns templates that an earlier run generated and this one did not.
 ///
 /// Looks at all folders below `templates/`. A file without the generator's first line belongs to the user and is never
@@ -173,25 +196,31 @@ impl Chart {
     ///
     /// The chart's own version is the user's to raise, so only `appVersion` changes; comments and order stay. A
     /// `Chart.yaml` without an `appVersion` line does not get one.
-    fn head(&self, old: Option<&str>) -> String {
+    ///
+    /// # Errors
+    /// The name cannot be written as YAML.
+    fn head(&self, old: Option<&str>) -> Result<String> {
         let Some(old) = old else {
             let version = self.version.as_ref().map_or(String::new(), |version| {
                 format!("# The version of the program, and the default tag of its image.\nappVersion: {version:?}\n")
             });
             let name = &self.name;
-            return format!(
-                "apiVersion: v2\nname: {name}\ndescription: Installs {name}\ntype: application\n\
-                 # The version of the chart. Raise it with each release.\nversion: 0.1.0\n{version}"
-            );
+            // YAML reads some names as another type than a string, such as `2024`.
+            let quoted = serde_saphyr::to_string(name)?;
+            return Ok(format!(
+                "apiVersion: v2\nname: {}\ndescription: Installs {name}\ntype: application\n\
+                 # The version of the chart. Raise it with each release.\nversion: 0.1.0\n{version}",
+                quoted.trim_end()
+            ));
         };
-        let Some(version) = &self.version else { return old.to_owned() };
+        let Some(version) = &self.version else { return Ok(old.to_owned()) };
         let line = |line: &str| match line.strip_prefix("appVersion:") {
             Some(app_version) if app_version.trim().trim_matches(['"', '\'']) != version => {
                 format!("appVersion: {version:?}\n")
             }
             _ => line.to_owned(),
         };
-        old.split_inclusive('\n').map(line).collect()
+        Ok(old.split_inclusive('\n').map(line).collect())
     }
 }
 
@@ -284,6 +313,44 @@ mod tests {
 
         std::fs::copy(folder.0.join("templates/rbac/b.yaml"), folder.0.join("templates/rbac/old.yaml")).unwrap();
         assert!(folder.check(&chart).contains("stale templates, which are no longer generated: "));
+    }
+
+    #[test]
+    fn values_of_dependencies_are_accepted() {
+        let folder = Folder::new("dependencies");
+        let chart = chart(&["tag"], "1");
+        write_chart(&chart, &folder.0, Mode::Write).unwrap();
+        let head = folder.text("Chart.yaml");
+        let more = "dependencies:\n- { name: redis, version: 1 }\n- { name: postgresql, version: 1, alias: db }\n";
+        std::fs::write(folder.0.join("Chart.yaml"), format!("{head}{more}")).unwrap();
+        assert!(folder.check(&chart).contains("values.schema.json"));
+        write_chart(&chart, &folder.0, Mode::Write).unwrap();
+        let schema: Value = serde_json::from_str(&folder.text("values.schema.json")).unwrap();
+        let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["db", "enabled", "global", "image", "redis"]);
+        // Packages of dependencies are in `charts/`.
+        assert!(folder.text(".helmignore").contains("\n/*.tgz\n"));
+    }
+
+    #[test]
+    fn crd_template_of_user_is_not_compared() {
+        assert_eq!(
+            parse_crd("{{ if .Values.mine }}\nkind: CustomResourceDefinition\n{{ end }}\n").unwrap(),
+            Value::Null
+        );
+        let text = format!("{GENERATED} */ -}}}}\nkind: CustomResourceDefinition\n");
+        assert_eq!(parse_crd(&text).unwrap()["kind"], "CustomResourceDefinition");
+    }
+
+    #[test]
+    fn chart_name_is_quoted_if_yaml_needs_it() {
+        let name = |name: &str| {
+            let head = Chart { name: name.into(), ..chart(&[], "1") }.head(None).unwrap();
+            serde_saphyr::from_str::<Value>(&head).unwrap()["name"].clone()
+        };
+        for text in ["web", "2024", "null", "1.5"] {
+            assert_eq!(name(text), text);
+        }
     }
 
     #[test]

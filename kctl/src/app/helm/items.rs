@@ -30,10 +30,12 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
         ),
         value(
             "shards",
-            "Number of slots by which all replicas share the objects; 0 for none. It takes the place of leaderElection.",
+            "Number of slots by which all replicas share the objects; 0 for none. It takes the place of leaderElection.\n\
+             Replicas with different numbers don't work side by side, so change it with `--set strategy.type=Recreate`.",
             json!(slots),
             json!({ "type": "integer", "minimum": 0, "maximum": SLOTS_MAX }),
         ),
+        map("strategy", "Strategy of the Deployment; empty for one that fits leaderElection and shards.", json!({})),
         image(options),
         list("imagePullSecrets", "Secrets for a private registry, for example `- name: registry`."),
         string("nameOverride", "Takes the place of the chart's name in names and labels.", ""),
@@ -58,7 +60,7 @@ fn image(options: &ChartOptions) -> Item {
         "The image of the program.",
         vec![
             string("repository", "Repository of the image, with the registry.", repository),
-            string("tag", "Tag of the image; empty for the appVersion of the chart.", tag),
+            string("tag", "Tag of the image; empty for the appVersion of the chart, with `_` for `+`.", tag),
             string("digest", "Digest of the image, for example `sha256:…`, which takes the place of the tag.", digest),
             value(
                 "pullPolicy",

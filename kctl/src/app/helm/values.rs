@@ -182,12 +182,20 @@ pub(super) fn defaults(items: &[Item], head: &str) -> Result<String> {
 /// Returns `values.schema.json`.
 ///
 /// Helm rejects values that it does not list, so that a misspelt `--set` is an error. Keys that were added to
-/// `values.yaml` by hand are listed, for templates beside the generated ones.
-pub(super) fn schema(items: &[Item], values: &Value) -> Result<String> {
+/// `values.yaml` by hand are listed, for templates beside the generated ones. `dependencies` has the keys of values that
+/// Helm passes to the chart's dependencies.
+pub(super) fn schema(items: &[Item], values: &Value, dependencies: &[String]) -> Result<String> {
     let mut schema = properties(items, Some(values));
     schema["$schema"] = DIALECT.into();
     // Helm passes the values of a parent chart under this name.
     schema["properties"]["global"] = json!({ "type": "object" });
+    // By convention, a parent chart turns a dependency on and off by this value: `condition: NAME.enabled`.
+    let of_parent = std::iter::once(("enabled", "boolean"));
+    for (key, kind) in of_parent.chain(dependencies.iter().map(|key| (key.as_str(), "object"))) {
+        if values.get(key).is_none() {
+            schema["properties"][key] = json!({ "type": kind });
+        }
+    }
     Ok(serde_json::to_string_pretty(&schema)? + "\n")
 }
 
@@ -464,9 +472,9 @@ resources:
     #[test]
     fn values_schema_accepts_only_keys_of_values_file() {
         let values = parse("mine: 1\nimage: {arch: arm}\n").unwrap();
-        let schema: Value = serde_json::from_str(&schema(&items(), &values).unwrap()).unwrap();
+        let schema: Value = serde_json::from_str(&schema(&items(), &values, &["redis".into()]).unwrap()).unwrap();
         let keys = |at: &str| schema.pointer(at).unwrap().as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-        assert_eq!(keys("/properties"), ["global", "image", "mine", "replicaCount", "resources"]);
+        assert_eq!(keys("/properties"), ["enabled", "global", "image", "mine", "redis", "replicaCount", "resources"]);
         assert_eq!(keys("/properties/image/properties"), ["arch", "repository", "tag"]);
         assert_eq!(schema["properties"]["image"]["additionalProperties"], false);
         assert_eq!(unknown(&items(), &values), ["image.arch", "mine"]);

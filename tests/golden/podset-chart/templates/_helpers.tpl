@@ -33,7 +33,7 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
 {{ include "podset.selectorLabels" . }}
 {{- with .Chart.AppVersion }}
-app.kubernetes.io/version: {{ . | quote }}
+app.kubernetes.io/version: {{ . | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
 {{- end }}
 app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- end }}
@@ -46,12 +46,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- end }}
 {{- end }}
 
+{{- /* Neither a label nor a tag may have the `+` of an appVersion. */}}
 {{- define "podset.image" -}}
 {{- $repository := include "podset.string" .Values.image.repository }}
 {{- if .Values.image.digest }}
 {{- printf "%s@%s" $repository (include "podset.string" .Values.image.digest) }}
 {{- else }}
-{{- printf "%s:%s" $repository (include "podset.string" (.Values.image.tag | default .Chart.AppVersion | default "latest")) }}
+{{- printf "%s:%s" $repository (include "podset.string" (.Values.image.tag | default (replace "+" "_" .Chart.AppVersion) | default "latest")) }}
 {{- end }}
 {{- end }}
 
