@@ -68,10 +68,10 @@ pub(crate) struct ApiserverOptions {
 pub(crate) async fn run(options: ApiserverOptions) -> Result<(), Failure> {
     let server = ApiServer::on_system_time();
     if let Some(folder) = &options.data {
-        server.keep_in(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        server.keep_in(folder).map_err(|error| format!("--data {}: {error}", folder.display()))?;
     }
     if let Some(file) = &options.audit_log {
-        server.audit_to(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        server.audit_to(file).map_err(|error| format!("--audit-log {}: {error}", file.display()))?;
     }
     if !options.bind.is_loopback() {
         say!("kctl: {} is not a loopback address: clients on the network can connect to this server", options.bind);
@@ -83,7 +83,7 @@ pub(crate) async fn run(options: ApiserverOptions) -> Result<(), Failure> {
         listening = listening.under(faults);
     }
     if let Some(file) = &options.write_kubeconfig {
-        listening.write_kubeconfig(file).map_err(|error| format!("{}: {error}", file.display()))?;
+        listening.write_kubeconfig(file).map_err(|error| format!("--write-kubeconfig {}: {error}", file.display()))?;
     }
     tokio::spawn(server.controllers_with(&options.controllers));
     if options.simulate_kubelet || options.simulate_workloads {

@@ -132,7 +132,7 @@ impl FaultKind {
 /// # Errors
 /// The file can't be read, is not a list of rules, or a rule is invalid; the error names the rule by its number.
 pub(crate) fn read(file: &Path, seed: u64) -> Result<Faults, Failure> {
-    let broken = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let broken = |error: &dyn std::fmt::Display| format!("--faults {}: {error}", file.display());
     let mut text = String::new();
     let opened = std::fs::File::open(file).map_err(|error| broken(&error))?;
     let len = opened.take(FILE_LEN_MAX + 1).read_to_string(&mut text).map_err(|error| broken(&error))?;
