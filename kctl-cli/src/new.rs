@@ -7,11 +7,12 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use kctl_apimachinery::validation::{LABEL_LEN_MAX, is_dns1123_label, is_dns1123_subdomain};
 
 use crate::Failure;
 
 /// Files of a new project, with `{{…}}` in place of the user's names.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
     ("Cargo.toml", include_str!("../templates/Cargo.toml.tpl")),
     ("src/main.rs", include_str!("../templates/main.rs.tpl")),
     ("sample.yaml", include_str!("../templates/sample.yaml.tpl")),
@@ -19,18 +20,34 @@ const FILES: [(&str, &str); 9] = [
     ("README.md", include_str!("../templates/README.md.tpl")),
     ("Dockerfile", include_str!("../templates/dockerfile.tpl")),
     (".dockerignore", include_str!("../templates/dockerignore.tpl")),
-    (".github/workflows/ci.yml", include_str!("../templates/ci.yml.tpl")),
+    (WORKFLOW, include_str!("../templates/ci.yml.tpl")),
+    // `--check` compares bytes, which Git on Windows would change otherwise.
+    (".gitattributes", "* text=auto eol=lf\n"),
     (".gitignore", include_str!("../templates/gitignore.tpl")),
 ];
 
-/// Maximum length of a name, which becomes the value of a label.
-const NAME_LEN_MAX: usize = 63;
+/// The workflow of GitHub Actions, which GitHub reads at the root of a repository alone.
+const WORKFLOW: &str = ".github/workflows/ci.yml";
+
+/// The table that makes a package the root of its own workspace.
+///
+/// Cargo otherwise rejects a package below a workspace that does not list it.
+const OWN_WORKSPACE: &str = "\n# Not a member of a workspace above it.\n[workspace]\n";
+
+/// Maximum length of a name: that of the Service `NAME-metrics` is a DNS label.
+pub(crate) const NAME_LEN_MAX: usize = LABEL_LEN_MAX - "-metrics".len();
+
+/// Maximum length of a kind: that of its list, `KINDList`, is a DNS label, too.
+const KIND_LEN_MAX: usize = LABEL_LEN_MAX - "List".len();
 
 /// Names of programs that Cargo rejects, since its target directory has folders of these names.
 const BUILT: [&str; 4] = ["build", "deps", "examples", "incremental"];
 
+/// Kinds that the YAML of Kubernetes reads as a boolean or as null, in lower case.
+const READ_BY_YAML: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
+
 /// Names that `cargo new` rejects (keywords and crates of Rust), and the name of the dependency.
-pub(crate) const TAKEN: [&str; 40] = [
+pub(crate) const TAKEN: [&str; 57] = [
     "kctl",
     "alloc",
     "core",
@@ -43,17 +60,23 @@ pub(crate) const TAKEN: [&str; 40] = [
     "await",
     "become",
     "box",
+    "break",
     "const",
+    "continue",
     "crate",
     "do",
     "dyn",
+    "else",
     "enum",
     "extern",
+    "false",
     "final",
     "fn",
     "for",
     "gen",
+    "if",
     "impl",
+    "in",
     "let",
     "loop",
     "macro",
@@ -62,15 +85,26 @@ pub(crate) const TAKEN: [&str; 40] = [
     "move",
     "mut",
     "override",
+    "priv",
     "pub",
     "ref",
+    "return",
+    "self",
     "static",
     "struct",
+    "super",
+    "trait",
+    "true",
     "try",
     "type",
+    "typeof",
+    "unsafe",
+    "unsized",
     "use",
     "virtual",
     "where",
+    "while",
+    "yield",
 ];
 
 #[derive(Args)]
@@ -109,7 +143,7 @@ enum NewFailure {
     NoFolder(PathBuf),
     /// The name breaks the rules of [`is_name`], which are those of labels and of Cargo together.
     #[error(
-        "`{0}` is not a valid project name: use lower case letters, digits and dashes, a letter first, such as `web-site`, or give the name by `--name`"
+        "`{0}` is not a valid project name: use at most {NAME_LEN_MAX} lower case letters, digits and dashes, a letter first, such as `web-site`, or give the name by `--name`"
     )]
     Name(String),
     /// The name is one of [`BUILT`].
@@ -122,12 +156,14 @@ enum NewFailure {
     #[error("`{0}` is a name that the program uses itself: choose another kind, such as `--kind {0}Site`")]
     TakenKind(String),
     /// The kind breaks the rules of [`is_kind`].
-    #[error("`{0}` is not a valid kind: use letters and digits, an upper case letter first, such as `WebSite`")]
+    #[error(
+        "`{0}` is not a valid kind: use at most {KIND_LEN_MAX} letters and digits, an upper case letter first, such as `WebSite`, and no boolean or null of YAML"
+    )]
     Kind(String),
     /// The API group breaks the rules of [`is_group`].
     #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]
     Group(String),
-    /// The folder exists, even if it is empty: nothing is written into it.
+    /// The folder exists and has other files than a repository.
     #[error("{0} is there already: choose another name, or remove it")]
     Exists(PathBuf),
     /// The folder of `--kctl` has neither the crate nor a repository with it.
@@ -144,16 +180,20 @@ enum NewFailure {
 /// An argument is invalid, the folder exists, or a file cannot be written.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let folder = options.path.as_path();
-    let texts = project(options)?;
-    if folder.exists() {
+    let mut texts = project(options)?;
+    if has_files(folder) {
         return Err(NewFailure::Exists(folder.into()).into());
     }
-    let is_tracked = is_in_repository(folder);
+    let (is_tracked, is_repository) = (is_in_repository(folder), has_repository(folder));
+    let vcs = options.vcs.unwrap_or(if is_tracked { Vcs::None } else { Vcs::Git });
+    let runs_workflow = vcs == Vcs::Git || is_repository || !is_tracked;
+    texts.retain(|(file, _)| *file != WORKFLOW || runs_workflow);
     for (file, text) in texts {
         write(&folder.join(file), &text)?;
     }
+    set_workspace(folder)?;
     format_file(&folder.join("src/main.rs"));
-    if options.vcs.unwrap_or(if is_tracked { Vcs::None } else { Vcs::Git }) == Vcs::Git {
+    if vcs == Vcs::Git && !is_repository {
         init_git(folder);
     }
     if let Some(kctl) = dependency(options.kctl.as_deref())?.strip_prefix("path = ") {
@@ -163,8 +203,44 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     let folder = folder.display();
     say!("created {folder}. Try it: cd {folder} && cargo run -- dev -f sample.yaml --until-idle");
-    say!("README.md has the command that generates deploy/; the workflow in .github checks that it matches the code");
+    let checked = if runs_workflow { "; the workflow in .github checks that it matches the code" } else { "" };
+    say!("README.md has the command that generates deploy/{checked}");
     Ok(())
+}
+
+/// Returns `true` if the path is a file, or a folder with other things than a repository: those are never mixed with a
+/// project.
+fn has_files(path: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(path) else { return path.exists() };
+    entries.flatten().any(|entry| !REPOSITORIES.iter().any(|name| entry.file_name() == *name))
+}
+
+/// Makes the package the root of its own workspace, unless it is a member of one above it.
+fn set_workspace(folder: &Path) -> Result<(), NewFailure> {
+    if let Some(root) = workspace_of(folder) {
+        say!(
+            "note: the project is a member of the workspace {}, whose Cargo.lock its Dockerfile does not see",
+            root.display()
+        );
+        return Ok(());
+    }
+    let manifest = folder.join("Cargo.toml");
+    let failed = |source| NewFailure::Write { path: manifest.clone(), source };
+    let text = std::fs::read_to_string(&manifest).map_err(failed)?;
+    write(&manifest, &(text + OWN_WORKSPACE))
+}
+
+/// Returns the folder of the workspace that has a package among its members; `None` without Cargo.
+///
+/// Cargo evaluates `members` and `exclude`, and fails for a package that is in neither of them.
+fn workspace_of(folder: &Path) -> Option<PathBuf> {
+    let folder = folder.canonicalize().ok()?;
+    folder.ancestors().skip(1).find(|above| above.join("Cargo.toml").exists())?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["locate-project", "--workspace", "--message-format", "plain"]).current_dir(&folder);
+    let output = cargo.stderr(Stdio::null()).output().ok().filter(|output| output.status.success())?;
+    let root = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()).parent()?.canonicalize().ok()?;
+    (root != folder).then_some(root)
 }
 
 /// Formats a file, since line lengths depend on the names. Does nothing without rustfmt.
@@ -202,38 +278,52 @@ fn is_name_byte(byte: u8) -> bool {
 
 /// Returns `true` for letters and digits, an upper case letter first.
 pub(crate) fn is_kind(kind: &str) -> bool {
-    kind.starts_with(|first: char| first.is_ascii_uppercase()) && kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    kind.starts_with(|first: char| first.is_ascii_uppercase())
+        && kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && kind.len() <= KIND_LEN_MAX
+        && !READ_BY_YAML.contains(&kind.to_ascii_lowercase().as_str())
 }
 
 /// Returns `true` for a domain name.
 ///
 /// A group of one label, such as `apps`, is rejected: Kubernetes leaves those to its built-in kinds.
 pub(crate) fn is_group(group: &str) -> bool {
-    let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_name_byte);
-    let is_label = |label: &str| !label.is_empty() && label.split('-').all(is_part);
-    group.contains('.') && group.split('.').all(is_label)
+    group.contains('.') && is_dns1123_subdomain(group) && group.split('.').all(is_dns1123_label)
+}
+
+/// Folders of the repositories of Git, Mercurial and Jujutsu.
+const REPOSITORIES: [&str; 3] = [".git", ".hg", ".jj"];
+
+/// Returns `true` if a folder is the root of a repository.
+fn has_repository(folder: &Path) -> bool {
+    REPOSITORIES.iter().any(|name| folder.join(name).exists())
 }
 
 /// Returns `true` if the folder is to be within a repository of git, Mercurial or Jujutsu.
 fn is_in_repository(folder: &Path) -> bool {
     let folder = std::path::absolute(folder).unwrap_or_else(|_error| folder.into());
-    folder.ancestors().any(|above| [".git", ".hg", ".jj"].iter().any(|name| above.join(name).exists()))
+    folder.ancestors().any(has_repository)
 }
 
 /// Makes the folder a git repository. The project works without one, so a failure is only a note.
 fn init_git(folder: &Path) {
-    let done = Command::new("git").args(["init", "--quiet"]).current_dir(folder).stderr(Stdio::null()).status();
+    // The workflow runs for this branch. Versions of Git without the setting ignore it.
+    let init = ["-c", "init.defaultBranch=main", "init", "--quiet"];
+    let done = Command::new("git").args(init).current_dir(folder).stderr(Stdio::null()).status();
     if !done.is_ok_and(|status| status.success()) {
         say!("note: git could not create a repository; `--vcs none` leaves it out");
     }
 }
 
-/// Returns the name of the project: that of the option, or the last component of the path.
+/// Returns the name of the project: that of the option, or the last component of the path. For an existing folder, such as
+/// `.`, it is the name of that folder.
 fn name_of(options: &Options) -> Result<String, NewFailure> {
     if let Some(name) = &options.name {
         return Ok(name.clone());
     }
-    let last = options.path.file_name().ok_or_else(|| NewFailure::NoFolder(options.path.clone()))?;
+    let last = options.path.file_name().map(ToOwned::to_owned);
+    let last = last.or_else(|| Some(options.path.canonicalize().ok()?.file_name()?.to_owned()));
+    let last = last.ok_or_else(|| NewFailure::NoFolder(options.path.clone()))?;
     Ok(last.to_string_lossy().into_owned())
 }
 
@@ -252,15 +342,15 @@ fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure>
     if !is_name(&name) {
         return Err(NewFailure::Name(name.clone()));
     }
-    let kind = options.kind.clone().unwrap_or_else(|| name.split('-').map(capitalized).collect());
-    if !is_kind(&kind) {
-        return Err(NewFailure::Kind(kind));
-    }
     if BUILT.contains(&name.as_str()) {
         return Err(NewFailure::CargosName(name.clone()));
     }
     if TAKEN.contains(&name.as_str()) {
         return Err(NewFailure::TakenName(name.clone()));
+    }
+    let kind = options.kind.clone().unwrap_or_else(|| name.split('-').map(capitalized).collect());
+    if !is_kind(&kind) {
+        return Err(NewFailure::Kind(kind));
     }
     if is_taken(main_template(), &kind) {
         return Err(NewFailure::TakenKind(kind));
@@ -307,7 +397,17 @@ fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
 }
 
 fn path_dependency(path: &Path) -> String {
-    format!("path = {:?}", path.display().to_string())
+    format!("path = {}", toml_string(&path.display().to_string()))
+}
+
+/// Returns a basic string of TOML, whose escapes are not those of Rust.
+fn toml_string(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }
 
 /// Returns the dependency on the kctl of the same source as this tool, whose manifest was in a folder when it was built:
@@ -428,27 +528,39 @@ mod tests {
 
     #[test]
     fn names_invalid_for_kubernetes_or_cargo_are_refused() {
-        for name in ["", "-a", "a-", "a--b", "Web", "1a", "a_b", "a/b", "..", &"a".repeat(64)] {
+        for name in ["", "-a", "a-", "a--b", "Web", "1a", "a_b", "a/b", "..", &"a".repeat(56)] {
             assert!(refused(&options(name)).contains("is not a valid project name"), "{name}");
         }
-        assert!(project(&options(&"a".repeat(63))).is_ok());
-        for name in ["kctl", "match", "test"] {
+        assert!(project(&options(&"a".repeat(55))).is_ok());
+        for name in ["kctl", "match", "test", "while", "true", "self"] {
             assert!(refused(&options(name)).contains("that Rust or kctl has already"), "{name}");
         }
         for name in ["build", "deps"] {
             assert!(refused(&options(name)).contains("a folder of Cargo's own"), "{name}");
         }
-        for name in ["app", "action", "config-map", "option", "patch", "some", "self"] {
+        for name in ["app", "action", "config-map", "option", "patch", "some"] {
             let error = refused(&options(name));
             assert!(error.contains("choose another kind, such as `--kind "), "{error}");
             assert!(project(&Options { kind: Some("Web".into()), ..options(name) }).is_ok(), "{name}");
         }
         let kind = |kind: &str| refused(&Options { kind: Some(kind.into()), ..options("a") });
         assert!(kind("web").contains("is not a valid kind") && kind("Web-Site").contains("is not a valid kind"));
+        for text in ["True", "Null", "No", &format!("A{}", "a".repeat(59))] {
+            assert!(kind(text).contains("is not a valid kind"), "{text}");
+        }
+        assert!(project(&Options { kind: Some(format!("A{}", "a".repeat(58))), ..options("a") }).is_ok());
         let group = |group: &str| refused(&Options { group: group.into(), ..options("a") });
         assert!(
             group("example").contains("is not a valid API group") && group("a..b").contains("is not a valid API group")
         );
+        assert!(group(&format!("{}.com", "a".repeat(64))).contains("is not a valid API group"));
+    }
+
+    #[test]
+    fn path_is_written_as_toml_string() {
+        // A decomposed `ü`, as macOS stores it, and the separator of Windows.
+        assert_eq!(path_dependency(Path::new("/u\u{308}x/kctl")), "path = \"/u\u{308}x/kctl\"");
+        assert_eq!(path_dependency(Path::new("C:\\a\"\u{1}")), r#"path = "C:\\a\"\u0001""#);
     }
 
     #[test]

@@ -17,6 +17,3 @@ tokio = { version = "1", features = ["rt", "macros"] }
 
 [dev-dependencies]
 tokio = { version = "1", features = ["test-util"] }
-
-# Not a member of a workspace above it.
-[workspace]

@@ -47,9 +47,11 @@ fn project_is_named_after_its_last_path_component() {
     let manifest = fs::read_to_string(folder.0.join("other/Cargo.toml")).unwrap();
     assert!(manifest.contains("name = \"shop\""), "{manifest}");
 
+    fs::write(folder.0.join("file"), "").unwrap();
     for (path, expected) in [
         ("some/place", "some/place is there already"),
         ("a/..", "`a/..` names no folder"),
+        ("file", "file is there already"),
         ("Web_Site", "`Web_Site` is not a valid project name"),
     ] {
         let output = new(&folder.0, &[path]);
@@ -86,6 +88,65 @@ fn new_project_is_git_repository_unless_inside_one() {
     }
     created(&folder.0.join("outer"), &["apart", "--vcs", "git"]);
     assert!(folder.0.join("outer/apart/.git").is_dir());
+}
+
+/// GitHub reads workflows at the root of a repository alone.
+#[test]
+fn workflow_is_written_only_where_github_reads_it() {
+    let folder = Folder::new("workflow");
+    for (place, arguments, has_workflow) in [
+        ("", &["alone"][..], true),
+        ("", &["plain", "--vcs", "none"], true),
+        ("alone", &["inner"], false),
+        ("alone", &["apart", "--vcs", "git"], true),
+    ] {
+        let place = folder.0.join(place);
+        let said = created(&place, arguments);
+        assert_eq!(place.join(arguments[0]).join(".github").exists(), has_workflow, "{arguments:?}");
+        assert_eq!(said.contains("the workflow in .github"), has_workflow, "{arguments:?}: {said}");
+    }
+    let head = fs::read_to_string(folder.0.join("alone/.git/HEAD")).unwrap();
+    assert_eq!(head, "ref: refs/heads/main\n", "the workflow runs for this branch");
+    let attributes = fs::read_to_string(folder.0.join("alone/.gitattributes")).unwrap();
+    assert_eq!(attributes, "* text=auto eol=lf\n", "`--check` compares bytes");
+}
+
+#[test]
+fn empty_folder_and_fresh_clone_are_filled() {
+    let folder = Folder::new("clone");
+    fs::create_dir_all(folder.0.join("empty")).unwrap();
+    created(&folder.0, &["empty", "--vcs", "none"]);
+    let clone = folder.0.join("web-site");
+    fs::create_dir_all(&clone).unwrap();
+    assert!(Command::new("git").args(["init", "--quiet"]).current_dir(&clone).status().unwrap().success());
+    created(&clone, &["."]);
+    assert!(fs::read_to_string(clone.join("Cargo.toml")).unwrap().contains("name = \"web-site\""));
+    assert!(clone.join(".github").exists());
+    assert!(!new(&clone, &["."]).status.success(), "it has files now");
+}
+
+/// Returns the names of a workspace's packages.
+fn packages(folder: &Path) -> String {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--offline", "--format-version=1"]).current_dir(folder);
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{}: {}", folder.display(), String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let metadata: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let packages = metadata["packages"].as_array().unwrap().iter().map(|package| package["name"].as_str().unwrap());
+    packages.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn project_in_a_cargo_workspace_leaves_it_intact() {
+    let folder = Folder::new("workspace");
+    fs::write(folder.0.join("Cargo.toml"), "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"3\"\n").unwrap();
+    let said = created(&folder.0, &["crates/web", "--vcs", "none"]);
+    assert!(said.contains("is a member of the workspace"), "{said}");
+    created(&folder.0, &["ops/bar", "--vcs", "none"]);
+    assert_eq!(packages(&folder.0), "web");
+    assert_eq!(packages(&folder.0.join("crates/web")), "web");
+    assert_eq!(packages(&folder.0.join("ops/bar")), "bar");
 }
 
 #[test]
