@@ -9,7 +9,7 @@ mod source;
 mod version;
 
 use std::{
-    io::Write,
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
 };
 
@@ -18,7 +18,7 @@ use clap::{Args, Subcommand};
 use self::source::{Insertion, Kind};
 use crate::{
     Failure,
-    new::{TAKEN, capitalized, formatted, is_group, is_kind, is_name, is_taken},
+    new::{NAME_LEN_MAX, TAKEN, capitalized, formatted, is_group, is_kind, is_name, is_taken},
 };
 
 /// Names of the root files of crates, which no module can have.
@@ -77,7 +77,9 @@ enum AddFailure {
     )]
     NoApp(PathBuf),
     /// The name of a controller cannot become that of a module.
-    #[error("`{0}` is not a valid name: use lower case letters, digits and dashes, a letter first, such as `tea-room`")]
+    #[error(
+        "`{0}` is not a valid name: use at most {NAME_LEN_MAX} lower case letters, digits and dashes, a letter first, such as `tea-room`"
+    )]
     Name(String),
     /// A module cannot have the name of the controller ([`is_module`]).
     #[error("`{0}` is a name that Rust or kctl has already: choose another name, such as `{0}-controller`")]
@@ -99,6 +101,9 @@ enum AddFailure {
     /// No file directly in `src/` declares the kind; modules in folders are not searched.
     #[error("no `#[resource(…, kind = \"{kind}\")]` was found in src/; kinds there: {known}")]
     NoKind { kind: String, known: String },
+    /// `kctl add version` without `--kind` in a project without kinds.
+    #[error("no `#[resource]` was found in src/: `kctl add controller NAME` adds a kind, which can then have versions")]
+    NoKinds,
     /// `kctl add version` without `--kind` in a project with several kinds.
     #[error("the project has the kinds {0}: choose one by `--kind`")]
     WhichKind(String),
@@ -111,6 +116,12 @@ enum AddFailure {
     /// A new file would replace one of the user. Checked for all files before anything is written.
     #[error("{0} is there already, and is never written over: choose another name, or remove it")]
     Exists(PathBuf),
+    /// A second module of the name would not compile.
+    #[error(
+        "{file} has the name `{module}` already, and the new module needs it: choose another name, with the kind by `--kind`, or rename \
+         it there"
+    )]
+    HasModule { module: String, file: String },
     /// A file of the project cannot be read or written.
     #[error("{path}: {source}")]
     File { path: PathBuf, source: std::io::Error },
@@ -182,6 +193,9 @@ fn object_of(text: &str, kind: &Kind) -> Option<String> {
     documents.iter().find(fits)?["metadata"]["name"].as_str().map(ToOwned::to_owned)
 }
 
+/// The byte order mark with which some editors begin a file. Offsets of its syntax don't count it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Reads a file, with its path in the error.
 fn read(path: &Path) -> Result<String, AddFailure> {
     std::fs::read_to_string(path).map_err(|source| AddFailure::File { path: path.into(), source })
@@ -231,7 +245,7 @@ impl Project {
             let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
             let path = if file == root { "crate".to_owned() } else { format!("crate::{stem}") };
             let syntax = |message| AddFailure::Syntax { path: file.clone(), message };
-            kinds.extend(source::kinds(&read(&file)?, &path).map_err(syntax)?);
+            kinds.extend(source::kinds(read(&file)?.trim_start_matches(BYTE_ORDER_MARK), &path).map_err(syntax)?);
         }
         Ok(Self { folder: folder.into(), root, kinds })
     }
@@ -255,8 +269,41 @@ impl Project {
 
     /// Returns the file that declares a kind, relative to the project.
     fn file_of(&self, kind: &Kind) -> String {
-        let root = self.root.strip_prefix(&self.folder).unwrap_or(&self.root).display().to_string();
-        kind.path.strip_prefix("crate::").map_or(root, |module| format!("src/{module}.rs"))
+        kind.path.strip_prefix("crate::").map_or_else(|| self.root_file(), |module| format!("src/{module}.rs"))
+    }
+
+    /// Returns the file with the app, relative to the project.
+    fn root_file(&self) -> String {
+        self.root.strip_prefix(&self.folder).unwrap_or(&self.root).display().to_string()
+    }
+
+    /// Returns `true` if a path of the project exists. Also a link whose target is missing is there: a file would be written
+    /// where it points to.
+    ///
+    /// # Errors
+    /// The path cannot be read, for example because a folder of it is a file.
+    fn is_there(&self, path: &Path) -> Result<bool, AddFailure> {
+        let path = self.folder.join(path);
+        match std::fs::symlink_metadata(&path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(AddFailure::File { path, source }),
+        }
+    }
+
+    /// Checks that the new files and their module have names of their own.
+    fn check_names(&self, added: &Added, root: &str) -> Result<(), AddFailure> {
+        for (file, _) in &added.files {
+            if self.is_there(file)? {
+                return Err(AddFailure::Exists(file.clone()));
+            }
+        }
+        let folder = format!("src/{}", added.module);
+        let file = if self.is_there(Path::new(&folder))? { folder } else { self.root_file() };
+        if file == self.root_file() && !source::has_module(root, &added.module) {
+            return Ok(());
+        }
+        Err(AddFailure::HasModule { module: added.module.clone(), file })
     }
 
     /// Returns an object of a kind for generated tests: from the sample of the module, `sample.yaml`, or another file in
@@ -352,28 +399,57 @@ impl Project {
     /// Writes the new files, and inserts the lines into those of the user.
     ///
     /// Nothing is written if one of the new files exists. The changed source must parse, else its lines are left to the
-    /// user: a wrong guess in someone's file costs more than two lines to copy.
+    /// user: a wrong guess in someone's file costs more than two lines to copy. New files come first, because a declaration of
+    /// a missing module breaks the project, and a file that nothing declares does not.
     fn apply(&self, added: &Added) -> Result<(), AddFailure> {
-        // Also a link whose target is missing is there: a file would be written where it points to.
-        let is_there = |file: &Path| std::fs::symlink_metadata(self.folder.join(file)).is_ok();
-        if let Some((file, _)) = added.files.iter().find(|(file, _)| is_there(file)) {
-            return Err(AddFailure::Exists(file.clone()));
-        }
         let mut by_hand = Vec::new();
-        let root = read(&self.root)?;
-        let lines = format!("mod {};  // beside `App::new(…)`\n{}  // on the app", added.module, added.call);
+        let whole = read(&self.root)?;
+        let root = whole.trim_start_matches(BYTE_ORDER_MARK);
+        let mark = &whole[..whole.len() - root.len()];
+        self.check_names(added, root)?;
+        let (changed_root, changed_manifest) =
+            (Self::changed_root(root, added), self.changed_manifest(added, &mut by_hand)?);
+        for (file, text) in &added.files {
+            let path = self.folder.join(file);
+            write_new(&path, text)?;
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                crate::new::format_file(&path);
+            }
+            say!("created {}", path.display());
+        }
+        if let Some(text) = changed_manifest {
+            write(&self.folder.join("Cargo.toml"), &text)?;
+        }
+        match changed_root {
+            Some(text) => write(&self.root, &format!("{mark}{text}"))?,
+            None => by_hand.insert(0, {
+                let Added { module, call, .. } = added;
+                format!("{}:\nmod {module};  // beside `App::new(…)`\n{call}  // on the app", self.root.display())
+            }),
+        }
+        if !by_hand.is_empty() {
+            return Err(AddFailure::ByHand(by_hand.join("\n")));
+        }
+        say!("changed {}. Try it: {}", self.root.display(), added.next);
+        Ok(())
+    }
+
+    /// Returns the source of the app with the module and the call, or `None` without a place for them.
+    fn changed_root(root: &str, added: &Added) -> Option<String> {
         let module = |text: &str| source::module(text, &added.module);
         let call = |text: &str| source::call(text, &added.call);
-        match inserted(&root, module).and_then(|text| inserted(&text, call)).filter(|text| source::parses(text)) {
-            Some(text) => {
-                // A file that was formatted stays formatted; the layout of any other one is the user's.
-                let is_formatted = formatted(&root).is_some_and(|formatted| formatted == root);
-                write(&self.root, &is_formatted.then(|| formatted(&text)).flatten().unwrap_or(text))?;
-            }
-            None => by_hand.push(format!("{}:\n{lines}", self.root.display())),
-        }
+        let text = inserted(root, module).and_then(|text| inserted(&text, call)).filter(|text| source::parses(text))?;
+        // A file that was formatted stays formatted; the layout of any other one is the user's.
+        let is_formatted = formatted(root).is_some_and(|formatted| formatted == root);
+        Some(is_formatted.then(|| formatted(&text)).flatten().unwrap_or(text))
+    }
+
+    /// Returns `Cargo.toml` with the features of the new code, `None` if it has them. Lines without a place are added to
+    /// `by_hand`.
+    fn changed_manifest(&self, added: &Added, by_hand: &mut Vec<String>) -> Result<Option<String>, AddFailure> {
         let manifest = self.folder.join("Cargo.toml");
-        let mut text = read(&manifest)?;
+        let old = read(&manifest)?;
+        let mut text = old.clone();
         for feature in added.features {
             match source::feature(&text, feature) {
                 source::Feature::Present => {}
@@ -383,20 +459,7 @@ impl Project {
                 }
             }
         }
-        write(&manifest, &text)?;
-        for (file, text) in &added.files {
-            let path = self.folder.join(file);
-            write_new(&path, text)?;
-            if path.extension().is_some_and(|extension| extension == "rs") {
-                crate::new::format_file(&path);
-            }
-            say!("created {}", path.display());
-        }
-        if !by_hand.is_empty() {
-            return Err(AddFailure::ByHand(by_hand.join("\n")));
-        }
-        say!("changed {}. Try it: {}", self.root.display(), added.next);
-        Ok(())
+        Ok((text != old).then_some(text))
     }
 }
 
@@ -499,6 +562,108 @@ fn app() -> App {
         assert!(folder.add(controller("Tea")).unwrap_err().contains("`Tea` is not a valid name"));
     }
 
+    /// Runs `add controller NAME` and checks that it fails and changes nothing.
+    fn fails_without_a_change(folder: &Folder, name: &str) -> String {
+        let before = folder.text("src/main.rs");
+        let error = folder.add(controller(name)).unwrap_err();
+        assert_eq!(folder.text("src/main.rs"), before, "{error}");
+        let file = format!("src/{}.rs", name.replace('-', "_"));
+        assert!(!folder.0.join(&file).exists(), "{file}: {error}");
+        error
+    }
+
+    #[test]
+    fn existing_module_of_the_name_is_refused() {
+        for (name, more) in [
+            ("web", "mod web;\n"),
+            ("web-site", "mod web_site {}\n"),
+            ("tests", "#[cfg(test)]\nmod tests {}\n"),
+            ("time", "use std::{fmt, time};\n"),
+        ] {
+            let folder = Folder::new(&format!("module-{name}"), &format!("{MAIN}{more}"));
+            let error = fails_without_a_change(&folder, name);
+            assert!(error.starts_with("src/main.rs has the name `"), "{error}");
+        }
+        let folder = Folder::new("module-folder", MAIN);
+        write(&folder.0.join("src/web/mod.rs"), "").unwrap();
+        let error = fails_without_a_change(&folder, "web");
+        assert!(error.starts_with("src/web has the name `web` already"), "{error}");
+    }
+
+    #[test]
+    fn project_is_unchanged_if_it_cannot_be_read() {
+        let folder = Folder::new("no-manifest", MAIN);
+        std::fs::remove_file(folder.0.join("Cargo.toml")).unwrap();
+        assert!(fails_without_a_change(&folder, "bar").contains("Cargo.toml"));
+        let folder = Folder::new("samples-file", MAIN);
+        write(&folder.0.join("samples"), "").unwrap();
+        assert!(fails_without_a_change(&folder, "bar").contains("samples/bar.yaml: "));
+    }
+
+    #[test]
+    fn byte_order_mark_moves_no_line() {
+        let folder = Folder::new("mark", &format!("\u{feff}{MAIN}"));
+        folder.add(controller("bar")).unwrap();
+        let main = folder.text("src/main.rs");
+        let start = "\u{feff}//! Ours.\nmod bar;\n\nuse kctl::prelude::*;\n";
+        assert!(
+            main.starts_with(start) && main.ends_with("()\n        .controller::<bar::reconcile_bar>()\n}\n"),
+            "{main}"
+        );
+        folder.add(What::Version { version: "v1".into(), kind: Some("Shop".into()) }).unwrap();
+        assert!(folder.text("src/shop_v1.rs").contains("pub host: String"));
+    }
+
+    /// The attributes of a kind with names that its file imports or declares.
+    const FIELDS: &str = "use std::{collections::{BTreeMap, HashMap}, fmt::{self, Debug as Shown}};
+use self::inner::Door;
+
+mod inner {}
+#[cfg(test)]
+mod port {}
+fn default_port() -> u16 { 80 }
+const MAX: u16 = 90;
+fn unused() {}
+
+#[resource(group = \"shop.example.com\", version = \"v1\", kind = \"Inn\", status = \"InnStatus\")]
+pub struct InnSpec {
+    /// unused
+    pub labels: BTreeMap<String, String>,
+    pub door: Door,
+    #[serde(rename = \"unused\", default = \"default_port\")]
+    #[validate(maximum = MAX)]
+    pub port: u16,
+}
+
+pub struct InnStatus {}
+";
+
+    #[test]
+    fn version_imports_names_of_its_fields() {
+        let version = || What::Version { version: "v2".into(), kind: Some("Inn".into()) };
+        let folder = Folder::new("names", &MAIN.replace("\nfn app", &format!("\n{FIELDS}\nfn app")));
+        folder.add(version()).unwrap();
+        let text = folder.text("src/inn_v2.rs");
+        let head = text.split_once("#[resource").unwrap().0;
+        for import in ["std::collections::BTreeMap;", "crate::inner::Door;", "crate::{InnStatus, MAX, default_port};"] {
+            assert!(head.contains(&format!("use {import}\n")), "{import}\n{head}");
+        }
+        for other in ["HashMap", "fmt", "Shown", "unused"] {
+            assert!(!head.contains(other), "{other}\n{head}");
+        }
+        // A module beside that of the kind can import its types alone.
+        let folder = Folder::new("names-beside", &MAIN.replace("\nuse kctl", "\nmod inn;\n\nuse kctl"));
+        write(&folder.0.join("src/inn.rs"), FIELDS).unwrap();
+        folder.add(version()).unwrap();
+        let text = folder.text("src/inn_v2.rs");
+        for part in
+            ["use crate::inn::InnStatus;", "use crate::inn::inner::Door;", "fn default_port() -> u16", "const MAX: u16"]
+        {
+            assert!(text.contains(part), "{part}\n{text}");
+        }
+        assert!(!text.contains("fn unused"), "{text}");
+    }
+
     #[test]
     fn declared_kind_is_named_with_its_file() {
         let folder = Folder::new("declared", MAIN);
@@ -548,7 +713,7 @@ fn app() -> App {
         let folder = Folder::new("version", MAIN);
         let version = |version: &str| What::Version { version: version.into(), kind: None };
         assert!(folder.add(version("1")).unwrap_err().contains("is not a version"));
-        assert!(folder.add(version("v1alpha1")).unwrap_err().contains("Shop has the version v1alpha1 already"));
+        assert!(folder.add(version("v1alpha1")).unwrap_err().contains("version v1alpha1 already, in src/main.rs"));
         folder.add(version("v1")).unwrap();
         let text = folder.text("src/shop_v1.rs");
         for part in
@@ -598,6 +763,8 @@ fn app() -> App {
     fn lines_are_shown_where_no_place_is_found() {
         // The file creates two apps, so the place for the call is ambiguous.
         let folder = Folder::new("by-hand", "fn a() { App::new(\"a\"); }\nfn b() { App::new(\"b\"); }\n");
+        let version = What::Version { version: "v1".into(), kind: None };
+        assert!(folder.add(version).unwrap_err().starts_with("no `#[resource]` was found in src/"));
         let error = folder.add(controller("bar")).unwrap_err();
         assert!(error.contains("mod bar;") && error.contains(".controller::<bar::reconcile_bar>()"), "{error}");
         assert!(folder.0.join("src/bar.rs").exists());

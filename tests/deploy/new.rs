@@ -101,19 +101,43 @@ fn every_command_of_a_new_project_works() {
 
 /// Runs each kind of `kctl add`, and then the checks that the workflow runs for every change.
 fn add_everything(project: &Path) {
+    let kctl = |line: &str| {
+        let mut kctl = std::process::Command::new(programs().join("kctl"));
+        run(kctl.arg("add").args(line.split(' ')).current_dir(project));
+    };
+    kctl("controller tea-house --kind Inn");
+    name_more(&project.join("src/tea_house.rs"));
     for line in [
-        "controller tea-house --kind Inn",
         "webhook TeaRoom",
         "version v1 --kind Inn",
         // These have to find the stored version in `tea_house.rs`, which comes after `inn_v1.rs`.
         "version v1beta1 --kind Inn",
         "webhook Inn",
     ] {
-        let mut kctl = std::process::Command::new(programs().join("kctl"));
-        run(kctl.arg("add").args(line.split(' ')).current_dir(project));
+        kctl(line);
     }
     for line in ["cargo fmt --check", "cargo clippy --all-targets -- -D warnings", "cargo test"] {
         eprintln!("{line}");
         run(shell(line).env("KUBECONFIG", "/dev/null").current_dir(project));
     }
+}
+
+/// Adds fields to a spec whose types and defaults are outside of it: an import, and a private function.
+fn name_more(file: &Path) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let fields = "    pub message: String,
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default = \"default_port\")]
+    pub port: u16,
+";
+    let text = text.replacen("use kctl", "use std::collections::BTreeMap;\n\nuse kctl", 1);
+    let text = text.replacen("    pub message: String,\n", fields, 1);
+    let value = "message: \"hello\".into()";
+    assert!(text.contains(fields) && text.contains(value), "{text}");
+    let text = text.replace(value, &format!("{value}, labels: BTreeMap::new(), port: 80"));
+    let function = "\nfn default_port() -> u16 {\n    80\n}\n";
+    let (code, tests) = text.split_once("\n#[cfg(test)]").unwrap();
+    std::fs::write(file, format!("{code}{function}\n#[cfg(test)]{tests}")).unwrap();
+    run(std::process::Command::new("rustfmt").args(["--edition", "2024"]).arg(file));
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{
-    Attribute, Expr, ExprCall, ExprLit, ExprMethodCall, Fields, Item, ItemStruct, Lit, Meta, Token,
+    Attribute, Expr, ExprCall, ExprLit, ExprMethodCall, Fields, File, Item, ItemStruct, Lit, LitStr, Meta, Token, Type,
+    UseTree, Visibility,
     punctuated::Punctuated,
     visit::{self, Visit},
 };
@@ -47,8 +48,19 @@ pub(super) struct Kind {
     pub(super) attributes: String,
     /// The fields of the spec with their attributes, as they are written; `None` for another form of struct.
     pub(super) fields: Option<Vec<(String, String)>>,
-    /// Names of types of the same file that the fields or the status have.
-    pub(super) types: Vec<String>,
+    /// What a copy of the fields in another module needs.
+    pub(super) needs: Names,
+}
+
+/// Names of a file that the fields of a kind use, or its status or attributes.
+#[derive(Default)]
+pub(super) struct Names {
+    /// Items that another module imports from that of the file.
+    pub(super) items: Vec<String>,
+    /// Names that a `use` of the file imports, each with its path for another module.
+    pub(super) uses: Vec<(String, String)>,
+    /// Private functions and constants, each with its text. Modules beside that of the file cannot import them.
+    pub(super) private: Vec<(String, String)>,
 }
 
 /// Returns `true` if the source has the syntax of a Rust file.
@@ -72,21 +84,114 @@ fn written(text: &str, tokens: impl ToTokens) -> String {
 /// Returns the kinds that a file declares. `path` is its module.
 pub(super) fn kinds(text: &str, path: &str) -> Result<Vec<Kind>, String> {
     let file = syn::parse_file(text).map_err(|error| error.to_string())?;
-    let names: Vec<String> = file
-        .items
-        .iter()
-        .filter_map(|item| match item {
-            Item::Struct(item) => Some(item.ident.to_string()),
-            Item::Enum(item) => Some(item.ident.to_string()),
-            Item::Type(item) => Some(item.ident.to_string()),
-            _ => None,
-        })
-        .collect();
+    let names = Names::of(text, &file, path);
     let structs = file.items.iter().filter_map(|item| match item {
         Item::Struct(item) => Some(item),
         _ => None,
     });
     Ok(structs.filter_map(|item| kind(text, item, path, &names)).collect())
+}
+
+impl Names {
+    /// Returns the names that a file declares or imports. Code of tests has none.
+    fn of(text: &str, file: &File, path: &str) -> Self {
+        let mut names = Self::default();
+        for item in &file.items {
+            let (name, attributes, private) = match item {
+                Item::Struct(item) => (&item.ident, &item.attrs, None),
+                Item::Enum(item) => (&item.ident, &item.attrs, None),
+                Item::Type(item) => (&item.ident, &item.attrs, None),
+                Item::Mod(item) => (&item.ident, &item.attrs, None),
+                Item::Fn(item) => (&item.sig.ident, &item.attrs, Some(&item.vis)),
+                Item::Const(item) => (&item.ident, &item.attrs, Some(&item.vis)),
+                Item::Use(item) => {
+                    let start = if item.leading_colon.is_some() { "::" } else { "" };
+                    imported(&item.tree, start, &mut names.uses);
+                    continue;
+                }
+                _ => continue,
+            };
+            // Modules below the root of the crate can import all of its items.
+            let is_private = path != "crate" && matches!(private, Some(Visibility::Inherited));
+            if is_test(attributes) {
+                continue;
+            }
+            if is_private {
+                names.private.push((name.to_string(), written(text, item)));
+            } else {
+                names.items.push(name.to_string());
+            }
+        }
+        let modules: Vec<String> = file.items.iter().filter_map(module_name).collect();
+        for (_, used) in &mut names.uses {
+            *used = absolute(used, path, &modules);
+        }
+        names
+    }
+
+    /// Returns those that are among these words.
+    fn among(&self, words: &[String]) -> Self {
+        let has = |name: &String| words.contains(name);
+        Self {
+            items: self.items.iter().filter(|name| has(name)).cloned().collect(),
+            uses: self.uses.iter().filter(|(name, _)| has(name)).cloned().collect(),
+            private: self.private.iter().filter(|(name, _)| has(name)).cloned().collect(),
+        }
+    }
+}
+
+/// Returns the name of a module.
+fn module_name(item: &Item) -> Option<String> {
+    match item {
+        Item::Mod(module) => Some(module.ident.to_string()),
+        _ => None,
+    }
+}
+
+/// Collects the names that a `use` imports, each with its path. A `*` names nothing.
+fn imported(tree: &UseTree, before: &str, found: &mut Vec<(String, String)>) {
+    match tree {
+        UseTree::Path(path) => imported(&path.tree, &format!("{before}{}::", path.ident), found),
+        UseTree::Group(group) => group.items.iter().for_each(|tree| imported(tree, before, found)),
+        UseTree::Name(name) if name.ident == "self" => {
+            let path = before.trim_end_matches("::");
+            found.push((path.rsplit("::").next().unwrap_or_default().to_owned(), path.to_owned()));
+        }
+        UseTree::Name(name) => found.push((name.ident.to_string(), format!("{before}{}", name.ident))),
+        UseTree::Rename(rename) if rename.ident == "self" => {
+            let path = before.trim_end_matches("::");
+            found.push((rename.rename.to_string(), format!("{path} as {}", rename.rename)));
+        }
+        UseTree::Rename(rename) => {
+            found.push((rename.rename.to_string(), format!("{before}{} as {}", rename.ident, rename.rename)));
+        }
+        UseTree::Glob(_) => {}
+    }
+}
+
+/// Returns the path of a `use` as another module has to write it.
+fn absolute(used: &str, path: &str, modules: &[String]) -> String {
+    let (first, rest) = used.split_once("::").unwrap_or((used, ""));
+    match first {
+        "self" => format!("{path}::{rest}"),
+        "super" => format!("{}::{rest}", path.rsplit_once("::").map_or("crate", |(above, _)| above)),
+        first if modules.iter().any(|module| module == first) => format!("{path}::{used}"),
+        _ => used.to_owned(),
+    }
+}
+
+/// Returns `true` if a file has a module or an import of this name, beside which no module of the name can be declared.
+pub(super) fn has_module(text: &str, name: &str) -> bool {
+    let Ok(file) = syn::parse_file(text) else { return false };
+    file.items.iter().any(|item| match item {
+        Item::Mod(module) => module.ident == name,
+        Item::Use(item) => {
+            let mut found = Vec::new();
+            imported(&item.tree, "", &mut found);
+            found.iter().any(|(used, _)| used == name)
+        }
+        _ => false,
+    })
 }
 
 /// Returns `true` for `#[resource]`, also by a path such as `#[kctl::resource]`.
@@ -101,7 +206,7 @@ fn is_unstored(option: &Meta) -> bool {
 }
 
 /// Reads a struct with `#[resource]`; `None` without the attribute or without a literal kind, group or version.
-fn kind(text: &str, item: &ItemStruct, path: &str, names: &[String]) -> Option<Kind> {
+fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind> {
     let resource = item.attrs.iter().find(|attribute| is_resource(attribute))?;
     let metas = resource.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
     let option =
@@ -126,10 +231,13 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &[String]) -> Option<K
         ),
         _ => None,
     };
-    let mut words = Vec::new();
-    idents(item.fields.to_token_stream(), &mut words);
-    words.extend(status);
-    let types = names.iter().filter(|name| words.contains(name) && item.ident != **name).cloned().collect();
+    let mut words: Vec<String> = status.into_iter().collect();
+    let attributes = item.attrs.iter().filter(|attribute| !is_resource(attribute));
+    for attribute in attributes.chain(item.fields.iter().flat_map(|field| &field.attrs)) {
+        idents(attribute.to_token_stream(), &mut words);
+    }
+    item.fields.iter().for_each(|field| idents(field.ty.to_token_stream(), &mut words));
+    words.retain(|word| item.ident != *word);
     let others: Vec<String> = item
         .attrs
         .iter()
@@ -146,16 +254,29 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &[String]) -> Option<K
         options: metas.iter().map(option).collect(),
         attributes: others.join("\n"),
         fields,
-        types,
+        needs: names.among(&words),
     })
 }
 
-/// Collects the identifiers of tokens.
+/// Options of attributes whose strings name nothing in Rust.
+const TEXTS: [&str; 3] = ["doc", "rename", "alias"];
+
+/// Collects the identifiers of tokens, and those of paths and types in strings, such as `#[serde(default = "port")]`.
 fn idents(tokens: TokenStream, words: &mut Vec<String>) {
+    let mut option = String::new();
     for token in tokens {
         match token {
-            proc_macro2::TokenTree::Ident(ident) => words.push(ident.to_string()),
+            proc_macro2::TokenTree::Ident(ident) => {
+                option = ident.to_string();
+                words.push(option.clone());
+            }
             proc_macro2::TokenTree::Group(group) => idents(group.stream(), words),
+            proc_macro2::TokenTree::Literal(literal) if !TEXTS.contains(&option.as_str()) => {
+                let text = syn::parse_str::<LitStr>(&literal.to_string()).map(|text| text.value());
+                if let Ok(named) = syn::parse_str::<Type>(&text.unwrap_or_default()) {
+                    idents(named.to_token_stream(), words);
+                }
+            }
             _ => {}
         }
     }
@@ -307,8 +428,12 @@ pub(super) fn feature(manifest: &str, feature: &str) -> Feature {
             if features.split(',').any(|known| known.trim().trim_matches('"') == feature) {
                 return Feature::Present;
             }
-            let comma = if features.trim().is_empty() { "" } else { ", " };
-            return Feature::Missing(Insertion { at: start + list + len, text: format!("{comma}\"{feature}\"") });
+            let separator = match features.trim_end() {
+                "" => "",
+                listed if listed.ends_with(',') => " ",
+                _ => ", ",
+            };
+            return Feature::Missing(Insertion { at: start + list + len, text: format!("{separator}\"{feature}\"") });
         }
         start += line.len();
     }
@@ -370,6 +495,7 @@ mod tests {
             added("kctl = { version = \"1\", features = [] }"),
             "kctl = { version = \"1\", features = [\"webhook\"] }"
         );
+        assert_eq!(added("kctl = { features = [\"a\",] }"), "kctl = { features = [\"a\", \"webhook\"] }");
         assert_eq!(added("kctl = \"1\"\n"), "unknown");
     }
 }

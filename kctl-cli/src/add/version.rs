@@ -26,7 +26,7 @@ impl Project {
     /// Returns a version of a kind that is a copy of the stored version.
     ///
     /// Both versions have the same fields at first, so the conversions copy each field. The user edits them with the new
-    /// spec. Types of the file, such as enums in the spec, are imported and not copied.
+    /// spec. Types of the file, such as enums in the spec, are imported and not copied, and so are the names that it imports.
     ///
     /// # Errors
     /// The version is malformed or exists, the kind is unknown or ambiguous, or its spec has no named fields.
@@ -39,16 +39,17 @@ impl Project {
             (None, [first, others @ ..]) if others.iter().all(|other| other.name == first.name) => {
                 self.kind(&first.name)?
             }
+            (None, []) => return Err(AddFailure::NoKinds),
             (None, _) => return Err(AddFailure::WhichKind(self.names())),
         };
         if let Some(same) = self.kinds.iter().find(|known| known.name == kind.name && known.version == version) {
-            let (kind, version, file) = (same.name.clone(), version.to_owned(), same.path.clone());
+            let (kind, version, file) = (same.name.clone(), version.to_owned(), self.file_of(same));
             return Err(AddFailure::HasVersion { kind, version, file });
         }
         let fields = kind
             .fields
             .as_ref()
-            .ok_or_else(|| AddFailure::NoFields { kind: kind.name.clone(), file: kind.path.clone() })?;
+            .ok_or_else(|| AddFailure::NoFields { kind: kind.name.clone(), file: self.file_of(kind) })?;
         let lower = kind.name.to_ascii_lowercase();
         let module = format!("{lower}_{version}");
         let has_status = kind.options.iter().any(|(name, _)| name == "status");
@@ -95,12 +96,19 @@ fn options(kind: &Kind, version: &str) -> String {
     options.join(", ")
 }
 
-/// Returns the `use` of the types that the fields name, or an empty string.
+/// Returns the `use` declarations for the names in the fields, and copies of functions that can't be imported, or an empty
+/// string.
 fn imports(kind: &Kind) -> String {
-    match kind.types.as_slice() {
+    let uses = kind.needs.uses.iter().map(|(_, path)| format!("use {path};\n")).collect::<Vec<_>>().concat();
+    let items = match kind.needs.items.as_slice() {
         [] => String::new(),
-        [one] => format!("\nuse {}::{one};\n", kind.path),
-        types => format!("\nuse {}::{{{}}};\n", kind.path, types.join(", ")),
+        [one] => format!("use {}::{one};\n", kind.path),
+        items => format!("use {}::{{{}}};\n", kind.path, items.join(", ")),
+    };
+    let copied = kind.needs.private.iter().map(|(_, text)| format!("\n{text}\n")).collect::<Vec<_>>().concat();
+    match uses + &items {
+        uses if uses.is_empty() => copied,
+        uses => format!("\n{uses}{copied}"),
     }
 }
 
