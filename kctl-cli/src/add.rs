@@ -291,7 +291,7 @@ impl Project {
         }
     }
 
-    /// Checks that the new files and their module have names of their own.
+    /// Checks that no file and no module has the names of the new ones.
     fn check_names(&self, added: &Added, root: &str) -> Result<(), AddFailure> {
         for (file, _) in &added.files {
             if self.is_there(file)? {

@@ -29,7 +29,7 @@ const FILES: [(&str, &str); 10] = [
 /// The workflow of GitHub Actions, which GitHub reads at the root of a repository alone.
 const WORKFLOW: &str = ".github/workflows/ci.yml";
 
-/// The table that makes a package the root of its own workspace.
+/// The table that makes a package the root of a workspace.
 ///
 /// Cargo otherwise rejects a package below a workspace that does not list it.
 const OWN_WORKSPACE: &str = "\n# Not a member of a workspace above it.\n[workspace]\n";
@@ -215,7 +215,7 @@ fn has_files(path: &Path) -> bool {
     entries.flatten().any(|entry| !REPOSITORIES.iter().any(|name| entry.file_name() == *name))
 }
 
-/// Makes the package the root of its own workspace, unless it is a member of one above it.
+/// Makes the package the root of a workspace, unless it is a member of one above it.
 fn set_workspace(folder: &Path) -> Result<(), NewFailure> {
     if let Some(root) = workspace_of(folder) {
         say!(

@@ -20,7 +20,7 @@ pub(crate) type ValidateChange = fn(&Value, &Value, &mut Errors);
 pub(crate) type RowOrder = fn(&Value) -> (i64, &str);
 /// Returns `true` if a change frees something that a quota counts: old, new, now.
 pub(crate) type FreesUsage = fn(Option<&Value>, &Value, Timestamp) -> bool;
-/// Calls a function with the object, apart from parts that have code of their own.
+/// Calls a function with the object, which lacks some parts meanwhile.
 pub(crate) type DefaultRest = fn(&mut Value, &mut dyn FnMut(&mut Value));
 /// Marks an object as being deleted, by the propagation policy and at a time.
 pub(crate) type Mark = fn(&mut Value, Propagation, Timestamp);
@@ -142,7 +142,7 @@ pub(crate) struct Kind {
     // Defaults.
     /// Sets the defaults (`SetDefaults_…`).
     pub(crate) default: fn(&mut Value),
-    /// Sets defaults with the given function in the object without the parts that have code of their own.
+    /// Sets defaults with the given function. Parts with separate code, such as schemas of a CRD, are taken out before.
     pub(crate) default_rest: DefaultRest,
     /// The metadata has defaults.
     pub(crate) defaults_metadata: bool,

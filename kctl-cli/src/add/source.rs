@@ -48,7 +48,7 @@ pub(super) struct Kind {
     pub(super) attributes: String,
     /// The fields of the spec with their attributes, as they are written; `None` for another form of struct.
     pub(super) fields: Option<Vec<(String, String)>>,
-    /// What a copy of the fields in another module needs.
+    /// Names that a copy of the fields in another module needs.
     pub(super) needs: Names,
 }
 

@@ -728,7 +728,7 @@ mod tests {
     use tower::service_fn;
 
     use super::*;
-    use crate::source::Identity;
+    use crate::source::WatchConfig;
 
     #[tokio::test(start_paused = true)]
     async fn namespace_removed_while_a_write_waits_gets_no_write() {
@@ -738,11 +738,11 @@ mod tests {
             counted.fetch_add(1, Ordering::Relaxed);
             async { Ok::<_, Infallible>(http::Response::new(Body::from(b"{}".to_vec()))) }
         });
-        let source = Arc::new(Source::new(Client::new(server, "default"), Identity::of::<Pod>(), Arc::default()));
+        let source = Arc::new(Source::new(Client::new(server, "default"), WatchConfig::of::<Pod>(), Arc::default()));
         tokio::spawn(source.store().clone().write());
         let lease = |seconds| LeaseState::HeldUntil(Instant::now() + Duration::from_secs(seconds));
         let (election, state) = watch::channel(lease(2));
-        let permit = WritePermit::of_lease(state, Duration::from_secs(5), Duration::from_secs(1));
+        let permit = WritePermit::from_lease(state, Duration::from_secs(5), Duration::from_secs(1));
         let writer = Writer::new("test").permit(permit.clone());
         let key = ObjectKey::new(Some("a"), "web");
         let target = Target { by: &key, source: &source, namespace: Some("a"), name: "web" };
@@ -766,7 +766,7 @@ mod tests {
             async { Ok::<_, Infallible>(http::Response::new(body)) }
         });
         let source =
-            Arc::new(Source::new(Client::new(server, "default"), Identity::all(Kind::of::<K>()), Arc::default()));
+            Arc::new(Source::new(Client::new(server, "default"), WatchConfig::new(Kind::of::<K>()), Arc::default()));
         let _readers = source.view::<K>();
         tokio::spawn(source.store().clone().write());
         let x =

@@ -9,15 +9,6 @@ fn an_autoscaler_shows_usage_of_its_target() {
     check(
         ("autoscaling", "HorizontalPodAutoscaler"),
         &json!(
-            {"metadata": {"name": "h1"}, "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d",
-            "apiVersion": "apps/v1"}, "minReplicas": 1, "maxReplicas": 5, "metrics": [{"type": "Resource",
-            "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]}}
-        ),
-        &json!(["h1", "Deployment/d", "cpu: <unknown>/50%", "1", 5, 0, "59s"]),
-    );
-    check(
-        ("autoscaling", "HorizontalPodAutoscaler"),
-        &json!(
             {"metadata": {"name": "h2"}, "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d",
             "apiVersion": "apps/v1"}, "minReplicas": 2, "maxReplicas": 5, "metrics": [{"type": "Resource",
             "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
@@ -26,19 +17,6 @@ fn an_autoscaler_shows_usage_of_its_target() {
             "target": {"type": "AverageValue", "averageValue": "1500m"}}}]}}
         ),
         &json!(["h2", "Deployment/d", "cpu: <unknown>/50%, memory: <unknown>/1Gi + 1 more...", "2", 5, 0, "59s"]),
-    );
-    check(
-        ("autoscaling", "HorizontalPodAutoscaler"),
-        &json!(
-            {"metadata": {"name": "h3"}, "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "d",
-            "apiVersion": "apps/v1"}, "minReplicas": 1, "maxReplicas": 5, "metrics": [{"type": "Resource",
-            "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
-            {"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue",
-            "averageValue": "1Gi"}}}]}, "status": {"currentReplicas": 2, "currentMetrics": [{"type": "Resource",
-            "resource": {"name": "cpu", "current": {"averageValue": "3", "averageUtilization": 30}}},
-            {"type": "Resource", "resource": {"name": "memory", "current": {"averageValue": "512Mi"}}}]}}
-        ),
-        &json!(["h3", "Deployment/d", "cpu: 30%/50%, memory: 512Mi/1Gi", "1", 5, 2, "59s"]),
     );
 }
 

@@ -9,15 +9,6 @@ fn a_volume_shows_its_claim() {
     check(
         ("", "PersistentVolume"),
         &json!(
-            {"metadata": {"name": "table-pv1"}, "spec": {"capacity": {"storage": "5Gi"},
-            "accessModes": ["ReadWriteOnce", "ReadOnlyMany"], "persistentVolumeReclaimPolicy": "Retain",
-            "volumeMode": "Filesystem"}, "status": {"phase": "Pending"}}
-        ),
-        &json!(["table-pv1", "5Gi", "RWO,ROX", "Retain", "Pending", "", "", "<unset>", "", "59s", "Filesystem"]),
-    );
-    check(
-        ("", "PersistentVolume"),
-        &json!(
             {"metadata": {"name": "table-pv2", "deletionTimestamp": "2026-11-21T06:16:42Z"},
             "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"],
             "claimRef": {"namespace": "table", "name": "c"}, "persistentVolumeReclaimPolicy": "Delete",
@@ -30,25 +21,6 @@ fn a_volume_shows_its_claim() {
 
 #[test]
 fn bound_claim_shows_its_capacity() {
-    check(
-        ("", "PersistentVolumeClaim"),
-        &json!(
-            {"metadata": {"name": "pvc1"}, "spec": {"accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}}, "volumeMode": "Filesystem"},
-            "status": {"phase": "Pending"}}
-        ),
-        &json!(["pvc1", "Pending", "", "", "", "", "<unset>", "59s", "Filesystem"]),
-    );
-    check(
-        ("", "PersistentVolumeClaim"),
-        &json!(
-            {"metadata": {"name": "pvc2"}, "spec": {"accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "v", "storageClassName": "fast",
-            "volumeMode": "Filesystem"}, "status": {"phase": "Bound", "accessModes": ["ReadWriteOnce"],
-            "capacity": {"storage": "2Gi"}}}
-        ),
-        &json!(["pvc2", "Bound", "v", "2Gi", "RWO", "fast", "<unset>", "59s", "Filesystem"]),
-    );
     check(
         ("", "PersistentVolumeClaim"),
         &json!(
@@ -176,14 +148,5 @@ fn the_default_attributes_class_does_not_say_so() {
             "driverName": "d", "parameters": {"a": "b"}}
         ),
         &json!(["table-vac3", "d", "59s"]),
-    );
-}
-
-#[test]
-fn a_storage_capacity_has_no_columns() {
-    check(
-        ("storage.k8s.io", "CSIStorageCapacity"),
-        &json!({"metadata": {"name": "csc1"}, "storageClassName": "x"}),
-        &json!(["csc1", "2026-11-21T06:15:47Z"]),
     );
 }

@@ -138,7 +138,7 @@ fn list_older_than_the_cache_completes_a_reopened_scope() {
 #[test]
 fn closed_scope_forgets_its_own_deletes() {
     let key = |name| ObjectKey::new(Some("a"), name);
-    let mut cache = Cache::of([Some("a".into()), Some("b".into())]);
+    let mut cache = Cache::new([Some("a".into()), Some("b".into())]);
     let scope = || Some("a".into());
     for delta in [
         Delta::Replace(scope(), vec![pod("x", "1", 5)], "5".into()),

@@ -155,7 +155,7 @@ async fn object_of_another_service_is_left_unchanged() {
         let server = ApiServer::new();
         let client = Reached::Service { namespace: namespace.into(), name: name.into(), port: 443 };
         let configuration = Configurations { name: "web", client: &client, authority: None };
-        let configuration = configuration.objects(&app().hooks.admission).remove(0);
+        let configuration = configuration.objects(&app().webhook_functions.admission).remove(0);
         install(&server, roles(&configuration).into_iter().chain([configuration])).await;
         let (keeper, _reached) = start_replica(&server, ReplicaRole::Leader).await;
         keeper.pass(Timestamp::now()).await.unwrap();
