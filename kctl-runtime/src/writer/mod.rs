@@ -777,7 +777,7 @@ mod tests {
     }
 
     /// Returns a terminating object with these further fields.
-    fn terminating(meta: Value, spec: Value) -> Value {
+    fn terminating(meta: &Value, spec: &Value) -> Value {
         let time = "2026-01-01T00:00:00Z";
         let base = json!({ "name": "x", "uid": "1", "resourceVersion": "5", "deletionTimestamp": time });
         let mut object = json!({ "metadata": base, "spec": spec });
@@ -788,8 +788,8 @@ mod tests {
     }
 
     /// Checks if the cache has the object after a delete with this response.
-    async fn check_delete<K: Readable>(response: Value, stays: bool) {
-        let (source, key) = (answering::<K>(&response).await, ObjectKey::new(None, "x"));
+    async fn check_delete<K: Readable>(response: &Value, stays: bool) {
+        let (source, key) = (answering::<K>(response).await, ObjectKey::new(None, "x"));
         let target = Target { by: &key, source: &source, namespace: None, name: "x" };
         Writer::new("test").delete(&target, "1", None).await.unwrap();
         assert_eq!(source.store().get(&key).is_some(), stays, "{response}");
@@ -799,19 +799,19 @@ mod tests {
     #[tokio::test]
     async fn deleted_object_stays_while_something_holds_it() {
         let containers = || json!({ "containers": [] });
-        check_delete::<Pod>(json!({ "kind": "Status", "metadata": {}, "status": "Success" }), false).await;
-        check_delete::<Pod>(terminating(json!({ "deletionGracePeriodSeconds": 0 }), containers()), false).await;
-        check_delete::<Pod>(terminating(json!({ "deletionGracePeriodSeconds": 30 }), containers()), true).await;
-        check_delete::<Pod>(terminating(json!({ "finalizers": ["a/b"] }), containers()), true).await;
+        check_delete::<Pod>(&json!({ "kind": "Status", "metadata": {}, "status": "Success" }), false).await;
+        check_delete::<Pod>(&terminating(&json!({ "deletionGracePeriodSeconds": 0 }), &containers()), false).await;
+        check_delete::<Pod>(&terminating(&json!({ "deletionGracePeriodSeconds": 30 }), &containers()), true).await;
+        check_delete::<Pod>(&terminating(&json!({ "finalizers": ["a/b"] }), &containers()), true).await;
         // It does not fit its type, and may do so again.
-        check_delete::<Pod>(terminating(json!({ "finalizers": ["a/b"] }), json!(false)), true).await;
-        check_delete::<Pod>(terminating(json!({ "deletionGracePeriodSeconds": 0 }), json!(false)), false).await;
-        check_delete::<Namespace>(terminating(json!({}), json!({ "finalizers": ["kubernetes"] })), true).await;
-        check_delete::<Namespace>(terminating(json!({}), json!({ "finalizers": [] })), false).await;
+        check_delete::<Pod>(&terminating(&json!({ "finalizers": ["a/b"] }), &json!(false)), true).await;
+        check_delete::<Pod>(&terminating(&json!({ "deletionGracePeriodSeconds": 0 }), &json!(false)), false).await;
+        check_delete::<Namespace>(&terminating(&json!({}), &json!({ "finalizers": ["kubernetes"] })), true).await;
+        check_delete::<Namespace>(&terminating(&json!({}), &json!({ "finalizers": [] })), false).await;
         // An object that is deleted at once may be returned without a mark.
         let last =
             json!({ "metadata": { "name": "x", "uid": "1", "resourceVersion": "9" }, "spec": { "containers": [] } });
-        check_delete::<Pod>(last, false).await;
+        check_delete::<Pod>(&last, false).await;
     }
 
     #[tokio::test]
@@ -819,7 +819,7 @@ mod tests {
         let key = ObjectKey::new(None, "x");
         let patch = json!({ "metadata": { "finalizers": [] } });
         for (meta, stays) in [(json!({}), false), (json!({ "finalizers": ["a/b"] }), true)] {
-            let source = answering::<Pod>(&terminating(meta, json!({ "containers": [] }))).await;
+            let source = answering::<Pod>(&terminating(&meta, &json!({ "containers": [] }))).await;
             let target = Target { by: &key, source: &source, namespace: None, name: "x" };
             let writer = Writer::new("test");
             let written = writer.patch::<Pod>(&target, "", MERGE_PATCH, &patch).await.unwrap();
@@ -828,7 +828,7 @@ mod tests {
             writer.patch_unreadable(&target, MERGE_PATCH, &patch).await.unwrap();
             assert_eq!(source.store().get(&key).is_some(), stays);
         }
-        let source = answering::<Pod>(&terminating(json!({}), json!(false))).await;
+        let source = answering::<Pod>(&terminating(&json!({}), &json!(false))).await;
         let target = Target { by: &key, source: &source, namespace: None, name: "x" };
         Writer::new("test").patch_unreadable(&target, MERGE_PATCH, &patch).await.unwrap();
         assert!(source.store().is_empty());

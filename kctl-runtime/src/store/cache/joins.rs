@@ -250,7 +250,7 @@ mod tests {
                 bookmark("20"),
                 present(&[], "22"),
                 Delta::Listing(None),
-                present(&[x.clone()], "25"),
+                present(std::slice::from_ref(&x), "25"),
                 join(&[x], "24"),
             ];
             check(gained, &format!("+x@{version}"));
