@@ -164,7 +164,7 @@ fn difference(found: &Signature, required: &RequiredSignature) -> Option<String>
         return None;
     }
     if found.asyncness.is_some() {
-        return Some("is `async`: it is called while the cache is written, and only reads".into());
+        return Some("is `async`: callbacks are plain functions, which only read what is cached".into());
     }
     if found.inputs.len() != required.parameters.len() {
         return Some(format!("has {}", counted(found.inputs.len())));
@@ -265,7 +265,7 @@ mod tests {
             (
                 "map",
                 "async fn f(s: &Secret, c: &Store<ConfigMap>) -> Vec<Key<ConfigMap>>",
-                Some("is `async`: it is called while the cache is written, and only reads"),
+                Some("is `async`: callbacks are plain functions, which only read what is cached"),
             ),
             (
                 "map",
