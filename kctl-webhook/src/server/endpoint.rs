@@ -113,7 +113,7 @@ impl RequestLimits {
         let not_json = body::not_json(request.headers());
         let (body, len_max) = (request.into_body(), endpoint.body_len_max());
         let (slot, held) = self.bodies.read(body, len_max, &mut state.progress, received).await.map_err(|error| {
-            state.uid = error.uid().unwrap_or_default().to_owned();
+            error.uid().unwrap_or_default().clone_into(&mut state.uid);
             Refusal { code: error.code(), message: error.to_string() }
         })?;
         state.place.memory = Some(Arc::new(held));
