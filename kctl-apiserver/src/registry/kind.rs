@@ -492,6 +492,13 @@ impl std::fmt::Debug for Kind {
 }
 
 impl Resource {
+    /// Returns the part of the object that a subresource writes, such as `ephemeralcontainers` and `resize` of Pods.
+    ///
+    /// `None` for the object itself and for its status.
+    pub(crate) fn part(&self, subresource: &str) -> Option<&'static Part> {
+        self.kind.parts.iter().find(|part| part.subresource == subresource)
+    }
+
     /// Returns `true` if the resource has the rules of this kind.
     ///
     /// Kinds are compared by address: each has one static value.

@@ -10,8 +10,7 @@ use crate::{
     request::RequestInfo,
     request_log::RequestRecord,
     state::State,
-    verbs::{Answer, Payload},
-    write::body::is_dry_run,
+    verbs::{Answer, Payload, is_dry_run},
 };
 
 /// Returns the trace id of a request; empty without one.

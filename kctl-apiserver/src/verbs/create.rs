@@ -6,7 +6,7 @@ use crate::{
     request::RequestInfo,
     state::State,
     status::StatusError,
-    write::{self, Ownership, Write, body, place},
+    write::{self, Ownership, Write, body, namespace},
 };
 
 /// Creates an object, by the steps of `write/mod.rs`.
@@ -27,11 +27,11 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, St
             Ok(Answer::created(write::write(state, info, new)?))
         }
         Some(Review::Binding) => {
-            place::wipe(info, &mut object)?;
+            namespace::wipe(info, &mut object)?;
             super::subresources::bind_named(state, info, object)
         }
         Some(_) => {
-            place::wipe(info, &mut object)?;
+            namespace::wipe(info, &mut object)?;
             Ok(Answer::created(super::reviews::review(state, info, object)?))
         }
     }

@@ -21,6 +21,7 @@
 mod connect;
 mod create;
 mod delete;
+mod dry_run;
 mod evict;
 mod list;
 mod output_form;
@@ -40,6 +41,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 
+pub(crate) use dry_run::is_dry_run;
 pub(crate) use output_form::{OutputForm, wants_yaml};
 
 use crate::{
@@ -49,7 +51,6 @@ use crate::{
     state::State,
     status::StatusError,
     store::head,
-    write::body::is_dry_run,
 };
 
 /// Maximum length of a field manager in bytes: `FieldManagerMaxLength`.

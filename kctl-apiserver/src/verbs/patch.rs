@@ -12,7 +12,7 @@ use crate::{
     state::State,
     status::StatusError,
     write::{
-        self, FieldManager, Ownership, Unpersisted, Write, body, place,
+        self, FieldManager, Ownership, Unpersisted, Write, body, namespace,
         precondition::{self, Subject},
     },
 };
@@ -83,8 +83,7 @@ pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, Sta
     let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
     let object = patched(info, media, &old)?;
     let sent = if media == "application/merge-patch+json" { &info.body[..] } else { &[] };
-    let mut new = body::fit_as(info, object, Some(&old), sent).map_err(body::Misfit::of_patch)?;
-    place::match_names(info, &mut new)?;
+    let new = body::fit_as(info, object, Some(&old), sent).map_err(body::Misfit::of_patch)?;
     let new = Write::update(&old, new, Ownership::Written);
     Ok(Answer::ok(write::write(state, info, new)?))
 }
@@ -189,8 +188,9 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
     // Upstream decodes the patch strictly after it was applied (`applyPatcher` in `handlers/patch.go`).
     body::report_fields(info, repeated).map_err(StatusError::bad_request)?;
     let unpersisted = Unpersisted::decide(info, in_metadata, &lost);
-    place::match_names(info, &mut new)?;
     let Some(old) = old else {
+        // Before the write, which matches only existing objects: 400 comes before 403.
+        namespace::match_names(info, &mut new)?;
         authorizer::authorize_creation(state, info)?;
         precondition::check_uid(Subject::of_request(info), &new["metadata"]["uid"], &Value::Null)?;
         let new = Write::create(new, Ownership::Given(managed_fields));

@@ -19,7 +19,7 @@ use crate::{
     state::State,
     status::{GroupResource, StatusError},
     write::{
-        self, Admission, FieldManager, Ownership, Write, body, place,
+        self, Admission, FieldManager, Ownership, Write, body, namespace,
         precondition::{self, Subject},
     },
 };
@@ -136,7 +136,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     // Upstream decodes the body before it reads the object.
     let sent = if info.verb == Verb::Update {
         let mut sent = sent(info)?;
-        place::match_names(info, &mut sent)?;
+        namespace::match_names(info, &mut sent)?;
         Some(sent)
     } else {
         super::patch::media_type(info)?;
@@ -150,7 +150,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
         None => patched(info, &old)?,
     };
     if !applies {
-        place::match_names(info, &mut scale)?;
+        namespace::match_names(info, &mut scale)?;
     }
     let Some(replicas) = scale["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
         return Err(StatusError::bad_request("Scale: spec.replicas must be an integer"));

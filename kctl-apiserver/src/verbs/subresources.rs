@@ -14,7 +14,7 @@ use crate::{
     status::{GroupResource, StatusError},
     verbs::{Answer, evict},
     write::{
-        self, FieldManager, body, ownership, place,
+        self, FieldManager, body, namespace, ownership,
         precondition::{Subject, check_uid, check_version},
     },
 };
@@ -36,7 +36,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, St
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    place::check_namespace(state, info, &sent)?;
+    namespace::check_namespace(state, info, &sent)?;
     let named = sent["metadata"]["name"].as_str().unwrap_or_default();
     let is_named_by_path = ["binding", "eviction"].contains(&info.subresource.as_str());
     if is_named_by_path && named != info.name {
@@ -99,7 +99,7 @@ pub(super) fn success(code: StatusCode) -> Answer {
 /// `NotFound` without the Pod, `Conflict` for another uid or version, 500 for a Binding without a Node, and errors of
 /// admission.
 pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Value) -> Result<Answer, StatusError> {
-    place::check_namespace(state, info, &binding)?;
+    namespace::check_namespace(state, info, &binding)?;
     ownership::own_written(state, info, None, &mut binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let binding = &admit_binding(state, info, &name, binding)?;

@@ -9,7 +9,7 @@ use crate::{
     state::State,
     status::StatusError,
     write::{
-        self, Ownership, Write, body, place,
+        self, Ownership, Write, body, namespace,
         precondition::{Subject, check_uid},
     },
 };
@@ -25,7 +25,7 @@ use crate::{
 /// `NotFound`, `Conflict` if the uid of the body is not that of the stored object, and the errors of the write.
 pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut new = body::read(info)?;
-    place::match_names(info, &mut new)?;
+    namespace::match_names(info, &mut new)?;
     let subject = Subject::of_request(info);
     let Some(old) = conversion::find(state, info)? else {
         if !is_created_by_update(info) {

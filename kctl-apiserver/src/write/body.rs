@@ -17,7 +17,7 @@ use crate::{
     json_path::at_mut,
     patch, proto,
     registry::{Custom, Resource},
-    request::{RequestInfo, Verb},
+    request::RequestInfo,
     schema::Schema,
     status::{FieldError, StatusError},
 };
@@ -50,23 +50,6 @@ pub(crate) fn read_built_in(info: &RequestInfo, kind: &str) -> Result<Value, Sta
         return Err(StatusError::unsupported_media_type(&ACCEPTED.join(", ")));
     }
     decode::body(&media_type(info), &info.body, kind).map_err(StatusError::bad_request)
-}
-
-/// Returns `true` if the request must not store anything. A delete may set `dryRun` in its body, and an eviction in its
-/// delete options.
-///
-/// A body that does not decode counts as no dry run; decoding it again reports the error.
-pub(crate) fn is_dry_run(info: &RequestInfo) -> bool {
-    let kind = match info.verb {
-        // Options in the body replace those in the query.
-        Verb::Delete | Verb::DeleteCollection if !info.body.is_empty() => "DeleteOptions",
-        _ if info.dry_run() => return true,
-        Verb::Create if info.subresource == "eviction" => "Eviction",
-        _ => return false,
-    };
-    let sent = read_built_in(info, kind).unwrap_or_default();
-    let options = if info.verb == Verb::Create { &sent["deleteOptions"] } else { &sent };
-    options["dryRun"].as_array().is_some_and(|runs| !runs.is_empty())
 }
 
 /// Returns the media type in lower case; JSON by default.

@@ -12,10 +12,11 @@
 mod admin_access;
 pub(crate) mod body;
 mod escalation;
+mod immutable;
 mod mutating_admission;
 mod name;
+pub(crate) mod namespace;
 pub(crate) mod ownership;
-pub(crate) mod place;
 mod plugins;
 pub(crate) mod precondition;
 mod prepare;
@@ -115,11 +116,12 @@ impl Write {
 /// The steps, in the order of kube-apiserver (`handlers/create.go` and `handlers/update.go` around `Store.Create` and
 /// `Store.Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`):
 ///
-/// 1. `place::check`: the namespace of a new object exists and is not being deleted.
+/// 1. `namespace::check`: the namespace of a new object exists and is not being deleted; an existing object has the name of
+///    the path.
 /// 2. `mutating_admission`: policies, webhooks and plugins change the object.
 /// 3. `escalation`, `precondition`: the writer may grant these permissions, and has seen the stored version.
-/// 4. `place::match_namespace`: the object gets the namespace of the path, which admission may have changed or removed.
-/// 5. `validate::immutable_errors`: errors of immutable fields. It runs before `prepare`, which restores these fields.
+/// 4. `namespace::match_namespace`: the object gets the namespace of the path, which admission may have changed or removed.
+/// 5. `immutable::errors`: errors of immutable fields. It runs before `prepare`, which restores these fields.
 /// 6. `prepare`: defaults, fields that the write resets, generation.
 /// 7. `plugins`, `name`: allocated values and a generated name.
 /// 8. `validate::validate`: field errors of the object and of the change, with those of step 5 in one `Invalid`.
@@ -133,12 +135,12 @@ impl Write {
 /// Fails with the first step that rejects the object, or with [`StatusError::waiting`] if a webhook has not replied
 /// yet.
 pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> Result<Arc<Value>, StatusError> {
-    place::check(state, info, &mut write)?;
+    namespace::check(state, info, &mut write)?;
     let owned = mutating_admission::run(state, info, &mut write)?;
     escalation::check(state, info, write.old(), &write.object)?;
     precondition::check(info, &write)?;
-    place::match_namespace(info, &mut write.object)?;
-    let errors = validate::immutable_errors(state, info, &write);
+    namespace::match_namespace(info, &mut write.object)?;
+    let errors = immutable::errors(state, info, &write);
     let new = prepare::prepare(state, info, &mut write);
     plugins::complete(state, info, &mut write)?;
     let key = name::assign(state, info, new.as_ref(), &mut write);

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Admission, Write,
+    Admission, Write, namespace,
     ownership::{self, OwnershipSource},
-    place, plugins, prepare,
+    plugins, prepare,
 };
 use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 
@@ -63,7 +63,7 @@ fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), 
         return plugins::adjust(state, info, write);
     }
     let status = object.get("status").cloned();
-    place::wipe(info, object)?;
+    namespace::wipe(info, object)?;
     prepare::as_read(info, object);
     plugins::fill(state, info, object)?;
     (kind.complete_by_plugins)(object);

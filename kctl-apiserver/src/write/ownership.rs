@@ -10,11 +10,12 @@ use serde_json::Value;
 
 use super::{
     Write,
-    body::identity,
     prepare::{self, New},
+    validate,
 };
 use crate::{
-    apply, conversion,
+    apply::{self, Resets},
+    conversion,
     registry::{Resource, kind::OwnedState},
     request::RequestInfo,
     state::State,
@@ -114,9 +115,24 @@ impl<'a> FieldManager<'a> {
             versions: &self.versions,
             now: &self.now,
             has_status: self.info.resource.has_status(),
-            resets: prepare::reset_fields(&self.info.resource, &self.info.subresource),
+            resets: reset_fields(&self.info.resource, &self.info.subresource),
             force: self.info.params.flag("force"),
         }
+    }
+}
+
+/// Returns the fields that a write through the subresource resets.
+///
+/// A manager does not own a field that its write cannot change. Upstream: `GetResetFields`.
+fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
+    const STATUS: Resets = Resets(&[&["status"]]);
+    const SPEC: Resets = Resets(&[&["spec"]]);
+    let other = resource.kind.reset_fields.iter().find(|(name, _)| *name == subresource);
+    match (other, subresource) {
+        (Some((_, paths)), _) => Resets(paths),
+        (None, "status") => SPEC,
+        (None, "") if resource.has_status() => STATUS,
+        (None, _) => Resets::NOTHING,
     }
 }
 
@@ -153,7 +169,7 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
 /// An object of another type changes no owner; most are rejected later.
 fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSource {
     let (resource, kind) = (&info.resource, info.resource.kind);
-    let owned_state = prepare::part(resource, &info.subresource).map_or(kind.owned_state, |part| part.owned_state);
+    let owned_state = resource.part(&info.subresource).map_or(kind.owned_state, |part| part.owned_state);
     // No manager owns the fields that the server fills in or copies within the object, nor those that other clients
     // left out.
     let is_filled_in =
@@ -163,7 +179,7 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSou
     if !(is_filled_in || is_custom_status || owned_state == OwnedState::Sent) {
         return OwnershipSource::Stored;
     }
-    if identity::of_another_type(resource, new).is_some() {
+    if validate::of_another_type(resource, new).is_some() {
         return OwnershipSource::Fields(old["metadata"]["managedFields"].clone());
     }
     let mut sent = new.clone();

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 pub(crate) use self::default::default;
 pub(super) use self::default::{as_read, changed_as_read};
 use self::generation::{changes_generation, counts_generations, has_generation};
-pub(super) use self::restore::{kept_metadata, part, reset_fields, restore};
-use super::{Unpersisted, Write, body::identity};
+pub(super) use self::restore::restore;
+use super::{Unpersisted, Write, validate};
 use crate::{
     json_path::set,
     registry::{
@@ -120,7 +120,7 @@ fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut
 ///
 /// An object of another type, which a webhook may return, is not converted: validation rejects it.
 fn in_storage_version(resource: &Resource, object: &mut Value, change: impl FnOnce(&mut Value)) {
-    let Some(storage) = resource.kind.storage.filter(|_| identity::of_another_type(resource, object).is_none()) else {
+    let Some(storage) = resource.kind.storage.filter(|_| validate::of_another_type(resource, object).is_none()) else {
         return change(object);
     };
     *object = (storage.convert)(storage.api_version, object);

@@ -18,22 +18,8 @@ use crate::{
     state::State,
     status::StatusError,
     validation::{self, declared},
-    write::{Write, admin_access, body::identity, prepare},
+    write::Write,
 };
-
-/// Returns the errors of the object as it was sent: changes of immutable metadata, which `prepare` restores, and admin
-/// access to devices in a namespace without the label for it.
-///
-/// After `prepare`, an attempt to change an immutable field would look like no change.
-pub(super) fn immutable_errors(state: &State, info: &RequestInfo, write: &Write) -> Errors {
-    let mut errors = admin_access::errors(state, info, write.old(), &write.object);
-    // A custom object's status is written without metadata.
-    let has_metadata = info.resource.custom.is_none() || info.subresource != "status";
-    if let Some(old) = write.old().filter(|_| has_metadata) {
-        errors.extend(changes_of_metadata(info, old, &write.object));
-    }
-    errors
-}
 
 /// Validates an object, and adds warnings to the response. `errors` were found before and are reported first.
 ///
@@ -46,7 +32,7 @@ pub(super) fn immutable_errors(state: &State, info: &RequestInfo, write: &Write)
 /// Fails with `Invalid` and all field errors.
 pub(super) fn validate(state: &State, info: &RequestInfo, write: &Write, errors: Errors) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
-    if let Some(error) = identity::of_another_type(&info.resource, object) {
+    if let Some(error) = of_another_type(&info.resource, object) {
         return Err(error);
     }
     validate_own(state.clock.now(), info, write, errors)?;
@@ -56,6 +42,28 @@ pub(super) fn validate(state: &State, info: &RequestInfo, write: &Write, errors:
     }
     warn_of_finalizers(info, old, object);
     Ok(())
+}
+
+/// Returns the error of a custom object of another type, which comes after validation
+/// (`customResourceValidator.ValidateTypeMeta`).
+///
+/// `Invalid` with the group and kind of the body, as upstream. `None` for built-in kinds, whose
+/// type was set on decoding.
+pub(super) fn of_another_type(resource: &Resource, object: &Value) -> Option<StatusError> {
+    let mut errors = Errors::default();
+    for (field, expected) in [("kind", resource.kind_name().to_owned()), ("apiVersion", resource.api_version())] {
+        let found = &object[field];
+        if *found != expected.as_str() {
+            errors.invalid(field, found, &format!("must be {expected}"));
+        }
+    }
+    if resource.custom.is_none() || errors.is_empty() {
+        return None;
+    }
+    let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
+    let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    Some(StatusError::invalid(group, &kind, &text(&object["metadata"]["name"]), &errors))
 }
 
 /// Warns about new finalizers of custom objects that have no domain.
@@ -96,7 +104,7 @@ fn validate_own(now: Timestamp, info: &RequestInfo, write: &Write, mut errors: E
     let metadata = if is_metadata_last { Errors::default() } else { validation::metadata(resource, object) };
     errors.extend(match (&resource.custom, old) {
         (Some(custom), _) => custom_errors(info, custom, metadata, old, object),
-        (None, Some(old)) if prepare::part(resource, &info.subresource).is_some() => {
+        (None, Some(old)) if resource.part(&info.subresource).is_some() => {
             metadata.into_iter().chain(part_errors(info, old, object)).collect()
         }
         (None, _) => metadata.into_iter().chain(built_in_errors(now, info, old, object)).collect(),
@@ -213,42 +221,6 @@ fn scale_errors(info: &RequestInfo, custom: &Custom, object: &Value) -> Errors {
         errors.extend(crd::replicas::wrong_in_status(scale, object));
     }
     errors
-}
-
-/// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`).
-///
-/// Labels, annotations and owner references are validated here as well, as upstream validates them in both places.
-/// Metadata that the subresource does not write has no errors.
-fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
-    let (was, is) = (&old["metadata"], &new["metadata"]);
-    let mut field_errors = Errors::default();
-    let immutable = |field: &str| FieldError::invalid(&format!("metadata.{field}"), &is[field], "field is immutable");
-    if was["name"] != is["name"] {
-        field_errors.push(immutable("name"));
-    }
-    let finalizers = |meta: &Value| meta["finalizers"].as_array().cloned().unwrap_or_default();
-    let finalizers_before = finalizers(was);
-    if was["deletionTimestamp"].is_string() && finalizers(is).iter().any(|name| !finalizers_before.contains(name)) {
-        let why = "no new finalizers can be added if the object is being deleted";
-        field_errors.forbidden("metadata.finalizers", why);
-    }
-    // An absent value is not an error, nor is a changed deletion timestamp: the stored values are kept.
-    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let value = &is[field];
-        let is_kept = value.is_null() || *value == "" || (field == "deletionTimestamp" && was[field].is_string());
-        if was[field] != *value && !is_kept {
-            field_errors.push(immutable(field));
-        }
-    }
-    let unchanged_fields = prepare::kept_metadata(&info.resource, &info.subresource);
-    let is_of = |field_error: &FieldError, fields: &[&str]| {
-        let field = field_error.field.strip_prefix("metadata.").unwrap_or_default();
-        fields.iter().any(|prefix| field.starts_with(prefix))
-    };
-    let judged = validation::metadata(&info.resource, new).into_iter();
-    field_errors.extend(judged.filter(|field_error| is_of(field_error, &["labels", "annotations", "ownerReferences"])));
-    field_errors.retain(|field_error| !is_of(field_error, unchanged_fields));
-    field_errors
 }
 
 /// Returns `Invalid` if there are errors.

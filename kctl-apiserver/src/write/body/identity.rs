@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::Misfit;
 use crate::{
     decode,
-    field_errors::Errors,
     registry::Resource,
     request::{RequestInfo, Verb},
     status::StatusError,
@@ -156,26 +155,4 @@ pub(crate) fn is_accepted(info: &RequestInfo, object: &Value) -> Result<(), Stat
         return Ok(());
     }
     Err(StatusError::bad_request(format!("apiVersion: must be {expected}, found {api_version:?}")))
-}
-
-/// Returns the error of a custom object of another type, which comes after validation
-/// (`customResourceValidator.ValidateTypeMeta`).
-///
-/// `Invalid` with the group and kind of the body, as upstream. `None` for built-in kinds, whose
-/// type was set on decoding.
-pub(crate) fn of_another_type(resource: &Resource, object: &Value) -> Option<StatusError> {
-    let mut errors = Errors::default();
-    for (field, expected) in [("kind", resource.kind_name().to_owned()), ("apiVersion", resource.api_version())] {
-        let found = &object[field];
-        if *found != expected.as_str() {
-            errors.invalid(field, found, &format!("must be {expected}"));
-        }
-    }
-    if resource.custom.is_none() || errors.is_empty() {
-        return None;
-    }
-    let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
-    let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    Some(StatusError::invalid(group, &kind, &text(&object["metadata"]["name"]), &errors))
 }

@@ -2,11 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    apply::Resets,
-    json_path::set,
-    registry::{Resource, kind::Part},
-};
+use crate::{json_path::set, registry::Resource};
 
 /// Copies the fields from the stored object that are not written through a subresource.
 ///
@@ -31,16 +27,9 @@ pub(in crate::write) fn restore(resource: &Resource, subresource: &str, old: &Va
             (resource.kind.prepare_status)(old, new);
         }
         "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
-        name if part(resource, name).is_some() => *new = (resource.kind.with_part)(name, old, new),
+        name if resource.part(name).is_some() => *new = (resource.kind.with_part)(name, old, new),
         _ => {}
     }
-}
-
-/// Returns the part of the object that a subresource writes, such as `ephemeralcontainers` and `resize` of Pods.
-///
-/// `None` for the object itself and for its status.
-pub(in crate::write) fn part(resource: &Resource, subresource: &str) -> Option<&'static Part> {
-    resource.kind.parts.iter().find(|part| part.subresource == subresource)
 }
 
 /// Copies all fields but these from another object. Most are equal already: comparing costs less than copying.
@@ -54,30 +43,5 @@ fn take_all_but(fields: &[&str], from: &Value, to: &mut Value) {
         if to.get(name) != Some(value) {
             to.insert(name.clone(), value.clone());
         }
-    }
-}
-
-/// Returns the metadata that a write through the subresource does not change.
-///
-/// Errors in unchanged metadata are not reported.
-pub(in crate::write) fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
-    if subresource == "status" {
-        return resource.kind.kept_by_status;
-    }
-    part(resource, subresource).map_or(&[], |part| part.kept_metadata)
-}
-
-/// Returns the fields that a write through the subresource resets.
-///
-/// A manager does not own a field that its write cannot change. Upstream: `GetResetFields`.
-pub(in crate::write) fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
-    const STATUS: Resets = Resets(&[&["status"]]);
-    const SPEC: Resets = Resets(&[&["spec"]]);
-    let other = resource.kind.reset_fields.iter().find(|(name, _)| *name == subresource);
-    match (other, subresource) {
-        (Some((_, paths)), _) => Resets(paths),
-        (None, "status") => SPEC,
-        (None, "") if resource.has_status() => STATUS,
-        (None, _) => Resets::NOTHING,
     }
 }

@@ -10,16 +10,18 @@ use serde_json::{Value, json};
 use super::Write;
 use crate::{crd, kinds, request::RequestInfo, state::State, status::StatusError, store::DEFINITIONS};
 
-/// Checks that the namespace exists and that a new object may be created in it.
+/// Checks that a new object may be created in its namespace, and that an existing one has the name and the namespace of
+/// the path.
 ///
 /// An update is allowed in a namespace that is being deleted or gone: finalizers must be removable.
 ///
 /// # Errors
-/// `NotFound` without the namespace, and for new objects `Forbidden` if the namespace or the CRD is being deleted.
+/// 400 for another name or namespace than that of the path. For new objects also `NotFound` without the namespace, and
+/// `Forbidden` if the namespace or the CRD is being deleted.
 pub(super) fn check(state: &State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     if !write.is_new() {
-        // An object may remain after its namespace was deleted.
-        return Ok(());
+        // The namespace may be gone: an object may remain after it was deleted.
+        return match_names(info, &mut write.object);
     }
     match_namespace(info, &mut write.object)?;
     check_definition(state, info, write.object["metadata"]["name"].as_str().unwrap_or_default())?;
@@ -41,7 +43,7 @@ fn check_definition(state: &State, info: &RequestInfo, name: &str) -> Result<(),
 /// Returns the namespace of a request, which must exist.
 ///
 /// `None` for cluster-scoped requests.
-fn namespace(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
+fn existing(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
     if info.namespace.is_empty() {
         return Ok(None);
     }
@@ -59,7 +61,7 @@ fn namespace(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, St
 /// `NotFound` without the namespace, and `Forbidden` with the cause `NamespaceTerminating` while it is deleted. Clients
 /// rely on that cause to stop retrying.
 pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
-    let Some(found) = namespace(state, info)? else { return Ok(()) };
+    let Some(found) = existing(state, info)? else { return Ok(()) };
     if found["metadata"]["deletionTimestamp"].is_null() {
         return Ok(());
     }

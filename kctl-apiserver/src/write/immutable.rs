@@ -1,0 +1,72 @@
+//! Errors of immutable metadata, found in the object as it was sent: `prepare` restores these fields.
+
+use serde_json::Value;
+
+use super::{Write, admin_access};
+use crate::{
+    field_errors::{Errors, FieldError},
+    registry::Resource,
+    request::RequestInfo,
+    state::State,
+    validation,
+};
+
+/// Returns the errors of the object as it was sent: changes of immutable metadata, which `prepare` restores, and admin
+/// access to devices in a namespace without the label for it.
+///
+/// After `prepare`, an attempt to change an immutable field would look like no change.
+pub(super) fn errors(state: &State, info: &RequestInfo, write: &Write) -> Errors {
+    let mut errors = admin_access::errors(state, info, write.old(), &write.object);
+    // A custom object's status is written without metadata.
+    let has_metadata = info.resource.custom.is_none() || info.subresource != "status";
+    if let Some(old) = write.old().filter(|_| has_metadata) {
+        errors.extend(changes_of_metadata(info, old, &write.object));
+    }
+    errors
+}
+
+/// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`).
+///
+/// Labels, annotations and owner references are validated here as well, as upstream validates them in both places.
+/// Metadata that the subresource does not write has no errors.
+fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
+    let (was, is) = (&old["metadata"], &new["metadata"]);
+    let mut field_errors = Errors::default();
+    let immutable = |field: &str| FieldError::invalid(&format!("metadata.{field}"), &is[field], "field is immutable");
+    if was["name"] != is["name"] {
+        field_errors.push(immutable("name"));
+    }
+    let finalizers = |meta: &Value| meta["finalizers"].as_array().cloned().unwrap_or_default();
+    let finalizers_before = finalizers(was);
+    if was["deletionTimestamp"].is_string() && finalizers(is).iter().any(|name| !finalizers_before.contains(name)) {
+        let why = "no new finalizers can be added if the object is being deleted";
+        field_errors.forbidden("metadata.finalizers", why);
+    }
+    // An absent value is not an error, nor is a changed deletion timestamp: the stored values are kept.
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let value = &is[field];
+        let is_kept = value.is_null() || *value == "" || (field == "deletionTimestamp" && was[field].is_string());
+        if was[field] != *value && !is_kept {
+            field_errors.push(immutable(field));
+        }
+    }
+    let unchanged_fields = kept_metadata(&info.resource, &info.subresource);
+    let is_of = |field_error: &FieldError, fields: &[&str]| {
+        let field = field_error.field.strip_prefix("metadata.").unwrap_or_default();
+        fields.iter().any(|prefix| field.starts_with(prefix))
+    };
+    let judged = validation::metadata(&info.resource, new).into_iter();
+    field_errors.extend(judged.filter(|field_error| is_of(field_error, &["labels", "annotations", "ownerReferences"])));
+    field_errors.retain(|field_error| !is_of(field_error, unchanged_fields));
+    field_errors
+}
+
+/// Returns the metadata that a write through the subresource does not change.
+///
+/// Errors in unchanged metadata are not reported.
+fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
+    if subresource == "status" {
+        return resource.kind.kept_by_status;
+    }
+    resource.part(subresource).map_or(&[], |part| part.kept_metadata)
+}
