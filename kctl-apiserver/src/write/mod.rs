@@ -10,6 +10,7 @@
 //! Deletions, and writes of controllers, do not use this pipeline: `lifecycle` and `controllers` write them.
 
 mod admin_access;
+mod allocate;
 pub(crate) mod body;
 mod escalation;
 mod immutable;
@@ -119,11 +120,12 @@ impl Write {
 /// 1. `namespace::check`: the namespace of a new object exists and is not being deleted; an existing object has the name of
 ///    the path.
 /// 2. `mutating_admission`: policies, webhooks and plugins change the object.
-/// 3. `escalation`, `precondition`: the writer may grant these permissions, and has seen the stored version.
+/// 3. `allocate::check_new`, `escalation`, `precondition`: the addresses of a new Service are free, and the writer may
+///    grant these permissions and has seen the stored version.
 /// 4. `namespace::match_namespace`: the object gets the namespace of the path, which admission may have changed or removed.
 /// 5. `immutable::errors`: errors of immutable fields. It runs before `prepare`, which restores these fields.
 /// 6. `prepare`: defaults, fields that the write resets, generation.
-/// 7. `plugins`, `name`: allocated values and a generated name.
+/// 7. `plugins`, `allocate`, `name`: completed Pods, allocated values, and a generated name.
 /// 8. `validate::validate`: field errors of the object and of the change, with those of step 5 in one `Invalid`.
 /// 9. `ownership`: `metadata.managedFields`.
 /// 10. `validating_admission`: plugins, policies, webhooks and quotas may reject the object.
@@ -137,12 +139,14 @@ impl Write {
 pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> Result<Arc<Value>, StatusError> {
     namespace::check(state, info, &mut write)?;
     let owned = mutating_admission::run(state, info, &mut write)?;
+    allocate::check_new(state, info, &write)?;
     escalation::check(state, info, write.old(), &write.object)?;
     precondition::check(info, &write)?;
     namespace::match_namespace(info, &mut write.object)?;
     let errors = immutable::errors(state, info, &write);
     let new = prepare::prepare(state, info, &mut write);
     plugins::complete(state, info, &mut write)?;
+    allocate::allocate(state, info, &mut write)?;
     let key = name::assign(state, info, new.as_ref(), &mut write);
     validate::validate(state, info, &write, errors)?;
     ownership::set(state, info, owned, new, &mut write)?;

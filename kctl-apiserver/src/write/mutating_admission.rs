@@ -24,7 +24,7 @@ pub(super) fn run(state: &mut State, info: &RequestInfo, write: &mut Write) -> R
     } else {
         ownership::as_sent(info, write)
     };
-    plugins::adjust(state, info, write)?;
+    plugins::adjust(state, info, write);
     Ok(owned)
 }
 
@@ -60,7 +60,8 @@ fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), 
     let (kind, object) = (info.resource.kind, &mut write.object);
     if write.old.is_some() {
         prepare::changed_as_read(info, object);
-        return plugins::adjust(state, info, write);
+        plugins::adjust(state, info, write);
+        return Ok(());
     }
     let status = object.get("status").cloned();
     namespace::wipe(info, object)?;

@@ -5,9 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{pods::forbidden, text};
+use super::pods::forbidden;
 use crate::{
     controllers::accounts::{DEFAULT_ACCOUNT, ROOT_CA},
+    field_errors::text,
     request::RequestInfo,
     state::State,
     status::StatusError,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    kinds::core::persistent_volume_claim::CLASS_OF_CLAIM, state::State, status::GroupResource, write::plugins::text,
+    field_errors::text, kinds::core::persistent_volume_claim::CLASS_OF_CLAIM, state::State, status::GroupResource,
 };
 
 /// Annotations that mark the default `StorageClass`.

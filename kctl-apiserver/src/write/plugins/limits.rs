@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use crate::{
     amounts::{self, Amounts, Side},
+    field_errors::text,
     quantity::Quantity,
     state::State,
     status::StatusError,
-    write::plugins::{Forbid, text},
+    write::plugins::Forbid,
 };
 
 /// The annotation of a Pod that lists the defaults that were set.

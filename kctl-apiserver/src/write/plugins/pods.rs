@@ -3,12 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    amounts,
-    request::RequestInfo,
-    state::State,
-    status::StatusError,
-    validation::warnings,
-    write::plugins::{Forbid, text},
+    amounts, field_errors::text, request::RequestInfo, state::State, status::StatusError, validation::warnings,
+    write::plugins::Forbid,
 };
 
 /// The preemption policy of a `PriorityClass` that names none, and of a Pod without a class.
@@ -220,4 +216,17 @@ pub(super) fn check_overhead(state: &State, forbid: &Forbid<'_>, pod: &Value) ->
     let fixed = class.as_ref().map(|class| &class["overhead"]["podFixed"]).filter(|fixed| fixed.is_object());
     let is_other = fixed.map_or(overhead.is_object(), |fixed| amounts::read(fixed) != amounts::read(overhead));
     if is_other { forbid.reject(OTHER_OVERHEAD) } else { Ok(()) }
+}
+
+/// Checks that at most one `PriorityClass` is the global default (plugin `Priority`).
+pub(super) fn one_default(state: &State, info: &RequestInfo, class: &Value) -> Result<(), StatusError> {
+    let name = &class["metadata"]["name"];
+    let is_other = |other: &Value| other["globalDefault"] == true && other["metadata"]["name"] != *name;
+    let Some(other) = state.objects(&info.resource.id, None).find(|other| is_other(other)) else { return Ok(()) };
+    if class["globalDefault"] != true {
+        return Ok(());
+    }
+    let other = other["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let why = format!("PriorityClass {other} is already marked as default. Only one default can exist");
+    Err(StatusError::forbidden(&info.resource.id, name.as_str().unwrap_or_default(), &why))
 }

@@ -14,9 +14,10 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Forbid, text};
+use super::Forbid;
 use crate::{
     admission::Attributes,
+    field_errors::text,
     kinds::core::{namespace, pod},
     pod_security::{Level, PREFIX, Policy, Standard, in_detail, in_short, violations},
     request::Operation,

@@ -4,10 +4,11 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{Forbid, text};
+use super::Forbid;
 use crate::{
     admission::Attributes,
     authorizer,
+    field_errors::text,
     registry::kind::{Lacking, SignerRight},
     state::State,
     status::{FieldError, StatusError},
