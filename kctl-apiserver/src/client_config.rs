@@ -46,7 +46,7 @@ pub(crate) fn resolve(state: &State, config: &Value, seconds: u64) -> Result<Web
 ///
 /// This process has nothing like kube-proxy: the cluster IP has to be reachable from this machine.
 fn service_address(state: &State, namespace: &str, name: &str, port: u64) -> Result<String, String> {
-    let found = state.get(&service::KIND.group_resource(), &(namespace.into(), name.into()));
+    let found = state.object(&service::KIND, namespace, name);
     let service = found.ok_or_else(|| format!("service {name:?} not found"))?;
     let spec = &service["spec"];
     let text = |field: &str| spec[field].as_str().unwrap_or_default();

@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, request::Parts};
 
 use crate::{
     authorizer::{self, Attributes, RuleResolver},
-    kinds::core::{namespace, node, service_account},
+    kinds::core::{node, service_account},
     names::NameRule,
     request::{Caller, Params, ResourcePath, User, decode, parse_path},
     status::StatusError,
@@ -257,8 +257,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
             _ => method.as_str(),
         };
         let verb = format!("impersonate-on:{mode}:{verb}");
-        // A Namespace object counts as being in its own namespace.
-        let namespace = if resource == namespace::KIND.resource { name } else { namespace };
+        let namespace = authorizer::object_namespace(resource, namespace, name);
         self.check(&Attributes { verb: &verb, group, resource, subresource, namespace, name })
     }
 

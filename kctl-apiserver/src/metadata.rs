@@ -220,6 +220,30 @@ pub(crate) const FIELDS: [&str; 15] = [
     "managedFields",
 ];
 
+/// The fields that only the server sets (`rest.WipeObjectMetaSystemFields`).
+///
+/// The generation is not among them: a new object of a kind without generations keeps the client's.
+pub(crate) const SYSTEM_FIELDS: [&str; 5] =
+    ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+
+/// Returns `metadata.generation`; 0 without one.
+pub(crate) fn generation(object: &Value) -> i64 {
+    object["metadata"]["generation"].as_i64().unwrap_or(0)
+}
+
+/// Sets the generation that follows the stored one.
+pub(crate) fn increment_generation(object: &mut Value, stored: i64) {
+    object["metadata"]["generation"] = (stored + 1).into();
+}
+
+/// Returns the name that errors show for an object whose name may not be generated yet (`extractResourceName`).
+///
+/// `Unknown` if the object has neither a name nor a prefix.
+pub(crate) fn name_in_errors(object: &Value) -> &str {
+    let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+    text("name").or_else(|| text("generateName")).unwrap_or("Unknown")
+}
+
 /// Validates the finalizers (`ValidateFinalizers`).
 ///
 /// The two of the garbage collector exclude each other, because they have opposite effects on dependents.

@@ -19,10 +19,11 @@ use crate::{
     controllers::Controllers,
     impersonation::{self, LastModes},
     metrics::Counts,
+    registry::kind::Environment,
     request::{Caller, User},
     request_log::RequestLog,
     status::StatusError,
-    store::{Folder, Store},
+    store::{Folder, Store, address},
     tokens::SharedSigner,
     transport::Transport,
     webhook_round::WebhookRound,
@@ -72,6 +73,23 @@ impl DerefMut for State {
 impl RuleResolver for State {
     fn rules_for(&self, user: &User, namespace: &str) -> Arc<UserRules> {
         Rbac { store: &self.store, cache: &self.rule_cache }.rules_for(user, namespace)
+    }
+}
+
+/// The functions of kinds that prepare an object see the state only through this trait, so they can
+/// not read other objects.
+impl Environment for State {
+    fn now(&self) -> String {
+        self.clock.seconds()
+    }
+
+    fn uid(&mut self) -> String {
+        self.rng.uid()
+    }
+
+    fn cluster_ip(&mut self) -> String {
+        self.n_addresses += 1;
+        address(self.n_addresses)
     }
 }
 

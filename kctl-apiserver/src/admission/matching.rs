@@ -165,7 +165,7 @@ pub(crate) fn namespace_object(state: &State, attributes: &Attributes<'_>) -> Op
     if !attributes.info.resource.listed.namespaced {
         return None;
     }
-    state.get(&namespace::KIND.group_resource(), &(String::new(), attributes.info.namespace.clone()))
+    state.object(&namespace::KIND, "", &attributes.info.namespace)
 }
 
 /// Returns `true` if a selector selects the new or the old object.

@@ -34,6 +34,14 @@ pub(crate) struct Attributes<'a> {
     pub(crate) name: &'a str,
 }
 
+/// Returns the namespace in which a request has to be allowed: that of the path, and for a Namespace object its name.
+///
+/// The group is not compared, because `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go` does not compare it
+/// either: in `namespaces/NAME`, any group's, it takes the name as the namespace.
+pub(crate) fn object_namespace<'a>(resource: &str, namespace: &'a str, name: &'a str) -> &'a str {
+    if namespace.is_empty() && resource == namespace::KIND.resource { name } else { namespace }
+}
+
 /// Checks that the user of a request may send it.
 ///
 /// The first step of each request, after authentication and impersonation.
@@ -63,13 +71,12 @@ fn authorize_to(verb: &str, resolver: &impl RuleResolver, info: &RequestInfo) ->
         Verb::List | Verb::Watch => selector::name_of(info.params.text("fieldSelector")),
         _ => None,
     };
-    // A Namespace object counts as being in its own namespace.
     let attributes = Attributes {
         verb,
         group: &info.resource.id.group,
         resource: &info.resource.id.resource,
         subresource: &info.subresource,
-        namespace: if info.resource.kind.is_own_namespace { &info.name } else { &info.namespace },
+        namespace: object_namespace(&info.resource.id.resource, &info.namespace, &info.name),
         name: selected.as_deref().unwrap_or(&info.name),
     };
     if allowed(resolver, &info.caller.user, &attributes) {
@@ -89,8 +96,7 @@ pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts
     let params = Params::parse(parts.uri.query().unwrap_or_default());
     let verb = requested_verb(&parts.method, &resource_path, &params).map_or("", Verb::name);
     let ResourcePath { group, resource, subresource, name, .. } = resource_path;
-    let is_namespace = (group, resource) == (namespace::KIND.group, namespace::KIND.resource);
-    let namespace = if is_namespace { name } else { resource_path.namespace };
+    let namespace = object_namespace(resource, resource_path.namespace, name);
     let attributes = Attributes { verb, group, resource, subresource, namespace, name };
     if allowed(resolver, user, &attributes) {
         return Ok(());

@@ -57,8 +57,7 @@ pub(super) fn namespaces(store: &Store) -> Vec<String> {
 ///
 /// Each of the two objects has its own controller, which may be disabled.
 pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str) {
-    let namespaces = namespace::KIND.group_resource();
-    let Some(namespace) = store.get(&namespaces, &(String::new(), name.to_owned())) else { return };
+    let Some(namespace) = store.object(&namespace::KIND, "", name) else { return };
     if namespace["metadata"]["deletionTimestamp"].is_string() {
         return;
     }

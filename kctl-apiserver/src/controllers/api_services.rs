@@ -71,8 +71,7 @@ fn availability(store: &Store, api_service: &Value) -> Availability {
     let (name, namespace) = (text(&spec["service"]["name"]), text(&spec["service"]["namespace"]));
     let port = spec["service"]["port"].as_i64().unwrap_or(DEFAULT_PORT);
     let missing = |reason: &'static str, message: String| ("False", reason, message);
-    let key: Key = (namespace.to_owned(), name.to_owned());
-    let Some(service) = store.get(&service::KIND.group_resource(), &key) else {
+    let Some(service) = store.object(&service::KIND, namespace, name) else {
         return missing("ServiceNotFound", format!("service/{name} in {namespace:?} is not present"));
     };
     if service["spec"]["type"] == "ClusterIP" {

@@ -117,8 +117,7 @@ fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
     let group_resource = secrets();
     let Some(secret) = store.get(&group_resource, key).filter(|secret| secret["type"] == TOKEN_TYPE) else { return };
     let annotation = |name: &str| secret["metadata"]["annotations"][name].as_str().unwrap_or_default();
-    let account_key = (key.0.clone(), annotation(ACCOUNT_NAME).to_owned());
-    let account = store.get(&service_account::KIND.group_resource(), &account_key);
+    let account = store.object(&service_account::KIND, &key.0, annotation(ACCOUNT_NAME));
     let uid = annotation(ACCOUNT_UID);
     let Some(account) = account.filter(|account| uid.is_empty() || account["metadata"]["uid"] == uid) else {
         if secret["metadata"]["deletionTimestamp"].is_null()

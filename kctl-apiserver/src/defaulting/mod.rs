@@ -52,8 +52,7 @@ pub(crate) struct Type<'a> {
 ///
 /// Nulls, zero values of non-pointer Go fields, and empty lists and maps count as absent and are removed, as
 /// kube-apiserver does when it decodes an object. Quantities and times get their canonical form. A `Pod` also gets the
-/// tolerations and the priority that the admission plugins `DefaultTolerationSeconds` and `Priority` set. The
-/// function is idempotent.
+/// tolerations that the admission plugin `DefaultTolerationSeconds` sets. The function is idempotent.
 ///
 /// Fields that depend on other objects (cluster IPs, node ports, service accounts) or on generated values (the
 /// selector of a `Job`) are left to the caller. So are the finalizers of storage protection.

@@ -19,6 +19,7 @@ use serde_json::Value;
 
 use crate::{
     deletion::{Grace, ORPHAN, Propagation, own_finalizer, set_finalizers},
+    metadata,
     registry::Resource,
     store::{Key, Store},
 };
@@ -228,8 +229,9 @@ fn set_due(object: &mut Value, due: Timestamp, seconds: i64) {
 ///
 /// Objects without a generation, or with 0, do not get one: their kinds do not count it.
 fn count_generation(object: &mut Value) {
-    if let Some(generation) = object["metadata"]["generation"].as_i64().filter(|generation| *generation > 0) {
-        object["metadata"]["generation"] = (generation + 1).into();
+    let stored = metadata::generation(object);
+    if stored > 0 {
+        metadata::increment_generation(object, stored);
     }
 }
 

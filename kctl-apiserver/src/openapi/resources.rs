@@ -11,10 +11,7 @@ use super::{
     parameters::{self, Used},
     types,
 };
-use crate::{
-    registry::{Listed, Resource},
-    write::answers_deleted,
-};
+use crate::registry::{Listed, Resource};
 
 /// Media types of lists and watches.
 const WATCHED: &[&str] =
@@ -346,7 +343,7 @@ impl<'a> Writer<'a> {
         OpenApiOperation {
             body: Some(deletion()),
             answers: MAYBE_LATER,
-            answer: Some(if answers_deleted(self.resource) {
+            answer: Some(if self.resource.kind.answers_deleted() {
                 self.type_name.clone()
             } else {
                 format!("{META}.Status")

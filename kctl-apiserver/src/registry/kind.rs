@@ -474,6 +474,11 @@ impl Kind {
         self.review.is_some_and(|review| review != Review::Binding)
     }
 
+    /// Returns `true` if the `OpenAPI` document says that a delete returns the object and not a `Status`.
+    pub(crate) fn answers_deleted(&self) -> bool {
+        self.delete_answer == DeleteAnswer::Object
+    }
+
     /// Returns the group and resource.
     pub(crate) fn group_resource(&self) -> GroupResource {
         GroupResource::new(self.group, self.resource)

@@ -33,7 +33,7 @@ pub(crate) use crate::key::Key;
 use crate::{
     clock::{Clock, Rng},
     kinds,
-    registry::{Registry, Resource},
+    registry::{Registry, Resource, kind::Kind},
     status::GroupResource,
 };
 pub(crate) use addresses::address;
@@ -169,6 +169,11 @@ impl Store {
     pub(crate) fn get(&self, resource: &GroupResource, key: &Key) -> Option<Arc<Value>> {
         let table = self.tables.get(home(resource))?;
         table.objects.get(key).map(|object| table.value(object))
+    }
+
+    /// Returns an object of a built-in kind, parsed. The namespace is empty for a cluster-scoped kind.
+    pub(crate) fn object(&self, kind: &Kind, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        self.get(&kind.group_resource(), &(namespace.to_owned(), name.to_owned()))
     }
 
     /// Returns an object as it is stored: packed JSON with a weak reference to its value.
@@ -360,13 +365,25 @@ impl Store {
 }
 
 impl Store {
+    /// Iterates over the objects of a built-in kind in a namespace, or in all namespaces.
+    pub(crate) fn objects_of(&self, kind: &Kind, namespace: Option<&str>) -> impl Iterator<Item = Arc<Value>> {
+        values(self.known_table(&kind.group_resource()), namespace)
+    }
+
     /// Iterates over the objects of a resource in a namespace, or in all namespaces.
     pub(crate) fn objects(
         &self,
         resource: &GroupResource,
         namespace: Option<&str>,
     ) -> impl Iterator<Item = Arc<Value>> {
-        let table = self.tables.get(home(resource)).into_iter();
-        table.flat_map(move |table| table.values(namespace).map(|(_, object)| object))
+        values(self.known_table(resource), namespace)
     }
+}
+
+/// Iterates over the objects of a table, if there is one.
+fn values<'a, 'b>(
+    table: Option<&'a Table>,
+    namespace: Option<&'b str>,
+) -> impl Iterator<Item = Arc<Value>> + use<'a, 'b> {
+    table.into_iter().flat_map(move |table| table.values(namespace).map(|(_, object)| object))
 }

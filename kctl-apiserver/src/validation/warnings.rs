@@ -56,8 +56,7 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
 
 /// Warns about the Pod template of a workload.
 ///
-/// The signature is that of `Rules::warn`; the old object is ignored. Paths start with `spec.template.`.
-/// `spec.template.`.
+/// The signature is that of `Kind::warn`; the old object is ignored. Paths start with `spec.template.`.
 pub(crate) fn of_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
     template(&object["spec"]["template"], "spec.template.", texts);
 }

@@ -186,7 +186,7 @@ fn node_of(pod: &Value) -> Option<&str> {
 
 /// Returns `true` if the Node object exists.
 fn has_node(state: &State, node: &str) -> bool {
-    state.get(&node::KIND.group_resource(), &(String::new(), node.into())).is_some()
+    state.object(&node::KIND, "", node).is_some()
 }
 
 /// Returns the error of a connection to a Pod.

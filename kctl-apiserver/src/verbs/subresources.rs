@@ -107,7 +107,7 @@ pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Val
     if name.is_empty() {
         return Err(StatusError::bad_request("Name parameter required."));
     }
-    let pod = state.get(&pods(), &(info.namespace.clone(), name.to_owned()));
+    let pod = state.object(&kinds::core::pod::KIND, &info.namespace, name);
     let pod = pod.ok_or_else(|| StatusError::not_found(&pods(), name))?;
     bind(state, info, name, &pod, binding)
 }

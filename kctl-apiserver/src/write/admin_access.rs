@@ -71,6 +71,6 @@ const RESULTS: &str = "status.allocation.devices.results";
 ///
 /// `false` for a namespace that does not exist.
 fn is_marked(state: &State, namespace: &str) -> bool {
-    let namespace = state.get(&namespace::KIND.group_resource(), &(String::new(), namespace.to_owned()));
+    let namespace = state.object(&namespace::KIND, "", namespace);
     namespace.is_some_and(|namespace| namespace["metadata"]["labels"][LABEL] == "true")
 }

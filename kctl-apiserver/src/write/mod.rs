@@ -35,7 +35,7 @@ use serde_json::Value;
 pub(crate) use self::{
     ownership::{FieldManager, Ownership},
     plugins::topology,
-    prepare::{answers_deleted, default},
+    prepare::default,
     unpersisted_fields::Unpersisted,
 };
 use crate::{

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Write;
-use crate::{crd, kinds, request::RequestInfo, state::State, status::StatusError, store::DEFINITIONS};
+use crate::{crd, kinds, metadata, request::RequestInfo, state::State, status::StatusError, store::DEFINITIONS};
 
 /// Checks that a new object may be created in its namespace, and that an existing one has the name and the namespace of
 /// the path.
@@ -47,9 +47,9 @@ fn existing(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, Sta
     if info.namespace.is_empty() {
         return Ok(None);
     }
-    let resource = kinds::core::namespace::KIND.group_resource();
-    let found = state.get(&resource, &(String::new(), info.namespace.clone()));
-    found.map(Some).ok_or_else(|| StatusError::not_found(&resource, &info.namespace))
+    let kind = &kinds::core::namespace::KIND;
+    let found = state.object(kind, "", &info.namespace);
+    found.map(Some).ok_or_else(|| StatusError::not_found(&kind.group_resource(), &info.namespace))
 }
 
 /// Rejects new objects in a namespace that does not exist or is being deleted (`NamespaceLifecycle`). If the object has
@@ -67,9 +67,7 @@ pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value)
     }
     let namespace = &info.namespace;
     let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
-    let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
-    let of_path = Some(info.name.as_str()).filter(|name| !name.is_empty());
-    let name = of_path.or_else(|| text("name")).or_else(|| text("generateName")).unwrap_or("Unknown");
+    let name = if info.name.is_empty() { metadata::name_in_errors(object) } else { &info.name };
     let mut error = StatusError::forbidden(&info.resource.id, name, &why);
     error.details["causes"] = json!([{
         "reason": "NamespaceTerminating",
@@ -88,10 +86,8 @@ pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value)
 /// Fails like [`match_namespace`], which runs first.
 pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     match_namespace(info, object)?;
-    let fields =
-        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"];
     if let Some(meta) = object["metadata"].as_object_mut() {
-        meta.retain(|field, _| !fields.contains(&field.as_str()));
+        meta.retain(|field, _| field != "managedFields" && !metadata::SYSTEM_FIELDS.contains(&field.as_str()));
     }
     Ok(())
 }

@@ -18,38 +18,11 @@ pub(super) use self::restore::restore;
 use super::{Unpersisted, Write, validate};
 use crate::{
     json_path::set,
-    registry::{
-        Resource,
-        kind::{DeleteAnswer, Environment, NewStatus},
-    },
+    metadata::{self, SYSTEM_FIELDS, increment_generation},
+    registry::{Resource, kind::NewStatus},
     request::RequestInfo,
     state::State,
-    store::address,
 };
-
-/// The functions of kinds that prepare an object see the state only through this trait, so they can
-/// not read other objects.
-impl Environment for State {
-    fn now(&self) -> String {
-        self.clock.seconds()
-    }
-
-    fn uid(&mut self) -> String {
-        self.rng.uid()
-    }
-
-    fn cluster_ip(&mut self) -> String {
-        self.n_addresses += 1;
-        address(self.n_addresses)
-    }
-}
-
-/// Returns `true` if the `OpenAPI` document says that a delete returns the object and not a `Status`.
-///
-/// It decides the schema of the `DELETE` response.
-pub(crate) fn answers_deleted(resource: &Resource) -> bool {
-    resource.kind.delete_answer == DeleteAnswer::Object
-}
 
 /// The states of a new object from which its field ownership is computed.
 pub(super) struct New {
@@ -69,7 +42,7 @@ pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) 
     let sent = write.is_new().then(|| write.object.clone());
     prepare_object(state, info, write.old.as_ref(), &mut write.object);
     if let Some(old) = write.old.as_ref().filter(|_| write.unpersisted == Unpersisted::Counted) {
-        write.object["metadata"]["generation"] = (old["metadata"]["generation"].as_i64().unwrap_or(0) + 1).into();
+        increment_generation(&mut write.object, metadata::generation(old));
     }
     sent.map(|sent| New { sent, prepared: write.object.clone() })
 }
@@ -139,9 +112,7 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
             map.remove("status");
         }
         let Some(Value::Object(meta)) = map.get_mut("metadata") else { return };
-        for server_owned in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-            meta.remove(server_owned);
-        }
+        meta.retain(|field, _| !SYSTEM_FIELDS.contains(&field.as_str()));
         meta.insert("uid".into(), state.rng.uid().into());
         meta.insert("creationTimestamp".into(), state.clock.seconds().into());
         if has_generation(resource) {
@@ -164,14 +135,11 @@ fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut
     let kind = resource.kind;
     restore(resource, subresource, old, new);
     (kind.prepare_update)(subresource, old, new);
-    let meta = &old["metadata"];
-    for server_owned in
-        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
-    {
-        set(&mut new["metadata"], server_owned, meta.get(server_owned).cloned());
+    for field in SYSTEM_FIELDS.into_iter().chain(["generation"]) {
+        set(&mut new["metadata"], field, old["metadata"].get(field).cloned());
     }
     if counts_generations(resource) && changes_generation(resource, subresource, old, new) {
-        new["metadata"]["generation"] = (meta["generation"].as_i64().unwrap_or(0) + 1).into();
+        increment_generation(new, metadata::generation(old));
     }
     // Dropped after the generation was counted: a field that is sent and not stored counts as a change.
     (kind.drop_unstored)(new);

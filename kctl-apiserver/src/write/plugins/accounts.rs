@@ -59,8 +59,7 @@ fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
 /// Fails if it does not exist.
 fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>, StatusError> {
     let (namespace, name) = (&info.namespace, text(&pod["spec"]["serviceAccountName"]));
-    let found =
-        state.get(&crate::kinds::core::service_account::KIND.group_resource(), &(namespace.clone(), name.to_owned()));
+    let found = state.object(&crate::kinds::core::service_account::KIND, namespace, name);
     found.ok_or_else(|| forbidden(info, pod, &format!("there is no service account {name:?} in {namespace:?}")))
 }
 

@@ -25,7 +25,7 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 ///
 /// Defaults of a range that comes later do not override those of an earlier one.
 fn ranges(state: &State, namespace: &str) -> Vec<Arc<Value>> {
-    state.objects(&crate::kinds::core::limit_range::KIND.group_resource(), Some(namespace)).collect()
+    state.objects_of(&crate::kinds::core::limit_range::KIND, Some(namespace)).collect()
 }
 
 /// Returns the limits of a range for a type, such as `Container`.
@@ -180,8 +180,7 @@ pub(super) fn check_resize(state: &State, forbid: &Forbid<'_>, old: &Value, pod:
     if name.is_empty() || old["metadata"]["generation"] == pod["metadata"]["generation"] {
         return Ok(());
     }
-    let Some(node) = state.get(&crate::kinds::core::node::KIND.group_resource(), &(String::new(), name.to_owned()))
-    else {
+    let Some(node) = state.object(&crate::kinds::core::node::KIND, "", name) else {
         return forbid.reject(&format!("node {name:?} not found"));
     };
     let with_cause = |why: &str, reason: &str| {

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    amounts, field_errors::text, request::RequestInfo, state::State, status::StatusError, validation::warnings,
-    write::plugins::Forbid,
+    amounts, field_errors::text, metadata, request::RequestInfo, state::State, status::StatusError,
+    validation::warnings, write::plugins::Forbid,
 };
 
 /// The preemption policy of a `PriorityClass` that names none, and of a Pod without a class.
@@ -57,7 +57,7 @@ pub(super) fn take_profiles(info: &RequestInfo, pod: &mut Value) {
 ///
 /// They overwrite labels of the same name in the Pod.
 pub(crate) fn topology(state: &State, node: &str) -> Map<String, Value> {
-    let node = state.get(&crate::kinds::core::node::KIND.group_resource(), &(String::new(), node.to_owned()));
+    let node = state.object(&crate::kinds::core::node::KIND, "", node);
     let labels = node.iter().flat_map(|node| node["metadata"]["labels"].as_object().into_iter().flatten());
     labels
         .filter(|(label, _)| TOPOLOGY.contains(&label.as_str()))
@@ -65,17 +65,9 @@ pub(crate) fn topology(state: &State, node: &str) -> Map<String, Value> {
         .collect()
 }
 
-/// Returns the name that upstream uses for an object whose name may not be generated yet (`extractResourceName`).
-///
-/// `Unknown` if the object has neither a name nor a prefix.
-fn called(object: &Value) -> &str {
-    let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
-    text("name").or_else(|| text("generateName")).unwrap_or("Unknown")
-}
-
 /// Returns the `Forbidden` error of a Pod.
 pub(super) fn forbidden(info: &RequestInfo, pod: &Value, why: &str) -> StatusError {
-    StatusError::forbidden(&info.resource.id, called(pod), why)
+    StatusError::forbidden(&info.resource.id, metadata::name_in_errors(pod), why)
 }
 
 /// Sets the priority of a new Pod: that of its class, or of the global default class (plugin `Priority`).
@@ -84,12 +76,12 @@ pub(super) fn forbidden(info: &RequestInfo, pod: &Value, why: &str) -> StatusErr
 /// sent must be equal to the computed one.
 fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
-    let resource = crate::kinds::scheduling::priority_class::KIND.group_resource();
+    let kind = &crate::kinds::scheduling::priority_class::KIND;
     let class = if named.is_empty() {
-        let of_all = state.objects(&resource, None).filter(|class| class["globalDefault"] == true);
+        let of_all = state.objects_of(kind, None).filter(|class| class["globalDefault"] == true);
         of_all.min_by_key(|class| class["value"].as_i64())
     } else {
-        let Some(found) = state.get(&resource, &(String::new(), named.clone())) else {
+        let Some(found) = state.object(kind, "", &named) else {
             return Err(forbidden(info, pod, &format!("no PriorityClass with name {named} was found")));
         };
         Some(found)
@@ -128,7 +120,7 @@ pub(super) fn keep_priority(old: &Value, pod: &mut Value) {
 /// `None` if the Pod names no class.
 fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<std::sync::Arc<Value>>)> {
     let named = pod["spec"]["runtimeClassName"].as_str()?.to_owned();
-    let class = state.get(&crate::kinds::node::runtime_class::KIND.group_resource(), &(String::new(), named.clone()));
+    let class = state.object(&crate::kinds::node::runtime_class::KIND, "", &named);
     Some((named, class))
 }
 

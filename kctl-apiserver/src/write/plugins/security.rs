@@ -57,7 +57,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) 
 ///
 /// A namespace that does not exist has the default policy, `privileged`.
 fn policy_of(state: &State, namespace: &str) -> Policy {
-    let namespace = state.get(&namespace::KIND.group_resource(), &(String::new(), namespace.to_owned()));
+    let namespace = state.object(&namespace::KIND, "", namespace);
     Policy::from_labels(namespace.as_deref().map_or(&Value::Null, |namespace| &namespace["metadata"]["labels"]))
 }
 
@@ -143,7 +143,7 @@ fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value
 /// At most `PODS_LEN_MAX` Pods are checked. A line about the namespace comes first, then one per set of violations,
 /// sorted.
 fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<String> {
-    let pods = by_priority(state.objects(&pod::KIND.group_resource(), Some(namespace)).collect());
+    let pods = by_priority(state.objects_of(&pod::KIND, Some(namespace)).collect());
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pod in pods.iter().take(PODS_LEN_MAX) {
         let violations = violations(standard, pod);

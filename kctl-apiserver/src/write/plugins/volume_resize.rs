@@ -27,8 +27,7 @@ pub(super) fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Va
         return forbid.reject("Only bound persistent volume claims can be expanded");
     }
     let (was, class) = (class_of_claim(old), class_of_claim(new));
-    let resource = storage_class::KIND.group_resource();
-    let found = state.get(&resource, &(String::new(), class.into())).filter(|_| was == class);
+    let found = state.object(&storage_class::KIND, "", class).filter(|_| was == class);
     if found.is_some_and(|class| class["allowVolumeExpansion"] == true) {
         return Ok(());
     }
