@@ -86,7 +86,8 @@ impl<'a> Attributes<'a> {
         Self { info, operation, name, object: Some(object), old: None, options: Value::Null, shown_as: None }
     }
 
-    /// Returns the namespace of the request. For a Namespace object it is the object's own name.
+    /// Returns the namespace of the request. For a Namespace object it is the object's own name (`namespaceGVR` of
+    /// `endpoints/handlers/create.go`).
     fn namespace(&self) -> &str {
         if self.info.resource.kind.is_own_namespace { &self.name } else { &self.info.namespace }
     }

@@ -241,7 +241,20 @@ mod tests {
     };
     use serde_json::{Value, json};
 
+    use super::object_namespace;
     use crate::{ApiServer, User};
+
+    #[test]
+    fn namespace_object_is_in_its_own_namespace() {
+        let check = |resource, namespace, name, expected: &str| {
+            assert_eq!(object_namespace(resource, namespace, name), expected, "{resource} {namespace:?} {name:?}");
+        };
+        check("namespaces", "", "a", "a");
+        check("namespaces", "", "", "");
+        // A custom kind may have this plural, too.
+        check("namespaces", "a", "b", "a");
+        check("nodes", "", "a", "");
+    }
 
     async fn grant(server: &ApiServer, verbs: &[&str]) {
         let admin = Client::new(server.service(), "default");

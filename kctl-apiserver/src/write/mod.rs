@@ -117,12 +117,13 @@ impl Write {
 /// The steps, in the order of kube-apiserver (`handlers/create.go` and `handlers/update.go` around `Store.Create` and
 /// `Store.Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`):
 ///
-/// 1. `namespace::check`: the namespace of a new object exists and is not being deleted; an existing object has the name of
-///    the path.
+/// 1. `namespace::check`: the namespace of a new object exists and is not being deleted; an existing object has the name
+///    of the path.
 /// 2. `mutating_admission`: policies, webhooks and plugins change the object.
 /// 3. `allocate::check_new`, `escalation`, `precondition`: the addresses of a new Service are free, and the writer may
 ///    grant these permissions and has seen the stored version.
-/// 4. `namespace::match_namespace`: the object gets the namespace of the path, which admission may have changed or removed.
+/// 4. `namespace::match_namespace`: the object gets the namespace of the path, which admission may have changed or
+///    removed.
 /// 5. `immutable::errors`: errors of immutable fields. It runs before `prepare`, which restores these fields.
 /// 6. `prepare`: defaults, fields that the write resets, generation.
 /// 7. `plugins`, `allocate`, `name`: completed Pods, allocated values, and a generated name.
