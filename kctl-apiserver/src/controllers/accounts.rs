@@ -46,9 +46,8 @@ pub(super) fn touched(resource: &GroupResource, event: &Event) -> Option<String>
 ///
 /// Used when the controllers are enabled on a server that already has namespaces.
 pub(super) fn namespaces(store: &Store) -> Vec<String> {
-    let resource = namespace::KIND.group_resource();
     store
-        .objects(&resource, None)
+        .objects_of(&namespace::KIND, None)
         .filter_map(|namespace| namespace["metadata"]["name"].as_str().map(str::to_owned))
         .collect()
 }

@@ -80,9 +80,8 @@ fn availability(store: &Store, api_service: &Value) -> Availability {
             let message = format!("service/{name} in {namespace:?} is not listening on port {port}");
             return missing("ServicePortError", message);
         };
-        let resource = endpoint_slice::KIND.group_resource();
         let slices: Vec<Arc<Value>> = store
-            .objects(&resource, Some(namespace))
+            .objects_of(&endpoint_slice::KIND, Some(namespace))
             .filter(|slice| slice["metadata"]["labels"][SERVICE_NAME] == name)
             .collect();
         if slices.is_empty() {

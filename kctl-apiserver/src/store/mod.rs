@@ -233,8 +233,8 @@ impl Store {
 
     /// Sets the next cluster IP after those of the loaded Services.
     pub(crate) fn count_addresses(&mut self) {
-        let services = kinds::core::service::KIND.group_resource();
-        let used = self.objects(&services, None).filter_map(|service| addresses::number_of(&service));
+        let used =
+            self.objects_of(&kinds::core::service::KIND, None).filter_map(|service| addresses::number_of(&service));
         self.n_addresses = used.max().unwrap_or(0);
     }
 

@@ -71,7 +71,7 @@ impl Claims {
         if self.sub != format!("system:serviceaccount:{namespace}:{name}") {
             return Err(TokenError::over("sub claim is invalid"));
         }
-        let found = |kind: &Kind, name: &str| store.get(&kind.group_resource(), &(namespace.clone(), name.to_owned()));
+        let found = |kind: &Kind, name: &str| store.object(kind, namespace, name);
         let is_there = |secret: &std::sync::Arc<Value>| secret["metadata"]["deletionTimestamp"].is_null();
         let Some(secret) = found(&secret::KIND, secret_name).filter(is_there) else {
             return Err(TokenError::over("Token has been invalidated"));

@@ -21,7 +21,6 @@ pub(crate) use self::{
 };
 use crate::{
     kinds::{self, core::service_account},
-    registry::Kind,
     request::{Caller, User},
     store::{Key, Store},
 };
@@ -210,11 +209,8 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
         return Err(TokenError::over("service account token is not valid yet"));
     }
     let About { namespace, node, pod, secret, serviceaccount: account, .. } = &claims.about;
-    let found = |kind: &Kind, namespace: &str, name: &str| {
-        store.get(&kind.group_resource(), &(namespace.to_owned(), name.to_owned()))
-    };
     let name = &account.name;
-    let Some(stored_account) = found(&service_account::KIND, namespace, name) else {
+    let Some(stored_account) = store.object(&service_account::KIND, namespace, name) else {
         return Err(TokenError::over(format!("serviceaccounts {name:?} not found")));
     };
     let uid = Named::from_object(&stored_account).uid;
@@ -234,7 +230,7 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     for (kind, rules, claimed, namespace) in bound {
         let Some(claimed) = claimed else { continue };
         let gone = || TokenError::over("service account token has been invalidated");
-        let object = found(rules, namespace, &claimed.name).ok_or_else(gone)?;
+        let object = store.object(rules, namespace, &claimed.name).ok_or_else(gone)?;
         let uid = Named::from_object(&object).uid;
         if uid != claimed.uid {
             let own = &claimed.uid;

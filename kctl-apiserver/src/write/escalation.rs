@@ -37,11 +37,11 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
         let reference = &object["roleRef"];
         let name = reference["name"].as_str().unwrap_or_default();
         let (kind, namespace) = match reference["kind"].as_str() {
-            Some("ClusterRole") => (&cluster_role::KIND, String::new()),
-            _ => (&role::KIND, info.namespace.clone()),
+            Some("ClusterRole") => (&cluster_role::KIND, ""),
+            _ => (&role::KIND, info.namespace.as_str()),
         };
         let may = may(state, info, "bind", kind.resource, name);
-        let Some(role) = state.get(&kind.group_resource(), &(namespace, name.into())) else {
+        let Some(role) = state.object(kind, namespace, name) else {
             // Upstream names the resource of the binding here, not of the role.
             return if may { Ok(()) } else { Err(StatusError::not_found(&resource.id, name)) };
         };

@@ -49,7 +49,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
     }
     let is_status = info.subresource == "status";
     let change = QuotaChange { counter: &counter, old, new, is_status, now: state.clock.now() };
-    for quota in state.objects(&of_quotas(), Some(&info.namespace)) {
+    for quota in state.objects_of(&kinds::core::resource_quota::KIND, Some(&info.namespace)) {
         let after = charged(&quota, &change).map_err(|why| Forbid::new(attributes).error(&why))?;
         charges.extend(after.map(|after| (quota, shown(&after))));
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    field_errors::text, kinds::core::persistent_volume_claim::CLASS_OF_CLAIM, state::State, status::GroupResource,
+    field_errors::text, kinds::core::persistent_volume_claim::CLASS_OF_CLAIM, registry::kind::Kind, state::State,
 };
 
 /// Annotations that mark the default `StorageClass`.
@@ -21,14 +21,14 @@ const OF_INGRESSES: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 /// Returns the name of the default class. The newest of several is used, and the first by name among equally old ones.
 ///
 /// `None` without a default class. Timestamps have whole seconds, so equal ages are common in tests.
-fn default(state: &State, resource: &GroupResource, annotations: &[&str]) -> Option<Value> {
+fn default(state: &State, kind: &Kind, annotations: &[&str]) -> Option<Value> {
     let says = |class: &Arc<Value>| {
         annotations.iter().any(|annotation| class["metadata"]["annotations"][annotation] == "true")
     };
     let created = |class: &Value| text(&class["metadata"]["creationTimestamp"]).to_owned();
     // The objects are ordered by name.
     let newest = state
-        .objects(resource, None)
+        .objects_of(kind, None)
         .filter(says)
         .reduce(|newest_so_far, other| if created(&other) > created(&newest_so_far) { other } else { newest_so_far })?;
     Some(newest["metadata"]["name"].clone())
@@ -42,7 +42,7 @@ pub(super) fn fill_claim(state: &State, claim: &mut Value) {
     if by_annotation.is_some() || !claim["spec"]["storageClassName"].is_null() {
         return;
     }
-    if let Some(name) = default(state, &crate::kinds::storage::storage_class::KIND.group_resource(), OF_STORAGE) {
+    if let Some(name) = default(state, &crate::kinds::storage::storage_class::KIND, OF_STORAGE) {
         claim["spec"]["storageClassName"] = name;
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn fill_ingress(state: &State, ingress: &mut Value) {
     if by_annotation.is_some() || !ingress["spec"]["ingressClassName"].is_null() {
         return;
     }
-    if let Some(name) = default(state, &crate::kinds::networking::ingress_class::KIND.group_resource(), OF_INGRESSES) {
+    if let Some(name) = default(state, &crate::kinds::networking::ingress_class::KIND, OF_INGRESSES) {
         ingress["spec"]["ingressClassName"] = name;
     }
 }
