@@ -177,6 +177,12 @@ pub struct Chain {
     layers: [Option<Arc<dyn Layer>>; LayerKind::ALL.len()],
 }
 
+impl std::fmt::Debug for Chain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chain").field("n_layers", &self.layers.iter().flatten().count()).finish_non_exhaustive()
+    }
+}
+
 impl Chain {
     /// Creates a chain with the rules for the built-in kinds at [`LayerKind::Native`].
     ///

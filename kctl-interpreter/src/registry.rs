@@ -56,6 +56,12 @@ pub struct Registry {
     durations: Durations,
 }
 
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry").finish_non_exhaustive()
+    }
+}
+
 struct Current {
     chain: Chain,
     /// Layers whose rules were not read yet. Until then it is unknown which layer has the first rule.

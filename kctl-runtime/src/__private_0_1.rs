@@ -313,6 +313,12 @@ macro_rules! no_kinds {
 /// Method resolution on `&&CrdProbe` tries `HasSchema`, then `HasCrd`, then `NoCrd`, and calls the first
 /// whose bounds hold.
 pub struct CrdProbe<K>(std::marker::PhantomData<fn() -> K>);
+
+impl<K> std::fmt::Debug for CrdProbe<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CrdProbe").finish_non_exhaustive()
+    }
+}
 impl<K> CrdProbe<K> {
     pub const NEW: Self = Self(std::marker::PhantomData);
 }

@@ -15,6 +15,7 @@ pub(crate) const ROOT: &str = "x-kctl-root";
 pub(crate) const FORMAT: &str = "x-kctl-format";
 
 /// A schema transform with the marks of one field or type, as JSON.
+#[derive(Debug)]
 pub struct Marks(pub &'static str);
 
 impl Transform for Marks {

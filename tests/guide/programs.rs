@@ -10,7 +10,12 @@ mod readme;
 mod versions;
 
 /// One module per program of the book, collected by `build.rs`.
-#[expect(dead_code, unreachable_pub, reason = "each module is a program of the book, which has a `main`")]
+#[expect(
+    dead_code,
+    missing_debug_implementations,
+    unreachable_pub,
+    reason = "each module is a program of the book, which has a `main`"
+)]
 #[expect(
     clippy::pedantic,
     clippy::print_stdout,

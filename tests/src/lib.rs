@@ -95,6 +95,15 @@ pub struct Faults {
     pub pages_only: bool,
 }
 
+impl std::fmt::Debug for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Faults")
+            .field("lists_only", &self.lists_only)
+            .field("pages_only", &self.pages_only)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Faults {
     /// Returns a client of the server with these faults.
     pub fn client(&self, server: &ApiServer) -> Client {

@@ -30,7 +30,7 @@ use tokio::task::JoinHandle;
 /// assert_eq!(log.take(), ["reconciled"]);
 /// assert!(log.take().is_empty());
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
@@ -56,6 +56,12 @@ pub struct World {
     pub client: Client,
     /// Faults of the requests of [`own_client`](Self::own_client).
     pub faults: Faults,
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World").field("server", &self.server).field("faults", &self.faults).finish_non_exhaustive()
+    }
 }
 
 impl World {

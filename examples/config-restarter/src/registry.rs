@@ -37,7 +37,7 @@ impl std::fmt::Display for RegistryError {
 impl std::error::Error for RegistryError {}
 
 /// An in-memory registry, for `dev` and for tests without failures.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct InMemoryRegistry(Mutex<BTreeMap<String, String>>);
 
 impl InMemoryRegistry {

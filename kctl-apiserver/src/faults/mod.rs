@@ -302,6 +302,15 @@ pub struct Connection {
     shared: Arc<Shared>,
 }
 
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("client", &self.client())
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The state of a process, shared by its connections.
 #[derive(Default)]
 struct Shared {

@@ -127,6 +127,16 @@ pub struct Rule {
     then: Option<Box<dyn FnMut() + Send>>,
 }
 
+impl std::fmt::Debug for Rule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rule")
+            .field("nth", &self.nth)
+            .field("per_mille", &self.per_mille)
+            .field("times", &self.times)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Rule {
     /// Injects the fault into all requests for which `picks` returns `true`.
     pub fn request(fault: RequestFault, picks: impl Fn(&RequestSummary) -> bool + Send + 'static) -> Self {

@@ -51,7 +51,7 @@ fn stale_of(fault: RequestFault) -> Option<Stale> {
 ///
 /// Requests that are not about resources pass without a fault. Clones share the plan and its
 /// counts.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Faulty<S> {
     /// The service behind the faults.
     server: S,

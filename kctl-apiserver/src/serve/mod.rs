@@ -113,6 +113,12 @@ pub struct Listening {
     faults: Option<Faults>,
 }
 
+impl std::fmt::Debug for Listening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listening").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
 impl ApiServer {
     /// Listens on a socket. The certificate authority and the administrator's certificate are new for each start,
     /// unless the server keeps its objects in a folder. Then they are those of the folder, and kubeconfigs and

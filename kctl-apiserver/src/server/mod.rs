@@ -45,6 +45,12 @@ pub struct ApiServer {
     pub(crate) state: Arc<Mutex<State>>,
 }
 
+impl std::fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiServer").finish_non_exhaustive()
+    }
+}
+
 impl Default for ApiServer {
     fn default() -> Self {
         Self::new()

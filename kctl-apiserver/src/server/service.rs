@@ -58,6 +58,12 @@ pub struct InProcess {
     caller: Caller,
 }
 
+impl std::fmt::Debug for InProcess {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InProcess").finish_non_exhaustive()
+    }
+}
+
 impl InProcess {
     /// Creates a service whose requests are from this caller.
     pub(super) fn new(state: Arc<Mutex<State>>, caller: Caller) -> Self {

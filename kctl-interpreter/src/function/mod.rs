@@ -179,6 +179,12 @@ pub struct Functions {
     table: HashMap<(Operation, Gvk), usize>,
 }
 
+impl std::fmt::Debug for Functions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Functions").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
 impl Functions {
     /// Creates the table of one function, or of a tuple of functions.
     ///

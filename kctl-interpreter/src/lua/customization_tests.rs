@@ -114,3 +114,14 @@ fn failure_names_customization_operation_and_line() {
         "customization \"broken\", operation InterpretHealth: script of InterpretHealth, line 2: attempt to index field 'status' (a nil value)"
     );
 }
+
+#[test]
+fn debug_output_leaves_out_script_sources() {
+    let document = healthy("one");
+    let customization = format!("{:?}", Customization::parse(&document).unwrap());
+    let scripts = format!("{:?}", Scripts::parse([&document]).unwrap());
+    for printed in [customization, scripts] {
+        assert!(printed.contains("InterpretHealth"), "{printed}");
+        assert!(!printed.contains("return true"), "{printed}");
+    }
+}

@@ -41,7 +41,7 @@ use crate::{
 /// # })?;
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Configurable {
     /// The scripts of all customizations.
     scripts: Arc<Scripts>,

@@ -24,12 +24,18 @@ pub const SOURCE_BYTES_MAX: usize = 1 << 20;
 /// assert_eq!(error.class(), ErrorClass::Syntax);
 /// # Ok::<(), kctl_interpreter::lua::ScriptError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Script {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
+/// Without the source: a script can contain data that does not belong in a log.
+impl std::fmt::Debug for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Script").field("function", &self.inner.function).finish_non_exhaustive()
+    }
+}
+
 struct Inner {
     source: String,
     function: String,

@@ -166,6 +166,12 @@ pub struct Webhook {
     server: Server,
 }
 
+impl std::fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhook").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
 impl Webhook {
     /// Binds the address and prepares the certificate. Connections wait in the backlog until
     /// [`Webhook::serve`] is polled.

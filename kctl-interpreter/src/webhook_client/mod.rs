@@ -78,6 +78,14 @@ pub struct Webhooks {
     webhooks: Vec<Webhook>,
 }
 
+impl std::fmt::Debug for Webhooks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhooks")
+            .field("webhooks", &self.webhooks.iter().map(|webhook| &webhook.name).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
 /// One webhook of a configuration.
 struct Webhook {
     /// The full name `configuration/webhook`, by which errors name it.

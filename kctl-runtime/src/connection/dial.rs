@@ -123,10 +123,17 @@ fn unknown(proxy: &Uri) -> kube::Error {
 }
 
 /// User and password of a proxy, with percent escapes decoded.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 struct User {
     name: String,
     password: String,
+}
+
+/// Without the password.
+impl std::fmt::Debug for User {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("User").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 /// Returns the URL of a proxy with its port, and its user.
@@ -224,5 +231,11 @@ mod tests {
             let (found, user) = without_user(&url.parse().unwrap()).unwrap();
             assert_eq!((found.to_string().as_str(), user), (plain, expected), "{url}");
         }
+    }
+
+    #[test]
+    fn debug_output_leaves_out_proxy_passwords() {
+        let (_, user) = without_user(&"http://me:hunter2@proxy".parse().unwrap()).unwrap();
+        assert_eq!(format!("{:?}", user.unwrap()), "User { name: \"me\", .. }");
     }
 }

@@ -91,6 +91,23 @@ pub struct RelationSpec {
     pub schema: Option<fn() -> serde_json::Value>,
 }
 
+impl std::fmt::Debug for RelationSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RelationSpec")
+            .field("declared_as", &self.declared_as)
+            .field("kind", &self.kind)
+            .field("namespaced", &self.namespaced)
+            .field("text", &self.text)
+            .field("verbs", &self.verbs)
+            .field("labels", &self.labels)
+            .field("fields", &self.fields)
+            .field("cluster", &self.cluster)
+            .field("presence", &self.presence)
+            .field("field_mask", &self.field_mask)
+            .finish_non_exhaustive()
+    }
+}
+
 impl RelationSpec {
     /// Returns `true` if `cx.cluster(cluster)` reaches this kind; `None` is the context itself.
     pub(crate) fn is_reached_by(&self, kind: &Kind, cluster: Option<&str>) -> bool {
@@ -149,6 +166,26 @@ pub struct ControllerSpec {
     pub timeout: Option<Duration>,
     /// Rules of `rbac(…)`, for requests that no relation covers.
     pub rbac: Vec<ExtraRule>,
+}
+
+impl std::fmt::Debug for ControllerSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ControllerSpec")
+            .field("name", &self.name)
+            .field("location", &self.location)
+            .field("primary", &self.primary)
+            .field("relations", &self.relations)
+            .field("has_status", &self.has_status)
+            .field("finalizer", &self.finalizer)
+            .field("concurrency", &self.concurrency)
+            .field("backoff", &self.backoff)
+            .field("retries", &self.retries)
+            .field("namespaces", &self.namespaces)
+            .field("resync", &self.resync)
+            .field("timeout", &self.timeout)
+            .field("rbac", &self.rbac)
+            .finish_non_exhaustive()
+    }
 }
 
 /// An RBAC rule that is written by hand in `rbac(…)`.

@@ -86,6 +86,12 @@ pub struct Health {
     suspects: Mutex<HashMap<String, (u64, Instant)>>,
 }
 
+impl std::fmt::Debug for Health {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Health").finish_non_exhaustive()
+    }
+}
+
 impl Health {
     /// Creates the checks of a manager. Keep the value between probes: [`live`](Self::live) compares them.
     pub fn new(view: View, metrics: Metrics) -> Self {

@@ -182,6 +182,15 @@ pub struct Manager {
     controllers: Vec<Registered>,
 }
 
+impl std::fmt::Debug for Manager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Manager")
+            .field("name", &self.name)
+            .field("namespaces", &self.namespaces)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The pages of one listener.
 enum Page {
     Health,
@@ -265,6 +274,12 @@ pub struct View {
     /// The gates of all controllers, which are open for the slots that they work on.
     gates: Vec<Gate>,
     declared: Vec<Declared>,
+}
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").field("sources", &self.sources).finish_non_exhaustive()
+    }
 }
 
 impl Manager {

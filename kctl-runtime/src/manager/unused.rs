@@ -18,7 +18,7 @@ pub(super) struct Declared {
 /// A cache that a controller declares by `reads` or `watches`, and that no reconcile has read.
 ///
 /// Remove the declaration, or declare `reads = K(live)` if the kind is read rarely.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UnusedCache {
     /// The name of the controller.

@@ -77,6 +77,12 @@ pub struct ViewReader {
     paths: std::slice::Iter<'static, Path>,
 }
 
+impl std::fmt::Debug for ViewReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ViewReader").field("paths", &self.paths).finish_non_exhaustive()
+    }
+}
+
 impl ViewReader {
     /// Reads an object and keeps only the metadata and the values at these paths.
     ///
@@ -193,8 +199,10 @@ impl<'de> Deserializer<'de> for Absent {
 }
 
 /// Marks a path on which every step is required, so that its value is always there.
+#[derive(Debug)]
 pub struct Always;
 /// Marks a path with an optional step, so that its value may be missing.
+#[derive(Debug)]
 pub struct Maybe;
 
 /// A place in an object: its Rust type `T`, and the JSON names on the way.
@@ -205,6 +213,12 @@ pub struct Maybe;
 pub struct TypedPath<T, M> {
     path: Path,
     is: PhantomData<fn() -> (T, M)>,
+}
+
+impl<T, M> std::fmt::Debug for TypedPath<T, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TypedPath").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl<T> TypedPath<T, Always> {

@@ -150,6 +150,12 @@ pub struct WorkQueue<K> {
     shared: Arc<Shared<K>>,
 }
 
+impl<K> std::fmt::Debug for WorkQueue<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkQueue").finish_non_exhaustive()
+    }
+}
+
 /// The state behind all clones of a queue. A task is woken only after the lock of `state` was released.
 struct Shared<K> {
     state: Mutex<QueueState<K>>,

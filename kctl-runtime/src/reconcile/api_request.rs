@@ -22,6 +22,12 @@ pub struct ApiRequest<T> {
     pub(crate) future: Pin<Box<dyn Future<Output = Result<T, ApiError>> + Send>>,
 }
 
+impl<T> std::fmt::Debug for ApiRequest<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiRequest").finish_non_exhaustive()
+    }
+}
+
 impl<T> ApiRequest<T> {
     pub(crate) fn new(future: impl Future<Output = Result<T, ApiError>> + Send + 'static) -> Self {
         Self { future: Box::pin(future) }

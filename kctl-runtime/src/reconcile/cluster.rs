@@ -138,6 +138,12 @@ pub struct OnCluster<C: ?Sized, M> {
     types: PhantomData<fn() -> (*const C, M)>,
 }
 
+impl<C: ?Sized, M> std::fmt::Debug for OnCluster<C, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OnCluster").field("primary", self.primary.key()).finish_non_exhaustive()
+    }
+}
+
 impl<C: Controller, M: Cluster> OnCluster<C, M> {
     pub(super) fn new(env: Arc<Env>, primary: Arc<Stored>) -> Self {
         Self { env, primary, types: PhantomData }

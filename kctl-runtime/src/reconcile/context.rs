@@ -166,6 +166,12 @@ pub struct Context<C: ?Sized> {
     controller: PhantomData<fn() -> C>,
 }
 
+impl<C: ?Sized> std::fmt::Debug for Context<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").field("primary", self.inner.primary.key()).finish_non_exhaustive()
+    }
+}
+
 struct Inner {
     env: Arc<Env>,
     primary: Arc<Stored>,

@@ -38,6 +38,12 @@ type SendWith = Box<dyn FnOnce(Option<Propagation>) -> ApiRequest<()> + Send>;
 #[must_use = "nothing is sent until the request is awaited"]
 pub struct DeleteRequest(DeleteState);
 
+impl std::fmt::Debug for DeleteRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeleteRequest").finish_non_exhaustive()
+    }
+}
+
 enum DeleteState {
     New {
         policy: Option<Propagation>,

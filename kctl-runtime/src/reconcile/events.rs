@@ -35,6 +35,16 @@ pub struct Events {
     action: Option<String>,
 }
 
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events")
+            .field("primary", self.primary.key())
+            .field("related", &self.related)
+            .field("action", &self.action)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Events {
     pub(super) fn new(env: Arc<Env>, primary: Arc<Stored>) -> Self {
         Self { env, primary, related: None, action: None }

@@ -42,6 +42,15 @@ pub struct Live<K> {
     kind: PhantomData<fn() -> K>,
 }
 
+impl<K> std::fmt::Debug for Live<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live")
+            .field("primary", self.primary.key())
+            .field("cluster", &self.cluster)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<K: Object> Live<K> {
     pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, cluster: Option<&'static str>) -> Self {
         Self { env, primary, cluster, kind: PhantomData }
@@ -135,6 +144,15 @@ pub struct Objects<C: ?Sized, K, A> {
     source: Arc<Source>,
     kind: PhantomData<fn() -> K>,
     verbs: PhantomData<fn() -> (A, *const C)>,
+}
+
+impl<C: ?Sized, K, A> std::fmt::Debug for Objects<C, K, A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Objects")
+            .field("primary", self.primary.key())
+            .field("kind", &self.source.config().kind)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The target of a request, and the primary on whose behalf it is sent.

@@ -133,6 +133,12 @@ through! { WholeByContext }
 /// A list that is never created. It can be awaited and iterated, so that neither causes a second error.
 pub struct Listed<K>(Vec<Arc<K>>);
 
+impl<K> std::fmt::Debug for Listed<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listed").finish_non_exhaustive()
+    }
+}
+
 impl<K> Iterator for Listed<K> {
     type Item = Arc<K>;
 

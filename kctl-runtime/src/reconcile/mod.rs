@@ -231,6 +231,12 @@ pub struct FinalizeFn<C: Controller> {
     pub unreadable: CleanUp<C, UnreadableObject>,
 }
 
+impl<C: Controller> std::fmt::Debug for FinalizeFn<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FinalizeFn").finish_non_exhaustive()
+    }
+}
+
 /// A cleanup of an object in one of its forms.
 pub type CleanUp<C, O> = for<'a> fn(&'a C, O, Context<C>) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 

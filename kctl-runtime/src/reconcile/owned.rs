@@ -50,6 +50,15 @@ pub struct Owned<C: ?Sized, K, A> {
     verbs: PhantomData<fn() -> (A, *const C)>,
 }
 
+impl<C: ?Sized, K, A> std::fmt::Debug for Owned<C, K, A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Owned")
+            .field("primary", self.primary.key())
+            .field("kind", &self.source.config().kind)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     pub(crate) fn snapshot(env: Arc<Env>, primary: Arc<Stored>) -> Self {
         let source = env.source::<K>();
@@ -310,6 +319,12 @@ pub struct CreateRequest<K> {
     source: Arc<Source>,
     name: String,
     sent: ApiRequest<Arc<K>>,
+}
+
+impl<K> std::fmt::Debug for CreateRequest<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CreateRequest").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl<K: Object> CreateRequest<K> {

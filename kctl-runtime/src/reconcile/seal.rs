@@ -12,6 +12,8 @@ pub trait ValidDeclaration: Controller {}
 
 /// A placeholder for a kind. With one `Declares` implementation rustc would infer its kind, and without any
 /// it would report that `cx.owned` does not exist. With two it names the kind that is not declared.
+#[derive(Debug)]
 pub struct NoKind;
 /// The second placeholder.
+#[derive(Debug)]
 pub struct NoOtherKind;

@@ -41,8 +41,10 @@ pub trait HasStatus<From> {
 }
 
 /// Marks kinds that kube's derive or `#[resource]` generated.
+#[derive(Debug)]
 pub struct Derived;
 /// Marks kinds of `k8s-openapi`.
+#[derive(Debug)]
 pub struct BuiltIn;
 
 #[diagnostic::do_not_recommend]

@@ -19,6 +19,12 @@ pub(super) enum Arrival {
 #[derive(Clone, Copy)]
 pub struct Check(fn(&Stored, Arrival) -> Result<(), DecodeError>);
 
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Check").finish_non_exhaustive()
+    }
+}
+
 impl Check {
     /// Returns the check that an object can be decoded as `K`. [`Source::view`](super::Source::view) adds it.
     ///

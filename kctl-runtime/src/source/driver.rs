@@ -157,6 +157,12 @@ pub struct Source {
     pub(super) listed_gains: AtomicU64,
 }
 
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
 impl Source {
     /// Creates a source that has not started. The store should have the namespaces of the watch config
     /// ([`SharedStore::for_namespaces`]).

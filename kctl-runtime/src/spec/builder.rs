@@ -86,6 +86,12 @@ pub struct SpecBuilder<C: Controller> {
     definitions: Vec<Definition>,
 }
 
+impl<C: Controller> std::fmt::Debug for SpecBuilder<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SpecBuilder").field("spec", &self.spec).field("primary", &self.primary).finish_non_exhaustive()
+    }
+}
+
 /// Functions that return the CRD and the JSON schema of a kind, as far as its Rust type has them.
 pub type Definition = (Option<fn() -> CustomResourceDefinition>, Option<fn() -> serde_json::Value>);
 

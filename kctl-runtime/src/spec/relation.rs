@@ -45,6 +45,12 @@ pub struct Relation<C, K, B = ()> {
     kinds: PhantomData<fn() -> (C, K)>,
 }
 
+impl<C, K, B> std::fmt::Debug for Relation<C, K, B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Relation").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
 /// Verbs of `owns = T` without parentheses. `bare_owns_declares_the_verbs_of_its_bound` in `tests/loop/role.rs` compares
 /// them with the permission types of the macro.
 const OWNED_VERBS: [&str; 5] = ["create", "update", "patch", "apply", "delete"];

@@ -40,6 +40,12 @@ pub struct Store<K> {
     kind: PhantomData<fn() -> K>,
 }
 
+impl<K> fmt::Debug for Store<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("shared", &self.shared).finish_non_exhaustive()
+    }
+}
+
 impl<K> Clone for Store<K> {
     fn clone(&self) -> Self {
         Self { shared: self.shared.clone(), part: self.part.clone(), kind: PhantomData }

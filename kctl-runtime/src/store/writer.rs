@@ -116,6 +116,15 @@ pub struct SharedStore {
     inbox: Inbox<Message>,
 }
 
+impl std::fmt::Debug for SharedStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedStore")
+            .field("is_synced", &self.is_synced())
+            .field("applied", &self.applied())
+            .finish_non_exhaustive()
+    }
+}
+
 /// The handlers, and the subscriptions that wait for the initial list.
 #[derive(Default)]
 struct Subscribers {
@@ -126,6 +135,7 @@ struct Subscribers {
 
 /// The handle of a new subscription, which reports when the handler has seen all initial objects. Dropping it does not
 /// end the subscription.
+#[derive(Debug)]
 pub struct Subscription(oneshot::Receiver<()>);
 
 impl Subscription {

@@ -101,6 +101,12 @@ pub struct Watches {
     allowed: Option<Arc<Allowed>>,
 }
 
+impl std::fmt::Debug for Watches {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watches").field("clusters", &self.clients.keys()).finish_non_exhaustive()
+    }
+}
+
 struct Allowed {
     controller: String,
     permissions: BTreeMap<String, Vec<Permission>>,

@@ -46,6 +46,12 @@ pub struct Watch<T> {
     _alive: Arc<()>,
 }
 
+impl<T> std::fmt::Debug for Watch<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").field("config", self.handle.source().config()).finish_non_exhaustive()
+    }
+}
+
 impl<T: Projection> Watch<T> {
     pub(super) async fn open(handle: InformerHandle) -> Self {
         let mailbox = Arc::new(Mailbox::default());

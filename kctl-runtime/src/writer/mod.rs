@@ -121,6 +121,12 @@ pub struct Writer {
     uncertain_writes: UncertainWrites,
 }
 
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("manager", &self.manager).field("permit", &self.permit).finish_non_exhaustive()
+    }
+}
+
 /// The object of a write: enough to build the request path, and the cache that takes the response in.
 pub(crate) struct Target<'a> {
     /// The key whose reconcile writes. A write of unknown outcome holds back this key alone.

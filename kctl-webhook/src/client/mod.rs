@@ -74,6 +74,12 @@ pub struct Client {
     http: legacy::Client<HttpsConnector<Connect>, Full<Bytes>>,
 }
 
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("host", &self.uri.host()).finish_non_exhaustive()
+    }
+}
+
 /// A request without a response. The message has the URL and the causes.
 #[derive(Debug, thiserror::Error)]
 #[error("{problem}")]

@@ -123,6 +123,12 @@ pub struct Stored {
     authority_key: String,
 }
 
+impl std::fmt::Debug for Stored {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stored").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
 /// The role of the replica that asks for the next rotation step.
 ///
 /// Several replicas run the same code. Renewal is left to the leader, so that they don't compete.

@@ -119,3 +119,10 @@ fn stored_state_is_read_unless_it_was_modified() {
         assert!(Stored::read(&broken).is_none(), "{field}");
     }
 }
+
+#[test]
+fn debug_output_leaves_out_private_keys() {
+    let stored = due(None, &names(), start(), LEADER).unwrap().unwrap();
+    assert!(stored.fields().unwrap()["ca.key"].contains("PRIVATE KEY"));
+    assert!(!format!("{stored:?}").contains("PRIVATE KEY"));
+}

@@ -107,7 +107,7 @@ pub enum ServerError {
 ///
 /// [`routes`](crate::routes) creates them from functions. An empty value is a server that answers
 /// 404.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Routes {
     /// An axum router without a fallback.
     pub router: Router,
@@ -177,6 +177,12 @@ pub struct Server {
     address: SocketAddr,
     options: ServerOptions,
     is_stopping: Arc<AtomicBool>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
 }
 
 impl Server {

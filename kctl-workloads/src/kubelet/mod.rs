@@ -107,6 +107,12 @@ pub struct Kubelet {
     progress: Arc<Progress>,
 }
 
+impl std::fmt::Debug for Kubelet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kubelet").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
 /// The reaction of containers to SIGTERM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {

@@ -63,6 +63,12 @@ pub struct Workloads {
     passing: Arc<Mutex<()>>,
 }
 
+impl std::fmt::Debug for Workloads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workloads").finish_non_exhaustive()
+    }
+}
+
 /// All objects at approximately the same time.
 struct Lists {
     deployments: Vec<Deployment>,

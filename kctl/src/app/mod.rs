@@ -142,7 +142,7 @@ type Add = Box<dyn FnOnce(&mut Manager) + Send>;
 ///
 /// let app = App::new("named").controller_with(|env: Env| async move { Ok(Named { app: env.app }) });
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Env {
     /// The name of the app, as given to [`App::new`].
@@ -220,6 +220,16 @@ pub struct App {
     /// Set if `generate-crds` prints the CRDs of the kinds that chains follow.
     #[cfg(feature = "karmada-chain")]
     has_interpreter_kinds: bool,
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .field("namespaces", &self.namespaces)
+            .finish_non_exhaustive()
+    }
 }
 
 struct Registration {

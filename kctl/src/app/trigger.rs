@@ -53,6 +53,12 @@ pub struct Triggers {
     shared: Arc<Mutex<Shared>>,
 }
 
+impl std::fmt::Debug for Triggers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Triggers").finish_non_exhaustive()
+    }
+}
+
 #[derive(Default)]
 struct Shared {
     controllers: BTreeSet<String>,

@@ -131,6 +131,12 @@ impl Emitted {
 /// Method lookup on `&&Probe` tries [`Granted`] first, then [`Refused`].
 pub struct Probe<G, V, C, K>(PhantomData<(G, V, C, K)>);
 
+impl<G, V, C, K> std::fmt::Debug for Probe<G, V, C, K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Probe").finish_non_exhaustive()
+    }
+}
+
 impl<G, V, C, K> Probe<G, V, C, K> {
     /// The only value; all information is in the type parameters.
     pub const NEW: Self = Self(PhantomData);

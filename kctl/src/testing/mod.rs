@@ -126,6 +126,12 @@ use crate::{
 /// ```
 pub struct TestServer(World);
 
+impl std::fmt::Debug for TestServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TestServer").finish_non_exhaustive()
+    }
+}
+
 impl TestServer {
     /// Starts the server, installs the CRDs of the app's kinds and runs its controllers.
     ///

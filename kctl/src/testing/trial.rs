@@ -64,6 +64,12 @@ pub struct Trial {
     server: Server,
 }
 
+impl std::fmt::Debug for Trial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trial").finish_non_exhaustive()
+    }
+}
+
 enum Server {
     Embedded(Box<World>),
     Real(Box<RealServers>),

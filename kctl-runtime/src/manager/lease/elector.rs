@@ -64,6 +64,12 @@ pub struct Elector {
     note: Option<Note>,
 }
 
+impl std::fmt::Debug for Elector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Elector").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
 /// A Lease that another part of the process watches, together with others.
 pub(in crate::manager) struct Watched {
     /// The last record that was seen, and when it changed.

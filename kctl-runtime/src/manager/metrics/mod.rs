@@ -127,6 +127,12 @@ pub struct Metrics {
     shared: Arc<MetricsInner>,
 }
 
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
 struct MetricsInner {
     registry: Mutex<Registry>,
     /// Registries of users, which are printed after this one.

@@ -73,6 +73,12 @@ pub struct RequestCounter {
     received: Histograms,
 }
 
+impl fmt::Debug for RequestCounter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestCounter").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
 impl RequestCounter {
     /// Creates a counter. `host` is the value of the label `host`.
     ///
@@ -177,6 +183,12 @@ pub struct CountRequests<S> {
     waited: Option<Duration>,
 }
 
+impl<S> fmt::Debug for CountRequests<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CountRequests").field("counter", &self.counter).finish_non_exhaustive()
+    }
+}
+
 impl<S: Clone> Clone for CountRequests<S> {
     fn clone(&self) -> Self {
         // The readiness that `poll_ready` obtained is not shared between clones.
@@ -237,6 +249,12 @@ pub struct CountedBody<B> {
     len: u64,
     /// The counter and method, until the size was counted.
     counter_and_method: Option<(RequestCounter, &'static str)>,
+}
+
+impl<B> fmt::Debug for CountedBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CountedBody").field("len", &self.len).finish_non_exhaustive()
+    }
 }
 
 impl<B> CountedBody<B> {

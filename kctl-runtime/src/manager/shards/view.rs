@@ -25,6 +25,12 @@ pub struct ShardView {
     pub(super) source: Arc<Source>,
 }
 
+impl std::fmt::Debug for ShardView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ShardView").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
 /// The part of the coordinator's state that others read.
 #[derive(Default)]
 pub(super) struct Shared {

@@ -72,6 +72,12 @@ pub struct KindSpec {
     pub schema: Option<fn() -> Value>,
 }
 
+impl std::fmt::Debug for KindSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KindSpec").field("location", &self.location).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
 impl KindSpec {
     /// Returns the kind that a controller reconciles, or `None` if it is not a custom resource.
     pub fn from_spec(spec: &ControllerSpec) -> Option<Self> {

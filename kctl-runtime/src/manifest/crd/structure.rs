@@ -18,6 +18,7 @@ pub(super) const COMPLETED: &str = "x-kctl-completed";
 ///
 /// It adds bounds and formats that match the Rust types, null where an API server accepts it, and one set of
 /// fields for enums whose variants share some.
+#[derive(Debug)]
 pub struct Structure;
 
 impl Transform for Structure {

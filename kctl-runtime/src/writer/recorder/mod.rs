@@ -123,6 +123,12 @@ pub struct Recorder {
     clock: Clock,
 }
 
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("reporter", &self.reporter).finish_non_exhaustive()
+    }
+}
+
 /// A recorder as metrics and the manager see it. It does not keep the sender running.
 #[derive(Clone)]
 pub(crate) struct RecorderView {

@@ -97,6 +97,12 @@ pub struct Scenario {
     pub(super) requeues_within: Duration,
 }
 
+impl std::fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scenario").field("instances", &self.instances).finish_non_exhaustive()
+    }
+}
+
 /// The judgement of keys that fail in a settled state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FailingKeys {

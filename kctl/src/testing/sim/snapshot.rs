@@ -102,6 +102,15 @@ pub struct Snapshot {
     pub(super) started: Timestamp,
 }
 
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("time", &self.time)
+            .field("n_objects", &self.objects.len())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Snapshot {
     /// Returns the objects of another cluster of the app; it is empty for an unknown name.
     ///
