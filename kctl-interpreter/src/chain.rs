@@ -121,6 +121,7 @@ pub trait Layer: Send + Sync {
 pub enum ChainError {
     /// No layer has a rule: install a customization or a webhook for the kind.
     #[error("interpreter for {operation} of {kind:?} not found: install a customization or a webhook for it", kind = kind.to_string())]
+    #[non_exhaustive]
     RuleMissing {
         /// The operation of the call.
         operation: Operation,
@@ -129,12 +130,14 @@ pub enum ChainError {
     },
     /// The customizations or webhooks of the control plane are not known yet: try again.
     #[error("not yet ready to handle request: the {} rules were not read yet", layer_kind.name())]
+    #[non_exhaustive]
     NotReady {
         /// The layer that is waited for.
         layer_kind: LayerKind,
     },
     /// The layer that has the rule failed. Later layers are not called: their rules for the kind are less specific.
     #[error("{} interpreter, {operation} of {}", layer_kind.name(), shown(kind, name))]
+    #[non_exhaustive]
     LayerFailed {
         /// The layer.
         layer_kind: LayerKind,
@@ -149,6 +152,7 @@ pub enum ChainError {
     },
     /// A layer answered in a form that the operation does not have.
     #[error("{} interpreter, {operation} of {}: the answer has the wrong form", layer_kind.name(), shown(kind, name))]
+    #[non_exhaustive]
     AnswerMalformed {
         /// The layer.
         layer_kind: LayerKind,

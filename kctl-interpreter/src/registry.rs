@@ -11,7 +11,7 @@
 //! let registry = Registry::waiting_for(Chain::native(), [LayerKind::Configurable]);
 //! let deployment = || operation::Object(json!({ "apiVersion": "apps/v1", "kind": "Deployment", "spec": { "replicas": 2 } }));
 //! let early = registry.interpret::<InterpretReplica>(deployment()).await;
-//! assert!(matches!(early, Err(ChainError::NotReady { layer_kind: LayerKind::Configurable })));
+//! assert!(matches!(early, Err(ChainError::NotReady { layer_kind: LayerKind::Configurable, .. })));
 //!
 //! // The customizations were read, and there are none:
 //! registry.set(LayerKind::Configurable, None);

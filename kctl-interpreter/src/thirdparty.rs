@@ -58,6 +58,7 @@ const BUNDLED: [(&str, &str); 6] = [
 pub enum FolderError {
     /// A file or folder can't be read.
     #[error("{}: can't be read: give the folder that holds <group>/<version>/<Kind>/customizations.yaml", path.display())]
+    #[non_exhaustive]
     Unreadable {
         /// The file or folder.
         path: PathBuf,
@@ -66,6 +67,7 @@ pub enum FolderError {
     },
     /// A file is not YAML.
     #[error("{}: not YAML: {problem}", path.display())]
+    #[non_exhaustive]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -77,6 +79,7 @@ pub enum FolderError {
         "{}: more than {ENTRIES_MAX} entries: give the folder that holds <group>/<version>/<Kind>/customizations.yaml",
         path.display()
     )]
+    #[non_exhaustive]
     TooMany {
         /// The folder.
         path: PathBuf,
@@ -87,12 +90,14 @@ pub enum FolderError {
          <group>/<version>/<Kind>/customizations.yaml",
         path.display()
     )]
+    #[non_exhaustive]
     Empty {
         /// The folder.
         path: PathBuf,
     },
     /// Customizations are wrong, or contradict one another.
     #[error("{}: {}", path.display(), errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[non_exhaustive]
     Refused {
         /// The folder.
         path: PathBuf,

@@ -45,7 +45,7 @@ struct Crate {
     modules: BTreeMap<ModulePath, Module>,
     /// Crates that public signatures name, with the items that name them.
     foreign: RefCell<BTreeMap<String, BTreeSet<String>>>,
-    /// Public enums, and structs with only public fields, that lack `#[non_exhaustive]`.
+    /// Public enums, structs with only public fields, and variants of errors, that lack `#[non_exhaustive]`.
     exhaustive: RefCell<BTreeSet<String>>,
 }
 
@@ -170,6 +170,17 @@ impl Crate {
     fn record_exhaustive(&self, shown: &str, prefix: &str) {
         if !prefix.contains("non_exhaustive") {
             self.exhaustive.borrow_mut().insert(shown.to_owned());
+        }
+    }
+
+    /// Records an error as `path::*` if one of its variants with named fields lacks `#[non_exhaustive]`. Errors gain fields
+    /// as messages get more precise.
+    fn record_exhaustive_variants(&self, shown: &str, item: &syn::ItemEnum) {
+        let has_fields = |variant: &&syn::Variant| matches!(variant.fields, syn::Fields::Named(_));
+        let may_grow =
+            |variant: &syn::Variant| attributes(&variant.attrs).is_none_or(|text| text.contains("non_exhaustive"));
+        if derives(&item.attrs).contains("Error") && !item.variants.iter().filter(has_fields).all(may_grow) {
+            self.exhaustive.borrow_mut().insert(format!("{shown}::*"));
         }
     }
 
@@ -357,6 +368,7 @@ impl Crate {
             Item::Enum(item) if is_public(&item.vis) => {
                 out.insert(format!("{shown}: {prefix}enum{}{}", text(&item.generics), derives(&item.attrs)));
                 self.record_exhaustive(shown, prefix);
+                self.record_exhaustive_variants(shown, item);
                 self.record_foreign(module, shown, |paths| {
                     item.variants.iter().for_each(|variant| paths.visit_variant(variant));
                 });
@@ -688,9 +700,9 @@ fn guide_lists_foreign_crates_in_public_api() {
     }
 }
 
-/// Public enums, and structs with only public fields, that are complete: another variant or field is a breaking change
-/// on purpose. All other types need `#[non_exhaustive]`, and a constructor if users build them.
-const EXHAUSTIVE: [(&str, &str); 55] = [
+/// Public enums, structs with only public fields, and variants of errors (`*`), that are complete: another variant or
+/// field is a breaking change on purpose. All others need `#[non_exhaustive]`, and a constructor if users build them.
+const EXHAUSTIVE: [(&str, &str); 59] = [
     ("kctl_apimachinery::labels::Operator", "the operators of label selectors"),
     ("kctl_apimachinery::quantity::Format", "the formats of quantities"),
     ("kctl_apiserver::faults::Moment", "a request fails before or after it takes effect"),
@@ -710,6 +722,7 @@ const EXHAUSTIVE: [(&str, &str); 55] = [
     ("kctl_interpreter::function::ClusterStatus", "users build it in tests of their functions"),
     ("kctl_interpreter::function::InProcess", "a type without values, for bounds"),
     ("kctl_interpreter::function::OnTheWire", "a type without values, for bounds"),
+    ("kctl_interpreter::function::FunctionError::*", "the docs build it to show its message"),
     ("kctl_interpreter::kind::Gvk", "group, version and kind are all there is"),
     ("kctl_interpreter::lua::ScriptInputs", "the inputs of Karmada's scripts"),
     (
@@ -743,6 +756,9 @@ const EXHAUSTIVE: [(&str, &str); 55] = [
     ("kctl_interpreter::operation::Revision", "the inputs of an operation"),
     ("kctl_interpreter::webhook::ClientConfig", "a Service or a URL, as in the API"),
     ("kctl_interpreter::webhook::Configuration", "the fields that a configuration must have"),
+    ("kctl_interpreter::webhook_client::CallError::*", "the docs build it to show its message"),
+    ("kctl_interpreter::webhook_client::ServiceError::*", "the docs build it to show its message"),
+    ("kctl_interpreter::webhook_client::WebhookClientError::*", "the docs build it to show its message"),
     ("kctl_runtime::key::ObjectKey", "namespace and name are all there is"),
     ("kctl_runtime::manager::lease::Effect", "a driver has to carry out each effect"),
     ("kctl_runtime::manager::lease::Input", "a driver has to send each input"),

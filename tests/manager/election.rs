@@ -335,7 +335,7 @@ fn new_leader_is_reported_once_per_change() {
     assert_eq!(election.handle(holder("b", 1), now, wall), [], "the same holder again");
     assert_eq!(election.handle(holder("c", 2), now, wall), [Effect::Holder("c".into())]);
     assert_eq!(election.handle(holder("", 2), now, wall), [Effect::Holder(String::new())]);
-    let failed = ApiError::Unanswered { operation: "update".into(), cause: "gone".into() };
+    let failed = ApiError::unanswered("update", "gone");
     assert_eq!(election.handle(Input::Failed(failed), now, wall), []);
     assert_eq!(election.failure(), Some("update: no response from the API server: gone"));
 }

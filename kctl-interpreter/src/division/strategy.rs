@@ -52,6 +52,7 @@ pub enum Mode {
 pub enum DivisionError {
     /// The clusters have too little capacity: wait, add clusters or request fewer replicas. The message is Karmada's.
     #[error("failed to {step}: Clusters available replicas {available} are not enough to schedule.")]
+    #[non_exhaustive]
     NotEnough {
         /// The step that failed, such as `scale up`.
         step: &'static str,

@@ -39,13 +39,14 @@ const KIND: &str = "ResourceInterpreterCustomization";
 /// use serde_json::json;
 ///
 /// let errors = Customization::parse(&json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" } })).unwrap_err();
-/// assert!(matches!(&errors[..], [CustomizationError::OtherKind { name, found }] if name == "web" && found == "Pod of v1"));
+/// assert!(matches!(&errors[..], [CustomizationError::OtherKind { name, found, .. }] if name == "web" && found == "Pod of v1"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CustomizationError {
     /// The object is not a customization: remove it.
     #[error("object {name:?} is no {KIND} of {API_VERSION} but a {found}: remove it")]
+    #[non_exhaustive]
     OtherKind {
         /// `metadata.name` of the object; empty if it has none.
         name: String,
@@ -54,6 +55,7 @@ pub enum CustomizationError {
     },
     /// A required field is missing, has another type, or is not known.
     #[error("customization {name:?}: {field}: {help}")]
+    #[non_exhaustive]
     Field {
         /// The name of the customization.
         name: String,
@@ -64,6 +66,7 @@ pub enum CustomizationError {
     },
     /// A script does not compile, or a run of it failed.
     #[error("customization {name:?}, operation {operation}: {error}")]
+    #[non_exhaustive]
     Script {
         /// The name of the customization.
         name: String,
@@ -76,6 +79,7 @@ pub enum CustomizationError {
     #[error(
         "customization {name:?}: conflicting with InterpreterOperation({operation}) of existing {KIND}({other}) for {kind}: keep one"
     )]
+    #[non_exhaustive]
     Conflict {
         /// The name of the second customization.
         name: String,

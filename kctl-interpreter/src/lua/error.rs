@@ -40,6 +40,7 @@ pub enum ErrorClass {
 pub enum ScriptError {
     /// The source does not compile.
     #[error("script of {function}{}: {message}", in_line(*.line))]
+    #[non_exhaustive]
     Syntax {
         /// The function that the script should define.
         function: String,
@@ -50,6 +51,7 @@ pub enum ScriptError {
     },
     /// The script raised an error.
     #[error("script of {function}{}: {message}", in_line(*.line))]
+    #[non_exhaustive]
     Runtime {
         /// The function that was called.
         function: String,
@@ -60,6 +62,7 @@ pub enum ScriptError {
     },
     /// The script exceeded its limit of time or steps.
     #[error("script of {function}{}: context deadline exceeded, a script may run for {limit:?}: loop over less", in_line(*.line))]
+    #[non_exhaustive]
     Timeout {
         /// The function that was called.
         function: String,
@@ -70,6 +73,7 @@ pub enum ScriptError {
     },
     /// The script or its result exceeded the limit of memory.
     #[error("script of {function}{}: not enough memory, a script may use {limit_bytes} bytes: build smaller values", in_line(*.line))]
+    #[non_exhaustive]
     Memory {
         /// The function that was called.
         function: String,
@@ -80,6 +84,7 @@ pub enum ScriptError {
     },
     /// The function returned a value of the wrong form.
     #[error("result of {function}: {message}")]
+    #[non_exhaustive]
     WrongResult {
         /// The function that was called.
         function: String,
@@ -88,6 +93,7 @@ pub enum ScriptError {
     },
     /// The call lacks an input that the operation needs.
     #[error("operation {operation}: {message}")]
+    #[non_exhaustive]
     WrongInput {
         /// The name of the operation.
         operation: String,

@@ -21,6 +21,7 @@ use crate::{dependency::InvalidDependencyError, operation::Operation, typed::Dec
 pub enum NativeError {
     /// The kind has no native rule for the operation: install a customization or a webhook for it.
     #[error("default {operation} interpreter for \"{kind}\" not found")]
+    #[non_exhaustive]
     InterpreterNotFound {
         /// The operation of the call.
         operation: Operation,
@@ -30,12 +31,14 @@ pub enum NativeError {
     /// The kind has no native rule for `InterpretDependency`. Karmada has another message for this
     /// operation.
     #[error("default interpreter for operation InterpretDependency not found: {kind} needs a customization")]
+    #[non_exhaustive]
     DependencyInterpreterNotFound {
         /// Group, version and kind of the object, as Kubernetes prints them.
         kind: String,
     },
     /// The call lacks an input that the operation needs.
     #[error("{operation} needs the input {input}")]
+    #[non_exhaustive]
     InputMissing {
         /// The operation of the call.
         operation: Operation,
@@ -44,6 +47,7 @@ pub enum NativeError {
     },
     /// The object does not have the Go type of its kind: correct the field.
     #[error("failed to convert {what} from unstructured object: {problem}")]
+    #[non_exhaustive]
     ObjectInvalid {
         /// The expected type, such as `Deployment` or `JobStatus`.
         what: &'static str,
@@ -53,6 +57,7 @@ pub enum NativeError {
     /// A member cluster reported a status that does not have the type of its kind, for
     /// `AggregateStatus`.
     #[error("status of cluster {cluster}: {problem}")]
+    #[non_exhaustive]
     MemberStatusInvalid {
         /// The name of the member cluster.
         cluster: String,
@@ -64,6 +69,7 @@ pub enum NativeError {
     /// The message is that of `NestedFieldNoCopy` in
     /// `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`.
     #[error("{path} accessor error: {value} is of the type {found}, expected {expected}")]
+    #[non_exhaustive]
     FieldOfOtherType {
         /// The path, such as `.spec.replicas`.
         path: String,
@@ -76,12 +82,14 @@ pub enum NativeError {
     },
     /// A field can't be set because one of its parents is not an object.
     #[error("value cannot be set because {path} is not a map: make it one or remove it")]
+    #[non_exhaustive]
     ParentNotMap {
         /// The path of that parent, such as `.spec`.
         path: String,
     },
     /// A field that the rule needs is absent.
     #[error("failed to get {field} from {object}")]
+    #[non_exhaustive]
     FieldMissing {
         /// The path of the field, such as `spec.replicas`.
         field: &'static str,
@@ -93,6 +101,7 @@ pub enum NativeError {
     #[error(
         "strconv.ParseInt: parsing {text:?}: invalid syntax: {object} needs the annotation {annotation} with a number"
     )]
+    #[non_exhaustive]
     AnnotationNotNumber {
         /// The value of the annotation; empty if the annotation is absent.
         text: String,

@@ -83,6 +83,7 @@ pub enum WebhookError {
         "`{name}` ({location}) can't be served: Karmada asks no webhook for {operation}, and refuses a configuration that \
          names it; use the function in process, as a layer of the chain"
     )]
+    #[non_exhaustive]
     NotOnTheWire {
         /// The name of the function.
         name: &'static str,

@@ -82,6 +82,7 @@ pub enum ManagerError {
     #[error(
         "reconciles of {controllers} still ran {period:?} after the stop; `--graceful-shutdown-timeout` gives them longer"
     )]
+    #[non_exhaustive]
     NotDrained {
         /// The graceful timeout.
         period: Duration,

@@ -253,14 +253,7 @@ impl Reflector {
     /// use kctl_runtime::{writer::ApiError, source::{Effect, Input, Presence, Reflector}, store::Delta};
     ///
     /// let mut reflector = Reflector::new(None).with(Presence::Optional);
-    /// let missing = || Input::Failed(ApiError::Refused {
-    ///     operation: "list gateways".into(),
-    ///     code: 404,
-    ///     reason: "NotFound".into(),
-    ///     message: "the server could not find the requested resource".into(),
-    ///     details: Box::default(),
-    ///     retry_after: None,
-    /// });
+    /// let missing = || Input::Failed(ApiError::refused("list gateways", 404, None, "404 page not found"));
     /// // A starting API server may answer 404 for a moment, so one answer is not enough.
     /// assert!(matches!(reflector.handle(missing())[..], [Effect::Wait(_)]));
     /// let effects = reflector.handle(missing());
@@ -289,14 +282,8 @@ impl Reflector {
     /// reflector.handle(Input::Page { objects: Vec::new(), version: "7".into(), token: None });
     ///
     /// // The API server has compacted version 7 away: list again, at least that version.
-    /// let expired = ApiError::Refused {
-    ///     operation: "watch pods".into(),
-    ///     code: 410,
-    ///     reason: "Expired".into(),
-    ///     message: "too old resource version".into(),
-    ///     details: Box::default(),
-    ///     retry_after: None,
-    /// };
+    /// let status = r#"{"reason": "Expired", "message": "too old resource version", "code": 410}"#;
+    /// let expired = ApiError::refused("watch pods", 410, None, status);
     /// let effects = reflector.handle(Input::Failed(expired));
     /// assert!(matches!(effects[..], [Effect::Next]));
     /// assert_eq!(reflector.request(), &Request::Whole { version: Some("7".into()) });

@@ -39,6 +39,7 @@ use super::Operation;
 pub enum ApiError {
     /// The API server rejected the request and said why in a `Status` object.
     #[error("{operation}: {message}")]
+    #[non_exhaustive]
     Refused {
         /// Verb, kind and key of the request, such as `create Pod shop/web-0`.
         operation: Operation,
@@ -55,6 +56,7 @@ pub enum ApiError {
     },
     /// The connection failed or timed out. The request may have taken effect or not.
     #[error("{operation}: no response from the API server: {cause}")]
+    #[non_exhaustive]
     Unanswered {
         /// Verb, kind and key of the request.
         operation: Operation,
@@ -63,6 +65,7 @@ pub enum ApiError {
     },
     /// The server reported success, but its response is not an object of the kind. The write has happened.
     #[error("{operation}: the answer cannot be read: {cause}")]
+    #[non_exhaustive]
     Unreadable {
         /// Verb, kind and key of the request.
         operation: Operation,
@@ -71,6 +74,7 @@ pub enum ApiError {
     },
     /// The request could not be built, so nothing was sent. Terminal: a retry fails in the same way.
     #[error("{operation}: not sent: {cause}")]
+    #[non_exhaustive]
     Unsendable {
         /// Verb, kind and key of the request.
         operation: Operation,
@@ -82,6 +86,7 @@ pub enum ApiError {
     /// `Owned` writes only objects whose controller reference names the primary, so that two controllers
     /// never fight over one. The object was created by another program or has another controller.
     #[error("{operation}: {object} is not controlled by {owner}")]
+    #[non_exhaustive]
     Foreign {
         /// Verb, kind and key of the request.
         operation: Operation,
@@ -95,6 +100,7 @@ pub enum ApiError {
     #[error(
         "{operation}: {object} (controlled by {controller}) is not controlled by {owner}: an object has one controller; leave `controller` out of the owner reference to {controller}, or write the object by `cx.objects`, which adds no reference"
     )]
+    #[non_exhaustive]
     SecondController {
         /// Verb, kind and key of the request.
         operation: Operation,
@@ -110,6 +116,7 @@ pub enum ApiError {
     #[error(
         "{operation}: {owner} cannot own an object of another namespace; leave `metadata.namespace` out, or write it by `cx.objects` and watch it with a mapper"
     )]
+    #[non_exhaustive]
     Elsewhere {
         /// Verb, kind and key of the request.
         operation: Operation,
@@ -118,6 +125,7 @@ pub enum ApiError {
     },
     /// The controller does not declare this operation, so its role does not permit it. Terminal.
     #[error("{operation}: not declared; write `{declaration}` in the controller")]
+    #[non_exhaustive]
     Undeclared {
         /// Verb, kind and key of the request.
         operation: Operation,
@@ -128,6 +136,7 @@ pub enum ApiError {
     ///
     /// The key is reconciled by the process that leads. Nothing needs to be done about it.
     #[error("{operation}: not sent, because this process does not lead (any longer); the leader will do it")]
+    #[non_exhaustive]
     NotLeading {
         /// Verb, kind and key of the request.
         operation: Operation,
@@ -136,6 +145,7 @@ pub enum ApiError {
     #[error(
         "{operation}: not sent, because the cache does not follow it now: its namespace is no longer one of those that are watched, or its kind is not installed (for an optional kind, ask `cx.is_served` first)"
     )]
+    #[non_exhaustive]
     NotFollowed {
         /// Verb, kind and key of the request.
         operation: Operation,
@@ -182,6 +192,18 @@ impl ApiError {
             retry_after: retry_after.or(seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs)),
             details: status.details,
         }
+    }
+
+    /// Builds [`Unanswered`](Self::Unanswered) for a request whose connection failed or timed out.
+    ///
+    /// ```
+    /// use kctl_runtime::writer::ApiError;
+    ///
+    /// let lost = ApiError::unanswered("create Pod shop/web-0", "connection reset");
+    /// assert!(lost.is_unknown_outcome());
+    /// ```
+    pub fn unanswered(operation: impl Into<Operation>, cause: impl Into<String>) -> Self {
+        Self::Unanswered { operation: operation.into(), cause: cause.into() }
     }
 
     /// Returns verb, kind and key of the request, such as `patch Deployment shop/web`.
@@ -295,12 +317,9 @@ impl ApiError {
     /// ```
     /// use kctl_runtime::writer::ApiError;
     ///
-    /// let error = ApiError::Undeclared {
-    ///     operation: "delete Pod shop/web-0".into(),
-    ///     declaration: "owns = Pod(delete)".into(),
-    /// };
-    /// assert!(error.is_terminal());
-    /// assert!(error.to_string().ends_with("write `owns = Pod(delete)` in the controller"));
+    /// // An administrator may correct the quota, so a later try can succeed.
+    /// let status = r#"{"reason": "Forbidden", "message": "exceeded quota", "code": 403}"#;
+    /// assert!(!ApiError::refused("create Pod shop/web-0", 403, None, status).is_terminal());
     /// ```
     pub fn is_terminal(&self) -> bool {
         matches!(

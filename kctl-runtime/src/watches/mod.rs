@@ -43,6 +43,7 @@ pub enum WatchError {
     #[error(
         "controller `{controller}` may not {verb} {resource} {scope}; add a rule with `list` and `watch` on it to its `rbac(…)`"
     )]
+    #[non_exhaustive]
     NotDeclared {
         /// The controller that wants to watch.
         controller: String,
@@ -55,6 +56,7 @@ pub enum WatchError {
     },
     /// The type does not stand for the kind of the watch config.
     #[error("objects of {kind} cannot be read as {requested}; ask for that kind, or for `DynamicObject`")]
+    #[non_exhaustive]
     OtherKind {
         /// The kind of the watch config.
         kind: Kind,
@@ -66,6 +68,7 @@ pub enum WatchError {
     NoCluster(String),
     /// The API server does not serve the kind now.
     #[error("the API server has no kind {kind} in {api_version}; install its CRD")]
+    #[non_exhaustive]
     UnknownKind {
         /// The name of the kind.
         kind: String,

@@ -38,17 +38,11 @@
 //! ```
 //! use kctl_runtime::writer::ApiError;
 //!
-//! let conflict = ApiError::Refused {
-//!     operation: "update Pod shop/web-0".into(),
-//!     code: 409,
-//!     reason: "Conflict".into(),
-//!     message: "the object has been modified".into(),
-//!     details: Box::default(),
-//!     retry_after: None,
-//! };
+//! let status = r#"{"reason": "Conflict", "message": "the object has been modified", "code": 409}"#;
+//! let conflict = ApiError::refused("update Pod shop/web-0", 409, None, status);
 //! assert!(!conflict.is_unknown_outcome(), "the server decided, and the cache is right");
 //!
-//! let lost = ApiError::Unanswered { operation: "create Pod shop/web-0".into(), cause: "connection reset".into() };
+//! let lost = ApiError::unanswered("create Pod shop/web-0", "connection reset");
 //! assert!(lost.is_unknown_outcome(), "the Pod may exist");
 //! ```
 //!

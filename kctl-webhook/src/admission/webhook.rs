@@ -249,6 +249,7 @@ fn changed<K: Kind>(mut sent: Value, before: &Value, after: &K, about: &str) -> 
 pub enum RegistrationError {
     /// Two functions do the same for one kind.
     #[error("two functions {action} {kind:?}: {first} and {second}; make one of them\ncode: K0109")]
+    #[non_exhaustive]
     SameKind {
         /// `validate` or `mutate`.
         action: &'static str,
@@ -261,6 +262,7 @@ pub enum RegistrationError {
     },
     /// A label selector is invalid.
     #[error("{place}: {problem}\ncode: K0105")]
+    #[non_exhaustive]
     Selector {
         /// The function.
         place: String,

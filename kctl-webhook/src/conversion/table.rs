@@ -11,6 +11,7 @@ use crate::kind::shown;
 pub enum ConversionError {
     /// Two functions convert between the same versions.
     #[error("{kind} {from} → {to} has two conversions: {first} and {second}; remove one of them\ncode: K0114")]
+    #[non_exhaustive]
     Twice {
         /// The kind with its group.
         kind: String,
@@ -25,6 +26,7 @@ pub enum ConversionError {
     },
     /// A function returns another kind, or the version that it takes.
     #[error("{place} makes {to} of {from}: a conversion is between versions of one kind\ncode: K0114")]
+    #[non_exhaustive]
     OtherKind {
         /// The function.
         place: String,
@@ -37,6 +39,7 @@ pub enum ConversionError {
     #[error(
         "{kind}: there is no conversion from {from} to {to}; write `#[conversion] fn name(old: {from}::{short}) -> Result<{to}::{short}>`, and add it by `App::conversion`\ncode: K0113"
     )]
+    #[non_exhaustive]
     Missing {
         /// The kind with its group.
         kind: String,

@@ -92,6 +92,7 @@ impl Certificate {
 pub enum CertificateError {
     /// A file can't be read: correct its path or its mode.
     #[error("certificate file {} can't be read", path.display())]
+    #[non_exhaustive]
     FileUnreadable {
         /// The file.
         path: PathBuf,
@@ -101,6 +102,7 @@ pub enum CertificateError {
     /// The files are not a certificate with its key: write PEM, and the key that belongs to the
     /// certificate.
     #[error("{} is no certificate in PEM with its key in {}", certificate.display(), key.display())]
+    #[non_exhaustive]
     FilesInvalid {
         /// The file of the certificate.
         certificate: PathBuf,
@@ -111,6 +113,7 @@ pub enum CertificateError {
     },
     /// No certificate could be created, for example for an invalid DNS name.
     #[error("no certificate can be made for {}", names.join(", "))]
+    #[non_exhaustive]
     NotMade {
         /// The DNS names and addresses of the certificate.
         names: Vec<String>,

@@ -95,6 +95,7 @@ pub enum ServerError {
     Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The address is in use, or does not belong to this machine.
     #[error("the webhook can't listen on {address}")]
+    #[non_exhaustive]
     AddressUnusable {
         /// The address.
         address: SocketAddr,

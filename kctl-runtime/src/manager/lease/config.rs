@@ -68,6 +68,7 @@ pub enum ElectionError {
     #[error(
         "leader election: the {field} of the lease has to be between 1 and {NAME_LEN_MAX} characters; set `{flag}`"
     )]
+    #[non_exhaustive]
     Name {
         /// The field of the Lease: `name`, `namespace` or `holder`.
         field: &'static str,
@@ -76,6 +77,7 @@ pub enum ElectionError {
     },
     /// One time has to be longer than another.
     #[error("leader election: {longer} ({longer_value:?}) has to be longer than {shorter} ({shorter_value:?})")]
+    #[non_exhaustive]
     Order {
         /// The flag of the time that is too short.
         longer: &'static str,

@@ -57,6 +57,7 @@ pub enum RingError {
         "{controller} reconciles objects of the cluster {cluster}, and the sharder assigns those of its own cluster: run it \
          without --controller-ring"
     )]
+    #[non_exhaustive]
     Elsewhere {
         /// Name of the controller.
         controller: String,
@@ -68,6 +69,7 @@ pub enum RingError {
         "{controller} reconciles the cluster-scoped kind {kind}: the sharder never moves such objects, so those of a stopped \
          shard would not be reconciled any more; run it without --controller-ring"
     )]
+    #[non_exhaustive]
     ClusterScoped {
         /// Name of the controller.
         controller: String,

@@ -68,6 +68,7 @@ pub enum Certificate {
 pub enum TlsError {
     /// A file cannot be read.
     #[error("the certificate of the metrics server: {}: {source}", file.display())]
+    #[non_exhaustive]
     File {
         /// Path of the file.
         file: PathBuf,
@@ -76,6 +77,7 @@ pub enum TlsError {
     },
     /// A file has no valid PEM content, or the key does not belong to the certificate.
     #[error("the certificate of the metrics server: {}: {problem}", file.display())]
+    #[non_exhaustive]
     Content {
         /// Path of the file.
         file: PathBuf,

@@ -65,6 +65,7 @@ impl Display for Problem {
 pub enum DefinitionError {
     /// An API server would reject the CRD, or every object.
     #[error("invalid CustomResourceDefinition for {kind} ({location}):{}", list(problems))]
+    #[non_exhaustive]
     Refused {
         /// The kind.
         kind: String,
@@ -75,6 +76,7 @@ pub enum DefinitionError {
     },
     /// Two versions do not fit together.
     #[error("the versions of {name} do not fit together: {what}; {help}")]
+    #[non_exhaustive]
     Versions {
         /// Name of the CRD.
         name: String,
@@ -87,6 +89,7 @@ pub enum DefinitionError {
     #[error(
         "failed to generate the CustomResourceDefinition for {location}: {cause}; give each field one type in all variants"
     )]
+    #[non_exhaustive]
     Derive {
         /// The controller or the type.
         location: String,

@@ -21,6 +21,7 @@ pub enum ConditionError {
         "the type {kind:?} of a condition is no name: it needs 1 to {TYPE_MAX} letters, digits, '-', '_' and '.', with a letter or a \
          digit at both ends, and at most one domain with a '/' before them, such as \"Ready\" or \"example.com/Ready\""
     )]
+    #[non_exhaustive]
     Type {
         /// The type.
         kind: String,
@@ -30,6 +31,7 @@ pub enum ConditionError {
         "the reason {reason:?} of the condition {kind:?} is no word: it needs 1 to {REASON_MAX} letters, digits, '_', ',' and ':', a \
          letter first and neither ',' nor ':' last, such as \"AllPodsReady\"; what people read belongs into the message"
     )]
+    #[non_exhaustive]
     Reason {
         /// The type of the condition.
         kind: String,
@@ -42,6 +44,7 @@ pub enum ConditionError {
         "the condition {kind:?} is of generation {known}, and what was reconciled is of generation {generation}: return this error, \
          and the newer state is reconciled"
     )]
+    #[non_exhaustive]
     Outdated {
         /// The type of the condition.
         kind: String,
