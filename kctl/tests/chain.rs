@@ -174,7 +174,7 @@ async fn custom_layer_at_control_plane_place_is_rejected() {
             [&set_before, &set_after].map(|chain| App::new("chained").controller::<idle>().interpreter_chain(chain));
         set_after.set(place, Some(Arc::new(layer())));
         for app in apps {
-            let refused = TestServer::start(app).await.err().expect("the app does not start").to_string();
+            let refused = TestServer::start(app).await.expect_err("the app does not start").to_string();
             assert!(refused.contains(&format!("a layer LayerKind::{place:?}")), "{refused}");
             assert!(refused.contains("help: use LayerKind::ThirdParty"), "{refused}");
         }

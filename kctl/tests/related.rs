@@ -60,7 +60,7 @@ async fn test_server_installs_watched_and_read_kinds() {
 #[tokio::test(start_paused = true)]
 async fn undefined_kind_fails_at_once_with_the_remedy() {
     let app = || App::new("gated").controller::<gated>();
-    let error = TestServer::start(app()).await.err().expect("the server has no such kind").to_string();
+    let error = TestServer::start(app()).await.expect_err("the server has no such kind").to_string();
     let (what, help) = (
         "`reads = Gate` needs the kind Gate of other.example.com/v1, which the API server does not have",
         "help: add `.kind::<Gate>()` to the app, or give `TestServer::start_with` its CustomResourceDefinition",

@@ -181,7 +181,7 @@ async fn app_with_an_invalid_finalizer_does_not_start() {
             "API servers refuse the finalizer `old-cleanup` on a ConfigMap: it has no domain\nhelp: write `finalizer = ",
         ),
     ] {
-        let error = TestServer::start(app).await.err().expect("it starts").to_string();
+        let error = TestServer::start(app).await.expect_err("it starts").to_string();
         assert!(error.contains(expected) && error.contains("finalizers.rs:"), "{error}");
     }
 }
