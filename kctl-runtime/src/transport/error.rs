@@ -351,3 +351,16 @@ impl ApiError {
         matches!(self, Self::Refused { code, reason, .. } if *code == status && reason == name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn undeclared_write_is_terminal_and_names_its_declaration() {
+        let declaration = "owns = Pod(delete)".to_owned();
+        let error = ApiError::Undeclared { operation: "delete Pod shop/web-0".into(), declaration };
+        assert!(error.is_terminal());
+        assert!(error.to_string().ends_with("write `owns = Pod(delete)` in the controller"), "{error}");
+    }
+}
