@@ -63,7 +63,7 @@
 //! | **Read** | `reads = K`: objects that are cached and enqueue nothing, from [`Context::store`](reconcile::Context::store). `reads = K(live)` asks the API server instead, by [`Context::live`](reconcile::Context::live). |
 //! | **Predicate** | `when = f` in the parentheses of a kind: the changes that count. [`generation_changed`](predicate::generation_changed) ignores changes of status and metadata. |
 //! | **Cache** | Reads come from memory. After a write returns, the next read sees its result. |
-//! | **Writes** | They are lazy: nothing is sent until a [`Request`](reconcile::Request) is awaited. With leader election each write first asks whether this replica still leads. |
+//! | **Writes** | They are lazy: nothing is sent until an [`ApiRequest`](reconcile::ApiRequest) is awaited. With leader election each write first asks whether this replica still leads. |
 //! | **Status** | [`Context::patch_status`](reconcile::Context::patch_status) needs no verb for a custom resource with a status; `primary(read_only)` takes it away. `primary(patch, …)` names the verbs for other writes to the primary. |
 //! | **Permissions** | Each operation of the [`Context`](reconcile::Context) compiles only if the declaration allows it; `generate-rbac` prints the role. |
 //! | **Errors** | `?` works with every error; a failed key is retried with exponential backoff. [`ResultExt`](reconcile::ResultExt) sets the wait or stops the retries. |

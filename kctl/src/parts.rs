@@ -51,7 +51,7 @@ pub mod manager {
 pub mod watches {
     #[doc(inline)]
     pub use kctl_runtime::{
-        source::WatchConfig,
+        source::{Health, Presence, WatchConfig},
         watches::{CHANGES_WAITING_MAX, INFORMERS_MAX, Projection, Watch, WatchError, Watches},
     };
 }
@@ -59,7 +59,9 @@ pub mod watches {
 /// Objects as they are cached, and objects of kinds without a Rust type.
 pub mod object {
     #[doc(inline)]
-    pub use kctl_runtime::object::{DecodeError, Kind, Meta, Object, Owner, Readable, Stored, View, ViewOf};
+    pub use kctl_runtime::object::{
+        DecodeError, Kind, Labels, Meta, Object, Owner, Readable, Stored, Time, Uid, Version, View, ViewOf,
+    };
 }
 
 /// Keys of objects.
