@@ -20,7 +20,7 @@
 //!
 //! let schema = json!({ "type": "array", "items": { "type": "string" } });
 //! let rule = "self.all(host, self.exists_one(other, other == host))";
-//! let environment = Environment::of_rule(&schema, SchemaOf::Value, OldSelf::Value).unwrap();
+//! let environment = Environment::for_rule(&schema, SchemaOf::Value, OldSelf::Value).unwrap();
 //! assert_eq!(type_of(rule, &environment).unwrap().unwrap().to_string(), "bool");
 //! // It compares all pairs of items. Without `maxItems` there may be so many that the CRD is rejected:
 //! assert!(estimate(&read(rule).unwrap(), &schema, SchemaOf::Value) > RULE_MAX);

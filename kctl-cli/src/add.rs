@@ -113,6 +113,9 @@ enum AddFailure {
     /// The version would be a copy of the fields, and a tuple or unit struct has no names to copy.
     #[error("the spec of {kind} in {file} is not a struct with named fields: write the version by hand")]
     NoFields { kind: String, file: String },
+    /// The version stands in another module, and private types can be neither imported nor copied.
+    #[error("the new version needs `{names}`, which {file} keeps private: write `pub` there")]
+    Private { names: String, file: String },
     /// A new file would replace one of the user. Checked for all files before anything is written.
     #[error("{0} is there already, and is never written over: choose another name, or remove it")]
     Exists(PathBuf),
@@ -579,6 +582,7 @@ fn app() -> App {
             ("web-site", "mod web_site {}\n"),
             ("tests", "#[cfg(test)]\nmod tests {}\n"),
             ("time", "use std::{fmt, time};\n"),
+            ("site", "#[controller(read_only)]\nasync fn site() {}\n"),
         ] {
             let folder = Folder::new(&format!("module-{name}"), &format!("{MAIN}{more}"));
             let error = fails_without_a_change(&folder, name);
@@ -621,7 +625,8 @@ use self::inner::Door;
 mod inner {}
 #[cfg(test)]
 mod port {}
-fn default_port() -> u16 { 80 }
+fn default_port() -> u16 { PORT }
+const PORT: u16 = 80;
 const MAX: u16 = 90;
 fn unused() {}
 
@@ -651,14 +656,21 @@ pub struct InnStatus {}
         for other in ["HashMap", "fmt", "Shown", "unused"] {
             assert!(!head.contains(other), "{other}\n{head}");
         }
-        // A module beside that of the kind can import its types alone.
+        // A module beside that of the kind can import its public items alone.
         let folder = Folder::new("names-beside", &MAIN.replace("\nuse kctl", "\nmod inn;\n\nuse kctl"));
         write(&folder.0.join("src/inn.rs"), FIELDS).unwrap();
+        let error = folder.add(version()).unwrap_err();
+        assert!(error.starts_with("the new version needs `Door`, which src/inn.rs keeps private"), "{error}");
+        write(&folder.0.join("src/inn.rs"), &FIELDS.replace("mod inner", "pub mod inner")).unwrap();
         folder.add(version()).unwrap();
         let text = folder.text("src/inn_v2.rs");
-        for part in
-            ["use crate::inn::InnStatus;", "use crate::inn::inner::Door;", "fn default_port() -> u16", "const MAX: u16"]
-        {
+        for part in [
+            "use crate::inn::InnStatus;",
+            "use crate::inn::inner::Door;",
+            "fn default_port() -> u16",
+            "const PORT: u16",
+            "const MAX: u16",
+        ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
         assert!(!text.contains("fn unused"), "{text}");

@@ -63,7 +63,7 @@ fn class(error: &NativeError) -> &'static str {
         NativeError::MemberStatusInvalid { .. } => "member status invalid",
         NativeError::FieldOfOtherType { .. } => "field of another type",
         NativeError::AnnotationNotNumber { .. } => "annotation invalid",
-        NativeError::DependenciesInvalid(_) => "dependency invalid",
+        NativeError::InvalidDependency(_) => "dependency invalid",
         _ => "other",
     }
 }

@@ -80,7 +80,7 @@ codes! {
     DUPLICATE_KIND = 21, "a kind is declared twice";
     /// An option, a verb or a flag; for field attributes see `DUPLICATE_MARK`.
     DUPLICATE = 22, "given twice";
-    /// Clean-up is the second method of the struct form, `Finalize::finalize`.
+    /// Cleanup is the second method of the struct form, `Finalize::finalize`.
     FUNCTION_WITH_FINALIZER = 23, "a function can't clean up";
     /// An error of `syn`, with the form of the options as help.
     SYNTAX = 24, "the attribute can't be read";

@@ -105,7 +105,7 @@ impl Endpoint for Admission {
     }
 
     fn refuse(&self, code: StatusCode, message: String, state: &mut RequestState) -> Value {
-        tracing::warn!(uid = state.uid, code = code.as_u16(), "{message}");
+        tracing::warn!(path = self.path, uid = state.uid, code = code.as_u16(), "{message}");
         state.measurement.code(code.as_u16());
         admission::given_up(&state.uid, code, message)
     }
@@ -136,6 +136,6 @@ impl Endpoint for Conversion {
 
     fn refuse(&self, code: StatusCode, message: String, state: &mut RequestState) -> Value {
         state.measurement.code(code.as_u16());
-        conversion::failed(&state.uid, &message)
+        conversion::failed(&state.uid, code.as_u16(), &message)
     }
 }

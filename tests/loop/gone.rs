@@ -172,7 +172,7 @@ async fn deleted_namespace_is_terminating_until_it_is_empty() {
     assert_eq!(log.take(), Vec::<String>::new(), "it is gone");
 }
 
-/// Owns Pods, and counts its clean-ups.
+/// Owns Pods, and counts its cleanups.
 #[controller(of = ConfigMap, owns = Pod(create), finalizer = "loop.example.com/tidy")]
 struct Tidy {
     n_cleaned: Arc<AtomicUsize>,

@@ -70,6 +70,41 @@ fn every_file_begins_with_what_it_is() {
     assert!(bare.is_empty(), "the first line is `//!` and one sentence: {bare:?}");
 }
 
+/// The longest name of a test, in words: scenario and outcome.
+const TEST_WORDS_MAX: usize = 8;
+
+/// Returns the names of the tests in a file.
+fn tests_of(text: &str) -> impl Iterator<Item = &str> {
+    let mut lines = text.lines().map(str::trim_start);
+    let is_test = |line: &&str| ["#[test", "#[tokio::test", "#[kctl::test"].iter().any(|begin| line.starts_with(begin));
+    std::iter::from_fn(move || {
+        lines.by_ref().find(is_test)?;
+        let declared = lines.by_ref().find(|line| line.contains("fn ") && !line.starts_with("//"))?;
+        let (_, name) = declared.split_once("fn ")?;
+        Some(name.split(['(', '<']).next().unwrap_or_default())
+    })
+}
+
+#[test]
+fn tests_are_named_in_eight_words() {
+    let text = "#[tokio::test]\n    async fn a_b() {}\n/// c\n#[test]\n#[ignore]\nfn d() {}\n";
+    assert_eq!(tests_of(text).collect::<Vec<_>>(), ["a_b", "d"]);
+    let files = sources(".");
+    let names = files.iter().flat_map(|(path, text)| tests_of(text).map(move |name| (path, name)));
+    let long: Vec<_> = names.filter(|(_, name)| name.split('_').count() > TEST_WORDS_MAX).collect();
+    assert!(long.is_empty(), "name the scenario and the outcome in fewer words: {long:?}");
+}
+
+#[test]
+fn every_kind_cites_its_upstream_file() {
+    let kinds: Vec<_> =
+        sources("kctl-apiserver/src/kinds").into_iter().filter(|(_, text)| text.contains("static KIND")).collect();
+    assert!(kinds.len() > 60, "{} kinds", kinds.len());
+    let cites = |text: &str| text.lines().any(|line| line.starts_with("//") && line.contains("`pkg/"));
+    let bare: Vec<_> = kinds.iter().filter(|(_, text)| !cites(text)).map(|(path, _)| path).collect();
+    assert!(bare.is_empty(), "name the file of Kubernetes that has the rules of the kind: {bare:?}");
+}
+
 #[test]
 fn every_example_is_in_the_readme() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();

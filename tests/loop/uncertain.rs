@@ -233,7 +233,7 @@ async fn next_reconcile_sees_answered_writes_despite_deaf_watches() {
     assert_eq!(n_made, WRITES.map(|(what, _)| (what, usize::from(what != "nothing"))));
 }
 
-/// Has a finalizer, and counts its clean-ups.
+/// Has a finalizer, and counts its cleanups.
 #[controller(of = Deployment, finalizer = "loop.example.com/kept", timeout = "1s")]
 struct Kept {
     n_cleaned: Arc<AtomicUsize>,
@@ -297,6 +297,6 @@ async fn finalizer_with_lost_response_runs_once() {
         let removed = patches_under(&world, fault, lasts, delete).await;
         assert_eq!(removed, [1, 0], "the finalizer is taken away under {fault:?}");
         assert!(world.deployments().get_opt("web").await.unwrap().is_none(), "it is gone");
-        assert_eq!(n_cleaned.load(Ordering::Relaxed), 1, "clean-ups under {fault:?}");
+        assert_eq!(n_cleaned.load(Ordering::Relaxed), 1, "cleanups under {fault:?}");
     }
 }

@@ -260,7 +260,7 @@ async fn changed_own_status_is_written_without_a_loop() {
 
 const FINALIZER: &str = "example.com/clean";
 
-/// Fails its first two clean-ups.
+/// Fails its first two cleanups.
 #[controller(of = ConfigMap, finalizer = "example.com/clean")]
 struct Cleaning {
     log: Log,

@@ -64,7 +64,7 @@ async fn finalizers(api: &Api<ConfigMap>) -> Option<Vec<String>> {
     Some(finalizers)
 }
 
-/// Returns the clean-ups that ran before and after a restart, with this fault on the first finalizer removal.
+/// Returns the cleanups that ran before and after a restart, with this fault on the first finalizer removal.
 async fn crash(fault: Fault) -> Vec<&'static str> {
     let (contest, faults, log) = (Contest::new(), Faults::default(), Log::default());
     let api: Api<ConfigMap> = Api::default_namespaced(contest.client.clone());

@@ -15,7 +15,7 @@ pub(crate) use self::default::default;
 pub(super) use self::default::{as_read, changed_as_read};
 use self::generation::{changes_generation, counts_generations, has_generation};
 pub(super) use self::restore::restore;
-use super::{Unpersisted, Write, validate};
+use super::{Unpersisted, Write};
 use crate::{
     json_path::set,
     metadata::{self, SYSTEM_FIELDS, increment_generation},
@@ -58,7 +58,6 @@ pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<
 }
 
 /// Prepares a new object. The strategy runs before the defaults: fields that it resets get defaults too.
-///
 fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
     in_storage_version(&info.resource, object, |object| prepare_create(state, &info.resource, object));
     default(info, object, None);
@@ -90,12 +89,8 @@ fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut
 
 /// Changes an object in the version in which the rules of its kind are written. The result has the version of the
 /// request.
-///
-/// An object of another type, which a webhook may return, is not converted: validation rejects it.
 fn in_storage_version(resource: &Resource, object: &mut Value, change: impl FnOnce(&mut Value)) {
-    let Some(storage) = resource.kind.storage.filter(|_| validate::of_another_type(resource, object).is_none()) else {
-        return change(object);
-    };
+    let Some(storage) = resource.kind.storage else { return change(object) };
     *object = (storage.convert)(storage.api_version, object);
     change(object);
     *object = (storage.convert)(&resource.api_version(), object);

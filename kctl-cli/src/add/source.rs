@@ -61,6 +61,8 @@ pub(super) struct Names {
     pub(super) uses: Vec<(String, String)>,
     /// Private functions and constants, each with its text. Modules beside that of the file cannot import them.
     pub(super) private: Vec<(String, String)>,
+    /// Private types, and imports from private modules. They can be neither imported nor copied.
+    pub(super) hidden: Vec<String>,
 }
 
 /// Returns `true` if the source has the syntax of a Rust file.
@@ -95,47 +97,74 @@ pub(super) fn kinds(text: &str, path: &str) -> Result<Vec<Kind>, String> {
 impl Names {
     /// Returns the names that a file declares or imports. Code of tests has none.
     fn of(text: &str, file: &File, path: &str) -> Self {
+        // Modules below the root of the crate can import all of its items.
+        let is_hidden = |visibility: &Visibility| path != "crate" && matches!(visibility, Visibility::Inherited);
         let mut names = Self::default();
+        let (mut uses, mut hidden_modules) = (Vec::new(), Vec::new());
         for item in &file.items {
-            let (name, attributes, private) = match item {
-                Item::Struct(item) => (&item.ident, &item.attrs, None),
-                Item::Enum(item) => (&item.ident, &item.attrs, None),
-                Item::Type(item) => (&item.ident, &item.attrs, None),
-                Item::Mod(item) => (&item.ident, &item.attrs, None),
-                Item::Fn(item) => (&item.sig.ident, &item.attrs, Some(&item.vis)),
-                Item::Const(item) => (&item.ident, &item.attrs, Some(&item.vis)),
+            let (name, attributes, visibility) = match item {
+                Item::Struct(item) => (&item.ident, &item.attrs, &item.vis),
+                Item::Enum(item) => (&item.ident, &item.attrs, &item.vis),
+                Item::Type(item) => (&item.ident, &item.attrs, &item.vis),
+                Item::Mod(item) => (&item.ident, &item.attrs, &item.vis),
+                Item::Fn(item) => (&item.sig.ident, &item.attrs, &item.vis),
+                Item::Const(item) => (&item.ident, &item.attrs, &item.vis),
                 Item::Use(item) => {
                     let start = if item.leading_colon.is_some() { "::" } else { "" };
-                    imported(&item.tree, start, &mut names.uses);
+                    imported(&item.tree, start, &mut uses);
                     continue;
                 }
                 _ => continue,
             };
-            // Modules below the root of the crate can import all of its items.
-            let is_private = path != "crate" && matches!(private, Some(Visibility::Inherited));
             if is_test(attributes) {
                 continue;
             }
-            if is_private {
-                names.private.push((name.to_string(), written(text, item)));
-            } else {
-                names.items.push(name.to_string());
+            let name = name.to_string();
+            match item {
+                _ if !is_hidden(visibility) => names.items.push(name),
+                Item::Fn(_) | Item::Const(_) => names.private.push((name, written(text, item))),
+                Item::Mod(_) => {
+                    hidden_modules.push(format!("{path}::{name}::"));
+                    names.hidden.push(name);
+                }
+                _ => names.hidden.push(name),
             }
         }
         let modules: Vec<String> = file.items.iter().filter_map(module_name).collect();
-        for (_, used) in &mut names.uses {
-            *used = absolute(used, path, &modules);
+        for (name, used) in uses {
+            let used = absolute(&used, path, &modules);
+            if hidden_modules.iter().any(|module| used.starts_with(module)) {
+                names.hidden.push(name);
+            } else {
+                names.uses.push((name, used));
+            }
         }
         names
     }
 
-    /// Returns those that are among these words.
+    /// Returns those that are among these words, or in the text of private items that are.
     fn among(&self, words: &[String]) -> Self {
-        let has = |name: &String| words.contains(name);
+        let mut words = words.to_vec();
+        words.sort();
+        words.dedup();
+        let mut n_before = 0;
+        while n_before < words.len() {
+            n_before = words.len();
+            let named: Vec<_> = self.private.iter().filter(|(name, _)| words.contains(name)).collect();
+            let mut found = Vec::new();
+            for text in named.into_iter().filter_map(|(_, text)| text.parse().ok()) {
+                idents(text, &mut found);
+            }
+            words.extend(found);
+            words.sort();
+            words.dedup();
+        }
+        let has = |name: &String| words.binary_search(name).is_ok();
         Self {
             items: self.items.iter().filter(|name| has(name)).cloned().collect(),
             uses: self.uses.iter().filter(|(name, _)| has(name)).cloned().collect(),
             private: self.private.iter().filter(|(name, _)| has(name)).cloned().collect(),
+            hidden: self.hidden.iter().filter(|name| has(name)).cloned().collect(),
         }
     }
 }
@@ -180,11 +209,20 @@ fn absolute(used: &str, path: &str, modules: &[String]) -> String {
     }
 }
 
-/// Returns `true` if a file has a module or an import of this name, beside which no module of the name can be declared.
+/// Returns `true` if a file has an item or an import of this name, beside which no module of the name can be declared.
+///
+/// A function counts only with an attribute of kctl, which makes a type of its name.
 pub(super) fn has_module(text: &str, name: &str) -> bool {
     let Ok(file) = syn::parse_file(text) else { return false };
     file.items.iter().any(|item| match item {
-        Item::Mod(module) => module.ident == name,
+        Item::Mod(item) => item.ident == name,
+        Item::Struct(item) => item.ident == name,
+        Item::Enum(item) => item.ident == name,
+        Item::Type(item) => item.ident == name,
+        Item::Trait(item) => item.ident == name,
+        Item::Union(item) => item.ident == name,
+        Item::ExternCrate(item) => item.rename.as_ref().map_or(&item.ident, |(_as, name)| name) == name,
+        Item::Fn(item) => item.sig.ident == name && item.attrs.iter().any(makes_type),
         Item::Use(item) => {
             let mut found = Vec::new();
             imported(&item.tree, "", &mut found);
@@ -192,6 +230,12 @@ pub(super) fn has_module(text: &str, name: &str) -> bool {
         }
         _ => false,
     })
+}
+
+/// Returns `true` for attributes of kctl that declare a type with the name of their function.
+fn makes_type(attribute: &Attribute) -> bool {
+    let name = attribute.path().segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+    ["controller", "admission", "conversion", "interpreter"].contains(&name.as_str())
 }
 
 /// Returns `true` for `#[resource]`, also by a path such as `#[kctl::resource]`.

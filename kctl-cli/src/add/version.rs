@@ -29,7 +29,7 @@ impl Project {
     /// spec. Types of the file, such as enums in the spec, are imported and not copied, and so are the names that it imports.
     ///
     /// # Errors
-    /// The version is malformed or exists, the kind is unknown or ambiguous, or its spec has no named fields.
+    /// The version is malformed or exists, the kind is unknown or ambiguous, or its spec has no named fields or private types.
     pub(super) fn version(&self, version: &str, kind: Option<&str>) -> Result<Added, AddFailure> {
         if !is_version(version) {
             return Err(AddFailure::Version(version.into()));
@@ -50,6 +50,9 @@ impl Project {
             .fields
             .as_ref()
             .ok_or_else(|| AddFailure::NoFields { kind: kind.name.clone(), file: self.file_of(kind) })?;
+        if !kind.needs.hidden.is_empty() {
+            return Err(AddFailure::Private { names: kind.needs.hidden.join("`, `"), file: self.file_of(kind) });
+        }
         let lower = kind.name.to_ascii_lowercase();
         let module = format!("{lower}_{version}");
         let has_status = kind.options.iter().any(|(name, _)| name == "status");

@@ -112,7 +112,7 @@ pub enum NativeError {
     },
     /// A dependency lacks a field, or its selector is invalid.
     #[error(transparent)]
-    DependenciesInvalid(#[from] InvalidDependencyError),
+    InvalidDependency(#[from] InvalidDependencyError),
     /// The answer can't be serialized as JSON.
     #[error("the answer cannot be written as JSON")]
     AnswerUnwritable(#[from] serde_json::Error),

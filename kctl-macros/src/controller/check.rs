@@ -103,7 +103,7 @@ const OTHER_OPTIONS: [(&str, &str); 19] = [
 ];
 /// The help for names of the number of workers.
 const CONCURRENCY: &str = "write `concurrency = 4`";
-/// The help for names of clean-up.
+/// The help for names of cleanup.
 const FINALIZER: &str = "write `finalizer = \"example.com/name\"` on a struct with `impl Finalize`";
 /// The help for names of the primary's kind.
 const KIND: &str =

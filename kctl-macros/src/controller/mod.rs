@@ -8,8 +8,8 @@
 //! | `emit` | the `ControllerSpec`, the permission types and `impl Reconcile` |
 //! | `stub` | after an error: a controller that may do everything |
 //!
-//! The permissions are types. `owns = Pod(create)` emits a grant type that implements the trait of `create` for `Pod`
-//! and no other one. `Context<configs>` takes the grant from `impl Controller for configs`, so
+//! The permissions are types. `owns = Pod(create)` emits a type that implements the trait of `create` for `Pod`
+//! and no other one. `Context<configs>` finds it through `impl Controller for configs`, so
 //! `cx.owned::<Pod>().delete(…)` does not compile: its bound is not met, and `#[diagnostic::on_unimplemented]` of the
 //! trait words the error.
 

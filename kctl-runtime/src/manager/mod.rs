@@ -693,7 +693,7 @@ impl Manager {
         self.clusters.get(cluster).unwrap_or(&self.client)
     }
 
-    /// Returns the cache of a relation: an existing one with the same identity, widened to what it reads.
+    /// Returns the cache of a relation: an existing one with the same watch config, widened to what it reads.
     fn source(&mut self, spec: &ControllerSpec, relation: &RelationSpec) -> Arc<Source> {
         let mut namespaces = if relation.namespaced { spec.namespaces.clone() } else { Vec::new() };
         namespaces.sort();
@@ -723,7 +723,7 @@ impl Manager {
         source.clone()
     }
 
-    /// Returns all caches, sorted by identity.
+    /// Returns all caches, sorted by watch config.
     fn sources(&self) -> Vec<Arc<Source>> {
         let mut sources: Vec<_> = self.caches.iter().map(|cache| cache.source().clone()).collect();
         sources.sort_by(|a, b| a.config().cmp(b.config()));
@@ -836,7 +836,7 @@ fn declared(env: &Env) -> Declared {
 }
 
 impl View {
-    /// Returns the caches that controllers declare, sorted by identity.
+    /// Returns the caches that controllers declare, sorted by watch config.
     pub fn sources(&self) -> &[Arc<Source>] {
         &self.sources
     }

@@ -39,7 +39,7 @@ fn advice(unreadable: &Unreadable, kind: &Kind, finalizer: &str) -> String {
     let namespace = meta.namespace().map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
     format!(
         "the finalizer {finalizer} stays, because the object can't be read as {} and so can't be cleaned up: {}; correct the \
-         object, or implement `Finalize::finalize_unreadable`; after a clean-up by hand: kubectl patch {}{group} {}{namespace} \
+         object, or implement `Finalize::finalize_unreadable`; after a cleanup by hand: kubectl patch {}{group} {}{namespace} \
          --type=merge -p '{{\"metadata\":{{\"finalizers\":{}}}}}'",
         kind.kind,
         unreadable.error,

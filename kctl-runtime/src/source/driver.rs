@@ -1206,7 +1206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn list_that_spans_the_loss_of_a_slot_brings_none_of_its_objects() {
+    async fn list_during_slot_loss_keeps_none_of_them() {
         let (source, slot) = sharded();
         tokio::spawn(source.store().clone().write());
         let mut reflector = Reflector::default();
@@ -1222,7 +1222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_that_wait_for_the_store_leave_with_their_slot() {
+    async fn waiting_events_leave_with_their_slot() {
         let (source, slot) = sharded();
         let mut reflector = Reflector::default();
         source.perform(&mut reflector, last_page(vec![pod(&source, "x", 4)], "5")).await;

@@ -731,7 +731,7 @@ mod tests {
     use crate::source::WatchConfig;
 
     #[tokio::test(start_paused = true)]
-    async fn namespace_removed_while_a_write_waits_gets_no_write() {
+    async fn namespace_removed_during_wait_gets_no_write() {
         let n_requests = Arc::<AtomicUsize>::default();
         let counted = n_requests.clone();
         let server = service_fn(move |_request: http::Request<Body>| {
@@ -815,7 +815,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn write_that_ends_an_object_removes_it_from_the_cache() {
+    async fn write_that_ends_object_removes_cached_state() {
         let key = ObjectKey::new(None, "x");
         let patch = json!({ "metadata": { "finalizers": [] } });
         for (meta, stays) in [(json!({}), false), (json!({ "finalizers": ["a/b"] }), true)] {

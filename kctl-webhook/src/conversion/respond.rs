@@ -52,13 +52,13 @@ struct Failed {
 }
 
 /// Returns the response to a review that failed, and logs it.
-pub(crate) fn failed(uid: &str, text: &str) -> Value {
-    failed_with(uid, text, text)
+pub(crate) fn failed(uid: &str, code: u16, text: &str) -> Value {
+    failed_with(uid, code, text, text)
 }
 
 /// Returns the response to a review that failed, and logs it by a message without values of the object.
-fn failed_with(uid: &str, text: &str, logged: &str) -> Value {
-    tracing::error!("conversion failed: {logged}");
+fn failed_with(uid: &str, code: u16, text: &str, logged: &str) -> Value {
+    tracing::error!(uid, code, "conversion failed: {logged}");
     envelope(&json!({ "uid": uid, "convertedObjects": [], "result": { "status": "Failure", "message": text } }))
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
         Err(text) => {
             state.measurement.code(400);
             let logged = format!("the request has no valid {KIND}; the response has the reason");
-            return failed_with(&uid_of(body), &text, &logged);
+            return failed_with(&uid_of(body), 400, &text, &logged);
         }
     };
     let Request { uid, desired_api_version, objects } = request;
@@ -96,7 +96,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
         }
         Err(Failed { text, logged, code }) => {
             state.measurement.code(code);
-            failed_with(&uid, &text, &logged)
+            failed_with(&uid, code, &text, &logged)
         }
     }
 }

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn timeout_is_at_most_the_longest_of_a_configuration() {
+    fn timeout_is_capped_at_configurable_maximum() {
         let time = |uri: &str| time_of(&uri.parse().unwrap());
         assert_eq!(time("/convert?timeout=1m3s"), TIMEOUT_MAX);
         assert_eq!(time("/convert?timeout=500ms"), Duration::from_millis(500));

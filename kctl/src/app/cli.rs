@@ -779,7 +779,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dry_run_of_a_sharded_app_does_not_start() {
+    async fn dry_run_of_sharded_app_is_refused() {
         let app = App::new("web").controller::<idle>().sharded(8, ShardBy::Namespace);
         let arguments = ["app", "run", "--dry-run"].map(OsString::from).to_vec();
         let Command::Run(options) = parse(Cli::command(), arguments).unwrap().command else {

@@ -71,7 +71,12 @@ pub(super) const OWN_SUFFIXES: [&str; 10] = [
 ];
 
 /// Folders of `generate-manifests`. All of them are searched for stale files, also those of options that are no longer given.
-pub(super) const OWN_FOLDERS: [&str; 5] = ["manager", "monitoring", "rbac", "sharding", "webhook"];
+pub(super) const OWN_FOLDERS: [&str; 5] = ["manager", "monitoring", "rbac", RING_FOLDER, "webhook"];
+
+/// The folder of a controller ring's objects.
+const RING_FOLDER: &str = "sharding";
+/// The kinds of a controller ring's objects, as in the names of their files.
+const RING_KINDS: [&str; 3] = ["controllerring", "clusterrole", "clusterrolebinding"];
 
 /// The files that a command generates in a folder, by which stale ones are recognized.
 pub(super) struct Owned<'a> {
@@ -144,7 +149,8 @@ pub(super) fn write_manifests(manifests: &[Manifest], options: &OutputOptions, o
 ///
 /// CRDs are compared by [`reject_breaking`].
 ///
-/// Only folders of the command and those with a generated file are searched, so a folder of the user is never reported.
+/// Only folders of the command and those with a generated file are searched. The objects of a controller ring have the
+/// ring's name, which is unknown once the option is gone, so in `sharding/` any name counts.
 fn left_over(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Result<Vec<String>> {
     let names: Vec<String> = owned.suffixes.iter().map(|suffix| format!("{}{suffix}", owned.name)).collect();
     let folders: BTreeSet<PathBuf> = manifests
@@ -162,7 +168,10 @@ fn left_over(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Result
         let object = name.split_once('-').map_or("", |(_kind, object)| object);
         // The name of an app can have a dot.
         let whole = stem.split_once('-').map_or("", |(_kind, object)| object);
-        names.iter().any(|name| name == object || name == whole)
+        let is_of_ring = owned.folders.contains(&RING_FOLDER)
+            && file.parent() == Some(&folder.join(RING_FOLDER))
+            && RING_KINDS.iter().any(|kind| stem.strip_prefix(kind).is_some_and(|name| name.starts_with('-')));
+        is_of_ring || names.iter().any(|name| name == object || name == whole)
     };
     let mut left = Vec::new();
     for parent in folders {
@@ -409,6 +418,19 @@ mod tests {
         let since = BreakingOptions { allow_breaking: false, since: Some("nothing".into()) };
         let unknown = reject_breaking(&[], &folder.check(), &since).unwrap_err().to_string();
         assert!(unknown.contains("git ls-tree"), "{unknown}");
+    }
+
+    #[test]
+    fn objects_of_a_dropped_ring_are_left_over() {
+        let folder = Folder::new("ring");
+        let sharding = folder.0.join("sharding");
+        std::fs::create_dir_all(&sharding).unwrap();
+        for file in ["controllerring-pods.yaml", "clusterrolebinding-pods.yaml", "notes-pods.yaml"] {
+            std::fs::write(sharding.join(file), "kind: Any\n").unwrap();
+        }
+        let stale = write_manifests(&[], &folder.check(), &OWNED).unwrap_err().to_string();
+        assert!(stale.contains("controllerring-pods") && stale.contains("clusterrolebinding-pods"), "{stale}");
+        assert!(!stale.contains("notes-pods"), "{stale}");
     }
 
     #[test]

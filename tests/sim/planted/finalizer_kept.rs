@@ -1,5 +1,5 @@
-//! A finalizer that is never removed: the clean-up fails if nothing is left to clean up. Once interrupted between the
-//! clean-up and the removal, it fails forever.
+//! A finalizer that is never removed: the cleanup fails if nothing is left to clean up. Once interrupted between the
+//! cleanup and the removal, it fails forever.
 
 use std::collections::BTreeSet;
 

@@ -60,7 +60,7 @@ impl Finalize for Disk {
 #[controller(of = Site, name = "name", primary(get), finalizer = "planted.example.com/name")]
 struct Name(External<Names>);
 
-/// Does the same, but removes all finalizers in its clean-up.
+/// Does the same, but removes all finalizers in its cleanup.
 #[controller(of = Site, name = "name", primary(get, patch), finalizer = "planted.example.com/name")]
 struct Clearing(External<Names>);
 
@@ -178,7 +178,7 @@ fn with<C: Reconcile>(make: fn(External<Names>) -> C) -> App {
         .controller_with(move |_env| std::future::ready(Ok(make(External::default()))))
 }
 
-/// Without the user's finalizer, only a crash between the two clean-ups shows the bug.
+/// Without the user's finalizer, only a crash between the two cleanups shows the bug.
 pub(crate) fn bug_alone() -> Scenario {
     case(|| with(Clearing))
 }

@@ -8,6 +8,9 @@
 //!   deleted.
 //! - Rules for `DELETE` are rejected: a deletion has no object to change.
 //! - `kubectl get` prints name, number of mutations, kind of the parameters and age.
+//!
+//! Upstream: `pkg/registry/admissionregistration/mutatingadmissionpolicy/strategy.go` and
+//! `pkg/apis/admissionregistration/validation/validation.go`.
 
 use crate::registry::kind::{Generation, Kind};
 

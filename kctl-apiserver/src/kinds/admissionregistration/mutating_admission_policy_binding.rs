@@ -7,6 +7,9 @@
 //!   created.
 //! - As with policies, rules for `DELETE` are rejected, and no admission policy sees the object.
 //! - `kubectl get` prints name, name of the policy, reference to the parameters and age.
+//!
+//! Upstream: `pkg/registry/admissionregistration/mutatingadmissionpolicybinding/strategy.go` and
+//! `pkg/apis/admissionregistration/validation/validation.go`.
 
 use crate::registry::kind::{Generation, Kind};
 

@@ -6,6 +6,9 @@
 //! - Defaults are those of validating webhooks, and `reinvocationPolicy: Never`.
 //! - Admission policies apply to writes of this kind, but not to writes of admission policies.
 //! - `kubectl get` prints name, number of webhooks and age.
+//!
+//! Upstream: `pkg/registry/admissionregistration/mutatingwebhookconfiguration/strategy.go` and
+//! `pkg/apis/admissionregistration/validation/validation.go`.
 
 use crate::registry::kind::{Generation, Kind};
 

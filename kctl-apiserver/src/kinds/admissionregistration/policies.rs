@@ -1,4 +1,4 @@
-//! Rules of admission policies and their bindings (`pkg/apis/admissionregistration/validation`).
+//! Rules of admission policies and their bindings (`pkg/apis/admissionregistration/validation/validation.go`).
 //!
 //! Expressions are compiled and type-checked on each write, so `kubectl apply` fails on a mistake
 //! rather than the first request that the policy matches. The types of `object`, `oldObject` and

@@ -8,6 +8,9 @@
 //! - No admission policy sees policies, because a wrong one could otherwise not be repaired or
 //!   deleted.
 //! - `kubectl get` prints name, number of validations, kind of the parameters and age.
+//!
+//! Upstream: `pkg/registry/admissionregistration/validatingadmissionpolicy/strategy.go` and
+//! `pkg/apis/admissionregistration/validation/validation.go`.
 
 use crate::registry::kind::{Generation, Kind, NewStatus};
 

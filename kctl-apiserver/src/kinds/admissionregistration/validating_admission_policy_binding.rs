@@ -8,6 +8,9 @@
 //! - `Deny` and `Warn` exclude each other, because both would report the same message in one
 //!   response.
 //! - `kubectl get` prints name, name of the policy, reference to the parameters and age.
+//!
+//! Upstream: `pkg/registry/admissionregistration/validatingadmissionpolicybinding/strategy.go` and
+//! `pkg/apis/admissionregistration/validation/validation.go`.
 
 use crate::registry::kind::{Generation, Kind};
 

@@ -6,6 +6,9 @@
 //! - Names of webhooks are unique within one configuration and have at least three segments, as in
 //!   `a.example.com`.
 //! - `kubectl get` prints name, number of webhooks and age.
+//!
+//! Upstream: `pkg/registry/admissionregistration/validatingwebhookconfiguration/strategy.go` and
+//! `pkg/apis/admissionregistration/validation/validation.go`.
 
 use crate::registry::kind::{Generation, Kind};
 

@@ -1,4 +1,4 @@
-//! Rules of the configurations of admission webhooks (`pkg/apis/admissionregistration/validation`).
+//! Rules of the configurations of admission webhooks (`pkg/apis/admissionregistration/validation/validation.go`).
 //!
 //! Admission policies share the rules about selectors, rules with operations, match conditions and
 //! CEL expressions: their functions are visible in the crate.

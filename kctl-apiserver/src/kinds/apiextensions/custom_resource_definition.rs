@@ -9,6 +9,9 @@
 //!   a write of the status, after all objects have been migrated.
 //! - The response has a warning for each unknown `format` in a schema that the stored object does
 //!   not have.
+//!
+//! Upstream, in apiextensions-apiserver: `pkg/registry/customresourcedefinition/strategy.go` and
+//! `pkg/apis/apiextensions/validation/validation.go`.
 
 use jiff::Timestamp;
 use kctl_apimachinery::time;

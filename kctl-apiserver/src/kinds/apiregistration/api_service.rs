@@ -6,6 +6,9 @@
 //!   requests: the paths of another version return 503, and its condition `Available` is `False`.
 //! - A write of `status` leaves spec and metadata as they are.
 //! - `kubectl get` prints name, Service (or `Local`), availability and age.
+//!
+//! Upstream, in kube-aggregator: `pkg/registry/apiservice/strategy.go` and
+//! `pkg/apis/apiregistration/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

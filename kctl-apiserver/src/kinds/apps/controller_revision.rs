@@ -5,6 +5,8 @@
 //! `StatefulSet` and `DaemonSet` controllers store the history of their templates in it;
 //! `kubectl rollout undo` reads it. `revision` orders the snapshots and may change, for example when
 //! a rollback makes an old snapshot the newest one.
+//!
+//! Upstream: `pkg/registry/apps/controllerrevision/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -5,6 +5,8 @@
 //!
 //! A write of `status` may not set negative numbers. `kubectl get -o wide` adds containers, images
 //! and selector.
+//!
+//! Upstream: `pkg/registry/apps/daemonset/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -5,6 +5,8 @@
 //!
 //! `kubectl get` shows ready and desired replicas as `2/3`; `-o wide` adds containers, images and
 //! selector.
+//!
+//! Upstream: `pkg/registry/apps/deployment/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -4,6 +4,8 @@
 //!
 //! A write of `status` may not set negative numbers, nor more ready, available or fully labeled
 //! replicas than replicas.
+//!
+//! Upstream: `pkg/registry/apps/replicaset/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::Value;

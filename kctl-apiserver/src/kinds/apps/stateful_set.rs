@@ -5,6 +5,8 @@
 //!
 //! Only replicas, ordinals, template, strategy, history limit, retention policy and
 //! `minReadySeconds` may change.
+//!
+//! Upstream: `pkg/registry/apps/statefulset/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 mod validation;
 

@@ -4,6 +4,8 @@
 //!
 //! The kind is a review: it is answered and never stored. It can only be created, it does not count
 //! in quotas, and admission policies do not see it.
+//!
+//! Upstream: `pkg/registry/authentication/tokenreview/storage.go`.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

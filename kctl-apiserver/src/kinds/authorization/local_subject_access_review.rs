@@ -4,6 +4,9 @@
 //! `spec.resourceAttributes`, so that the permission to create these reviews can be granted per namespace.
 //!
 //! It is answered and never stored. `validation.rs` has its rules.
+//!
+//! Upstream: `pkg/registry/authorization/localsubjectaccessreview/rest.go` and
+//! `pkg/apis/authorization/validation/validation.go`.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

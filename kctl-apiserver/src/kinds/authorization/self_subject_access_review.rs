@@ -4,6 +4,9 @@
 //! nor groups.
 //!
 //! It is answered and never stored. `validation.rs` has its rules.
+//!
+//! Upstream: `pkg/registry/authorization/selfsubjectaccessreview/rest.go` and
+//! `pkg/apis/authorization/validation/validation.go`.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

@@ -5,6 +5,8 @@
 //!
 //! It is answered and never stored. It does not count in quotas, and admission policies do not see
 //! it.
+//!
+//! Upstream: `pkg/registry/authorization/selfsubjectrulesreview/rest.go`.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

@@ -4,6 +4,9 @@
 //! groups is required.
 //!
 //! It is answered and never stored. `validation.rs` has its rules.
+//!
+//! Upstream: `pkg/registry/authorization/subjectaccessreview/rest.go` and
+//! `pkg/apis/authorization/validation/validation.go`.
 
 use crate::registry::kind::{Kind, Quota, Review};
 

@@ -1,4 +1,4 @@
-//! Validation of reviews (`pkg/apis/authorization/validation`).
+//! Validation of reviews (`pkg/apis/authorization/validation/validation.go`).
 //!
 //! Reviews are validated before they are answered. A failed validation is a response 422, not a
 //! denied permission.

@@ -4,6 +4,9 @@
 //! is requested; the module `autoscaling` has the conversion.
 //!
 //! `kubectl get` shows current and target values of two metrics.
+//!
+//! Upstream: `pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go` and
+//! `pkg/apis/autoscaling/validation/validation.go`.
 
 mod defaults;
 mod table;

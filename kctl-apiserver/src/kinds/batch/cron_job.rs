@@ -6,6 +6,8 @@
 //! - A schedule may not contain a time zone: `spec.timeZone` sets it.
 //! - `kubectl get` shows schedule, time zone, `suspend`, active Jobs and the time since the last
 //!   schedule.
+//!
+//! Upstream: `pkg/registry/batch/cronjob/strategy.go` and `pkg/apis/batch/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -8,6 +8,8 @@
 //! - Without a propagation policy, a delete orphans the Pods, and the response has a warning.
 //! - `status.successful` is selectable, as in
 //!   `kubectl get jobs --field-selector status.successful=1`.
+//!
+//! Upstream: `pkg/registry/batch/job/strategy.go` and `pkg/apis/batch/validation/validation.go`.
 
 mod indexes;
 pub(crate) mod status;

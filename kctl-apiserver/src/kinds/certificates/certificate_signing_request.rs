@@ -6,6 +6,8 @@
 //! - The creator does not own the fields of the spec: upstream resets them in each write
 //!   (`GetResetFields`).
 //! - `spec.signerName` is selectable, so that a signer can watch only its own requests.
+//!
+//! Upstream: `pkg/registry/certificates/certificates/strategy.go` and `pkg/apis/certificates/validation/validation.go`.
 
 pub(crate) mod validation;
 

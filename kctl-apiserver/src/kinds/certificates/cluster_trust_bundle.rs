@@ -4,6 +4,9 @@
 //!   Its writer needs the permission to `attest` for the signer, which is immutable.
 //! - The bundle is PEM and contains only CA certificates, each once. An update that keeps the bundle does not validate
 //!   it again, because Go's parsers change.
+//!
+//! Upstream: `pkg/registry/certificates/clustertrustbundle/strategy.go` and
+//! `pkg/apis/certificates/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

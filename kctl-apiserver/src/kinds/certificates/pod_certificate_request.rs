@@ -5,6 +5,9 @@
 //! - The signer writes the status once, with one of the conditions `Issued`, `Denied` and `Failed`. It has to be allowed to
 //!   `sign` for the signer.
 //! - kube-controller-manager deletes requests after some minutes; this server keeps them.
+//!
+//! Upstream: `pkg/registry/certificates/podcertificaterequest/strategy.go` and
+//! `pkg/apis/certificates/validation/validation.go`.
 
 mod validation;
 

@@ -4,6 +4,8 @@
 //!   cannot both win.
 //! - `strategy` and `preferredHolder` are accepted and dropped, because their feature gate is off.
 //! - `kubectl get` shows the holder: the identity of the leading replica, or the name of a node.
+//!
+//! Upstream: `pkg/registry/coordination/lease/strategy.go` and `pkg/apis/coordination/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -2,6 +2,8 @@
 //!
 //! It reports the health of scheduler, controller manager and etcd. The kind is deprecated: each
 //! response has a warning.
+//!
+//! Upstream: `pkg/registry/core/componentstatus/rest.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

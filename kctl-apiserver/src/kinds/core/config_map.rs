@@ -4,6 +4,8 @@
 //!
 //! Quotas count objects as `configmaps` and `count/configmaps`. An object that was made immutable
 //! can only be deleted.
+//!
+//! Upstream: `pkg/registry/core/configmap/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

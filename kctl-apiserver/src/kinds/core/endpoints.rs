@@ -2,6 +2,8 @@
 //!
 //! The kind is deprecated in favour of `EndpointSlice`: each response has a warning. A `PUT`
 //! creates a missing object.
+//!
+//! Upstream: `pkg/registry/core/endpoint/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -6,6 +6,8 @@
 //! - A name need only be a path segment: clients append a hash to the name of the object.
 //! - Quotas ignore events, and so does the garbage collector.
 //! - `involvedObject.*`, `reason`, `source` and `type` are selectable; `kubectl describe` uses such selectors.
+//!
+//! Upstream: `pkg/registry/core/event/strategy.go` and `pkg/apis/core/validation/events.go`.
 
 use serde_json::Value;
 

@@ -5,6 +5,8 @@
 //!
 //! A delete sets `deletionTimestamp` and the phase `Terminating`, and returns the object instead of
 //! a `Status`.
+//!
+//! Upstream: `pkg/registry/core/namespace/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use jiff::Timestamp;
 use kctl_apimachinery::time;

@@ -5,6 +5,8 @@
 //!
 //! `kubectl get nodes` shows the condition `Ready`, `SchedulingDisabled` for a cordoned node, and
 //! the roles by labels.
+//!
+//! Upstream: `pkg/registry/core/node/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 mod validation;
 

@@ -8,6 +8,8 @@
 //!   Pod uses.
 //! - `kubectl get` shows phase, volume, and from the moment of binding also capacity and access
 //!   modes.
+//!
+//! Upstream: `pkg/registry/core/persistentvolumeclaim/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 mod quota;
 pub(crate) mod validation;

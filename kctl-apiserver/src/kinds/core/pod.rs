@@ -12,6 +12,8 @@
 //!   this server.
 //! - `spec.nodeName`, `status.phase` and a few other fields are selectable, as
 //!   `kubectl get pods --field-selector spec.nodeName=a` does.
+//!
+//! Upstream: `pkg/registry/core/pod/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 mod parts;
 pub(crate) mod quota;

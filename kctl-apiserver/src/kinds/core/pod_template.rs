@@ -4,6 +4,8 @@
 //!
 //! The kind has a generation, and a delete returns the object. The template is at `template`, not
 //! below a spec.
+//!
+//! Upstream: `pkg/registry/core/podtemplate/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -6,6 +6,8 @@
 //! - Without a propagation policy, a delete orphans the Pods.
 //! - `status.replicas` is selectable.
 //! - Quotas count objects as `replicationcontrollers`, too.
+//!
+//! Upstream: `pkg/registry/core/replicationcontroller/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -3,6 +3,8 @@
 //! It limits the total usage of a namespace. The admission plugin `ResourceQuota` rejects objects beyond
 //! it; a controller writes `status.used`. Scopes are immutable, because they decide which objects
 //! have been counted.
+//!
+//! Upstream: `pkg/registry/core/resourcequota/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 pub(crate) mod validation;
 

@@ -5,6 +5,8 @@
 //! - The type is immutable by a tag of the API. So is the data of an immutable Secret, by the rule of `ConfigMap`.
 //! - `type` is selectable, as in `kubectl get secrets --field-selector type=kubernetes.io/tls`.
 //! - Values are stored as they are: they are encoded, not encrypted.
+//!
+//! Upstream: `pkg/registry/core/secret/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::Timestamp;

@@ -8,6 +8,8 @@
 //! - A `PUT` creates a missing Service. A delete returns the object.
 //! - `spec.clusterIP` and `spec.type` are selectable.
 //! - Quotas count `services`, `services.nodeports` and `services.loadbalancers`.
+//!
+//! Upstream: `pkg/registry/core/service/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 mod defaults;
 pub(crate) mod table;

@@ -6,6 +6,8 @@
 //!   it.
 //! - A delete returns the object. `kubectl get` shows name and age; the number of secrets is no
 //!   longer a column.
+//!
+//! Upstream: `pkg/registry/core/serviceaccount/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;
 

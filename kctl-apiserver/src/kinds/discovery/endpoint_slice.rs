@@ -4,6 +4,8 @@
 //!   the Service.
 //! - `addressType` is immutable, by a rule that the schema declares.
 //! - `kubectl get` shows address type, ports and addresses, at most three of each.
+//!
+//! Upstream: `pkg/registry/discovery/endpointslice/strategy.go` and `pkg/apis/discovery/validation/validation.go`.
 
 mod validation;
 

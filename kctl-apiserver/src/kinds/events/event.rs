@@ -6,6 +6,8 @@
 //! - Errors name the core group, as in `events "a" not found`.
 //! - Only the series of an event may be changed.
 //! - Quotas and the garbage collector ignore events. A `PUT` creates a missing event.
+//!
+//! Upstream: `pkg/registry/core/event/strategy.go` and `pkg/apis/core/validation/events.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -5,6 +5,8 @@
 //!
 //! - A lower `matchingPrecedence` is matched first. A table has its rows in this order.
 //! - A write of `status` leaves spec and metadata as they are.
+//!
+//! Upstream: `pkg/registry/flowcontrol/flowschema/strategy.go` and `pkg/apis/flowcontrol/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -6,6 +6,9 @@
 //! - `nominalConcurrencyShares: 0` is valid, and different from an absent value, whose default is
 //!   30.
 //! - A write of `status` leaves spec and metadata as they are.
+//!
+//! Upstream: `pkg/registry/flowcontrol/prioritylevelconfiguration/strategy.go` and
+//! `pkg/apis/flowcontrol/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -4,6 +4,8 @@
 //!   annotation only if both are equal.
 //! - `kubectl get` shows class, hosts, addresses of the load balancer, and ports 80 and, with TLS,
 //!   443.
+//!
+//! Upstream: `pkg/registry/networking/ingress/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
 pub(crate) mod validation;
 

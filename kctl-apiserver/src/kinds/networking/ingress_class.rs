@@ -3,6 +3,8 @@
 //! - `spec.controller` is immutable; `spec.parameters` may change.
 //! - The annotation `ingressclass.kubernetes.io/is-default-class: "true"` marks the default, as
 //!   `kubectl get` shows.
+//!
+//! Upstream: `pkg/registry/networking/ingressclass/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

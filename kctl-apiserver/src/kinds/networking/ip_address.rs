@@ -2,6 +2,8 @@
 //!
 //! The name is the address in its canonical form, so each address has at most one owner.
 //! `spec.parentRef` is required and immutable, by rules that the schema declares.
+//!
+//! Upstream: `pkg/registry/networking/ipaddress/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

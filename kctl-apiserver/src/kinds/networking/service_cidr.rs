@@ -4,6 +4,8 @@
 //! and do not extend it.
 //!
 //! A write of `status` leaves spec and metadata as they are.
+//!
+//! Upstream: `pkg/registry/networking/servicecidr/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

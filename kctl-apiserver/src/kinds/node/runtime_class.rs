@@ -3,6 +3,8 @@
 //! - `handler` is immutable, by a rule that the schema declares.
 //! - `overhead` and `scheduling` are added to each Pod that names the class.
 //! - A `PUT` creates a missing object; an update needs a `resourceVersion`.
+//!
+//! Upstream: `pkg/registry/node/runtimeclass/strategy.go` and `pkg/apis/node/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

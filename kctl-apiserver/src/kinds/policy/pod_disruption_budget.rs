@@ -4,6 +4,8 @@
 //! - A controller writes the status. The eviction subresource of Pods reads
 //!   `status.disruptionsAllowed`.
 //! - `kubectl get` shows both bounds (`N/A` for the absent one) and the allowed disruptions.
+//!
+//! Upstream: `pkg/registry/policy/poddisruptionbudget/strategy.go` and `pkg/apis/policy/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -5,6 +5,8 @@
 //! - Rules of a role with an `aggregationRule` are overwritten by a controller.
 //! - A write may not grant more than the writer has; `write/escalation` checks it, not this file.
 //! - `kubectl get` shows name and time of creation.
+//!
+//! Upstream: `pkg/registry/rbac/clusterrole/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
 use serde_json::Value;
 

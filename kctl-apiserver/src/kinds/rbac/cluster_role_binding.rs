@@ -3,6 +3,8 @@
 //! - `roleRef` is immutable: to bind another role, delete the binding and create another.
 //! - Subjects that are service accounts need a namespace.
 //! - `kubectl get -o wide` adds users, groups and service accounts.
+//!
+//! Upstream: `pkg/registry/rbac/clusterrolebinding/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
 use crate::{metadata::Scope, names::NameRule, registry::kind::Kind};
 

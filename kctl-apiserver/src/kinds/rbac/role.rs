@@ -4,6 +4,8 @@
 //! - Rules for paths outside of the API (`nonResourceURLs`) are invalid: they are not in a
 //!   namespace.
 //! - `kubectl get` shows name and time of creation.
+//!
+//! Upstream: `pkg/registry/rbac/role/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
 use serde_json::Value;
 

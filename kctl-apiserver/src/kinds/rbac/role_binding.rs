@@ -4,6 +4,8 @@
 //!   namespace.
 //! - `roleRef` is immutable: to bind another role, delete the binding and create another.
 //! - `kubectl get -o wide` adds users, groups and service accounts.
+//!
+//! Upstream: `pkg/registry/rbac/rolebinding/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
 use crate::{metadata::Scope, names::NameRule, registry::kind::Kind};
 

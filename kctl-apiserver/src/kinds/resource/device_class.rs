@@ -3,6 +3,8 @@
 //! - All CEL selectors must hold for a device of the class; the configuration is passed to the
 //!   driver.
 //! - The generation counts changes. A delete returns the object. `kubectl get` shows name and age.
+//!
+//! Upstream: `pkg/registry/resource/deviceclass/strategy.go` and `pkg/apis/resource/validation/validation.go`.
 
 use serde_json::Value;
 

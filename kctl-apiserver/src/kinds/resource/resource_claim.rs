@@ -6,6 +6,8 @@
 //!   dropped.
 //! - `kubectl get` shows the state: `pending`, `allocated`, `reserved` and `deleted`, joined by
 //!   commas.
+//!
+//! Upstream: `pkg/registry/resource/resourceclaim/strategy.go` and `pkg/apis/resource/validation/validation.go`.
 
 pub(crate) mod status;
 pub(crate) mod validation;

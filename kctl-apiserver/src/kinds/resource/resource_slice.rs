@@ -4,6 +4,8 @@
 //!   slices of its node.
 //! - A taint without a time gets that of the request.
 //! - `kubectl get` shows node, driver and pool.
+//!
+//! Upstream: `pkg/registry/resource/resourceslice/strategy.go` and `pkg/apis/resource/validation/validation.go`.
 
 mod request_policy;
 pub(crate) mod validation;

@@ -4,6 +4,8 @@
 //! - Values above one billion, and names that begin with `system-`, are for the two classes of the
 //!   system.
 //! - The generation is 1 and never changes.
+//!
+//! Upstream: `pkg/registry/scheduling/priorityclass/strategy.go` and `pkg/apis/scheduling/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -4,6 +4,8 @@
 //!   them.
 //! - A new object has no generation; it is 1 after the first change of the spec.
 //! - An update needs a `resourceVersion`. A delete returns the object.
+//!
+//! Upstream: `pkg/registry/storage/csidriver/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -2,6 +2,8 @@
 //!
 //! The kubelet creates and changes it; its name is that of the Node. A driver's ID and topology keys are immutable. An
 //! empty list of drivers is stored as `null`, as Go encodes it.
+//!
+//! Upstream: `pkg/registry/storage/csinode/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

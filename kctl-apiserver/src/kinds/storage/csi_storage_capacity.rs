@@ -5,6 +5,8 @@
 //!
 //! Topology and class are immutable; the capacity changes. `kubectl get` shows name and time of
 //! creation.
+//!
+//! Upstream: `pkg/registry/storage/csistoragecapacity/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use serde_json::Value;
 

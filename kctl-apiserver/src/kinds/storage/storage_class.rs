@@ -4,6 +4,8 @@
 //!   schema declares.
 //! - An annotation marks the default class, which is shown as `a (default)`.
 //! - A delete returns the object.
+//!
+//! Upstream: `pkg/registry/storage/storageclass/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,6 +6,8 @@
 //! - The spec is immutable, by a rule that the schema declares.
 //! - A write of `status` leaves spec and metadata as they are.
 //! - An update needs a `resourceVersion`. A delete returns the object.
+//!
+//! Upstream: `pkg/registry/storage/volumeattachment/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -5,6 +5,8 @@
 //!
 //! Driver and parameters are immutable: a claim changes its volume by naming another class. A
 //! finalizer protects a class that is in use.
+//!
+//! Upstream: `pkg/registry/storage/volumeattributesclass/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -4,6 +4,9 @@
 //! - The spec is immutable, and names a group and a resource. Neither has to exist.
 //! - The controller writes the status. `Succeeded` and `Failed` exclude each other. A condition that is `True` and the
 //!   resource version to which the controller migrates do not change any more.
+//!
+//! Upstream: `pkg/registry/storagemigration/storagemigration/strategy.go` and
+//! `pkg/apis/storagemigration/validation/validation.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

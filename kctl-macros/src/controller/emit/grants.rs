@@ -1,6 +1,6 @@
-//! The permissions of a controller as types: one grant type per kind, with the verbs that the declaration has.
+//! The permissions of a controller as types: one type per kind, with the verbs that the declaration has.
 //!
-//! `Context` takes the grants as type parameters, so an operation that is not declared does not compile. The
+//! `Context` finds these types through the controller, so an operation that is not declared does not compile. The
 //! specification has the same verbs, from which the role is printed: [`verbs`] is their source for both.
 
 use proc_macro2::{Span, TokenStream};

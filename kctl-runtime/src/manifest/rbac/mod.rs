@@ -50,7 +50,7 @@ pub struct RbacOptions {
     pub namespace: String,
     /// Labels of the roles, for example for aggregation into another `ClusterRole`.
     pub labels: BTreeMap<String, String>,
-    /// Cluster that the roles are for, as in `target = name`; empty for the default one.
+    /// Cluster that the roles are for, as in `on = name`; empty for the default one.
     pub cluster: String,
 }
 

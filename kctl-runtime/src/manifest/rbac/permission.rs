@@ -248,7 +248,7 @@ impl Permissions {
 
 /// Returns the permissions that controllers need on one cluster, sorted, without covered ones.
 ///
-/// `cluster` is the name in `target = name`, empty for the default one.
+/// `cluster` is the name in `on = name`, empty for the default one.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::ConfigMap;

@@ -219,7 +219,7 @@ fn missing_kind_is_probed_then_counts_as_deleted() {
 }
 
 #[test]
-fn failed_list_after_a_404_lists_the_newest_state() {
+fn failed_list_after_404_lists_newest_state() {
     // The cache may be newer than the last version of the watch, so an older list would not complete it.
     check_from_start(
         vec![page("90", None), refused(404), refused(503), refused(422), refused(503), page("95", None), refused(503)],

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_read_of_a_namespace_supersedes_an_older_one() {
+    fn newer_namespace_read_supersedes_older_one() {
         let present =
             |objects: &[Arc<Stored>], version: &str| Delta::Present(Some("a".into()), objects.to_vec(), version.into());
         for version in [7, 21] {

@@ -124,7 +124,7 @@ fn deletion_of_an_unseen_successor_ends_the_predecessor() {
 }
 
 #[test]
-fn list_older_than_the_cache_completes_a_reopened_scope() {
+fn list_older_than_cache_completes_reopened_scope() {
     let begin = || vec![list(&[], "5"), Delta::Listing(None), Delta::Join(None, vec![pod("x", "1", 9)], "10".into())];
     let older = list(&[], "7");
     let cache = check([begin(), vec![Delta::Open(None), older.clone()]].concat(), "+x@9");

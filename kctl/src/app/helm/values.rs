@@ -191,7 +191,9 @@ pub(super) fn schema(items: &[Item], values: &Value, dependencies: &[String]) ->
     schema["properties"]["global"] = json!({ "type": "object" });
     // By convention, a parent chart turns a dependency on and off by this value: `condition: NAME.enabled`.
     let of_parent = std::iter::once(("enabled", "boolean"));
-    for (key, kind) in of_parent.chain(dependencies.iter().map(|key| (key.as_str(), "object"))) {
+    // Helm reads this key itself, to turn on dependencies with `tags`.
+    let tags = (!dependencies.is_empty()).then_some(("tags", "object"));
+    for (key, kind) in of_parent.chain(tags).chain(dependencies.iter().map(|key| (key.as_str(), "object"))) {
         if values.get(key).is_none() {
             schema["properties"][key] = json!({ "type": kind });
         }
@@ -474,7 +476,10 @@ resources:
         let values = parse("mine: 1\nimage: {arch: arm}\n").unwrap();
         let schema: Value = serde_json::from_str(&schema(&items(), &values, &["redis".into()]).unwrap()).unwrap();
         let keys = |at: &str| schema.pointer(at).unwrap().as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-        assert_eq!(keys("/properties"), ["enabled", "global", "image", "mine", "redis", "replicaCount", "resources"]);
+        assert_eq!(
+            keys("/properties"),
+            ["enabled", "global", "image", "mine", "redis", "replicaCount", "resources", "tags"]
+        );
         assert_eq!(keys("/properties/image/properties"), ["arch", "repository", "tag"]);
         assert_eq!(schema["properties"]["image"]["additionalProperties"], false);
         assert_eq!(unknown(&items(), &values), ["image.arch", "mine"]);

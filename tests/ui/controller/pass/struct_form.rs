@@ -1,4 +1,4 @@
-//! The struct form: state, a status, and a finalizer with its clean-up.
+//! The struct form: state, a status, and a finalizer with its cleanup.
 use kctl::prelude::*;
 
 #[resource(group = "example.com", version = "v1", kind = "Greeting", namespaced, status = "GreetingStatus")]

@@ -1,4 +1,5 @@
-//! Validation of `StatefulSet`s (`ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate` in `pkg/apis/apps/validation`).
+//! Validation of `StatefulSet`s (`ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate` in
+//! `pkg/apis/apps/validation/validation.go`).
 //!
 //! Some errors differ from those of a Deployment: an unknown strategy or management policy is
 //! `FieldValueInvalid`, not `FieldValueNotSupported`.

@@ -1,4 +1,4 @@
-//! Validation of Jobs, and of the Jobs in `CronJob`s (`pkg/apis/batch/validation`).
+//! Validation of Jobs, and of the Jobs in `CronJob`s (`pkg/apis/batch/validation/validation.go`).
 //!
 //! A new Job needs a template whose Pods terminate. Without `manualSelector` it has no selector: the
 //! server generates it. The message for a template that always restarts is, for example:

@@ -1,4 +1,4 @@
-//! Rules of certificate signing requests (`pkg/apis/certificates/validation`).
+//! Rules of certificate signing requests (`pkg/apis/certificates/validation/validation.go`).
 //!
 //! The request must be signed with its own key. The issuer of a certificate is not verified.
 

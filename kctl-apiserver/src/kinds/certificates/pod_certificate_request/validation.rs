@@ -1,4 +1,4 @@
-//! Rules of the certificate requests of Pods (`pkg/apis/certificates/validation`).
+//! Rules of the certificate requests of Pods (`pkg/apis/certificates/validation/validation.go`).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{SignedDuration, Timestamp};

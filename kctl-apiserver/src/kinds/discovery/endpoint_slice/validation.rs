@@ -1,4 +1,4 @@
-//! Validation of `EndpointSlice`s (`pkg/apis/discovery/validation`).
+//! Validation of `EndpointSlice`s (`pkg/apis/discovery/validation/validation.go`).
 //!
 //! The address type is validated by tags of the schema (`data/validation.json`): it is required,
 //! one of an enum, and immutable.
