@@ -327,7 +327,7 @@ mod tests {
         write_chart(&chart, &folder.0, Mode::Write).unwrap();
         let schema: Value = serde_json::from_str(&folder.text("values.schema.json")).unwrap();
         let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
-        assert_eq!(keys, ["db", "enabled", "global", "image", "redis"]);
+        assert_eq!(keys, ["db", "enabled", "global", "image", "redis", "tags"]);
         // Packages of dependencies are in `charts/`.
         assert!(folder.text(".helmignore").contains("\n/*.tgz\n"));
     }
