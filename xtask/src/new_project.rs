@@ -43,7 +43,8 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
         std::fs::remove_dir_all(&project).map_err(|error| format!("{}: {error}", project.display()))?;
     }
     let kctl = target().join("debug").join(format!("kctl{}", std::env::consts::EXE_SUFFIX));
-    Run::new(kctl).args(["new", "web-site"]).folder(&folder).run()?;
+    // Within this repository a project has no workflow, unless it is a repository of its own.
+    Run::new(kctl).args(["new", "web-site", "--vcs", "git"]).folder(&folder).run()?;
     std::fs::copy(root().join("Cargo.lock"), project.join("Cargo.lock"))
         .map_err(|error| format!("{}: {error}", project.display()))?;
     if let Some(actionlint) = tools::actionlint() {
