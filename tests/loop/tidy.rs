@@ -90,8 +90,9 @@ fn tests_are_named_in_eight_words() {
     let text = "#[tokio::test]\n    async fn a_b() {}\n/// c\n#[test]\n#[ignore]\nfn d() {}\n";
     assert_eq!(tests_of(text).collect::<Vec<_>>(), ["a_b", "d"]);
     let files = sources(".");
-    let names = files.iter().flat_map(|(path, text)| tests_of(text).map(move |name| (path, name)));
-    let long: Vec<_> = names.filter(|(_, name)| name.split('_').count() > TEST_WORDS_MAX).collect();
+    let names: Vec<_> = files.iter().flat_map(|(path, text)| tests_of(text).map(move |name| (path, name))).collect();
+    assert!(names.len() > 2000, "{} tests", names.len());
+    let long: Vec<_> = names.into_iter().filter(|(_, name)| name.split('_').count() > TEST_WORDS_MAX).collect();
     assert!(long.is_empty(), "name the scenario and the outcome in fewer words: {long:?}");
 }
 

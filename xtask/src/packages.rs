@@ -141,7 +141,9 @@ fn quickstart(version: &str, outside: &Path) -> Result {
     let run = |command: &str| cargo(command).arg("--offline").env("CARGO_TARGET_DIR", target()).folder(&folder);
 
     // Both commands select all packages and a test. So they use the same features, and dependencies are built once.
-    run("test").args(["--workspace", "--bin", "quickstart-outside", "--test", "rbac"]).run()?;
+    // The gate runs the test for a real API server in the workspace. Here, it would count as one that no step ran.
+    let tests = ["--workspace", "--bin", "quickstart-outside", "--test", "rbac", "--", "--skip", "on_a_real_server"];
+    run("test").args(tests).run()?;
     run("build").args(["--workspace", "--bin", "kctl", "--test", "rbac"]).run()?;
     let paths = tree(run("tree"))?;
     let in_workspace = format!("({}", root().display());

@@ -48,7 +48,7 @@ struct NamespaceSpec {
 impl Deletion {
     /// Returns the deletion of the object in a response, or `None` for a `Status` and for an object whose deletion was not
     /// requested.
-    pub(super) fn of(kind: &Kind, text: &str) -> Option<Self> {
+    pub(super) fn from_response(kind: &Kind, text: &str) -> Option<Self> {
         let Response { metadata, spec } = serde_json::from_str(text).ok()?;
         metadata.deletion_timestamp?;
         let has_any = |list: Option<Vec<IgnoredAny>>| list.is_some_and(|all| !all.is_empty());

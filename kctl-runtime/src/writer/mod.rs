@@ -538,7 +538,7 @@ impl Writer {
         match answer {
             // The response is a `Status` if the object is gone. Otherwise it is the object, which may be terminating or gone.
             Ok(Done { text, uncertain }) => {
-                let deletion = Deletion::of(target.kind(), &text).filter(|deletion| deletion.uid == *uid);
+                let deletion = Deletion::from_response(target.kind(), &text).filter(|deletion| deletion.uid == *uid);
                 if deletion.is_none_or(|deletion| deletion.stage == Stage::Ended) {
                     store.acknowledged(gone()).await;
                     uncertain.resolved();
@@ -585,7 +585,9 @@ fn effect_of_patch(subresource: &str, patch: &Value) -> BackoffEffect {
 /// Removes an object from the cache whose last finalizer this write has removed: the API server deletes it with that, and
 /// its response has the `resourceVersion` from before. Returns `false` if the object exists.
 async fn remove_ended(target: &Target<'_>, text: &str) -> bool {
-    let Some(Deletion { uid, stage: Stage::Ended }) = Deletion::of(target.kind(), text) else { return false };
+    let Some(Deletion { uid, stage: Stage::Ended }) = Deletion::from_response(target.kind(), text) else {
+        return false;
+    };
     own_writes::record_delete(&uid);
     target.source.store().acknowledged(Delta::Gone(target.key(), uid)).await;
     true
