@@ -81,7 +81,7 @@ fn a_kustomization_names_all_that_a_program_needs() {
 }
 
 #[test]
-#[ignore = "needs KUBECONFIG: cargo xtask real-server"]
+#[ignore = "needs KUBECONFIG: cargo xtask conformance"]
 fn example_manifests_apply_to_real_server() {
     let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/cert-manager.yaml");
     // If cert-manager is already installed, `create` fails and its CRDs must not be deleted.

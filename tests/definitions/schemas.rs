@@ -204,7 +204,7 @@ async fn embedded_server_rejects_the_recorded_rules() {
 }
 
 #[tokio::test]
-#[ignore = "needs KUBECONFIG: cargo xtask real-server"]
+#[ignore = "needs KUBECONFIG: cargo xtask conformance"]
 async fn recorded_verdicts_are_those_of_the_real_server() {
     let client = Client::try_default().await.unwrap();
     let mut answers = BTreeMap::new();

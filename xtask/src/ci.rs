@@ -54,13 +54,15 @@ pub(crate) enum Step {
     Deny,
     /// The packages of a release, and a project that is built from them.
     Packages,
-    /// Suites on a real kube-apiserver.
+    /// The embedded API server compared with a real kube-apiserver.
+    Conformance,
+    /// Operators and clients on a real kube-apiserver.
     RealServer,
 }
 
 impl Step {
     /// All steps, in the order of `cargo xtask ci`: formatting, tests, lints, docs, and the real server last.
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Fmt,
         Self::Test,
         Self::Fuzz,
@@ -77,6 +79,7 @@ impl Step {
         Self::Workflows,
         Self::Deny,
         Self::Packages,
+        Self::Conformance,
         Self::RealServer,
     ];
 
@@ -99,6 +102,7 @@ impl Step {
             Self::Workflows => "workflows",
             Self::Deny => "deny",
             Self::Packages => "packages",
+            Self::Conformance => "conformance",
             Self::RealServer => "real-server",
         }
     }
@@ -125,6 +129,7 @@ impl Step {
             Self::Workflows => steps::workflows(gate),
             Self::Deny => steps::deny(gate),
             Self::Packages => packages::check(packages::Builds::Together),
+            Self::Conformance => real_server::conformance(gate),
             Self::RealServer => real_server::suites(gate, None),
         }
     }
@@ -185,14 +190,8 @@ struct Beside {
 impl Beside {
     /// Starts `cargo xtask ci STEPS`. Returns `None` without steps.
     fn start(steps: &[Step], lane: Lane, options: Options) -> Result<Option<Self>> {
-        if steps.is_empty() {
-            return Ok(None);
-        }
-        let name = match lane {
-            Lane::Idle => "beside",
-            Lane::Waiting => "waiting",
-        };
-        let output = scratch(name)?.join("output");
+        let Some(first) = steps.first() else { return Ok(None) };
+        let output = scratch("beside")?.join(first.name());
         let xtask = std::env::current_exe().map_err(|error| format!("failed to find the xtask program: {error}"))?;
         let run = match (lane, find("nice")) {
             (Lane::Idle, Some(nice)) => Run::new(nice).args(["-n", "19"]).arg(xtask),
@@ -247,7 +246,7 @@ fn names(steps: &[Step]) -> String {
 pub(crate) struct Plan {
     /// The steps one after another; all steps that are in no other list if it is empty.
     pub(crate) steps: Vec<Step>,
-    /// Suites that wait for a server: they run at the same time as the steps after `test`.
+    /// Suites that wait for a server: they run at the same time as each other and as the steps after `test`.
     pub(crate) waiting: Vec<Step>,
     /// Compilers and linters: they begin when the tests are compiled, at low priority.
     pub(crate) beside: Vec<Step>,
@@ -315,7 +314,7 @@ fn run_in_order(
             && step != Step::Test
             && let Some(steps) = suites.take()
         {
-            beside.extend(Beside::start(steps, Lane::Waiting, options)?);
+            start_waiting(steps, options, beside)?;
         }
         if beside.iter_mut().any(Beside::has_failed) {
             return Ok(());
@@ -328,6 +327,13 @@ fn run_in_order(
         result?;
     }
     beside.extend(Beside::start(compilers.map_or(&[][..], |steps| steps), Lane::Idle, options)?);
-    beside.extend(Beside::start(suites.map_or(&[][..], |steps| steps), Lane::Waiting, options)?);
+    start_waiting(suites.map_or(&[][..], |steps| steps), options, beside)
+}
+
+/// Starts suites that wait for a server, each in a process of its own.
+fn start_waiting(steps: &[Step], options: Options, beside: &mut Vec<Beside>) -> Result {
+    for step in steps {
+        beside.extend(Beside::start(std::slice::from_ref(step), Lane::Waiting, options)?);
+    }
     Ok(())
 }

@@ -173,7 +173,10 @@ enum StepCommand {
     /// Installs, upgrades and uninstalls generated charts with Helm. Needs Helm, or Go to put it into `target/xtask` (3 minutes).
     /// 1 minute.
     Helm(Options),
-    /// Runs the test suites that need a real kube-apiserver. Needs what `server` and `interop` need. 10 minutes, and 8 for the
+    /// Compares a real kube-apiserver with the recorded answers that the embedded one has to give. Needs what `server` needs.
+    /// 7 minutes, and 8 for the first start.
+    Conformance(Options),
+    /// Runs operators and clients on a real kube-apiserver. Needs what `server` and `interop` need. 10 minutes, and 8 for the
     /// first start.
     RealServer {
         #[command(flatten)]
@@ -227,6 +230,7 @@ fn run_step(command: StepCommand) -> Result {
         StepCommand::Browser(options) => alone(options, |gate| Step::Browser.run(gate)),
         StepCommand::Interop(options) => alone(options, |gate| Step::Interop.run(gate)),
         StepCommand::Helm(options) => alone(options, |gate| Step::Helm.run(gate)),
+        StepCommand::Conformance(options) => alone(options, |gate| Step::Conformance.run(gate)),
         StepCommand::RealServer { options, version } => {
             alone(options, |gate| real_server::suites(gate, version.complete()?.as_deref()))
         }

@@ -91,6 +91,16 @@ pub(crate) fn command(command: &Command) -> Result {
     }
 }
 
+/// Builds the binaries, and returns their folder. Another process that builds them at the same time is waited for: two
+/// builds would take the time and the memory of two, and write the same files.
+fn assets(version: Option<&str>) -> Result<String> {
+    let lock = scratch("servers")?.join("assets.lock");
+    let _locked = std::fs::File::create(&lock)
+        .and_then(|file| file.lock().map(|()| file))
+        .map_err(|error| format!("failed to lock {}: {error}", lock.display()))?;
+    script("assets", version).read()
+}
+
 /// Running servers. Dropping this stops them and deletes their data.
 pub(crate) struct Servers {
     /// Parent of the servers' folders. Its name contains the process id, so that two runs don't collide.
@@ -113,7 +123,7 @@ impl Servers {
         let missing = missing.or_else(|| (!has_assets && find("go").is_none()).then_some("go"));
         let left_out = match missing {
             Some(program) => format!("{program} is not installed"),
-            None => match script("assets", version).read() {
+            None => match assets(version) {
                 Ok(_folder) => {
                     let folder = scratch("servers")?.join(std::process::id().to_string());
                     return Ok(Some(Self { folder, version: version.map(str::to_owned), names: Vec::new() }));
@@ -188,7 +198,20 @@ pub(crate) fn stop_servers_of(process: u32) {
     let _left = std::fs::remove_dir_all(&folder);
 }
 
-/// Runs the suites that need a real server, each with its own servers. Examples use the same kind names, and no
+/// Compares a real server with the recorded answers that the embedded one has to give. Other versions of Kubernetes than the
+/// recorded one answer differently.
+///
+/// # Errors
+/// A server does not start, or a test fails.
+pub(crate) fn conformance(gate: &mut Gate) -> Result {
+    let Some(mut servers) = Servers::prepare(gate, None)? else { return Ok(()) };
+    cargo_test(&["--test", "conformance", "--test", "definitions", "--", "--include-ignored"])
+        .env("KUBECONFIG", servers.up("conformance")?)
+        .env("EMBEDDED", "0")
+        .tests(&mut gate.ledger, 150)
+}
+
+/// Runs the suites of operators and clients, each with its own servers. Examples use the same kind names, and no
 /// controller there empties deleted namespaces.
 ///
 /// # Errors
@@ -209,19 +232,13 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         .tests(&mut gate.ledger, 1)?;
     cargo_test(&["--test", "outside", "real_server", "--", "--ignored"]).envs(&operator).tests(&mut gate.ledger, 1)?;
     servers.down("operator");
-    // These suites also compare with recorded responses, so all of their tests run. Other versions respond differently.
-    let conformance = named(servers.up("conformance")?);
-    let (suites, at_least) = match version {
-        None => (&["--test", "conformance", "--test", "definitions", "--test", "webhooks"][..], 150),
-        Some(_) => (&["--test", "webhooks"][..], 5),
-    };
-    cargo_test(suites)
-        .args(["--", "--include-ignored"])
-        .envs(&conformance)
-        .env("EMBEDDED", "0")
-        .tests(&mut gate.ledger, at_least)?;
     servers.down("podset");
-    servers.down("conformance");
+    let webhooks = named(servers.up("webhooks")?);
+    cargo_test(&["--test", "webhooks", "--", "--include-ignored"])
+        .envs(&webhooks)
+        .env("EMBEDDED", "0")
+        .tests(&mut gate.ledger, 20)?;
+    servers.down("webhooks");
 
     let roles = servers.fleet("roles")?;
     cargo_test(&["--test", "fleet", "on_real_api_servers", "--", "--ignored"])
