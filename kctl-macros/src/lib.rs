@@ -54,6 +54,7 @@
 //! | `function` | signatures, and types as text |
 //! | `marker_type` | the type with the name of a function, and its stub after an error |
 //! | `names` | names that API servers accept |
+//! | `registered_function` | checks and generated items that `admission`, `conversion` and `interpreter` share |
 //! | `source_file` | the file around an attribute |
 //! | `admission`, `conversion`, `interpreter` | attributes on functions that the app registers |
 //! | `controller` | `#[controller]`: relations, permissions, the `ControllerSpec` |
@@ -82,6 +83,7 @@ mod function;
 mod interpreter;
 mod marker_type;
 mod names;
+mod registered_function;
 mod resource;
 mod simulated_test;
 mod source_file;

@@ -10,16 +10,19 @@
 //! The return type is left to rustc: `IsAdmitted` is implemented for `()` and for each `Result<()>`, and its
 //! diagnostic is K0110.
 
-use proc_macro2::{Span, TokenStream};
 use syn::{Ident, Type, TypeReference};
 
-use super::options::{Action, Options, Setting, options};
+use super::{
+    ATTRIBUTE,
+    options::{Action, Options, Setting, options},
+};
 use crate::{
     attribute::Input,
     codes,
     crate_path::CratePath,
     diagnostics::Errors,
-    function::{Function, Head, argument_of, compact_text, first_word, strip_pointers},
+    function::{Function, Head, argument_of, compact_text, strip_pointers},
+    registered_function::{Borrow, borrowed_kind},
 };
 
 /// A valid admission function.
@@ -61,20 +64,8 @@ pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
     }
     let options = options(input, &mut errors);
     let krate = input.krate(&mut errors);
-    let Some(function) = &input.function else {
-        report_not_a_function(&input.other, &mut errors);
-        return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "not a function")));
-    };
-    if !function.is_free("#[admission]", codes::NOT_ON_AN_ADMISSION, &mut errors) {
-        return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "a method")));
-    }
-    if let Some(generic) = function.generic_part() {
-        let what = "an admission function can't be generic: it is for one kind";
-        errors.push(generic, codes::GENERIC_FUNCTION, what, "name the kind");
-    }
-    let Some((action, word)) = options.action.clone() else {
-        return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "neither validates nor mutates")));
-    };
+    let function = ATTRIBUTE.check_function(input.function.as_ref(), &input.other, &mut errors)?;
+    let Some((action, word)) = options.action.clone() else { return Err(errors.into_error()) };
     let taken = parameters(function, action, &mut errors);
     if let Some((_, takes)) = &taken {
         check_object_available(function, &options, *takes, &mut errors);
@@ -89,12 +80,6 @@ pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
         takes,
         settings: options.settings,
     })
-}
-
-/// Reports K0100 at the keyword of the item.
-fn report_not_a_function(item: &TokenStream, errors: &mut Errors) {
-    let help = "put it on `fn name(object: &Kind) -> Result<()>`";
-    errors.push(first_word(item), codes::NOT_ON_AN_ADMISSION, "`#[admission]` goes on a function", help);
 }
 
 /// Returns the kind and the form of the parameters, or reports K0103. The help shows the whole signature with the
@@ -142,20 +127,13 @@ fn request_of(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Returns the kind behind the reference. A validating function gets `&Kind`, so that it can't change an object whose
-/// changes would be lost; a mutating function gets `&mut Kind`.
+/// Returns the kind behind the reference, or reports K0103.
 fn check_object_borrowed(ty: &Type, action: Action, help: &str, errors: &mut Errors) -> Option<Type> {
-    let is_changed = action == Action::Mutate;
-    let what = match ty {
-        Type::Reference(TypeReference { mutability, elem, .. }) if mutability.is_some() == is_changed => {
-            return Some((**elem).clone());
-        }
-        _ if is_changed => "a function that mutates changes its object: the first parameter must be `&mut Kind`",
-        Type::Reference(_) => "a function that validates only reads its object: the first parameter must be `&Kind`",
-        _ => "the first parameter of a function that validates must be `&Kind`",
+    let (borrow, subject) = match action {
+        Action::Mutate => (Borrow::Mutable, "a function that mutates"),
+        Action::Validate => (Borrow::Shared, "a function that validates"),
     };
-    errors.push(ty, codes::ADMISSION_PARAMETERS, what, help);
-    None
+    borrowed_kind(ty, borrow, subject).map_err(|what| errors.push(ty, codes::ADMISSION_PARAMETERS, &what, help)).ok()
 }
 
 /// Reports K0106 for a function that takes an object that its requests don't have. The object of a `connect` is an

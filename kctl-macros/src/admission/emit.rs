@@ -30,46 +30,29 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{
+    ATTRIBUTE,
     check::{AdmissionFn, Parameters},
     options::{Action, MatchCondition, Setting},
 };
-use crate::marker_type::{marker, name_fragment, uniqueness_guard};
+use crate::{
+    marker_type::{name_fragment, uniqueness_guard},
+    registered_function::{Registration, alias_name, probe_imports, type_alias},
+};
 
 /// Emits the function, its type, the guard against duplicates and the implementation of `Admits`.
 pub(super) fn emit(model: &AdmissionFn, item: &TokenStream) -> TokenStream {
-    let (marker, one) = (marker(&model.head.docs, &model.head.vis, &model.head.name), one_for_each_kind(model));
-    let (krate, name) = (&model.krate, &model.head.name);
-    let (alias, kind) = (alias(model), &model.kind);
-    let kind = quote_spanned!(kind.span()=> type #alias = #kind;);
-    let rules = rules(model);
-    quote! {
-        #[allow(
-            clippy::unnecessary_wraps,
-            clippy::unused_async,
-            reason = "an admission function may fail and wait, whether it does or not"
-        )]
-        #item
-        #marker
-        #one
-        const _: () = {
-            use #krate::admission::__private_0_1 as __p;
-            #kind
-            impl __p::Admits for #name {
-                fn webhooks() -> __p::Vec<__p::Webhook> { #rules }
-            }
-        };
-    }
-}
-
-/// Returns the alias of the kind with the span of the user's type, so that rustc reports there that the type is not a
-/// kind.
-fn alias(model: &AdmissionFn) -> Ident {
-    format_ident!("__Kind", span = model.kind.span())
+    let registration = Registration {
+        guard: duplicate_guard(model),
+        items: type_alias("__Kind", &model.kind),
+        types: TokenStream::new(),
+        body: webhooks(model),
+    };
+    ATTRIBUTE.emit(&model.krate, &model.head, &registration, item)
 }
 
 /// Emits a type whose name two functions with the same action, subresources and kind share: API servers would call
 /// both at the same path.
-fn one_for_each_kind(model: &AdmissionFn) -> TokenStream {
+fn duplicate_guard(model: &AdmissionFn) -> TokenStream {
     let kind = name_fragment(&model.kind);
     let subresources = model.settings.iter().filter_map(|setting| match setting {
         Setting::Subresources(names) => Some(names),
@@ -82,8 +65,9 @@ fn one_for_each_kind(model: &AdmissionFn) -> TokenStream {
 }
 
 /// Emits the body of `webhooks()`: options, and a closure that calls the function with the parameters that it has.
-fn rules(model: &AdmissionFn) -> TokenStream {
-    let (kind, text, sets) = (alias(model), model.head.text(), model.settings.iter().map(assignment));
+fn webhooks(model: &AdmissionFn) -> TokenStream {
+    let (kind, text) = (alias_name("__Kind", &model.kind), model.head.text());
+    let (imports, sets) = (probe_imports(), model.settings.iter().map(assignment));
     let action = Ident::new(if model.action == Action::Mutate { "Mutate" } else { "Validate" }, model.word.span());
     let about = quote!(__p::About::new(#text, ::core::file!(), ::core::line!()));
     let new = if model.takes == Parameters::Request { "request" } else { "object" };
@@ -97,8 +81,7 @@ fn rules(model: &AdmissionFn) -> TokenStream {
     };
     let mutable = (!model.settings.is_empty()).then(|| quote!(mut));
     quote! {
-        #[allow(unused_imports, reason = "which one is used depends on the kind")]
-        use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
+        #imports
         let probe = __p::CrdProbe::<#kind>::NEW;
         let #mutable options = __p::Options::new(__p::Action::#action);
         #(#sets)*

@@ -13,12 +13,22 @@ mod emit;
 mod options;
 
 use proc_macro2::TokenStream;
-use quote::quote;
 
-use crate::{
-    attribute::{self, Input},
-    diagnostics::Errors,
-    marker_type,
+use crate::{attribute, codes, diagnostics::Errors, registered_function::FunctionAttribute};
+
+/// The words and names of this attribute.
+const ATTRIBUTE: FunctionAttribute = FunctionAttribute {
+    name: "#[admission]",
+    subject: "an admission function",
+    signature: "fn name(object: &Kind) -> Result<()>",
+    misplaced: codes::NOT_ON_AN_ADMISSION,
+    generic: codes::GENERIC_FUNCTION,
+    generic_reason: "it is for one kind",
+    generic_help: "name the kind",
+    module: "admission",
+    implements: "Admits",
+    method: "webhooks",
+    registers: "Webhook",
 };
 
 /// Expands `#[admission(…)]` on a function.
@@ -26,25 +36,17 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let input = attribute::parse(options, item);
     match check::check(&input) {
         Ok(model) => emit::emit(&model, item),
-        Err(errors) => recover(&errors, &input, item),
-    }
-}
-
-/// Emits the function, the errors, and a stub that `App::admission` accepts.
-fn recover(errors: &syn::Error, input: &Input, item: &TokenStream) -> TokenStream {
-    let krate = input.krate(&mut Errors::default());
-    marker_type::recover(errors, input.function.as_ref(), item, |name| {
-        quote! {
-            use #krate::admission::__private_0_1 as __p;
-            impl __p::Admits for #name {
-                fn webhooks() -> __p::Vec<__p::Webhook> { ::core::unreachable!() }
-            }
+        Err(errors) => {
+            let krate = input.krate(&mut Errors::default());
+            ATTRIBUTE.recover(&errors, &krate, input.function.as_ref(), &TokenStream::new(), item)
         }
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use quote::quote;
+
     use super::*;
     use crate::golden::Expander;
 

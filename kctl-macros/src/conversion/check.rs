@@ -9,17 +9,18 @@
 //! That both types are versions of one kind is checked when the app starts, because only the runtime knows groups and
 //! kinds.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use syn::{
-    Error, FnArg, Path, Result, Token, Type,
+    FnArg, Path, Result, Token, Type,
     parse::{ParseStream, Parser},
 };
 
+use super::ATTRIBUTE;
 use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::Errors,
-    function::{Function, Head, argument_of, compact_text, first_word, is_result, return_type},
+    function::{Function, Head, argument_of, compact_text, is_result, return_type},
 };
 
 /// A valid conversion function.
@@ -57,23 +58,7 @@ pub(super) fn check(krate: Result<CratePath>, function: Option<&Function>, item:
         errors.push_at(error.span(), codes::NOT_ON_A_CONVERSION, what, "write `#[conversion]`");
         CratePath::default()
     });
-    let Some(function) = function else {
-        let help = "put it on `fn name(old: v1alpha1::Kind) -> Result<v1::Kind>`";
-        errors.push(first_word(item), codes::NOT_ON_A_CONVERSION, "`#[conversion]` goes on a function", help);
-        return errors.into_result(()).and(Err(Error::new(Span::call_site(), "not a function")));
-    };
-    if !function.is_free("#[conversion]", codes::NOT_ON_A_CONVERSION, &mut errors) {
-        return errors.into_result(()).and(Err(Error::new(Span::call_site(), "a method")));
-    }
-    let sig = &function.sig;
-    if let Some(generic) = function.generic_part() {
-        errors.push(
-            generic,
-            codes::GENERIC_FUNCTION,
-            "a conversion can't be generic: it is between two versions",
-            "name both",
-        );
-    }
+    let function = ATTRIBUTE.check_function(function, item, &mut errors)?;
     let from = check_parameter(function, &mut errors);
     let to = check_return_type(function, from, &mut errors);
     let nothing: Type = syn::parse_quote!(());
@@ -82,7 +67,7 @@ pub(super) fn check(krate: Result<CratePath>, function: Option<&Function>, item:
         krate,
         from: from.unwrap_or(&nothing).clone(),
         to: to.unwrap_or(&nothing).clone(),
-        is_fallible: is_result(&sig.output),
+        is_fallible: is_result(&function.sig.output),
     })
 }
 

@@ -23,54 +23,31 @@
 //!     }
 //! };
 //! ```
-//!
-//! `CrdProbe` returns the CRD of a type that has one, and nothing for a built-in kind. Rust has no specialization, so
-//! it uses method resolution by reference: `(&&probe).crd()` finds the trait for types with a CRD first.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use super::check::ConversionFn;
-use crate::{function::Head, marker_type};
+use super::{ATTRIBUTE, check::ConversionFn};
+use crate::registered_function::{Registration, alias_name, probe_imports, type_alias};
 
-/// Emits the function, its type and the implementation of `Converts`.
+/// Emits the function, its type and the implementation of `Converts`. Duplicates are found when the app starts.
 pub(super) fn emit(model: &ConversionFn, item: &TokenStream) -> TokenStream {
-    let ConversionFn { head: Head { name, vis, docs, .. }, krate, from, to, .. } = model;
-    let (marker, rule) = (marker_type::marker(docs, vis, name), rule(model));
-    let (taken, made) = (alias("__From", from), alias("__To", to));
-    let from = quote_spanned!(from.span()=> type #taken = #from;);
-    let to = quote_spanned!(to.span()=> type #made = #to;);
-    quote! {
-        #[allow(
-            clippy::unnecessary_wraps,
-            clippy::unused_async,
-            reason = "a conversion may fail and wait, whether it does or not"
-        )]
-        #item
-        #marker
-        const _: () = {
-            use #krate::conversion::__private_0_1 as __p;
-            #from
-            #to
-            impl __p::Converts for #name {
-                fn rules() -> __p::Vec<__p::Rule> { #rule }
-            }
-        };
-    }
-}
-
-/// Returns the name of a type alias with the span of the type: an error about the alias is shown at the type that the
-/// user wrote.
-fn alias(name: &str, ty: &syn::Type) -> Ident {
-    format_ident!("{name}", span = ty.span())
+    let (from, to) = (type_alias("__From", &model.from), type_alias("__To", &model.to));
+    let registration = Registration {
+        guard: TokenStream::new(),
+        items: quote!(#from #to),
+        types: TokenStream::new(),
+        body: rules(model),
+    };
+    ATTRIBUTE.emit(&model.krate, &model.head, &registration, item)
 }
 
 /// Emits the body of `rules()`. The call has the span of the return type, so that rustc shows a wrong type there. A
 /// function without `Result` is wrapped in `Ok`.
-fn rule(model: &ConversionFn) -> TokenStream {
-    let (from, to) = (alias("__From", &model.from), alias("__To", &model.to));
-    let (text, callee) = (model.head.text(), model.head.callee());
+fn rules(model: &ConversionFn) -> TokenStream {
+    let (from, to) = (alias_name("__From", &model.from), alias_name("__To", &model.to));
+    let (imports, text, callee) = (probe_imports(), model.head.text(), model.head.callee());
     let wait = model.head.is_async.then(|| quote!(.await));
     // The span of the call: in a function of `macro_rules`, a name with another span would be another variable.
     let object = Ident::new("object", model.head.result);
@@ -78,8 +55,7 @@ fn rule(model: &ConversionFn) -> TokenStream {
     let call = if model.is_fallible { quote!(#call.map_err(__p::failed)) } else { quote!(__p::Ok(#call)) };
     let new = quote_spanned!(model.from.span()=> __p::Rule::new::<#from, #to, _, _>);
     quote! {
-        #[allow(unused_imports, reason = "which one is used depends on the kind")]
-        use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
+        #imports
         let (from, to) = (__p::CrdProbe::<#from>::NEW, __p::CrdProbe::<#to>::NEW);
         let about = __p::About::new(#text, ::core::file!(), ::core::line!());
         let from = __p::Definition { crd: (&&from).crd(), schema: (&&from).schema() };

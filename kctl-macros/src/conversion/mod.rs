@@ -7,10 +7,23 @@ mod check;
 mod emit;
 
 use proc_macro2::TokenStream;
-use quote::quote;
-use syn::Error;
 
-use crate::{crate_path::CratePath, function::Function, marker_type};
+use crate::{codes, function::Function, registered_function::FunctionAttribute};
+
+/// The words and names of this attribute.
+const ATTRIBUTE: FunctionAttribute = FunctionAttribute {
+    name: "#[conversion]",
+    subject: "a conversion",
+    signature: "fn name(old: v1alpha1::Kind) -> Result<v1::Kind>",
+    misplaced: codes::NOT_ON_A_CONVERSION,
+    generic: codes::GENERIC_FUNCTION,
+    generic_reason: "it is between two versions",
+    generic_help: "name both",
+    module: "conversion",
+    implements: "Converts",
+    method: "rules",
+    registers: "Rule",
+};
 
 /// Expands `#[conversion]` on a function.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
@@ -19,24 +32,14 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let path = krate.clone().unwrap_or_default();
     match check::check(krate, function.as_ref(), item) {
         Ok(model) => emit::emit(&model, item),
-        Err(errors) => recover(&errors, &path, function.as_ref(), item),
+        Err(errors) => ATTRIBUTE.recover(&errors, &path, function.as_ref(), &TokenStream::new(), item),
     }
-}
-
-/// Emits the function, the errors, and a stub that `App::conversion` accepts.
-fn recover(errors: &Error, krate: &CratePath, function: Option<&Function>, item: &TokenStream) -> TokenStream {
-    marker_type::recover(errors, function, item, |name| {
-        quote! {
-            use #krate::conversion::__private_0_1 as __p;
-            impl __p::Converts for #name {
-                fn rules() -> __p::Vec<__p::Rule> { ::core::unreachable!() }
-            }
-        }
-    })
 }
 
 #[cfg(test)]
 mod tests {
+    use quote::quote;
+
     use super::*;
     use crate::golden::Expander;
 

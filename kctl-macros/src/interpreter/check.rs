@@ -10,17 +10,21 @@
 //!
 //! Other return types are left to rustc: the trait of the answer has a diagnostic with K0058, too.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
+use proc_macro2::TokenTree;
 use quote::ToTokens;
 use syn::{Expr, Ident, ReturnType, Type, TypeReference};
 
-use super::operation::{OPERATIONS, Operation, Shape};
+use super::{
+    ATTRIBUTE,
+    operation::{OPERATIONS, Operation, Shape},
+};
 use crate::{
     attribute::{Entry, Input, Value},
     codes,
     crate_path::CratePath,
     diagnostics::{Errors, nearest},
-    function::{Function, Head, compact_text, first_word, is_result, strip_pointers},
+    function::{Function, Head, compact_text, is_result, strip_pointers},
+    registered_function::{Borrow, borrowed_kind},
 };
 
 /// A valid interpreter function.
@@ -54,20 +58,8 @@ pub(super) fn check(input: &Input) -> syn::Result<InterpreterFn> {
     input.known_and_once("#[interpreter]", &OPTIONS, codes::UNKNOWN_INTERPRETER_OPTION, &mut errors);
     let krate = input.krate(&mut errors);
     let operation = operation(input, &mut errors);
-    let Some(function) = &input.function else {
-        report_not_a_function(&input.other, &mut errors);
-        return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "not a function")));
-    };
-    if !function.is_free("#[interpreter]", codes::NOT_ON_AN_INTERPRETER, &mut errors) {
-        return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "a method")));
-    }
-    if let Some(generic) = function.generic_part() {
-        let help = "name the kind";
-        errors.push(generic, codes::GENERIC_INTERPRETER, "an interpreter can't be generic: it is for one kind", help);
-    }
-    let Some((operation, word)) = operation else {
-        return errors.into_result(()).and(Err(syn::Error::new(Span::call_site(), "no operation")));
-    };
+    let function = ATTRIBUTE.check_function(input.function.as_ref(), &input.other, &mut errors)?;
+    let Some((operation, word)) = operation else { return Err(errors.into_error()) };
     let taken = parameters(function, operation, &mut errors);
     check_return_type(function, operation, &mut errors);
     let (kind, item) = taken.unwrap_or_else(|| (syn::parse_quote!(()), None));
@@ -81,12 +73,6 @@ pub(super) fn check(input: &Input) -> syn::Result<InterpreterFn> {
         item,
         is_fallible: is_result(&sig.output),
     })
-}
-
-/// Reports K0050 at the keyword of the item.
-fn report_not_a_function(item: &TokenStream, errors: &mut Errors) {
-    let help = "put it on `fn name(object: &Kind) -> Result<…>`";
-    errors.push(first_word(item), codes::NOT_ON_AN_INTERPRETER, "`#[interpreter]` goes on a function", help);
 }
 
 /// Returns the operation with its word in the attribute. Reports K0051 for none and K0052 for an unknown one. People
@@ -172,20 +158,12 @@ fn parameters(function: &Function, operation: &Operation, errors: &mut Errors) -
     Some((kind?, second.flatten()))
 }
 
-/// Returns the kind behind the reference, or reports K0055. An operation that changes its object needs `&mut Kind`;
-/// any other one gets `&Kind`, because its changes would be lost.
+/// Returns the kind behind the reference, or reports K0055.
 fn check_object_borrowed(ty: &Type, operation: &Operation, help: &str, errors: &mut Errors) -> Option<Type> {
-    let is_changed = operation.shape != Shape::Read;
-    let what = match ty {
-        Type::Reference(TypeReference { mutability, elem, .. }) if mutability.is_some() == is_changed => {
-            return Some((**elem).clone());
-        }
-        _ if is_changed => format!("{} changes its object: the first parameter must be `&mut Kind`", operation.name),
-        Type::Reference(_) => format!("{} only reads its object: the first parameter must be `&Kind`", operation.name),
-        _ => format!("the first parameter of {} must be `&Kind`", operation.name),
-    };
-    errors.push(ty, codes::OBJECT_NOT_BORROWED, &what, help);
-    None
+    let borrow = if operation.shape == Shape::Read { Borrow::Shared } else { Borrow::Mutable };
+    borrowed_kind(ty, borrow, operation.name)
+        .map_err(|what| errors.push(ty, codes::OBJECT_NOT_BORROWED, &what, help))
+        .ok()
 }
 
 /// Checks the second parameter and reports K0056. Returns the type of a status item for `AggregateStatus`, which is the

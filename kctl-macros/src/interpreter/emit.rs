@@ -30,70 +30,54 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{
+    ATTRIBUTE,
     check::InterpreterFn,
     operation::{Operation, Shape},
 };
-use crate::marker_type::{marker, name_fragment, uniqueness_guard};
+use crate::{
+    marker_type::{name_fragment, uniqueness_guard},
+    registered_function::{Registration, alias_name, probe_imports, type_alias},
+};
 
 /// Emits the function, its type, the guard against duplicates and the implementation of `Interpreter`.
 pub(super) fn emit(model: &InterpreterFn, item: &TokenStream) -> TokenStream {
-    let (marker, one) = (marker(&model.head.docs, &model.head.vis, &model.head.name), one_for_each_kind(model));
-    let (krate, name) = (&model.krate, &model.head.name);
-    let (alias, kind) = (alias(model), &model.kind);
-    let kind = quote_spanned!(kind.span()=> type #alias = #kind;);
-    let rules = rules(model);
-    let transport = Ident::new(if model.operation.is_served { "OnTheWire" } else { "InProcess" }, name.span());
-    let has_status = model.operation.needs_status.then(|| has_status(model));
-    quote! {
-        #[allow(
-            clippy::unnecessary_wraps,
-            clippy::unused_async,
-            reason = "an interpreter may fail and wait, whether it does or not"
-        )]
-        #item
-        #marker
-        #one
-        const _: () = {
-            use #krate::karmada::__private_0_1 as __p;
-            #kind
-            #has_status
-            impl __p::Interpreter for #name {
-                type Transport = __p::#transport;
-                fn rules() -> __p::Vec<__p::Rule> { #rules }
-            }
-        };
-    }
-}
-
-/// Returns the alias of the kind with the span of the user's type, so that rustc reports there that the type is not a
-/// kind.
-fn alias(model: &InterpreterFn) -> Ident {
-    format_ident!("__Kind", span = model.kind.span())
+    let (kind, has_status) = (type_alias("__Kind", &model.kind), has_status(model));
+    let transport = if model.operation.is_served { "OnTheWire" } else { "InProcess" };
+    let transport = Ident::new(transport, model.head.name.span());
+    let registration = Registration {
+        guard: duplicate_guard(model),
+        items: quote!(#kind #has_status),
+        types: quote!(type Transport = __p::#transport;),
+        body: rules(model),
+    };
+    ATTRIBUTE.emit(&model.krate, &model.head, &registration, item)
 }
 
 /// Emits a type whose name is the same for two functions of one operation and kind.
-fn one_for_each_kind(model: &InterpreterFn) -> TokenStream {
+fn duplicate_guard(model: &InterpreterFn) -> TokenStream {
     let kind = name_fragment(&model.kind);
     uniqueness_guard(&format_ident!("{}_of_{kind}", model.operation.name, span = model.word.span()))
 }
 
 /// Emits a check that the kind has a status, for the operations about it. It is never called; rustc reports K0032 at
 /// the user's type.
-fn has_status(model: &InterpreterFn) -> TokenStream {
-    let kind = alias(model);
+fn has_status(model: &InterpreterFn) -> Option<TokenStream> {
+    let kind = alias_name("__Kind", &model.kind);
     let check = quote_spanned!(model.kind.span()=> has_status::<#kind, _>(););
-    quote! {
-        const _: fn() = || {
-            fn has_status<K: __p::HasStatus<From>, From>() {}
-            #check
-        };
-    }
+    model.operation.needs_status.then(|| {
+        quote! {
+            const _: fn() = || {
+                fn has_status<K: __p::HasStatus<From>, From>() {}
+                #check
+            };
+        }
+    })
 }
 
 /// Emits the body of `rules()`: the constructor of the operation's shape with a closure. A closure that gets the
 /// object by `&mut` returns it, because the answer of such an operation is the changed object.
 fn rules(model: &InterpreterFn) -> TokenStream {
-    let kind = alias(model);
+    let (kind, imports) = (alias_name("__Kind", &model.kind), probe_imports());
     let Operation { name: operation, shape, .. } = *model.operation;
     let (operation, text) = (format_ident!("{operation}"), model.head.text());
     let about = quote!(__p::About::new(__p::Operation::#operation, #text, ::core::file!(), ::core::line!()));
@@ -117,8 +101,7 @@ fn rules(model: &InterpreterFn) -> TokenStream {
         _ => quote!(|mut object, second| async move { #answer?; __p::Ok(object) }),
     };
     quote! {
-        #[allow(unused_imports, reason = "which one is used depends on the kind")]
-        use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
+        #imports
         let probe = __p::CrdProbe::<#kind>::NEW;
         __p::Vec::from([#new(#about, #call).defined((&&probe).crd(), (&&probe).schema())])
     }

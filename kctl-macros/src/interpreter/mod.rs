@@ -10,34 +10,37 @@ mod operation;
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::{
-    attribute::{self, Input},
-    diagnostics::Errors,
-    marker_type,
+use crate::{attribute, codes, diagnostics::Errors, registered_function::FunctionAttribute};
+
+/// The words and names of this attribute.
+const ATTRIBUTE: FunctionAttribute = FunctionAttribute {
+    name: "#[interpreter]",
+    subject: "an interpreter",
+    signature: "fn name(object: &Kind) -> Result<…>",
+    misplaced: codes::NOT_ON_AN_INTERPRETER,
+    generic: codes::GENERIC_INTERPRETER,
+    generic_reason: "it is for one kind",
+    generic_help: "name the kind",
+    module: "karmada",
+    implements: "Interpreter",
+    method: "rules",
+    registers: "Rule",
 };
 
-/// Expands `#[interpreter(…)]` on a function.
+/// Expands `#[interpreter(…)]` on a function. The stub after an error claims to be served by a webhook: that is what most
+/// operations are, and the error fails the build anyway.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let input = attribute::parse(options, item);
     match check::check(&input) {
         Ok(model) => emit::emit(&model, item),
-        Err(errors) => recover(&errors, &input, item),
-    }
-}
-
-/// Emits the function, the errors, and a stub that `App::interpreter` accepts. The stub claims to be served by a
-/// webhook: that is what most operations are, and the error fails the build anyway.
-fn recover(errors: &syn::Error, input: &Input, item: &TokenStream) -> TokenStream {
-    let krate = input.krate(&mut Errors::default());
-    marker_type::recover(errors, input.function.as_ref(), item, |name| {
-        quote! {
-            use #krate::karmada::__private_0_1 as __p;
-            impl __p::Interpreter for #name {
+        Err(errors) => {
+            let krate = input.krate(&mut Errors::default());
+            let transport = quote!(
                 type Transport = __p::OnTheWire;
-                fn rules() -> __p::Vec<__p::Rule> { ::core::unreachable!() }
-            }
+            );
+            ATTRIBUTE.recover(&errors, &krate, input.function.as_ref(), &transport, item)
         }
-    })
+    }
 }
 
 #[cfg(test)]
