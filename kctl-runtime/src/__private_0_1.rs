@@ -24,11 +24,11 @@ use crate::manager::{
 };
 
 pub use crate::{
-    allows, converged, function, grant, has,
+    allows, converged, function, has,
     manifest::Structure,
     marks::Marks,
     object::{FieldPaths, Open, TypedPath, View, ViewOf, ViewReader},
-    owns_nothing, primary, reads_a_view, reads_metadata,
+    owns_nothing, permission, primary, reads_a_view, reads_metadata,
     reconcile::missing_bounds::WithoutBounds,
     reconcile::misuse_diagnostics::{PatchedPrimary, WholeByContext},
     reconcile::seal::{NoKind, NoOtherKind, Seal, ValidDeclaration},
@@ -216,7 +216,7 @@ macro_rules! has {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! primary {
-    ($public:tt $struct:tt $grant:ident $end:tt $name:ident, $kind:ident: $($verb:ident)*) => {
+    ($public:tt $struct:tt $verbs:ident $end:tt $name:ident, $kind:ident: $($verb:ident)*) => {
         impl $crate::__private_0_1::ValidDeclaration for $name {}
         // The bound never holds; the lifetime keeps rustc from seeing that before the primary is given to `cx.update`.
         impl<'a> $crate::__private_0_1::WholeByContext<$name> for $kind where
@@ -232,9 +232,9 @@ macro_rules! primary {
             unreachable_pub,
             reason = "generated code alone names it; it has the span of the kind"
         )]
-        $public $struct $grant $end
+        $public $struct $verbs $end
         $crate::has!($name: Caches<$kind>);
-        $crate::allows!($grant, $name, $kind: $($verb)*);
+        $crate::allows!($verbs, $name, $kind: $($verb)*);
     };
 }
 
@@ -243,24 +243,24 @@ macro_rules! primary {
 /// The type of the verbs has the span of the kind, where the compiler points for a missing verb.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! grant {
-    ($public:tt $struct:tt $grant:ident $end:tt $name:ident: $reads:ident<$read:ident $(@ $on:ident)?>, $($rest:tt)*) => {
+macro_rules! permission {
+    ($public:tt $struct:tt $verbs:ident $end:tt $name:ident: $reads:ident<$read:ident $(@ $on:ident)?>, $($rest:tt)*) => {
         #[allow(
             missing_debug_implementations,
             missing_docs,
             unreachable_pub,
             reason = "generated code alone names it; it has the span of the kind"
         )]
-        $public $struct $grant $end
+        $public $struct $verbs $end
         $crate::has!($name: $reads<$($on,)? $read>);
-        $crate::grant!($grant, $name; $($rest)*);
+        $crate::permission!($verbs, $name; $($rest)*);
     };
-    ($grant:ident, $name:ident; $writes:ident<$kind:ident $(@ $on:ident)?>: $($verb:ident)*) => {
+    ($verbs:ident, $name:ident; $writes:ident<$kind:ident $(@ $on:ident)?>: $($verb:ident)*) => {
         impl $crate::__private_0_1::$writes<$($on,)? $kind> for $name {
-            type Verbs = $grant;
+            type Verbs = $verbs;
             const SEAL: $crate::__private_0_1::Seal = $crate::__private_0_1::Seal;
         }
-        $crate::allows!($grant, $name, $kind: $($verb)*);
+        $crate::allows!($verbs, $name, $kind: $($verb)*);
     };
 }
 
@@ -268,8 +268,8 @@ macro_rules! grant {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! allows {
-    ($grant:ident, $name:ident, $kind:ident: $($verb:ident)*) => { $(
-        impl $crate::__private_0_1::Allows<$crate::__private_0_1::verb::$verb, $name, $kind> for $grant {
+    ($verbs:ident, $name:ident, $kind:ident: $($verb:ident)*) => { $(
+        impl $crate::__private_0_1::Allows<$crate::__private_0_1::verb::$verb, $name, $kind> for $verbs {
             const SEAL: $crate::__private_0_1::Seal = $crate::__private_0_1::Seal;
         }
     )* };

@@ -38,14 +38,14 @@ const _: () = {
     );
     __p::primary!(pub struct __Verbs; configs, __Primary :);
     __p::has!(configs : WritesStatus);
-    __p::grant!(
-        pub struct __G0; configs : Caches < __K0 >, Declares < __K0 > : create update
+    __p::permission!(
+        pub struct __Verbs0; configs : Caches < __K0 >, Declares < __K0 > : create update
         patch apply delete
     );
-    __p::grant!(
-        pub struct __G1; configs : CachesOn < __K1 @ __M1 >, WritesOn < __K1 @ __M1 > :
-        patch
+    __p::permission!(
+        pub struct __Verbs1; configs : CachesOn < __K1 @ __M1 >, WritesOn < __K1 @ __M1 >
+        : patch
     );
     __p::has!(configs : ReadsLiveOn < __M2, __K2 >);
-    __p::grant!(pub struct __G3; configs : Caches < __K3 >, Writes < __K3 > :);
+    __p::permission!(pub struct __Verbs3; configs : Caches < __K3 >, Writes < __K3 > :);
 };

@@ -24,8 +24,8 @@ const _: () = {
     __p::primary!(pub struct __Verbs; configs, __Primary :);
     __p::has!(configs : WritesStatus);
     __p::writes_nothing!(configs);
-    __p::grant!(
-        pub struct __G0; configs : Caches < __K0 >, Declares < __K0 > : create update
+    __p::permission!(
+        pub struct __Verbs0; configs : Caches < __K0 >, Declares < __K0 > : create update
         patch apply delete
     );
 };

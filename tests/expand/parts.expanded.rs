@@ -32,13 +32,15 @@ const _: () = {
     );
     __p::primary!(pub struct __Verbs; configs, __Primary :);
     __p::has!(configs : WritesStatus);
-    __p::grant!(
-        pub struct __G0; configs : Caches < __V0 >, Declares < __V0 > : patch apply
+    __p::permission!(
+        pub struct __Verbs0; configs : Caches < __V0 >, Declares < __V0 > : patch apply
         delete
     );
     __p::reads_metadata!(configs, __K0, __V0);
-    __p::grant!(pub struct __G1; configs : Caches < __V1 >, Writes < __K1 > : patch);
+    __p::permission!(
+        pub struct __Verbs1; configs : Caches < __V1 >, Writes < __K1 > : patch
+    );
     type __W1 = __p::PartialObjectMeta<__K1>;
-    __p::grant!(__G1, configs; Writes < __W1 > : patch);
+    __p::permission!(__Verbs1, configs; Writes < __W1 > : patch);
     __p::reads_a_view!(configs, __K1, __V1);
 };

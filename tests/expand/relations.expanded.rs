@@ -38,11 +38,13 @@ const _: () = {
     );
     __p::primary!(pub struct __Verbs; configs, __Primary :);
     __p::has!(configs : WritesStatus);
-    __p::grant!(
-        pub struct __G0; configs : Caches < __K0 >, Declares < __K0 > : create update
+    __p::permission!(
+        pub struct __Verbs0; configs : Caches < __K0 >, Declares < __K0 > : create update
         patch apply delete
     );
-    __p::grant!(pub struct __G1; configs : Caches < __K1 >, Writes < __K1 > : patch);
-    __p::grant!(pub struct __G2; configs : Caches < __K2 >, Writes < __K2 > :);
+    __p::permission!(
+        pub struct __Verbs1; configs : Caches < __K1 >, Writes < __K1 > : patch
+    );
+    __p::permission!(pub struct __Verbs2; configs : Caches < __K2 >, Writes < __K2 > :);
     __p::has!(configs : ReadsLive < __K3 >);
 };

@@ -28,7 +28,7 @@ const _: () = {
     __p::primary!(pub struct __Verbs; Configs, __Primary :);
     __p::has!(Configs : WritesStatus);
     __p::writes_nothing!(Configs);
-    __p::grant!(
-        pub struct __G0; Configs : Caches < __K0 >, Declares < __K0 > : create delete
+    __p::permission!(
+        pub struct __Verbs0; Configs : Caches < __K0 >, Declares < __K0 > : create delete
     );
 };

@@ -23,7 +23,7 @@
 //!     __p::function!(configs, __Primary: |object, cx| __p::outcome(configs(object, cx).await));
 //!     __p::primary!(pub struct __Verbs; configs, __Primary: );
 //!     __p::has!(configs: WritesStatus);
-//!     __p::grant!(pub struct __G0; configs: Caches<__K0>, Declares<__K0>: create);
+//!     __p::permission!(pub struct __Verbs0; configs: Caches<__K0>, Declares<__K0>: create);
 //!     …
 //! };
 //! ```
@@ -36,17 +36,17 @@
 //! attribute, a wrong result at the return type.
 
 mod calls;
-mod grants;
+mod permissions;
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Ident, Type, ext::IdentExt, spanned::Spanned};
 
-use self::grants::{grants, primary_grant};
+use self::permissions::{permissions, primary_permissions};
 use super::model::{Form, Model, Part, Relation, RelationKind, Setting};
 use crate::{function::at, marker_type};
 
-/// Emits the item, its type, the specification and the grants.
+/// Emits the item, its type, the specification and the permissions.
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let krate = &model.krate;
     let marker = (model.form == Form::Function).then(|| marker_type::marker(&model.docs, &model.vis, &model.name));
@@ -58,8 +58,8 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
         model.relations.iter().enumerate().map(|(index, relation)| kind(&alias(index, relation), &relation.kind));
     let parts = model.relations.iter().enumerate().filter_map(|(index, relation)| part(index, relation));
     let clusters = model.relations.iter().enumerate().filter_map(|(index, relation)| cluster(index, relation));
-    let grants = model.relations.iter().enumerate().map(|(index, relation)| grants(model, index, relation));
-    let primary_grant = primary_grant(model);
+    let permissions = model.relations.iter().enumerate().map(|(index, relation)| permissions(model, index, relation));
+    let primary_permissions = primary_permissions(model);
     let allows = (model.form == Form::Function)
         .then(|| quote!(#[allow(clippy::unused_async, reason = "a reconcile function is async")]));
     quote! {
@@ -74,8 +74,8 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
             #(#clusters)*
             #controller
             #reconcile
-            #primary_grant
-            #(#grants)*
+            #primary_permissions
+            #(#permissions)*
         };
     }
 }

@@ -12,7 +12,7 @@ use super::super::model::{
     DeclaredOption, DeclaredVerb, Duration, Part, PrimaryOptions, Relation, RelationKind, RelationOption, Rule, Rules,
     Setting,
 };
-use super::grants;
+use super::permissions;
 use crate::function::written;
 
 /// Returns the call for an option of the controller.
@@ -80,7 +80,7 @@ pub(super) fn relation(relation: &Relation) -> TokenStream {
     // The builder's `owns` begins with the default verbs of a whole object.
     let verbs = match relation.part {
         Part::Whole => words(&relation.verbs),
-        Part::Metadata(_) | Part::View(..) => words(&grants::verbs(relation)),
+        Part::Metadata(_) | Part::View(..) => words(&permissions::verbs(relation)),
     };
     let verbs = (!verbs.is_empty()).then(|| quote!(.verbs(&[#(#verbs),*])));
     let options = relation.options.iter().filter(|declared| declared.option != RelationOption::On);

@@ -1,4 +1,4 @@
-//! The verbs of a grant come from the declaration alone.
+//! The verbs of a permission come from the declaration alone.
 use kctl::prelude::*;
 
 impl kctl::reconcile::MayDelete<configs, Pod> for <configs as kctl::reconcile::Declares<Pod>>::Verbs {}

@@ -18,9 +18,9 @@ use super::{alias, cluster_alias, part_alias, primary_kind};
 /// `bare_owns_declares_the_verbs_of_its_bound` in `tests/loop/role.rs` compares all three.
 const OWNED_VERBS: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Apply, Verb::Delete];
 
-/// Emits the grant of the primary: its verbs, its status unless it is read only, and the client if there are rules.
-/// Where nothing is owned or written, a macro of the runtime words the error of `cx.owned` and `cx.objects`.
-pub(super) fn primary_grant(model: &Model) -> TokenStream {
+/// Emits the permissions on the primary: its verbs, its status unless it is read only, and the client if there are
+/// rules. Where nothing is owned or written, a macro of the runtime words the error of `cx.owned` and `cx.objects`.
+pub(super) fn primary_permissions(model: &Model) -> TokenStream {
     let (name, primary) = (&model.name, primary_kind(model));
     let options = model.primary_options();
     let verbs = with_contained(options.map(|options| options.verbs.clone()).unwrap_or_default());
@@ -37,53 +37,53 @@ pub(super) fn primary_grant(model: &Model) -> TokenStream {
     let status = (!is_read_only).then(|| quote!(WritesStatus));
     let rules = model.rules().any(|rules| rules.on.is_none()).then(|| quote!(HasRules));
     let rules_on = model.rules().filter_map(|rules| rules.on.as_ref()).map(|cluster| quote!(HasRulesOn<#cluster>));
-    let grant = grant_type(&format_ident!("__Verbs"), model.primary.span());
+    let verbs_type = verbs_type(&format_ident!("__Verbs"), model.primary.span());
     let has: Vec<_> = status.into_iter().chain(rules).chain(rules_on).collect();
     let has = (!has.is_empty()).then(|| quote!(__p::has!(#name: #(#has),*);));
     quote! {
-        __p::primary!(#grant #name, #primary: #(#verbs)*);
+        __p::primary!(#verbs_type #name, #primary: #(#verbs)*);
         #has
         #undeclared
         #unwritten
     }
 }
 
-/// Emits a grant type with the span of the kind: rustc shows a verb that is missing where the kind is declared.
-fn grant_type(name: &Ident, kind: Span) -> TokenStream {
+/// Emits the type of the verbs with the span of the kind: rustc shows a verb that is missing where the kind is declared.
+fn verbs_type(name: &Ident, kind: Span) -> TokenStream {
     let name = Ident::new(&name.to_string(), kind);
     quote_spanned!(kind=> pub struct #name;)
 }
 
-/// Emits the grants of a relation. With a view or metadata, reads are granted on that type, and so are the writes of an
-/// owned kind. Writes of other kinds are granted on the whole kind, and those that need no whole object on its metadata,
-/// too. A kind that is read live has no writes: they would have no cache.
-pub(super) fn grants(model: &Model, index: usize, relation: &Relation) -> TokenStream {
+/// Emits the permissions of a relation. With a view or metadata, reads are allowed on that type, and so are the writes of
+/// an owned kind. Writes of other kinds are allowed on the whole kind, and those that need no whole object on its
+/// metadata, too. A kind that is read live has no writes: they would have no cache.
+pub(super) fn permissions(model: &Model, index: usize, relation: &Relation) -> TokenStream {
     let kind = alias(index, relation);
     if relation.declared_as.is_live() {
         return reads_live(model, index, relation);
     }
     let Some(part) = part_alias(index, relation) else {
-        return grant(model, index, relation, &kind, &kind);
+        return permission(model, index, relation, &kind, &kind);
     };
     let explanation = explanation(model, index, relation, &part);
     if relation.declared_as == RelationKind::Owns {
-        let grant = grant(model, index, relation, &part, &part);
-        return quote!(#grant #explanation);
+        let permission = permission(model, index, relation, &part, &part);
+        return quote!(#permission #explanation);
     }
-    let grant = grant(model, index, relation, &part, &kind);
-    let metadata_grant = metadata_grant(model, index, relation);
-    quote!(#grant #metadata_grant #explanation)
+    let permission = permission(model, index, relation, &part, &kind);
+    let metadata_permission = metadata_permission(model, index, relation);
+    quote!(#permission #metadata_permission #explanation)
 }
 
-/// Emits the grant type of a relation, with reads of the type `read` and the verbs on the type `written`.
-fn grant(model: &Model, index: usize, relation: &Relation, read: &Ident, written: &Ident) -> TokenStream {
+/// Emits the type of the verbs of a relation, with reads of the type `read` and the verbs on the type `written`.
+fn permission(model: &Model, index: usize, relation: &Relation, read: &Ident, written: &Ident) -> TokenStream {
     let name = &model.name;
-    let grant_type = grant_type(&grant_alias(index), relation.kind.span());
-    let reads = permission(index, relation, "Caches", read);
-    let writes = permission(index, relation, writes(relation), written);
-    let verbs = granted_verbs(relation);
+    let verbs_type = verbs_type(&verbs_alias(index), relation.kind.span());
+    let reads = permission_trait(index, relation, "Caches", read);
+    let writes = permission_trait(index, relation, writes(relation), written);
+    let verbs = allowed_verbs(relation);
     let verbs = verbs.iter().map(|declared| &declared.word);
-    quote!(__p::grant!(#grant_type #name: #reads, #writes: #(#verbs)*);)
+    quote!(__p::permission!(#verbs_type #name: #reads, #writes: #(#verbs)*);)
 }
 
 /// Emits the permission to read a kind from the API server.
@@ -96,16 +96,16 @@ fn reads_live(model: &Model, index: usize, relation: &Relation) -> TokenStream {
 }
 
 /// Emits the verbs that need no whole object, on the metadata of a kind that is read in part.
-fn metadata_grant(model: &Model, index: usize, relation: &Relation) -> TokenStream {
-    let (name, kind, grant) = (&model.name, alias(index, relation), grant_alias(index));
+fn metadata_permission(model: &Model, index: usize, relation: &Relation) -> TokenStream {
+    let (name, kind, verbs_type) = (&model.name, alias(index, relation), verbs_alias(index));
     let metadata = format_ident!("__W{index}");
-    let writes = permission(index, relation, writes(relation), &metadata);
-    let verbs = granted_verbs(relation);
+    let writes = permission_trait(index, relation, writes(relation), &metadata);
+    let verbs = allowed_verbs(relation);
     let changes = verbs.iter().filter(|declared| declared.verb != Verb::Apply && !declared.verb.sends_whole_object());
     let changes = changes.map(|declared| &declared.word);
     quote! {
         type #metadata = __p::PartialObjectMeta<#kind>;
-        __p::grant!(#grant, #name; #writes: #(#changes)*);
+        __p::permission!(#verbs_type, #name; #writes: #(#changes)*);
     }
 }
 
@@ -121,8 +121,9 @@ fn explanation(model: &Model, index: usize, relation: &Relation, part: &Ident) -
     Some(quote!(__p::#reads_part!(#name, #kind, #part);))
 }
 
-/// Returns a permission on a kind, with the cluster of the relation: `Writes<__K0>`, or `WritesOn<__K0 @ __M0>`.
-fn permission(index: usize, relation: &Relation, name: &str, kind: &Ident) -> TokenStream {
+/// Returns the trait of a permission on a kind, with the cluster of the relation: `Writes<__K0>`, or
+/// `WritesOn<__K0 @ __M0>`.
+fn permission_trait(index: usize, relation: &Relation, name: &str, kind: &Ident) -> TokenStream {
     match cluster_alias(index, relation) {
         None => {
             let name = format_ident!("{name}");
@@ -140,13 +141,13 @@ fn writes(relation: &Relation) -> &'static str {
     if relation.declared_as == RelationKind::Owns { "Declares" } else { "Writes" }
 }
 
-/// Returns the name of a grant type.
-fn grant_alias(index: usize) -> Ident {
-    format_ident!("__G{index}")
+/// Returns the name of the type of a relation's verbs.
+fn verbs_alias(index: usize) -> Ident {
+    format_ident!("__Verbs{index}")
 }
 
-/// Returns the verbs that the grant type of a relation has: the declared ones and those that they contain.
-fn granted_verbs(relation: &Relation) -> Vec<DeclaredVerb> {
+/// Returns the verbs that the permission of a relation has: the declared ones and those that they contain.
+fn allowed_verbs(relation: &Relation) -> Vec<DeclaredVerb> {
     let mut verbs = if relation.verbs.is_empty() { verbs(relation) } else { with_contained(verbs(relation)) };
     if relation.declared_as == RelationKind::Owns && !matches!(relation.part, Part::Whole) {
         // `apply` contains `create`, but `cx.owned::<PartialObjectMeta<K>>().create(…)` has only the metadata to send.
