@@ -12,17 +12,17 @@ const BYTES_MAX: usize = 64 << 20;
 const SMALL_BYTES_MAX: usize = 64 << 10;
 
 /// Compiled patterns; `None` for invalid ones.
-static COMPILED: LazyLock<Mutex<Compiled>> = LazyLock::new(Mutex::default);
+static COMPILED: LazyLock<Mutex<PatternCache>> = LazyLock::new(Mutex::default);
 
 /// Compiled patterns, with a bound on their bytes.
 #[derive(Default)]
-struct Compiled {
+struct PatternCache {
     by_text: HashMap<String, Option<Regex>>,
     /// An upper bound of the bytes.
     n_bytes: usize,
 }
 
-impl Compiled {
+impl PatternCache {
     /// Returns a kept pattern, or compiles it.
     fn get(&mut self, pattern: &str) -> Option<Regex> {
         if let Some(known) = self.by_text.get(pattern) {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn kept_patterns_are_bounded_in_bytes() {
-        let mut compiled = Compiled::default();
+        let mut compiled = PatternCache::default();
         for n in 0..20 {
             assert!(compiled.get(&format!("^([a-z]{{1,30}}){{1,60}}{n}$")).is_some());
             assert!(compiled.n_bytes <= BYTES_MAX && compiled.by_text.len() <= BYTES_MAX / PATTERN_BYTES_MAX);

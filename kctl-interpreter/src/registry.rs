@@ -71,7 +71,7 @@ struct Current {
 }
 
 /// An operation with the layer that answers it.
-struct Call {
+struct ChainCall {
     /// The name of the layer, or `none`.
     layer: &'static str,
     operation: Operation,
@@ -84,7 +84,7 @@ enum Speed {
     Fast,
 }
 
-impl Call {
+impl ChainCall {
     fn new(chain: &Chain, layer_kind: Option<LayerKind>, operation: Operation, kind: &Gvk) -> Self {
         let speed = if chain.is_slow(layer_kind, operation, kind) { Speed::Slow } else { Speed::Fast };
         Self { layer: layer_kind.map_or("none", LayerKind::name), operation, speed }
@@ -194,7 +194,7 @@ impl Registry {
         let inputs: Inputs = input.into();
         let kind = inputs.kind();
         let layer_kind = chain.layer_kind(O::OPERATION, &kind);
-        let call = Call::new(&chain, layer_kind, O::OPERATION, &kind);
+        let call = ChainCall::new(&chain, layer_kind, O::OPERATION, &kind);
         self.counted(call, chain.interpret_inputs::<O>(kind, inputs)).await
     }
 
@@ -207,7 +207,7 @@ impl Registry {
         let inputs: Inputs = input.into();
         let kind = inputs.kind();
         let layer_kind @ Some(_) = chain.layer_kind(O::OPERATION, &kind) else { return Ok(None) };
-        let call = Call::new(&chain, layer_kind, O::OPERATION, &kind);
+        let call = ChainCall::new(&chain, layer_kind, O::OPERATION, &kind);
         self.counted(call, chain.interpret_inputs::<O>(kind, inputs)).await.map(Some)
     }
 
@@ -219,7 +219,7 @@ impl Registry {
         let chain = self.counted_chain(operation)?;
         let kind = inputs.kind();
         let layer_kind = chain.layer_kind(operation, &kind);
-        let call = Call::new(&chain, layer_kind, operation, &kind);
+        let call = ChainCall::new(&chain, layer_kind, operation, &kind);
         self.counted(call, chain.answer(operation, inputs)).await
     }
 
@@ -238,7 +238,7 @@ impl Registry {
 
     async fn counted<T>(
         &self,
-        Call { layer, operation, speed }: Call,
+        ChainCall { layer, operation, speed }: ChainCall,
         answer: impl Future<Output = Result<T, ChainError>>,
     ) -> Result<T, ChainError> {
         let mut measurement =

@@ -39,6 +39,7 @@ mod successor;
 mod taken;
 mod tidy;
 mod token;
+mod type_names;
 mod uncertain;
 mod undecodable;
 mod unreadable;

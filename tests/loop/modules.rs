@@ -43,7 +43,7 @@ fn imports(files: &[(String, String)]) -> Imports {
 }
 
 /// Returns a file without its comments and without the unit tests at its end.
-fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     let end = text.match_indices("#[cfg(test)]\nmod ").map(|(at, _)| at).find(|at| {
         let line = text[*at..].lines().nth(1).unwrap_or_default();
         line.ends_with('{')

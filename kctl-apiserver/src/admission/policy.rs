@@ -40,12 +40,12 @@ struct Violation {
     /// A reason of `metav1.StatusReason`; empty means `Invalid`.
     reason: String,
     /// Decides if `validationActions` apply.
-    part: Part,
+    part: FailedPart,
 }
 
 /// The part of a policy that failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum FailedPart {
     /// An entry of `validations`, a match condition, or an exhausted budget.
     Validation,
     /// An audit annotation that cannot be evaluated. It denies the request even if `validationActions` of the binding
@@ -164,10 +164,10 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         let shown = converted.as_ref().unwrap_or(attributes);
         let violations = all.iter().flat_map(|params| violations(state, &bound, params.as_deref(), shown));
         for Violation { message, reason, part } in violations {
-            if part == Part::Validation && bound.does("Warn") {
+            if part == FailedPart::Validation && bound.does("Warn") {
                 attributes.info.round.warn(&format!("Validation failed for {}: {message}", bound.named(KIND)));
             }
-            if part == Part::Annotation || bound.does("Deny") {
+            if part == FailedPart::Annotation || bound.does("Deny") {
                 deny(format!("{} denied request: {message}", bound.named(KIND)), &reason);
             }
         }
@@ -366,7 +366,7 @@ fn names_variable(text: &str, name: &str) -> bool {
 fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: &Attributes<'_>) -> Vec<Violation> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";
-    let failure = |message: String| Violation { message, reason: String::new(), part: Part::Validation };
+    let failure = |message: String| Violation { message, reason: String::new(), part: FailedPart::Validation };
     let failed = |message: String| if ignores { Vec::new() } else { vec![failure(message)] };
     match fits(&policy["matchConditions"], || PolicyScope::new(state, policy, params, attributes).scope) {
         Fit::Fits => {}
@@ -393,7 +393,7 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
     }
     scope.budget = Budget::of_policy();
     let unwritten = annotate(bound, &mut scope, attributes).into_iter().flat_map(failed);
-    judged.extend(unwritten.map(|violation| Violation { part: Part::Annotation, ..violation }));
+    judged.extend(unwritten.map(|violation| Violation { part: FailedPart::Annotation, ..violation }));
     judged
 }
 
@@ -404,7 +404,7 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
 fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
     let text = |field: &str| validation[field].as_str().unwrap_or_default().trim();
     let violation =
-        |message: String, reason: &str| Violation { message, reason: reason.to_owned(), part: Part::Validation };
+        |message: String, reason: &str| Violation { message, reason: reason.to_owned(), part: FailedPart::Validation };
     let with_message = |message: &str| violation(message.to_owned(), text("reason"));
     match scope.evaluate(text("messageExpression")) {
         Ok(Cel::String(computed)) => {

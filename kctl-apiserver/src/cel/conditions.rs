@@ -38,7 +38,7 @@ const STACK_LEN: usize = 64 * 1024 * 1024;
 pub(crate) use kube_cel::cel::Value as Cel;
 
 /// A compiled expression, or the error of its compilation.
-type Compiled = Arc<Result<Code, String>>;
+type CompiledExpression = Arc<Result<Code, String>>;
 
 /// A compiled expression.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(crate) struct Code {
 }
 
 /// Compiled expressions by source, at most [`PROGRAMS_LEN_MAX`]. At the bound all are dropped.
-static PROGRAMS: LazyLock<Mutex<HashMap<String, Compiled>>> = LazyLock::new(Mutex::default);
+static PROGRAMS: LazyLock<Mutex<HashMap<String, CompiledExpression>>> = LazyLock::new(Mutex::default);
 
 /// The variables and functions of expressions.
 pub(crate) struct Scope {
@@ -196,7 +196,7 @@ pub(crate) fn type_of(expression: &str, environment: &Environment) -> Result<Opt
 /// Returns a compiled expression from the cache.
 ///
 /// Errors are cached as well.
-fn compiled(expression: &str) -> Compiled {
+fn compiled(expression: &str) -> CompiledExpression {
     let mut programs = PROGRAMS.lock();
     if let Some(program) = programs.get(expression) {
         return program.clone();
@@ -204,7 +204,7 @@ fn compiled(expression: &str) -> Compiled {
     if programs.len() >= PROGRAMS_LEN_MAX {
         programs.clear();
     }
-    let compiled: Compiled = Arc::new(compile(expression));
+    let compiled: CompiledExpression = Arc::new(compile(expression));
     programs.insert(expression.into(), compiled.clone());
     compiled
 }

@@ -171,12 +171,12 @@ fn check_rule(
     let invalid = |field: &str, value: &Value, why: &str| FieldError::invalid(&format!("{path}.{field}"), value, why);
     // The `messageExpression` is compiled only if the rule compiles.
     let is_typed = match compiled(Expression::Rule, rule, schema, path, position, total, errors) {
-        Compiled::Whole => {
+        CompileStage::Whole => {
             compiled(Expression::Message, rule, schema, path, position, total, errors);
             true
         }
-        Compiled::Typed => true,
-        Compiled::Not => false,
+        CompileStage::Typed => true,
+        CompileStage::Not => false,
     };
     let uses_old = is_typed && kctl_cel::names(expression, "oldSelf");
     if uses_old && let Some(lost) = position.lost {
@@ -192,7 +192,7 @@ fn check_rule(
 /// The furthest stage that an expression reaches upstream.
 ///
 /// Decides which further checks make sense.
-enum Compiled {
+enum CompileStage {
     /// It does not parse or type-check.
     Not,
     /// It type-checks, but no program can be made of it.
@@ -218,7 +218,7 @@ fn wrong_expression(
     rule: &Value,
     schema: &Value,
     schema_of: SchemaOf,
-) -> Option<(Compiled, String)> {
+) -> Option<(CompileStage, String)> {
     let expected = match which {
         Expression::Rule => Type::Bool,
         Expression::Message => Type::Text,
@@ -229,11 +229,11 @@ fn wrong_expression(
     }
     let environment = Environment::for_rule(schema, schema_of, OldSelf::from_rule(rule)).unwrap_or_default();
     match crate::cel::type_of(expression, &environment) {
-        Err(why) => Some((Compiled::Not, format!("compilation failed: {why}"))),
+        Err(why) => Some((CompileStage::Not, format!("compilation failed: {why}"))),
         Ok(Some(found)) if found != expected => {
-            Some((Compiled::Not, format!("must evaluate to {expected}, found {found}")))
+            Some((CompileStage::Not, format!("must evaluate to {expected}, found {found}")))
         }
-        Ok(_) => Some((Compiled::Typed, kctl_cel::instantiate(expression).err()?)),
+        Ok(_) => Some((CompileStage::Typed, kctl_cel::instantiate(expression).err()?)),
     }
 }
 
@@ -249,7 +249,7 @@ fn compiled(
     position: RulePosition<'_>,
     total: &mut Total,
     errors: &mut Errors,
-) -> Compiled {
+) -> CompileStage {
     let expression = rule[which.field()].as_str().unwrap_or_default();
     let path = format!("{path}.{}", which.field());
     if let Some((compiled, why)) = wrong_expression(which, rule, schema, position.schema_of) {
@@ -257,11 +257,11 @@ fn compiled(
         errors.push(FieldError::new("FieldValueInvalid", &path, message));
         return compiled;
     }
-    let Ok(tree) = crate::cel::tree(expression) else { return Compiled::Whole };
+    let Ok(tree) = crate::cel::tree(expression) else { return CompileStage::Whole };
     let values = Values { schema, schema_of: position.schema_of, count: position.count };
     let too_dear = total.add(which, &tree, values, path.clone());
     errors.extend(too_dear);
-    Compiled::Whole
+    CompileStage::Whole
 }
 
 /// Validates the static message, which a rule of several lines must have.

@@ -23,14 +23,14 @@ pub(super) struct Version {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Before {
     /// The identifiers, compared one by one; a longer list with an equal start is greater.
-    Release(Vec<Part>),
+    Release(Vec<PrereleaseIdentifier>),
     /// A release. The variant is last, hence the greatest.
     Nothing,
 }
 
 /// A prerelease identifier. Numeric identifiers precede alphanumeric ones.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum PrereleaseIdentifier {
     /// Compared by value.
     Number(u64),
     /// Compared as ASCII.
@@ -146,9 +146,9 @@ fn number(text: &str) -> Option<u64> {
 /// Parses a prerelease identifier; a numeric one must not have leading zeros.
 ///
 /// `None` for an empty identifier.
-fn part(text: &str) -> Option<Part> {
+fn part(text: &str) -> Option<PrereleaseIdentifier> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return number(text).map(Part::Number);
+        return number(text).map(PrereleaseIdentifier::Number);
     }
-    is_word(text).then(|| Part::Word(text.into()))
+    is_word(text).then(|| PrereleaseIdentifier::Word(text.into()))
 }

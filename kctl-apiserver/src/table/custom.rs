@@ -18,7 +18,7 @@ use serde_json::{Number, Value, json};
 
 use super::age::{INVALID, since_text};
 use super::fields::{int, text};
-use super::jsonpath::{Found, Path};
+use super::jsonpath::{ColumnPath, Found};
 use crate::go;
 
 /// A printer column after the name column.
@@ -26,7 +26,7 @@ pub(crate) struct Column {
     /// Decides how a value is printed.
     kind: Kind,
     /// The parsed `jsonPath`.
-    path: Path,
+    path: ColumnPath,
     /// The `TableColumnDefinition` in the response.
     pub(super) definition: Value,
 }
@@ -66,7 +66,7 @@ impl Column {
         };
         Some(Self {
             kind: Kind::parse(kind),
-            path: Path::parse(path)?,
+            path: ColumnPath::parse(path)?,
             definition: json!({
                 "name": text(definition, "/name"),
                 "type": kind,

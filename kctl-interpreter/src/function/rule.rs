@@ -168,7 +168,7 @@ pub enum FunctionError {
 pub type MakeDefinition = fn() -> CustomResourceDefinition;
 
 /// The function with its conversions: takes inputs, returns the answer as JSON.
-type Call = Arc<dyn for<'a> Fn(&'a Inputs) -> LayerFuture<'a> + Send + Sync>;
+type RuleFn = Arc<dyn for<'a> Fn(&'a Inputs) -> LayerFuture<'a> + Send + Sync>;
 
 /// One function, with its operation, its kind and the conversions of its input and output.
 ///
@@ -194,7 +194,7 @@ pub struct Rule {
     /// Returns the JSON schema of the kind's Rust type.
     schema: Option<fn() -> Value>,
     /// The function with its conversions.
-    call: Call,
+    call: RuleFn,
 }
 
 impl fmt::Debug for Rule {

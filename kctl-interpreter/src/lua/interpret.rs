@@ -120,7 +120,7 @@ pub(super) fn interpret(
     inputs: &ScriptInputs<'_>,
     limits: &Limits,
 ) -> Result<Value, ScriptError> {
-    let call = Call { state, operation, script, limits };
+    let call = ScriptCall { state, operation, script, limits };
     match operation.value {
         operation::Operation::AggregateStatus => {
             let items = inputs.status_items.map_or(Value::Null, status_items);
@@ -171,7 +171,7 @@ fn status_items(items: &Value) -> Value {
 }
 
 /// One call of a script for an operation.
-struct Call<'a> {
+struct ScriptCall<'a> {
     /// The Lua state that runs it.
     state: &'a State,
     /// The operation, for messages.
@@ -182,7 +182,7 @@ struct Call<'a> {
     limits: &'a Limits,
 }
 
-impl Call<'_> {
+impl ScriptCall<'_> {
     /// Returns an input, which must be an object.
     fn input<'a>(&self, object: Option<&'a Value>) -> Result<&'a Value, ScriptError> {
         object.filter(|object| object.is_object()).ok_or_else(|| ScriptError::WrongInput {

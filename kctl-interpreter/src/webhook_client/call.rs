@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    configuration::{ClientConfig as At, Webhook},
+    configuration::{ClientConfig as At, WebhookEntry},
     dial::{self, ServiceError, Services},
     error::{CallError, WebhookClientError},
     patch, request, verify,
@@ -39,7 +39,7 @@ pub(super) struct Caller {
 
 impl Caller {
     /// Creates the client. An unusable address is not an error here, but the error of each call.
-    pub(super) fn new(name: &str, webhook: &Webhook, services: Arc<dyn Services>) -> Self {
+    pub(super) fn new(name: &str, webhook: &WebhookEntry, services: Arc<dyn Services>) -> Self {
         let seconds = webhook.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()));
         Self {
             name: name.to_owned(),
@@ -52,7 +52,7 @@ impl Caller {
 
     /// Returns `true` if the client fits a webhook of a changed configuration, so that its
     /// connections can be kept.
-    pub(super) fn is_of(&self, name: &str, webhook: &Webhook) -> bool {
+    pub(super) fn is_of(&self, name: &str, webhook: &WebhookEntry) -> bool {
         let seconds = webhook.timeout_seconds.map(|seconds| Duration::from_secs(seconds.into()));
         self.name == name
             && self.versions == webhook.interpreter_context_versions
@@ -102,7 +102,7 @@ impl Caller {
 ///
 /// # Errors
 /// The configuration has neither a Service nor a URL, or the URL or the CA bundle is invalid.
-fn target(webhook: &Webhook, timeout: Duration, services: Arc<dyn Services>) -> Result<Client, String> {
+fn target(webhook: &WebhookEntry, timeout: Duration, services: Arc<dyn Services>) -> Result<Client, String> {
     let config = &webhook.client_config;
     // As in Karmada, a Service takes precedence over a URL.
     let (url, service) = match (&config.service, &config.url) {

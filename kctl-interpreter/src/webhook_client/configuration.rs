@@ -34,7 +34,7 @@ pub(super) struct Configuration {
     #[serde(default)]
     pub(super) metadata: Metadata,
     #[serde(default, deserialize_with = "or_null")]
-    pub(super) webhooks: Vec<Webhook>,
+    pub(super) webhooks: Vec<WebhookEntry>,
 }
 
 /// The metadata of a configuration.
@@ -47,7 +47,7 @@ pub(super) struct Metadata {
 /// One entry of `webhooks`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Webhook {
+pub(super) struct WebhookEntry {
     /// The name, unique in its configuration.
     #[serde(default)]
     pub(super) name: String,

@@ -75,7 +75,7 @@ pub struct Webhooks {
     /// The lookup of Services, which new connections use.
     services: Arc<dyn Services>,
     /// The webhooks in the order of their full names. The first one that matches is called.
-    webhooks: Vec<Webhook>,
+    webhooks: Vec<ConfiguredWebhook>,
 }
 
 impl std::fmt::Debug for Webhooks {
@@ -87,7 +87,7 @@ impl std::fmt::Debug for Webhooks {
 }
 
 /// One webhook of a configuration.
-struct Webhook {
+struct ConfiguredWebhook {
     /// The full name `configuration/webhook`, by which errors name it.
     name: String,
     /// The operations and kinds for which the webhook is called.
@@ -168,7 +168,7 @@ impl Webhooks {
                     || Arc::new(Caller::new(&name, &webhook, self.services.clone())),
                     |known| known.caller.clone(),
                 );
-                webhooks.push(Webhook { name, rules: webhook.rules, caller });
+                webhooks.push(ConfiguredWebhook { name, rules: webhook.rules, caller });
             }
         }
         webhooks.sort_by(|a, b| a.name.cmp(&b.name));
@@ -177,10 +177,10 @@ impl Webhooks {
 
     /// Returns the webhook that answers an operation on a kind. A rule with the operation `*` does
     /// not include `Prune`, which no webhook receives.
-    fn first(&self, operation: Operation, kind: &Gvk) -> Option<&Webhook> {
+    fn first(&self, operation: Operation, kind: &Gvk) -> Option<&ConfiguredWebhook> {
         // No webhook receives `Prune`, even if a rule has the operation `*`.
         let on_the_wire = operation != Operation::Prune;
-        let matches = |webhook: &&Webhook| webhook.rules.iter().any(|rule| rule.matches(operation, kind));
+        let matches = |webhook: &&ConfiguredWebhook| webhook.rules.iter().any(|rule| rule.matches(operation, kind));
         self.webhooks.iter().filter(|_| on_the_wire).find(matches)
     }
 }

@@ -24,7 +24,7 @@ pub(super) use self::walk::Found;
 
 /// A parsed path.
 #[derive(Debug)]
-pub(super) struct Path {
+pub(super) struct ColumnPath {
     /// The blocks in braces and the literal text between them. The path is put in braces, and may close them itself.
     blocks: Vec<Node>,
 }
@@ -97,7 +97,7 @@ struct Test {
     right: Vec<Node>,
 }
 
-impl Path {
+impl ColumnPath {
     /// Parses a path; `None` if kube-apiserver rejects it, too.
     ///
     /// A CRD with such a path is valid nevertheless: its column and those after it are left out of
@@ -132,7 +132,7 @@ mod tests {
         for text in
             [".a, .b", ".a[", ".a[x]", ".a[1:2:3:4]", ".a[?(@.b]", ".a[-]", "..*", "....a", ".a[\"b\"]", "=", "'a"]
         {
-            assert!(Path::parse(text).is_none(), "{text}");
+            assert!(ColumnPath::parse(text).is_none(), "{text}");
         }
     }
 
@@ -178,7 +178,7 @@ mod tests {
             (".f }{ x", None),
         ];
         for (text, expected) in cases {
-            let path = Path::parse(text).unwrap_or_else(|| panic!("{text}"));
+            let path = ColumnPath::parse(text).unwrap_or_else(|| panic!("{text}"));
             let found = path.first(&value).map(|found| match found {
                 Found::Stored(value) => value.clone(),
                 Found::Literal(value) => value,
@@ -186,9 +186,9 @@ mod tests {
             });
             assert_eq!(found, expected, "{text}");
         }
-        let bytes = Path::parse(".s[*]").map(|path| path.first(&value).is_none());
+        let bytes = ColumnPath::parse(".s[*]").map(|path| path.first(&value).is_none());
         assert_eq!(bytes, Some(true), "a text is no list");
-        let byte = Path::parse(".s.*").and_then(|path| path.first(&value));
+        let byte = ColumnPath::parse(".s.*").and_then(|path| path.first(&value));
         assert!(matches!(byte, Some(Found::Plain(65))), "{byte:?}");
     }
 }
