@@ -85,6 +85,8 @@ pub mod conversion;
 mod kind;
 #[cfg(feature = "function")]
 mod metrics;
+#[doc(hidden)] // shared with the other crates of kctl
+pub mod private_file;
 #[cfg(feature = "function")]
 #[doc(hidden)] // shared with the other crates of kctl
 pub mod rotation;

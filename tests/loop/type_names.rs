@@ -17,7 +17,7 @@ const CRATES: [(&str, &[&str]); 10] = [
     ("kctl-cli", &[]),
     ("kctl-interpreter", &[]),
     ("kctl-macros", &[]),
-    ("kctl-runtime", &["Resource", "Scopes", "Seen", "Shared", "Slot"]),
+    ("kctl-runtime", &["Scopes", "Seen", "Shared", "Slot"]),
     ("kctl-webhook", &[]),
     ("kctl-workloads", &[]),
 ];

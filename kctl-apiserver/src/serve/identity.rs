@@ -9,6 +9,7 @@ use std::{path::Path, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use kctl_webhook::private_file;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PublicKeyData, SanType, date_time_ymd,
@@ -21,7 +22,6 @@ use tokio_rustls::rustls::{
 };
 
 use super::{names::CertificateNames, sec1};
-use crate::store::private::{read_kept, write_private};
 
 /// Any error, with its message for the user.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -160,7 +160,7 @@ impl StoredIdentity {
                  new ones, with which every kubeconfig has to be written anew"
             )
         };
-        if let Some(text) = read_kept(&path).map_err(|error| format!("{file}: {error}"))? {
+        if let Some(text) = private_file::read(&path).map_err(|error| format!("{file}: {error}"))? {
             let stored = Self::parse(&text).map_err(broken)?;
             if stored.is_valid_at(now.checked_add(LEFT_MIN)?).map_err(broken)? {
                 return Ok(stored);
@@ -168,7 +168,8 @@ impl StoredIdentity {
             tracing::warn!(%file, "the certificates run out and are replaced: every kubeconfig has to be written anew");
         }
         let made = Self::new(now)?;
-        write_private(&path, &made.text()).map_err(|error| format!("{file}: {error}; make the folder writable"))?;
+        private_file::write(&path, &made.text())
+            .map_err(|error| format!("{file}: {error}; make the folder writable"))?;
         Ok(made)
     }
 

@@ -10,9 +10,9 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use kctl_webhook::private_file;
 
 use super::identity::Identity;
-use crate::store::private::write_private_by;
 
 /// The first line of a file that kctl has written and may replace.
 ///
@@ -66,7 +66,7 @@ pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
         let why = "it was not written by kctl and is not replaced; name another file";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     }
-    write_private_by(file, &format!(".{}", std::process::id()), text)
+    private_file::write_with_suffix(file, &format!(".{}", std::process::id()), text)
 }
 
 /// Returns `true` if the file does not exist or kctl has written it. Reads only the first line.

@@ -4,10 +4,10 @@
 
 use std::{io, path::Path};
 
+use kctl_webhook::private_file;
 use tokio::net::TcpListener;
 
 use super::ServeOptions;
-use crate::store::private::{read_kept, write_private};
 
 /// The file with the port of the last start.
 const FILE: &str = "port";
@@ -31,7 +31,7 @@ pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Re
     };
     let port = listener.local_addr()?.port();
     if let Some(file) = file.filter(|_| last_port != Some(port)) {
-        write_private(&file, &format!("{port}\n"))
+        private_file::write(&file, &format!("{port}\n"))
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))?;
     }
     Ok(listener)
@@ -61,7 +61,7 @@ async fn listen(options: ServeOptions) -> io::Result<TcpListener> {
 ///
 /// An empty file or the number 0 is an error and does not select a free port. The message says how to fix the file.
 fn read(file: &Path) -> io::Result<Option<u16>> {
-    let Some(text) = read_kept(file)? else { return Ok(None) };
+    let Some(text) = private_file::read(file)? else { return Ok(None) };
     let port = text.trim().parse().ok().filter(|port| *port != 0);
     let broken = || {
         let why = format!("{}: {:?} is no port; remove the file for any free one", file.display(), text.trim());

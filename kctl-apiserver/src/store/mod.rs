@@ -16,7 +16,6 @@ mod journal;
 mod object;
 mod owners;
 mod persistence;
-pub(crate) mod private;
 #[cfg(test)]
 mod redefined;
 mod table;

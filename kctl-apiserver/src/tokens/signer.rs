@@ -14,6 +14,7 @@ use base64::{
     Engine,
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
+use kctl_webhook::private_file;
 use ring::{
     digest,
     rand::SystemRandom,
@@ -21,8 +22,6 @@ use ring::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
-
-use crate::store::private::{read_kept, write_private};
 
 /// The file of the key in a folder: PKCS #8 as PEM.
 const KEY_FILE: &str = "service-account.key";
@@ -82,12 +81,12 @@ impl Signer {
         let path = folder.join(KEY_FILE);
         let file = path.display().to_string();
         let unkept = |error| SignerError::KeyUnkept { file: file.clone(), error };
-        if let Some(text) = read_kept(&path).map_err(unkept)? {
+        if let Some(text) = private_file::read(&path).map_err(unkept)? {
             let document = decoded(&text).map_err(|why| SignerError::KeyBroken { file: file.clone(), why })?;
             return Self::from_document(&document).map_err(|why| SignerError::KeyBroken { file, why });
         }
         let document = new_key()?;
-        write_private(&path, &encoded(&document)).map_err(unkept)?;
+        private_file::write(&path, &encoded(&document)).map_err(unkept)?;
         Self::from_document(&document).map_err(|_| SignerError::NoKey)
     }
 

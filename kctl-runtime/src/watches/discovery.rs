@@ -1,25 +1,13 @@
 //! Discovery: the resource of a kind, and its scope.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::{Client, core::GroupVersionKind};
-use serde::Deserialize;
 
 use super::WatchError;
 use crate::{
     object::Kind,
     transport::{self, ApiError, Operation},
 };
-
-#[derive(Deserialize)]
-struct Resources {
-    resources: Vec<Resource>,
-}
-
-#[derive(Deserialize)]
-struct Resource {
-    name: String,
-    kind: String,
-    namespaced: bool,
-}
 
 /// A kind that the API server serves.
 pub(super) struct Found {
@@ -40,7 +28,7 @@ pub(super) async fn find(client: &Client, requested: &GroupVersionKind) -> Resul
         body => body?,
     };
     let unreadable = |error: serde_json::Error| ApiError::Unreadable { operation, cause: error.to_string() };
-    let Resources { resources } = serde_json::from_str(&body).map_err(unreadable)?;
+    let APIResourceList { resources, .. } = serde_json::from_str(&body).map_err(unreadable)?;
     // Subresources carry kinds as well: `pods/eviction` is an Eviction.
     let mut named = resources.into_iter().filter(|resource| resource.kind == *kind && !resource.name.contains('/'));
     let resource = named.next().ok_or_else(unknown)?;

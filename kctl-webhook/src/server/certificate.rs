@@ -2,8 +2,7 @@
 //! the start.
 
 use std::{
-    fmt, fs,
-    io::{self, Write},
+    fmt, fs, io,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -24,6 +23,8 @@ use tokio_rustls::rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
+
+use crate::private_file;
 
 /// Interval at which the files are read: the kubelet takes about a minute to update a mounted
 /// Secret.
@@ -339,21 +340,19 @@ impl SelfMadeAuthority {
     /// Reads the authority of a folder, or creates it.
     fn in_folder(folder: &Path) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let path = folder.join(AUTHORITY_FILE);
-        match fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&text).map_err(|error| {
+        let failed = |error: io::Error| format!("{}: {error}", path.display());
+        if let Some(text) = private_file::read(&path).map_err(failed)? {
+            return Self::parse(&text).map_err(|error| {
                 let file = path.display();
                 let help =
                     "put back a copy, or remove the file for a new authority, which configurations have to trust anew";
                 format!("{file}: this is not the authority that kctl has written: {error}; {help}").into()
-            }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let made = Self::new()?;
-                let text = format!("{}{}", made.certificate, made.key.serialize_pem());
-                write_private(&path, &text).map_err(|error| format!("{}: {error}", path.display()))?;
-                Ok(made)
-            }
-            Err(error) => Err(format!("{}: {error}", path.display()).into()),
+            });
         }
+        let made = Self::new()?;
+        let text = format!("{}{}", made.certificate, made.key.serialize_pem());
+        private_file::write(&path, &text).map_err(failed)?;
+        Ok(made)
     }
 
     fn parse(text: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
@@ -380,23 +379,6 @@ impl SelfMadeAuthority {
         let certificate = params.signed_by(&key, &Issuer::new(Self::params(), &self.key))?;
         Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
     }
-}
-
-/// Writes a new file that only its owner can read. It appears completely or not at all.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    match fs::remove_file(&beside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&beside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
 }
 
 #[cfg(test)]

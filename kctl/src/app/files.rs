@@ -1,14 +1,16 @@
 //! Objects from YAML and JSON, and how they are applied to an API server.
 
 use http::{Method, Request};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::APIResourceList,
+};
 use kctl_runtime::{
     manifest::{self, Permission, RbacOptions},
     object::Kind,
     reconcile::{Error, Result, ResultExt},
 };
 use kube::Client;
-use serde::Deserialize;
 use serde_json::Value;
 
 /// An object, and the file that it comes from, which error messages name.
@@ -58,19 +60,6 @@ fn listed(mut document: Value) -> Vec<Value> {
     }
 }
 
-/// The answer of a discovery request for one group and version.
-#[derive(Deserialize)]
-struct Resources {
-    resources: Vec<Resource>,
-}
-
-#[derive(Deserialize)]
-struct Resource {
-    name: String,
-    kind: String,
-    namespaced: bool,
-}
-
 /// Applies objects with server-side apply, like `kubectl apply --server-side --force-conflicts`.
 /// Without a namespace they go to `default`.
 pub(crate) async fn apply(client: &Client, objects: &[FromFile]) -> Result<()> {
@@ -95,7 +84,7 @@ pub(crate) async fn apply(client: &Client, objects: &[FromFile]) -> Result<()> {
 pub(super) async fn has_kind(client: &Client, kind: &Kind) -> Result<bool> {
     let Kind { group, version, plural, .. } = kind;
     let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-    match client.request::<Resources>(Request::get(&root).body(Vec::new())?).await {
+    match client.request::<APIResourceList>(Request::get(&root).body(Vec::new())?).await {
         Ok(served) => Ok(served.resources.iter().any(|resource| resource.name == *plural)),
         Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(false),
         Err(error) => Err(error.into()),
@@ -107,7 +96,7 @@ pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
     let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
     let (api, kind) = (field("/apiVersion"), field("/kind"));
     let root = if api.contains('/') { format!("/apis/{api}") } else { format!("/api/{api}") };
-    let served = client.request::<Resources>(Request::get(&root).body(Vec::new())?).await;
+    let served = client.request::<APIResourceList>(Request::get(&root).body(Vec::new())?).await;
     let served = match served {
         Err(kube::Error::Api(refused)) if refused.code == 404 => {
             let what = format!("{api} is not served; apply its CRD first, or write a kind of this program");

@@ -10,12 +10,18 @@ use std::{
 ///
 /// The temporary file is always a new file, so its mode does not depend on an older file. It is synced before the
 /// rename: after a crash the path has the old or the new contents.
-pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    write_private_by(path, ".new", text)
+///
+/// # Errors
+/// The folder can't be written, or the disk is full.
+pub fn write(path: &Path, text: &str) -> io::Result<()> {
+    write_with_suffix(path, ".new", text)
 }
 
-/// Does the same with another suffix of the temporary file.
-pub(crate) fn write_private_by(path: &Path, suffix: &str, text: &str) -> io::Result<()> {
+/// Writes a file as [`write`] does, with another suffix of the temporary file.
+///
+/// # Errors
+/// The same as of [`write`].
+pub fn write_with_suffix(path: &Path, suffix: &str, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
     let beside = path.with_file_name(name);
@@ -35,8 +41,9 @@ pub(crate) fn write_private_by(path: &Path, suffix: &str, text: &str) -> io::Res
 
 /// Returns the contents of a file, or `None` if it does not exist.
 ///
-/// Any other error is returned: an unreadable file must not be mistaken for an absent one and replaced.
-pub(crate) fn read_kept(path: &Path) -> io::Result<Option<String>> {
+/// # Errors
+/// Any other error: an unreadable file must not be mistaken for an absent one and replaced.
+pub fn read(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -59,10 +66,10 @@ mod tests {
             fs::write(folder.join(name), "old").unwrap();
             fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o644)).unwrap();
         }
-        write_private(&path, "new").unwrap();
-        assert_eq!(read_kept(&path).unwrap().as_deref(), Some("new"));
+        write(&path, "new").unwrap();
+        assert_eq!(read(&path).unwrap().as_deref(), Some("new"));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(read_kept(&folder.join("key.new")).unwrap(), None);
+        assert_eq!(read(&folder.join("key.new")).unwrap(), None);
         fs::remove_dir_all(&folder).unwrap();
     }
 }
