@@ -206,13 +206,9 @@ fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
         let error = |_| Error::new(name.span(), format!("`{text}` needs a value: write `{text} = {example}`"));
         input.parse::<Token![=]>().map(drop).map_err(error)
     };
-    let within = |example: &str| -> syn::Result<ParseBuffer<'_>> {
-        let inner = || -> syn::Result<ParseBuffer<'_>> {
-            let content;
-            parenthesized!(content in input);
-            Ok(content)
-        };
-        inner().map_err(|_| Error::new(name.span(), format!("`{text}` needs parentheses: write `{text}({example})`")))
+    let within = |example: &str| {
+        let error = |_| Error::new(name.span(), format!("`{text}` needs parentheses: write `{text}({example})`"));
+        parentheses(input).map_err(error)
     };
     Ok(match form {
         Form::Flag => {
@@ -259,6 +255,13 @@ fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
             Some(Json::Object(marks.into_fields()))
         }
     })
+}
+
+/// Returns what stands in parentheses.
+fn parentheses(input: ParseStream<'_>) -> syn::Result<ParseBuffer<'_>> {
+    let content;
+    parenthesized!(content in input);
+    Ok(content)
 }
 
 /// Splits the options of `#[resource(…)]` into marks of the object as a whole and the options of kube's derive.

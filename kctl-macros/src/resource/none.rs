@@ -125,7 +125,7 @@ impl MetaOption {
 
 #[cfg(test)]
 mod tests {
-    use syn::{DeriveInput, parse_quote};
+    use syn::DeriveInput;
 
     use super::*;
 
@@ -134,132 +134,25 @@ mod tests {
         NonePolicy::of(data.fields.iter().next().unwrap(), &input.attrs)
     }
 
-    #[expect(clippy::too_many_lines, reason = "a table of cases, one struct each")]
     #[test]
     fn none_is_skipped_unless_serde_has_custom_options() {
-        let cases: [(DeriveInput, NonePolicy); 14] = [
-            (
-                parse_quote!(
-                    struct A {
-                        a: Option<String>,
-                    }
-                ),
-                NonePolicy::Skip,
-            ),
-            (
-                parse_quote!(
-                    struct A {
-                        a: std::option::Option<Mode>,
-                    }
-                ),
-                NonePolicy::SkipAndForbidNull,
-            ),
-            (
-                parse_quote!(
-                    struct A {
-                        a: String,
-                    }
-                ),
-                NonePolicy::AsSerde,
-            ),
-            (
-                parse_quote!(
-                    struct A {
-                        a: Vec<Option<Mode>>,
-                    }
-                ),
-                NonePolicy::AsSerde,
-            ),
-            (
-                parse_quote!(
-                    struct A(Option<Mode>);
-                ),
-                NonePolicy::AsSerde,
-            ),
-            (
-                parse_quote!(
-                    struct A {
-                        #[serde(default)]
-                        a: Option<Mode>,
-                    }
-                ),
-                NonePolicy::SkipAndForbidNull,
-            ),
-            (
-                parse_quote!(
-                    struct A {
-                        #[serde(rename = "b", alias = "c")]
-                        a: Option<i32>,
-                    }
-                ),
-                NonePolicy::Skip,
-            ),
-            (
-                parse_quote!(
-                    struct A {
-                        #[serde(default = "three")]
-                        a: Option<i32>,
-                    }
-                ),
-                NonePolicy::AsSerde,
-            ),
-            (
-                parse_quote!(
-                    struct A {
-                        #[serde(with = "humantime")]
-                        a: Option<Wait>,
-                    }
-                ),
-                NonePolicy::AsSerde,
-            ),
-            (
-                parse_quote!(
-                    struct A {
-                        #[serde(deserialize_with = "read")]
-                        a: Option<i32>,
-                    }
-                ),
-                NonePolicy::AsSerde,
-            ),
-            (
-                parse_quote!(
-                    struct A {
-                        #[serde(default, deserialize_with = "read")]
-                        a: Option<i32>,
-                    }
-                ),
-                NonePolicy::Skip,
-            ),
-            (
-                parse_quote!(
-                    struct A {
-                        #[serde(skip_serializing_if = "f")]
-                        a: Option<i32>,
-                    }
-                ),
-                NonePolicy::AsSerde,
-            ),
-            (
-                parse_quote!(
-                    #[serde(default)]
-                    struct A {
-                        a: Option<i32>,
-                    }
-                ),
-                NonePolicy::AsSerde,
-            ),
-            (
-                parse_quote!(
-                    struct A {
-                        #[schemars(required)]
-                        a: Option<i32>,
-                    }
-                ),
-                NonePolicy::AsSerde,
-            ),
-        ];
-        for (input, expected) in cases {
-            assert_eq!(first(&input), expected, "{input:?}");
+        for (source, expected) in [
+            ("struct A { a: Option<String> }", NonePolicy::Skip),
+            ("struct A { a: std::option::Option<Mode> }", NonePolicy::SkipAndForbidNull),
+            ("struct A { a: String }", NonePolicy::AsSerde),
+            ("struct A { a: Vec<Option<Mode>> }", NonePolicy::AsSerde),
+            ("struct A(Option<Mode>);", NonePolicy::AsSerde),
+            ("struct A { #[serde(default)] a: Option<Mode> }", NonePolicy::SkipAndForbidNull),
+            (r#"struct A { #[serde(rename = "b", alias = "c")] a: Option<i32> }"#, NonePolicy::Skip),
+            (r#"struct A { #[serde(default = "three")] a: Option<i32> }"#, NonePolicy::AsSerde),
+            (r#"struct A { #[serde(with = "humantime")] a: Option<Wait> }"#, NonePolicy::AsSerde),
+            (r#"struct A { #[serde(deserialize_with = "read")] a: Option<i32> }"#, NonePolicy::AsSerde),
+            (r#"struct A { #[serde(default, deserialize_with = "read")] a: Option<i32> }"#, NonePolicy::Skip),
+            (r#"struct A { #[serde(skip_serializing_if = "f")] a: Option<i32> }"#, NonePolicy::AsSerde),
+            ("#[serde(default)] struct A { a: Option<i32> }", NonePolicy::AsSerde),
+            ("struct A { #[schemars(required)] a: Option<i32> }", NonePolicy::AsSerde),
+        ] {
+            assert_eq!(first(&syn::parse_str(source).unwrap()), expected, "{source}");
         }
     }
 }

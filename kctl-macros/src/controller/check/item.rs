@@ -38,8 +38,6 @@ pub(super) fn signature(function: &Function) -> Option<Signature> {
 /// Checks the signature of a reconcile function, and returns its kind. `None` if the first parameter is not an `Arc`
 /// of a kind.
 pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mut Errors) -> Option<Type> {
-    let signature = &function.sig;
-    let name = &signature.ident;
     if let Some(of) = of {
         errors.push(
             &of.name,
@@ -48,6 +46,25 @@ pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mu
             "remove `of = …`",
         );
     }
+    check_head(function, errors);
+    let (primary, context) = parameters(&function.sig, errors)?;
+    check_context(&function.sig.ident, context, errors);
+    let kind = argument_of(primary, "Arc");
+    if kind.is_none() {
+        let inner = match primary {
+            Type::Reference(reference) => compact_text(&reference.elem),
+            other => compact_text(other),
+        };
+        let what = format!("the first parameter must be `Arc<{inner}>`: objects are shared with the cache");
+        errors.push(primary, codes::NOT_AN_ARC, &what, &format!("write `Arc<{inner}>`"));
+    }
+    kind.inspect(|kind| report_spec_as_kind(kind, errors)).cloned()
+}
+
+/// Reports a function that is not `async`, is generic, or returns nothing.
+fn check_head(function: &Function, errors: &mut Errors) {
+    let signature = &function.sig;
+    let name = &signature.ident;
     if signature.asyncness.is_none() {
         let help = format!("write `async fn {name}`");
         errors.push(signature.fn_token, codes::NOT_ASYNC, "a reconcile function must be `async`", &help);
@@ -65,13 +82,19 @@ pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mu
         let help = "write `-> Result<Action>` and end with `Ok(Action::await_change())`";
         errors.push(name, codes::NOT_A_RESULT_OF_ACTION, "a reconcile function returns `Result<Action>`", help);
     }
+}
+
+/// Returns the types of the object and of the context. Reports a method, another number of parameters, and the reverse
+/// order.
+fn parameters<'a>(signature: &'a syn::Signature, errors: &mut Errors) -> Option<(&'a Type, &'a Type)> {
+    let name = &signature.ident;
     let inputs: Vec<_> = signature.inputs.iter().collect();
     if let Some(FnArg::Receiver(receiver)) = inputs.first() {
         let help = "move the function out of the `impl`; for state, put `#[controller(of = Kind)]` on the struct and write `impl Reconcile`";
         errors.push(receiver, codes::NOT_ON_A_CONTROLLER, "`#[controller]` goes on a function, not on a method", help);
         return None;
     }
-    let [FnArg::Typed(primary), FnArg::Typed(cx)] = inputs.as_slice() else {
+    let [FnArg::Typed(primary), FnArg::Typed(context)] = inputs.as_slice() else {
         let help = format!("write `async fn {name}(object: Arc<Kind>, cx: Context<{name}>) -> Result<Action>`");
         errors.push(
             name,
@@ -81,34 +104,34 @@ pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mu
         );
         return None;
     };
-    if argument_of(&primary.ty, "Context").is_some() && argument_of(&cx.ty, "Context").is_none() {
-        let kind = compact_text(strip_pointers(&cx.ty));
+    if argument_of(&primary.ty, "Context").is_some() && argument_of(&context.ty, "Context").is_none() {
+        let kind = compact_text(strip_pointers(&context.ty));
         let help = format!("write `async fn {name}(object: Arc<{kind}>, cx: Context<{name}>) -> Result<Action>`");
         errors.push(&primary.ty, codes::NOT_TWO_PARAMETERS, "the object comes first, then the context", &help);
         return None;
     }
+    Some((&primary.ty, &context.ty))
+}
+
+/// Reports a second parameter that is not the `Context` of this function.
+fn check_context(name: &Ident, context: &Type, errors: &mut Errors) {
     let help = format!("write `cx: Context<{name}>`");
-    match argument_of(&cx.ty, "Context") {
+    match argument_of(context, "Context") {
         Some(Type::Path(of)) if of.path.get_ident().is_some_and(|of| of != name) => {
             errors.push(of, codes::NOT_A_CONTEXT, &format!("the context of `{name}` is `Context<{name}>`"), &help);
         }
         Some(_) => {}
         // rustc reports the missing argument of `Context`.
-        None if is_bare(&cx.ty, "Context") => {}
+        None if is_bare(context, "Context") => {}
         None => {
-            errors.push(&cx.ty, codes::NOT_A_CONTEXT, "the second parameter must be the controller's `Context`", &help);
+            errors.push(
+                context,
+                codes::NOT_A_CONTEXT,
+                "the second parameter must be the controller's `Context`",
+                &help,
+            );
         }
     }
-    let kind = argument_of(&primary.ty, "Arc");
-    if kind.is_none() {
-        let inner = match &*primary.ty {
-            Type::Reference(reference) => compact_text(&reference.elem),
-            other => compact_text(other),
-        };
-        let what = format!("the first parameter must be `Arc<{inner}>`: objects are shared with the cache");
-        errors.push(&primary.ty, codes::NOT_AN_ARC, &what, &format!("write `Arc<{inner}>`"));
-    }
-    kind.inspect(|kind| report_spec_as_kind(kind, errors)).cloned()
 }
 
 /// Reports K0030 for a spec in place of its kind. `#[resource]` stands on the spec, and the kind appears nowhere

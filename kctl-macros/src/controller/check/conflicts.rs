@@ -1,0 +1,101 @@
+//! Options that conflict with each other or with the item.
+
+use quote::ToTokens;
+use syn::{Expr, Ident, Type};
+
+use super::{
+    super::{
+        model::{Form, Model, RelationKind},
+        parse::Entry,
+    },
+    rbac::{NAME_CLUSTERS_BY_TYPES, rules_on},
+};
+use crate::{codes, diagnostics::Errors};
+
+/// Reports all conflicts.
+pub(super) fn check(model: &Model, options: &[Entry], errors: &mut Errors) {
+    check_unique_kinds(model, errors);
+    check_owned_clusters(model, errors);
+    check_unique_options(options, errors);
+    check_finalizer_form(model, options, errors);
+}
+
+/// Reports K0021 for a kind that is declared twice on one cluster, and for the primary as a relation. A kind may be
+/// on several clusters if types name them, because `cx.cluster(Edge)` then says which one is meant.
+fn check_unique_kinds(model: &Model, errors: &mut Errors) {
+    let text = |kind: &Type| kind.to_token_stream().to_string();
+    let mut seen: Vec<(String, Option<String>)> = Vec::new();
+    let mut elsewhere: Vec<String> = Vec::new();
+    for relation in &model.relations {
+        let kind = text(&relation.kind);
+        let cluster = relation.cluster().map(|cluster| cluster.to_token_stream().to_string());
+        if relation.on().is_some() && relation.declared_as != RelationKind::Owns && cluster.is_none() {
+            elsewhere.push(kind.clone());
+        }
+        let help = |other| if elsewhere.contains(&kind) { NAME_CLUSTERS_BY_TYPES } else { other };
+        if kind == text(&model.primary) && cluster.is_none() {
+            let what = format!("`{kind}` is the primary: it is cached and triggers already");
+            let help = help("remove it, or write `primary(…)` with the verbs that are used");
+            errors.push(&relation.kind, codes::DUPLICATE_KIND, &what, help);
+        } else if seen.contains(&(kind.clone(), cluster.clone())) {
+            let on = cluster.as_ref().map(|cluster| format!(" on `{cluster}`")).unwrap_or_default();
+            let what = format!("`{kind}` is declared twice{on}");
+            errors.push(
+                &relation.kind,
+                codes::DUPLICATE_KIND,
+                &what,
+                help("name it once: `owns = K(map = f)` has both triggers"),
+            );
+        }
+        seen.push((kind, cluster));
+    }
+}
+
+/// Reports K0041 for an owned kind on another cluster than the primary: garbage collection looks for owners in the
+/// cluster of the object.
+fn check_owned_clusters(model: &Model, errors: &mut Errors) {
+    let text = |on: Option<&Expr>| on.map(|on| on.to_token_stream().to_string());
+    let primary = text(model.primary_on());
+    for relation in model.relations.iter().filter(|relation| relation.declared_as == RelationKind::Owns) {
+        let Some(on) = relation.on() else { continue };
+        if text(Some(on)) != primary {
+            let kind = relation.kind.to_token_stream();
+            let what = format!("`{kind}` cannot be owned on another cluster: owner references do not cross clusters");
+            let help =
+                format!("write `watches = {kind}(map = f, on = …)` with the verbs that are used, or remove `on`");
+            errors.push(on, codes::OWNED_ON_ANOTHER_CLUSTER, &what, &help);
+        }
+    }
+}
+
+/// Reports K0022 for an option that is given twice. Relations may be repeated, and so may `rbac` with different
+/// clusters.
+fn check_unique_options(options: &[Entry], errors: &mut Errors) {
+    let single = |name: &Ident| RelationKind::of(name).is_none();
+    let same = |one: &Entry, other: &Entry| one.name == other.name && rules_on(one) == rules_on(other);
+    for (index, entry) in options.iter().enumerate().filter(|(_, entry)| single(&entry.name)) {
+        if options[..index].iter().any(|before| same(before, entry)) {
+            errors.push(
+                &entry.name,
+                codes::DUPLICATE,
+                &format!("`{}` is given twice", entry.name),
+                "remove one of them",
+            );
+        }
+    }
+}
+
+/// Reports K0023 for a finalizer on a function: a function has nothing that could clean up.
+fn check_finalizer_form(model: &Model, options: &[Entry], errors: &mut Errors) {
+    let entry = options.iter().find(|entry| entry.name == "finalizer");
+    if let Some(entry) = entry.filter(|_| model.form == Form::Function) {
+        let help =
+            "write `#[controller(of = Kind, finalizer = …)] struct Name;` with `impl Reconcile` and `impl Finalize`";
+        errors.push(
+            &entry.name,
+            codes::FUNCTION_WITH_FINALIZER,
+            "a function can't clean up: a finalizer needs `impl Finalize`",
+            help,
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! The verbs, flags and options of `primary(…)`.
+
+use super::{
+    super::{
+        model::{DeclaredVerb, PrimaryOptions, Verb},
+        parse::{Argument, Entry},
+    },
+    part::METADATA,
+    relation::set_once,
+    relation_options::relation_option,
+    verbs::{OPTIONAL, Parentheses, Subject, verb},
+};
+use crate::{codes, diagnostics::Errors};
+
+/// The flag of `primary` whose status is not written.
+const READ_ONLY: &str = "read_only";
+
+/// Reads `primary(…)`. `optional`, `metadata` and `as` are rejected: a primary is there, and it is cached as a whole.
+/// `read_only` excludes verbs that write.
+pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptions> {
+    if entry.value.is_some() {
+        let (what, help) = ("`primary` takes its verbs in parentheses", "write for example `primary(patch)`");
+        errors.push(&entry.name, codes::FORM_OF_ANOTHER_OPTION, what, help);
+        return None;
+    }
+    let parentheses = Parentheses { subject: Subject::Primary, prefix: "primary".into() };
+    let (mut primary, mut options_given, mut read_only) = (PrimaryOptions::default(), Vec::new(), None);
+    for argument in &entry.arguments {
+        match argument {
+            Argument::Word(word) if word == READ_ONLY => set_once(word, &mut read_only, errors),
+            Argument::Word(word) if word == OPTIONAL => {
+                let what = "a primary is not optional: without it there is nothing to reconcile";
+                let help =
+                    "remove it: a controller of a kind that is not there waits for it, and others of the app go on";
+                errors.push(word, codes::NEITHER_VERB_NOR_OPTION, what, help);
+            }
+            Argument::Word(word) if word == METADATA => {
+                let help = "metadata alone is of a kind in `owns`, `watches` or `reads`";
+                errors.push(word, codes::PART_OF_AN_OBJECT, "a primary is read whole", help);
+            }
+            Argument::Word(word) => verb(word, &mut primary.verbs, &parentheses, errors),
+            Argument::Everything(star) => parentheses.report_wildcard(star, errors),
+            Argument::Option(word, value) if parentheses.is_verb_in_another_form(word) => {
+                parentheses.report_not_an_argument(word, value, errors);
+            }
+            Argument::Option(word, value) => {
+                primary.options.extend(relation_option(word, value, &mut options_given, errors));
+            }
+            Argument::As(word, _) => {
+                let help = "a view is of a kind in `watches` or `reads`";
+                errors.push(word, codes::PART_OF_AN_OBJECT, "a primary is read whole", help);
+            }
+            Argument::Nested(word, inner) => parentheses.report_parentheses(word, inner, errors),
+            Argument::Expr(expr) => parentheses.report_not_an_argument(expr, expr, errors),
+        }
+    }
+    primary.is_read_only = read_only.is_some();
+    check_primary_verbs(&primary, errors);
+    Some(primary)
+}
+
+/// Reports verbs that no operation on the primary needs, which would only make the role larger, and verbs that write
+/// beside `read_only`.
+fn check_primary_verbs(primary: &PrimaryOptions, errors: &mut Errors) {
+    for DeclaredVerb { word, verb } in &primary.verbs {
+        if primary.is_read_only && !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
+            let what = format!("a primary that is only read has no verb `{word}`");
+            errors.push(word, codes::WITHOUT_EFFECT, &what, &format!("remove `{READ_ONLY}` or `{word}`"));
+        } else if !verb.is_of_primary() {
+            let help = match verb {
+                Verb::Update | Verb::Apply => {
+                    "write `primary(patch)`, and use `cx.patch(…)`; or write the rule in `rbac(rule())`, and use `cx.client()`"
+                }
+                _ => "write the rule in `rbac(rule())`, and use `cx.client()`",
+            };
+            let what = format!("`{word}` is not an operation on the primary");
+            errors.push(word, codes::NEITHER_VERB_NOR_OPTION, &what, help);
+        }
+    }
+}

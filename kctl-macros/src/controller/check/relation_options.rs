@@ -1,0 +1,83 @@
+//! The options in the parentheses of a kind: `map`, `when`, `selector`, `index` and others.
+//!
+//! | code | mistake |
+//! |---|---|
+//! | K0014 | `watches` without `map` |
+//! | K0016 | an unknown option |
+//! | K0022 | an option twice |
+//! | K0026 | a string in the place of a function, or the reverse |
+//! | K0028 | an option that would have no effect |
+
+use quote::ToTokens;
+use syn::{Expr, ExprLit, Ident, Lit};
+
+use super::super::model::{DeclaredOption, Relation, RelationKind, RelationOption};
+use crate::{
+    codes,
+    diagnostics::{Errors, nearest},
+};
+
+/// An option that stands in the parentheses, even if its value is wrong: it does not count as missing.
+pub(super) struct GivenOption {
+    option: RelationOption,
+    word: Ident,
+}
+
+/// Reads one option of a relation. K0016 for an unknown one, K0022 for a repeated one, and K0026 for a string in the
+/// place of a function or the reverse.
+pub(super) fn relation_option(
+    word: &Ident,
+    value: &Expr,
+    options_given: &mut Vec<GivenOption>,
+    errors: &mut Errors,
+) -> Option<DeclaredOption> {
+    let text = word.to_string();
+    let Some(option) = RelationOption::of(&text) else {
+        let help = nearest(&text, RelationOption::WORDS).map_or_else(
+            || format!("the options are {}", RelationOption::WORDS.join(", ")),
+            |candidate| format!("did you mean `{candidate}`?"),
+        );
+        errors.push(word, codes::UNKNOWN_RELATION_OPTION, &format!("a relation has no option `{text}`"), &help);
+        return None;
+    };
+    if option != RelationOption::Index && options_given.iter().any(|given| given.option == option) {
+        errors.push(word, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
+        return None;
+    }
+    options_given.push(GivenOption { option, word: word.clone() });
+    if let Expr::Lit(ExprLit { lit, .. }) = value {
+        let is_string = matches!(lit, Lit::Str(_));
+        let wants_string = matches!(option, RelationOption::Selector | RelationOption::Fields | RelationOption::On);
+        if is_string != wants_string {
+            let (what, form) = if wants_string { ("a string", "\"…\"") } else { ("a function", "f") };
+            let help = format!("write `{text} = {form}`");
+            errors.push(lit, codes::STRING_OR_FUNCTION, &format!("`{text}` takes {what}"), &help);
+            return None;
+        }
+    }
+    Some(DeclaredOption { option, word: word.clone(), value: value.clone() })
+}
+
+/// Checks that options fit the relation. A watched kind needs a mapper (K0014). A kind that triggers nothing has neither
+/// a mapper nor a predicate, and a kind without a cache has nothing to select or to index (K0028).
+pub(super) fn check_options(relation: &Relation, options_given: &[GivenOption], errors: &mut Errors) {
+    let (declared_as, kind) = (relation.declared_as, relation.kind.to_token_stream());
+    if declared_as == RelationKind::Watches && !options_given.iter().any(|given| given.option == RelationOption::Map) {
+        let what = "a watched kind needs a mapper from its objects to primaries";
+        let help = format!(
+            "write `watches = {kind}(map = f)` with a function that returns the keys of the primaries of an object"
+        );
+        errors.push(&relation.kind, codes::MISSING_MAPPER, what, &help);
+    }
+    for GivenOption { option, word } in options_given {
+        let is_of_triggers = matches!(option, RelationOption::Map | RelationOption::When);
+        if is_of_triggers && !declared_as.triggers() {
+            let what = format!("`reads` triggers nothing: `{word}` would never be called");
+            let help = format!("write `watches = {kind}(map = f)`, or remove `{word}`");
+            errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
+        } else if declared_as.is_live() && *option != RelationOption::On {
+            let what = format!("`{kind}` is read live and has no cache: `{word}` has no effect");
+            errors.push(word, codes::WITHOUT_EFFECT, &what, &format!("remove `live` or `{word}`"));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Messages about options of `#[controller]`: their exact words, and that one mistake is one message.
+
+use quote::quote;
+
+/// Returns the messages about a controller with these options, in one line each.
+fn messages(options: &str) -> Vec<String> {
+    let item = quote!(
+        async fn pods(_config: Arc<ConfigMap>, _cx: Context<pods>) -> Result<Action> {
+            todo()
+        }
+    );
+    let text = crate::controller::expand(options.parse().unwrap(), &item).to_string();
+    let messages = text.split("compile_error ! { ").skip(1).filter_map(|rest| rest.split(" }").next());
+    messages.map(|text| text.trim_matches('"').replace("\\n", " / ").replace("\\\"", "\"")).collect()
+}
+
+#[test]
+fn verbs_in_other_forms_get_help() {
+    let all = "a rule lists its verbs: all verbs would allow more than is needed / help: ";
+    let none = "neither a verb nor an option / help: ";
+    for (options, expected) in [
+        ("owns = Pod(*)", format!("{all}write `owns = Pod`, which may create, update, patch, apply and delete, or list the verbs that are used: `owns = Pod(create, delete)` / code: K0015")),
+        ("owns = Pod(create, *)", format!("{all}write `owns = Pod`, ")),
+        ("owns = Pod(All)", format!("{all}write `owns = Pod`, ")),
+        ("reads = Node(*)", format!("{all}write `reads = Node` to read only, or list the verbs that are used, for example `reads = Node(patch)`")),
+        ("primary(*)", format!("{all}write the verbs that are used, for example `primary(patch)`; its status may be written in any case")),
+        ("owns = Pod(\"create\")", format!("{none}write `owns = Pod(create)`")),
+        ("owns = Pod(\"create,delete\")", format!("{none}write `owns = Pod(create, delete)`")),
+        ("owns = Pod(create | Delete)", format!("{none}write `owns = Pod(create, delete)`")),
+        ("owns = Pod([create, patch])", format!("{none}write `owns = Pod(create, patch)`")),
+        ("owns = Pod(verbs = [create, patch])", format!("{none}write `owns = Pod(create, patch)`")),
+        ("owns = Pod(verbs = \"*\")", format!("{none}write for example `owns = Pod(create)`")),
+        ("owns = Pod(create = true)", format!("{none}write `owns = Pod(create)`")),
+        ("owns = Pod(status / patch)", format!("{none}write `owns = Pod(status, patch)`")),
+        ("owns = Pod(status(patch))", "`status` takes no parentheses / help: write `owns = Pod(status)`; `patch` beside it would be of the object itself".into()),
+        ("reads = Secret(\"live\")", format!("{none}write `reads = Secret(live)`")),
+        ("reads = Secret(live = true)", format!("{none}write `reads = Secret(live)`")),
+        ("reads = Secret(optional = true)", format!("{none}write `reads = Secret(optional)`")),
+        ("reads = Secret(Optional)", "`Optional` is not a verb / help: did you mean `optional`?".into()),
+        ("reads = Secret(optional, optional)", "`optional` is given twice / help: remove one of them".into()),
+        ("reads = Secret(live, optional)", "`Secret` is read live and has no cache: `optional` has no effect / help: remove `live` or `optional`; a live read of a kind that is not served fails with 404".into()),
+        ("primary(optional)", "a primary is not optional: without it there is nothing to reconcile / help: remove it".into()),
+        ("reads = Secret(Live)", "`Live` is not a verb / help: did you mean `live`?".into()),
+        ("reads = Secret(live(everywhere))", "`live` takes no parentheses / help: write `live` or `live(cluster)`".into()),
+        ("owns = Pod(Create)", "`Create` is not a verb / help: did you mean `create`?".into()),
+        ("primary(\"patch\")", format!("{none}write `primary(patch)`")),
+        ("primary(\"update\")", format!("{none}write for example `primary(patch)`")),
+        ("primary(update = true)", format!("{none}write for example `primary(patch)`")),
+        ("primary(write)", "`write` is not a verb / help: write `primary(patch, delete)`".into()),
+        ("primary(evict)", "`evict` is not a verb / help: no operation of kctl on the primary uses it: write the rule in `rbac(rule())`, and use `cx.client()`".into()),
+        ("primary(verbs = [scale])", format!("{none}write `primary(scale)`")),
+        ("owns = Pod(evict)", "`evict` is not a verb / help: write `owns = Pod(eviction)`".into()),
+        ("owns = Pod(write)", "`write` is not a verb / help: write `owns = Pod(create, update, patch, delete)`".into()),
+        ("owns = Pod(exec)", "`exec` is not a verb / help: no operation of kctl uses `exec`: write the rule in `rbac(rule())`, and use `cx.client()`".into()),
+        ("primary(finalizers)", "`finalizers` is not a verb / help: a declared finalizer includes this permission: remove it".into()),
+        ("owns = Pod, Secret", "`#[controller]` has no option `Secret` / help: name the relation of each kind: `owns = Secret`, `watches = Secret(map = f)` or `reads = Secret`".into()),
+        ("rbac(*)", "a rule is a value of the type `PolicyRule` / help: write `rbac(rule())`".into()),
+        ("rbac(verbs = \"*\")", "a rule is a value of the type `PolicyRule` / help: write `rbac(rule())`".into()),
+    ] {
+        let messages = messages(options);
+        assert!(messages.iter().any(|text| text.starts_with(&expected)), "{options}: {expected}\n{messages:?}");
+        assert_eq!(messages.len(), 1, "{options}: one mistake is one message: {messages:?}");
+    }
+}
+
+#[test]
+fn options_and_flags_are_given_once() {
+    let twice = |word| format!("`{word}` is given twice / help: remove one of them / code: K0022");
+    let live = "`live` is given twice / help: write `live` for the namespace of the primary, or `live(cluster)` for all namespaces / code: K0022";
+    for (options, expected) in [
+        ("reads = Secret(live, live)", live.to_owned()),
+        ("reads = Secret(live, live(cluster))", live.to_owned()),
+        ("reads = Secret(live(cluster), live)", live.to_owned()),
+        ("reads = Secret(live(cluster), live(cluster))", live.to_owned()),
+        ("owns = Pod(block_owner_deletion, block_owner_deletion)", twice("block_owner_deletion")),
+        ("primary(read_only, read_only)", twice("read_only")),
+        ("backoff(\"5ms\", max = \"1s\", max = \"2s\")", twice("max")),
+        ("backoff(\"5ms\", max = \"1 s\", max = \"2s\")", twice("max")),
+        (
+            "backoff(\"5ms\", \"1000s\")",
+            "`backoff` has one first wait / help: write `backoff(\"5ms\", max = \"1000s\")` / code: K0019".into(),
+        ),
+        (
+            "rbac(rule(), on = Edge, on = Other)",
+            "`on` is given twice: the rules of one `rbac` are on one cluster / help: write an `rbac(…, on = …)` for each cluster / code: K0022".into(),
+        ),
+    ] {
+        let messages = messages(options);
+        assert!(messages.contains(&expected), "{options}: {messages:?}");
+        let is_duration = |text: &&String| text.contains("K0020");
+        assert_eq!(messages.iter().filter(|text| !is_duration(text)).count(), 1, "{options}: {messages:?}");
+    }
+}
+
+#[test]
+fn all_verbs_that_do_not_fit_are_reported() {
+    let whole = |verb| format!("`{verb}` needs a whole `Pod`, not its metadata alone");
+    let not_owned = |verb| format!("`{verb}` is not an operation on owned objects");
+    let not_of_primary = |verb| format!("`{verb}` is not an operation on the primary");
+    let not_live = |verb| format!("`Secret` is read live, one object at a time: `{verb}` has no operation");
+    let not_read = |verb| format!("a primary that is only read has no verb `{verb}`");
+    for (options, expected) in [
+        ("owns = Pod(metadata, create, patch, update)", [whole("create"), whole("update")]),
+        ("owns = Pod(binding, create, token)", [not_owned("binding"), not_owned("token")]),
+        ("reads = Secret(live, get, patch, list)", [not_live("patch"), not_live("list")]),
+        ("reads = Secret(live(cluster), delete, on = Edge, apply)", [not_live("delete"), not_live("apply")]),
+        ("primary(create, get, update)", [not_of_primary("create"), not_of_primary("update")]),
+        ("primary(apply, deletecollection)", [not_of_primary("apply"), not_of_primary("deletecollection")]),
+        ("primary(eviction, scale, binding)", [not_of_primary("eviction"), not_of_primary("binding")]),
+        ("primary(token, read_only, create)", [not_read("token"), not_read("create")]),
+        ("primary(read_only, get, patch, delete)", [not_read("patch"), not_read("delete")]),
+    ] {
+        let messages = messages(options);
+        let found: Vec<_> = messages.iter().filter_map(|text| text.split(" / ").next()).collect();
+        assert_eq!(found, expected, "{options}");
+    }
+}
+
+#[test]
+fn several_operations_get_help_for_several_functions() {
+    let item = quote!(
+        fn health(_workload: &Workload) -> Result<bool> {
+            Ok(true)
+        }
+    );
+    let two = "a function answers one operation\\nhelp: write a function for each, with `#[interpreter(op = InterpretHealth)]` and `#[interpreter(op = Retain)]`";
+    let one = "is not an operation\\nhelp: write `op = InterpretHealth`";
+    for (options, expected) in [
+        ("op = [InterpretHealth, Retain]", two),
+        ("op = (InterpretHealth, Retain)", two),
+        ("op = InterpretHealth | Retain", two),
+        ("op = InterpretHealth(Workload)", one),
+        ("op = Operation::InterpretHealth", one),
+    ] {
+        let text = crate::interpreter::expand(options.parse().unwrap(), &item).to_string();
+        assert!(text.contains(expected), "{options}: {text}");
+    }
+}
