@@ -25,23 +25,23 @@
 //! # }
 //! ```
 
-use std::{
-    collections::BTreeSet,
-    convert::Infallible,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+mod claim;
+mod pieces;
 
-use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use http_body::Body;
 use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep_until},
 };
 
+use self::claim::Unread;
+pub use self::{
+    claim::{Claiming, Received, Running, Sent, Streamed},
+    pieces::Pieces,
+};
 use crate::slots::{Slot, Slots};
 
 /// The bounds of a server.
@@ -225,184 +225,14 @@ impl Connection {
     }
 }
 
-/// A request that is not answered yet. Dropping it starts the time until the next request.
-#[derive(Debug)]
-pub struct Running(Connection);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.change(|activity| {
-            activity.requests -= 1;
-            activity.head_until = Instant::now() + self.0.0.limits.idle_max;
-        });
-    }
-}
-
-impl Running {
-    /// Keeps the request unanswered until this body is dropped.
-    pub fn until_end_of<B>(self, body: B) -> Streamed<B> {
-        Claiming { body, claim: Some(self) }
-    }
-
-    /// Ends the request, and gives the client [`Limits::body_within`] to read the response: until this body is dropped.
-    ///
-    /// An unread response stays in memory. So requests on other streams of the connection don't extend the time.
-    pub fn until_sent<B>(self, body: B) -> Sent<B> {
-        let until = Instant::now() + self.0.0.limits.body_within;
-        let mut id = (until, 0);
-        self.0.change(|activity| {
-            activity.n_responses += 1;
-            id.1 = activity.n_responses;
-            activity.unsent.insert(id);
-        });
-        Claiming { body, claim: Some(Unsent { connection: self.0.clone(), id }) }
-    }
-}
-
-/// The part of a request that lasts as long as a body.
-trait Claim: Unpin {
-    /// The time at which the claim ends.
-    const ENDS: Ends;
-}
-
-#[derive(PartialEq, Eq)]
-enum Ends {
-    /// With the last frame of the body, or its error.
-    WithTheLastFrame,
-    /// When the server drops the body. A response is sent only then.
-    WhenDropped,
-}
-
-impl Claim for Running {
-    const ENDS: Ends = Ends::WhenDropped;
-}
-
-/// A request whose body is not complete.
-#[derive(Debug)]
-pub struct Unread(Connection);
-
-impl Claim for Unread {
-    const ENDS: Ends = Ends::WithTheLastFrame;
-}
-
-impl Drop for Unread {
-    fn drop(&mut self) {
-        self.0.change(|activity| activity.unread -= 1);
-    }
-}
-
-/// A response that its client has not read to its end.
-#[derive(Debug)]
-pub struct Unsent {
-    connection: Connection,
-    /// Its deadline and number.
-    id: (Instant, u64),
-}
-
-impl Claim for Unsent {
-    const ENDS: Ends = Ends::WhenDropped;
-}
-
-impl Drop for Unsent {
-    fn drop(&mut self) {
-        self.connection.change(|activity| _ = activity.unsent.remove(&self.id));
-    }
-}
-
-/// A body that counts for its connection until its claim ends. See [`Received`], [`Sent`] and [`Streamed`].
-#[derive(Debug)]
-pub struct Claiming<B, C> {
-    body: B,
-    /// `None` once the claim has ended.
-    claim: Option<C>,
-}
-
-/// A request body that is being received.
-pub type Received<B> = Claiming<B, Unread>;
-
-/// A response body that lasts, such as that of a watch: its request counts as unanswered until the body is dropped.
-pub type Streamed<B> = Claiming<B, Running>;
-
-/// A response body that is complete, and that the client has to read in time.
-pub type Sent<B> = Claiming<B, Unsent>;
-
-/// A complete response body that a server takes in pieces, as its client reads them.
-///
-/// In one piece, hyper would take it as soon as the client has room for its first byte, and the body would be dropped
-/// while all of it waits in memory.
-///
-/// ```
-/// use http_body_util::BodyExt;
-/// use kctl_webhook::connections::Pieces;
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// let mut body = Pieces::new("x".repeat(20_000));
-/// let first = body.frame().await.unwrap().unwrap();
-/// assert_eq!(first.into_data().unwrap().len(), 16 << 10);
-/// # }
-/// ```
-#[derive(Debug)]
-pub struct Pieces(Bytes);
-
-/// Bytes of one piece; the frames of HTTP/2 are as long.
-const PIECE_LEN: usize = 16 << 10;
-
-impl Pieces {
-    /// Creates the body.
-    pub fn new(whole: impl Into<Bytes>) -> Self {
-        Self(whole.into())
-    }
-}
-
-impl Body for Pieces {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let len = self.0.len().min(PIECE_LEN);
-        Poll::Ready((len > 0).then(|| Ok(Frame::data(self.0.split_to(len)))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.len() as u64)
-    }
-}
-
-impl<B: Body + Unpin, C: Claim> Body for Claiming<B, C> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        let is_last = matches!(polled, Poll::Ready(None | Some(Err(_)))) || self.body.is_end_stream();
-        if is_last && C::ENDS == Ends::WithTheLastFrame {
-            self.claim = None;
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::{
+        pin::Pin,
+        task::{Context, Poll},
+    };
+
+    use http_body::Frame;
     use http_body_util::Empty;
     use tokio::time::{advance, timeout};
 

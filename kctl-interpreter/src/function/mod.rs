@@ -38,16 +38,21 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+mod about;
 mod answer;
+mod call_inputs;
+mod error;
 mod item;
 mod rule;
 
 use std::collections::HashMap;
 
 pub use self::{
+    about::About,
     answer::{IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit},
+    error::FunctionError,
     item::{ClusterStatus, StatusItem},
-    rule::{About, FunctionError, Interpreted, MakeDefinition, Rule},
+    rule::{Interpreted, MakeDefinition, Rule},
 };
 use crate::{
     chain::{Layer, LayerFuture},

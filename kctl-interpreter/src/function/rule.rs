@@ -15,11 +15,11 @@ use kctl_webhook::change;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::item::StatusItem;
+use super::{about::About, call_inputs::CallInputs, error::FunctionError, item::StatusItem};
 use crate::{
     chain::{LayerError, LayerFuture},
     kind::Gvk,
-    operation::{AggregatedStatusItem, Inputs, Operation, field},
+    operation::{Inputs, field},
 };
 
 /// A kind that functions can take: a custom resource, or a type of k8s-openapi. Every
@@ -51,117 +51,6 @@ where
         let [group, version, kind] = [K::group(&()), K::version(&()), K::kind(&())].map(Into::into);
         Gvk { group, version, kind }
     }
-}
-
-/// The operation, the name and the source position of a function, for errors and logs.
-///
-/// ```
-/// use kctl_interpreter::{function::About, operation::Operation};
-///
-/// let about = About::new(Operation::Retain, "keep_paused", "src/interpreter.rs", 12);
-/// assert_eq!(about.to_string(), "`keep_paused` (src/interpreter.rs:12)");
-/// assert_eq!(about.location(), "src/interpreter.rs:12");
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
-    /// The operation that the function answers.
-    pub operation: Operation,
-    /// The name of the function.
-    pub name: &'static str,
-    /// The source file, as `file!()` returns it.
-    file: &'static str,
-    /// The line in the file, from 1.
-    line: u32,
-}
-
-impl About {
-    /// Creates the description of a function. Pass `file!()` and `line!()` for the position.
-    pub fn new(operation: Operation, name: &'static str, file: &'static str, line: u32) -> Self {
-        Self { operation, name, file, line }
-    }
-
-    /// Returns `file:line` of the function.
-    pub fn location(&self) -> String {
-        format!("{}:{}", self.file, self.line)
-    }
-}
-
-impl fmt::Display for About {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` ({}:{})", self.name, self.file, self.line)
-    }
-}
-
-/// The error of a call that did not reach its function, or of a function that panicked. Errors that
-/// a function returns are passed on as they are.
-///
-/// ```
-/// use kctl_interpreter::{function::FunctionError, operation::Operation};
-///
-/// let error = FunctionError::InputMissing {
-///     operation: Operation::Retain,
-///     object: "Workload shop/web".into(),
-///     input: "the observed object",
-/// };
-/// assert_eq!(error.to_string(), "Retain of Workload shop/web: the observed object is missing");
-/// ```
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FunctionError {
-    /// No function answers the operation on the kind: write one.
-    #[error("no function for {operation} of {kind:?}: write one with `#[interpreter(op = {operation})]`", kind = kind.to_string())]
-    Missing {
-        /// The operation of the call.
-        operation: Operation,
-        /// The kind of the object.
-        kind: Gvk,
-    },
-    /// The call lacks an input that the operation needs.
-    #[error("{operation} of {object}: {input} is missing")]
-    InputMissing {
-        /// The operation of the call.
-        operation: Operation,
-        /// Kind, namespace and name of the object.
-        object: String,
-        /// The missing input.
-        input: &'static str,
-    },
-    /// An input does not have the type that the function takes.
-    #[error("{operation} of {object}: {input} can't be read as `{wanted}`")]
-    InputUnreadable {
-        /// The operation of the call.
-        operation: Operation,
-        /// Kind, namespace and name of the object.
-        object: String,
-        /// The input, such as `the status item of cluster "member1"`.
-        input: String,
-        /// The type that the function takes, without its path.
-        wanted: String,
-        /// The field and the problem with it.
-        source: serde_json::Error,
-    },
-    /// The function panicked. The panic is logged too.
-    #[error("panic in {function}, {operation} of {object}: {text}")]
-    Panicked {
-        /// The function with its position.
-        function: About,
-        /// The operation of the call.
-        operation: Operation,
-        /// Kind, namespace and name of the object.
-        object: String,
-        /// The message of the panic.
-        text: String,
-    },
-    /// The object that the function changed can't be serialized as JSON.
-    #[error("{operation} of {object}: the changed object can't be written")]
-    ObjectUnwritable {
-        /// The operation of the call.
-        operation: Operation,
-        /// Kind, namespace and name of the object.
-        object: String,
-        /// The error of the serializer.
-        source: serde_json::Error,
-    },
 }
 
 /// A function that returns the `CustomResourceDefinition` of a kind.
@@ -461,79 +350,4 @@ fn panicked(function: About, inputs: &Inputs, panic: &(dyn Any + Send)) -> Funct
     let error = FunctionError::Panicked { function, operation: function.operation, object: inputs.object_name(), text };
     tracing::error!("{error}");
     error
-}
-
-/// The inputs of one call, with the function for messages.
-#[derive(Clone, Copy)]
-struct CallInputs<'a> {
-    /// The called function.
-    about: About,
-    /// The inputs of the call.
-    inputs: &'a Inputs,
-}
-
-impl CallInputs<'_> {
-    /// Returns the JSON of the object.
-    fn object_json(&self) -> Result<&Value, FunctionError> {
-        self.inputs.object().ok_or_else(|| self.missing("the object"))
-    }
-
-    /// Returns the object in its type.
-    fn object<K: Interpreted>(&self) -> Result<K, FunctionError> {
-        self.read("the object", self.object_json()?)
-    }
-
-    /// Returns the number of replicas, which must fit into 32 bits.
-    fn replicas(&self) -> Result<i32, FunctionError> {
-        let replicas = self.inputs.replicas.ok_or_else(|| self.missing("the number of replicas"))?;
-        self.read("the number of replicas", &replicas.into())
-    }
-
-    /// Returns the statuses, each read as `I`; an empty list without any.
-    fn items<I: DeserializeOwned>(&self) -> Result<Vec<I>, FunctionError> {
-        let read = |item: &AggregatedStatusItem| {
-            let json = serde_json::to_value(item).map_err(|source| self.unwritable(source))?;
-            self.read(&format!("the status item of cluster {:?}", item.cluster_name), &json)
-        };
-        self.inputs.status_items.iter().flatten().map(read).collect()
-    }
-
-    /// Reads an input as `T`.
-    fn read<T: DeserializeOwned>(&self, input: &str, value: &Value) -> Result<T, FunctionError> {
-        T::deserialize(value).map_err(|source| FunctionError::InputUnreadable {
-            operation: self.about.operation,
-            object: self.name(),
-            input: input.to_owned(),
-            wanted: without_paths(std::any::type_name::<T>()),
-            source,
-        })
-    }
-
-    /// Serializes an object.
-    fn write(&self, object: &impl Serialize) -> Result<Value, FunctionError> {
-        serde_json::to_value(object).map_err(|source| self.unwritable(source))
-    }
-
-    /// Returns the error of an object that can't be serialized.
-    fn unwritable(&self, source: serde_json::Error) -> FunctionError {
-        FunctionError::ObjectUnwritable { operation: self.about.operation, object: self.name(), source }
-    }
-
-    /// Returns the error of a missing input.
-    fn missing(&self, input: &'static str) -> FunctionError {
-        FunctionError::InputMissing { operation: self.about.operation, object: self.name(), input }
-    }
-
-    /// Returns kind, namespace and name of the object, for messages.
-    fn name(&self) -> String {
-        self.inputs.object_name()
-    }
-}
-
-/// Returns the name of a type as its user writes it: `WorkloadStatus`, not
-/// `workload::WorkloadStatus`.
-fn without_paths(name: &str) -> String {
-    name.split_inclusive(['<', '>', ',', ' ', '(', ')', '[', ']', '&'])
-        .map(|part| part.rsplit("::").next().unwrap_or(part))
-        .collect()
 }

@@ -38,7 +38,6 @@
 //! ```
 
 mod concat;
-mod convert;
 mod customization;
 mod error;
 mod interpret;
@@ -51,6 +50,8 @@ mod order;
 mod pool;
 mod repair;
 mod script;
+mod to_json;
+mod to_lua;
 mod tokens;
 mod vm;
 

@@ -13,13 +13,14 @@ use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Value as
 use serde_json::Value;
 
 use super::concat;
-use super::convert::{self, EncodeError};
 use super::error::{ScriptError, split_position};
 use super::jump;
 use super::library;
 use super::limits::{Budget, Limits, hook_interval};
 use super::order;
 use super::script::Script;
+use super::to_json::{EncodeError, to_json};
+use super::to_lua::to_lua;
 
 /// One value that a function returned.
 pub(super) enum Returned {
@@ -150,7 +151,7 @@ impl State {
         // A script may replace methods of strings, so each run gets its own.
         self.lua.set_type_metatable::<mlua::LuaString>(Some(strings));
         self.chunk.set_environment(env.clone())?;
-        let args = args.iter().map(|arg| convert::to_lua(&self.lua, arg, 0)).collect::<mlua::Result<MultiValue>>()?;
+        let args = args.iter().map(|arg| to_lua(&self.lua, arg, 0)).collect::<mlua::Result<MultiValue>>()?;
         self.lua.gc_restart();
         self.lua.set_memory_limit(limits.memory_bytes)?;
         self.chunk.call::<()>((&self.ordered, &self.dots))?;
@@ -233,7 +234,7 @@ fn returned(lua: &Lua, value: LuaValue, limits: &Limits) -> Result<Returned, Enc
         LuaValue::Number(value) => Returned::Number(value),
         #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
         LuaValue::Integer(value) => Returned::Number(value as f64),
-        LuaValue::Table(table) => Returned::Table(convert::to_json(lua, &table, limits.memory_bytes)?),
+        LuaValue::Table(table) => Returned::Table(to_json(lua, &table, limits.memory_bytes)?),
         value => Returned::Other(value.type_name()),
     })
 }

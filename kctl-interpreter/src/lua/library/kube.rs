@@ -14,8 +14,9 @@ use mlua::{Lua, MultiValue, Value};
 
 use super::Library;
 use super::args::{Args, one};
-use crate::lua::convert;
 use crate::lua::repair::{Root, repair};
+use crate::lua::to_json::to_json;
+use crate::lua::to_lua;
 use crate::native::{pod_dependencies, pod_requirements};
 use crate::quantity::Quantity;
 
@@ -72,7 +73,7 @@ fn get_resource_quantity(args: &Args<'_>) -> mlua::Result<MultiValue> {
 fn pod_template(args: &Args<'_>) -> mlua::Result<serde_json::Value> {
     let table = args.table(1)?;
     args.budget.charge(TEMPLATE_STEPS)?;
-    let template = without_limit(args.lua, || convert::to_json(args.lua, table, TEMPLATE_BYTES_MAX))?;
+    let template = without_limit(args.lua, || to_json(args.lua, table, TEMPLATE_BYTES_MAX))?;
     let template = template.map_err(|error| wrong(args, error))?;
     Ok(repair(template, Root::Object, &[]))
 }
@@ -92,7 +93,7 @@ const TEMPLATE_STEPS: u64 = 5000;
 fn to_lua(args: &Args<'_>, answer: Option<impl serde::Serialize>) -> mlua::Result<MultiValue> {
     let value = serde_json::to_value(answer).map_err(|error| wrong(args, error))?;
     // The value is at most as large as its source, which fitted into the memory limit of the state.
-    without_limit(args.lua, || convert::to_lua(args.lua, &value, 0))?.map(one)
+    without_limit(args.lua, || to_lua::to_lua(args.lua, &value, 0))?.map(one)
 }
 
 /// Runs a conversion without the memory limit of the state. The conversion has its own bound, and

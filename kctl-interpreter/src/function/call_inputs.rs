@@ -1,0 +1,82 @@
+//! The inputs of one call as JSON, read in the types that the function takes.
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{about::About, error::FunctionError, rule::Interpreted};
+use crate::operation::{AggregatedStatusItem, Inputs};
+
+/// The inputs of one call, with the function for messages.
+#[derive(Clone, Copy)]
+pub(super) struct CallInputs<'a> {
+    /// The called function.
+    pub(super) about: About,
+    /// The inputs of the call.
+    pub(super) inputs: &'a Inputs,
+}
+
+impl CallInputs<'_> {
+    /// Returns the JSON of the object.
+    pub(super) fn object_json(&self) -> Result<&Value, FunctionError> {
+        self.inputs.object().ok_or_else(|| self.missing("the object"))
+    }
+
+    /// Returns the object in its type.
+    pub(super) fn object<K: Interpreted>(&self) -> Result<K, FunctionError> {
+        self.read("the object", self.object_json()?)
+    }
+
+    /// Returns the number of replicas, which must fit into 32 bits.
+    pub(super) fn replicas(&self) -> Result<i32, FunctionError> {
+        let replicas = self.inputs.replicas.ok_or_else(|| self.missing("the number of replicas"))?;
+        self.read("the number of replicas", &replicas.into())
+    }
+
+    /// Returns the statuses, each read as `I`; an empty list without any.
+    pub(super) fn items<I: DeserializeOwned>(&self) -> Result<Vec<I>, FunctionError> {
+        let read = |item: &AggregatedStatusItem| {
+            let json = serde_json::to_value(item).map_err(|source| self.unwritable(source))?;
+            self.read(&format!("the status item of cluster {:?}", item.cluster_name), &json)
+        };
+        self.inputs.status_items.iter().flatten().map(read).collect()
+    }
+
+    /// Reads an input as `T`.
+    pub(super) fn read<T: DeserializeOwned>(&self, input: &str, value: &Value) -> Result<T, FunctionError> {
+        T::deserialize(value).map_err(|source| FunctionError::InputUnreadable {
+            operation: self.about.operation,
+            object: self.name(),
+            input: input.to_owned(),
+            wanted: without_paths(std::any::type_name::<T>()),
+            source,
+        })
+    }
+
+    /// Serializes an object.
+    pub(super) fn write(&self, object: &impl Serialize) -> Result<Value, FunctionError> {
+        serde_json::to_value(object).map_err(|source| self.unwritable(source))
+    }
+
+    /// Returns the error of an object that can't be serialized.
+    fn unwritable(&self, source: serde_json::Error) -> FunctionError {
+        FunctionError::ObjectUnwritable { operation: self.about.operation, object: self.name(), source }
+    }
+
+    /// Returns the error of a missing input.
+    pub(super) fn missing(&self, input: &'static str) -> FunctionError {
+        FunctionError::InputMissing { operation: self.about.operation, object: self.name(), input }
+    }
+
+    /// Returns kind, namespace and name of the object, for messages.
+    fn name(&self) -> String {
+        self.inputs.object_name()
+    }
+}
+
+/// Returns the name of a type as its user writes it: `WorkloadStatus`, not
+/// `workload::WorkloadStatus`.
+fn without_paths(name: &str) -> String {
+    name.split_inclusive(['<', '>', ',', ' ', '(', ')', '[', ']', '&'])
+        .map(|part| part.rsplit("::").next().unwrap_or(part))
+        .collect()
+}

@@ -1,0 +1,76 @@
+//! The error of a call that did not reach its function.
+
+use super::about::About;
+use crate::{kind::Gvk, operation::Operation};
+
+/// The error of a call that did not reach its function, or of a function that panicked. Errors that
+/// a function returns are passed on as they are.
+///
+/// ```
+/// use kctl_interpreter::{function::FunctionError, operation::Operation};
+///
+/// let error = FunctionError::InputMissing {
+///     operation: Operation::Retain,
+///     object: "Workload shop/web".into(),
+///     input: "the observed object",
+/// };
+/// assert_eq!(error.to_string(), "Retain of Workload shop/web: the observed object is missing");
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FunctionError {
+    /// No function answers the operation on the kind: write one.
+    #[error("no function for {operation} of {kind:?}: write one with `#[interpreter(op = {operation})]`", kind = kind.to_string())]
+    Missing {
+        /// The operation of the call.
+        operation: Operation,
+        /// The kind of the object.
+        kind: Gvk,
+    },
+    /// The call lacks an input that the operation needs.
+    #[error("{operation} of {object}: {input} is missing")]
+    InputMissing {
+        /// The operation of the call.
+        operation: Operation,
+        /// Kind, namespace and name of the object.
+        object: String,
+        /// The missing input.
+        input: &'static str,
+    },
+    /// An input does not have the type that the function takes.
+    #[error("{operation} of {object}: {input} can't be read as `{wanted}`")]
+    InputUnreadable {
+        /// The operation of the call.
+        operation: Operation,
+        /// Kind, namespace and name of the object.
+        object: String,
+        /// The input, such as `the status item of cluster "member1"`.
+        input: String,
+        /// The type that the function takes, without its path.
+        wanted: String,
+        /// The field and the problem with it.
+        source: serde_json::Error,
+    },
+    /// The function panicked. The panic is logged too.
+    #[error("panic in {function}, {operation} of {object}: {text}")]
+    Panicked {
+        /// The function with its position.
+        function: About,
+        /// The operation of the call.
+        operation: Operation,
+        /// Kind, namespace and name of the object.
+        object: String,
+        /// The message of the panic.
+        text: String,
+    },
+    /// The object that the function changed can't be serialized as JSON.
+    #[error("{operation} of {object}: the changed object can't be written")]
+    ObjectUnwritable {
+        /// The operation of the call.
+        operation: Operation,
+        /// Kind, namespace and name of the object.
+        object: String,
+        /// The error of the serializer.
+        source: serde_json::Error,
+    },
+}
