@@ -1,6 +1,6 @@
 //! A new version of a kind: a copy of its spec, and conversions in both directions.
 
-use super::{AddFailure, Added, Project, source::Kind};
+use super::{Added, error::AddFailure, project::Project, source::Kind};
 
 /// Template of a module with the new version, its conversions and tests of both directions.
 const VERSION: &str = include_str!("../../templates/version.rs.tpl");

@@ -1,0 +1,83 @@
+//! Writes the new files, and inserts lines into those of the user.
+
+use super::{
+    Added,
+    error::AddFailure,
+    files::{read, write, write_new},
+    project::{BYTE_ORDER_MARK, Project},
+    source::{self, Insertion},
+};
+use crate::new::{format_file, formatted};
+
+impl Project {
+    /// Writes the new files, and inserts the lines into those of the user.
+    ///
+    /// Nothing is written if one of the new files exists. The changed source must parse, else its lines are left to the
+    /// user: a wrong guess in someone's file costs more than two lines to copy. New files come first, because a declaration of
+    /// a missing module breaks the project, and a file that nothing declares does not.
+    pub(super) fn apply(&self, added: &Added) -> Result<(), AddFailure> {
+        let mut by_hand = Vec::new();
+        let whole = read(&self.root)?;
+        let root = whole.trim_start_matches(BYTE_ORDER_MARK);
+        let mark = &whole[..whole.len() - root.len()];
+        self.check_names(added, root)?;
+        let (changed_root, changed_manifest) =
+            (Self::changed_root(root, added), self.changed_manifest(added, &mut by_hand)?);
+        for (file, text) in &added.files {
+            let path = self.folder.join(file);
+            write_new(&path, text)?;
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                format_file(&path);
+            }
+            say!("created {}", path.display());
+        }
+        if let Some(text) = changed_manifest {
+            write(&self.folder.join("Cargo.toml"), &text)?;
+        }
+        match changed_root {
+            Some(text) => write(&self.root, &format!("{mark}{text}"))?,
+            None => by_hand.insert(0, {
+                let Added { module, call, .. } = added;
+                format!("{}:\nmod {module};  // beside `App::new(…)`\n{call}  // on the app", self.root.display())
+            }),
+        }
+        if !by_hand.is_empty() {
+            return Err(AddFailure::ByHand(by_hand.join("\n")));
+        }
+        say!("changed {}. Try it: {}", self.root.display(), added.next);
+        Ok(())
+    }
+
+    /// Returns the source of the app with the module and the call, or `None` without a place for them.
+    fn changed_root(root: &str, added: &Added) -> Option<String> {
+        let module = |text: &str| source::module(text, &added.module);
+        let call = |text: &str| source::call(text, &added.call);
+        let text = inserted(root, module).and_then(|text| inserted(&text, call)).filter(|text| source::parses(text))?;
+        // A file that was formatted stays formatted; the layout of any other one is the user's.
+        let is_formatted = formatted(root).is_some_and(|formatted| formatted == root);
+        Some(is_formatted.then(|| formatted(&text)).flatten().unwrap_or(text))
+    }
+
+    /// Returns `Cargo.toml` with the features of the new code, `None` if it has them. Lines without a place are added to
+    /// `by_hand`.
+    fn changed_manifest(&self, added: &Added, by_hand: &mut Vec<String>) -> Result<Option<String>, AddFailure> {
+        let manifest = self.folder.join("Cargo.toml");
+        let old = read(&manifest)?;
+        let mut text = old.clone();
+        for feature in added.features {
+            match source::feature(&text, feature) {
+                source::Feature::Present => {}
+                source::Feature::Missing(insertion) => text = insertion.applied(&text),
+                source::Feature::Unknown => {
+                    by_hand.push(format!("{}:\nkctl = {{ …, features = [\"{feature}\"] }}", manifest.display()));
+                }
+            }
+        }
+        Ok((text != old).then_some(text))
+    }
+}
+
+/// Returns the source with an insertion, or `None` without a place for it.
+fn inserted(text: &str, find: impl Fn(&str) -> Option<Insertion>) -> Option<String> {
+    Some(find(text)?.applied(text))
+}

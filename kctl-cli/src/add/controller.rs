@@ -1,0 +1,59 @@
+//! `kctl add controller`: a kind with its controller, tests and a sample.
+
+use super::{Added, error::AddFailure, project::Project, sample::fill};
+use crate::new::{TAKEN, capitalized, is_group, is_kind, is_name, is_taken};
+
+/// Names of the root files of crates, which no module can have.
+const ROOTS: [&str; 2] = ["lib", "main"];
+
+/// Template of a module with a kind, its reconcile function and tests; [`fill`] puts in the names.
+const CONTROLLER: &str = include_str!("../../templates/controller.rs.tpl");
+/// Template of the object in `samples/`, the same that `kctl new` writes.
+const SAMPLE: &str = include_str!("../../templates/sample.yaml.tpl");
+
+impl Project {
+    /// Generates a kind with its controller and a sample.
+    ///
+    /// The kind is derived from the name (`tea-room` is `TeaRoom`), and the group is that of the project's first kind.
+    pub(super) fn controller(&self, name: &str, group: Option<&str>, kind: Option<&str>) -> Result<Added, AddFailure> {
+        if !is_name(name) {
+            return Err(AddFailure::Name(name.into()));
+        }
+        if !is_module(name) {
+            return Err(AddFailure::TakenName(name.into()));
+        }
+        let kind = kind.map_or_else(|| name.split('-').map(capitalized).collect(), ToOwned::to_owned);
+        if let Some(known) = self.kinds.iter().find(|known| known.name == kind) {
+            return Err(AddFailure::HasKind { kind, file: self.file_of(known) });
+        }
+        if !is_kind(&kind) || is_taken(CONTROLLER, &kind) {
+            return Err(AddFailure::Kind(kind));
+        }
+        let group = group.or_else(|| self.kinds.first().map(|kind| kind.group.as_str())).unwrap_or("example.com");
+        if !is_group(group) {
+            return Err(AddFailure::Group(group.into()));
+        }
+        let function = format!("reconcile_{}", kind.to_ascii_lowercase());
+        let module = name.replace('-', "_");
+        let fill =
+            |text: &str| fill(text, &[("name", name), ("group", group), ("kind", &kind), ("function", &function)]);
+        Ok(Added {
+            files: vec![
+                (format!("src/{module}.rs").into(), fill(CONTROLLER)),
+                (format!("samples/{name}.yaml").into(), fill(SAMPLE)),
+            ],
+            call: format!(".controller::<{module}::{function}>()"),
+            module,
+            features: &[],
+            next: format!("cargo run -- dev -f samples/{name}.yaml --until-idle"),
+        })
+    }
+}
+
+/// Returns `true` if a module beside those of the project can have the name of a controller.
+///
+/// A keyword is not an identifier, and a module `core` or `kctl` would shadow the crate.
+fn is_module(name: &str) -> bool {
+    let is_identifier = syn::parse_str::<syn::Ident>(&name.replace('-', "_")).is_ok();
+    is_identifier && !TAKEN.contains(&name) && !ROOTS.contains(&name)
+}

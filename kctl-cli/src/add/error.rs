@@ -1,0 +1,73 @@
+//! The reasons why nothing could be added, or why lines are left to the user.
+
+use std::path::PathBuf;
+
+use crate::new::NAME_LEN_MAX;
+
+/// Nothing could be added.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AddFailure {
+    /// Neither `src/main.rs` nor `src/lib.rs` calls `App::new` outside of its tests.
+    #[error(
+        "{0} has no src/main.rs or src/lib.rs with `App::new(…)`: name the folder of a kctl project by `--project`"
+    )]
+    NoApp(PathBuf),
+    /// The name of a controller cannot become that of a module.
+    #[error(
+        "`{0}` is not a valid name: use at most {NAME_LEN_MAX} lower case letters, digits and dashes, a letter first, such as `tea-room`"
+    )]
+    Name(String),
+    /// A module cannot have the name of the controller (`is_module`).
+    #[error("`{0}` is a name that Rust or kctl has already: choose another name, such as `{0}-controller`")]
+    TakenName(String),
+    /// A `#[resource]` of the project declares the kind.
+    #[error("{kind} is declared already, in {file}: choose another name, or another kind by `--kind`")]
+    HasKind { kind: String, file: String },
+    /// The kind is malformed, or shadows a type in the generated module.
+    #[error(
+        "`{0}` is not a valid kind, or the generated code uses a type of this name: choose another one by `--kind`"
+    )]
+    Kind(String),
+    /// The API group is not a domain name with at least one dot.
+    #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]
+    Group(String),
+    /// The version does not have the form `v1`, `v1beta1` or `v2alpha1`.
+    #[error("`{0}` is not a version of Kubernetes' form: use for example `v1`, `v1beta1` or `v2alpha1`")]
+    Version(String),
+    /// No file directly in `src/` declares the kind; modules in folders are not searched.
+    #[error("no `#[resource(…, kind = \"{kind}\")]` was found in src/; kinds there: {known}")]
+    NoKind { kind: String, known: String },
+    /// `kctl add version` without `--kind` in a project without kinds.
+    #[error("no `#[resource]` was found in src/: `kctl add controller NAME` adds a kind, which can then have versions")]
+    NoKinds,
+    /// `kctl add version` without `--kind` in a project with several kinds.
+    #[error("the project has the kinds {0}: choose one by `--kind`")]
+    WhichKind(String),
+    /// A `#[resource]` of the kind declares this version.
+    #[error("{kind} has the version {version} already, in {file}")]
+    HasVersion { kind: String, version: String, file: String },
+    /// The version would be a copy of the fields, and a tuple or unit struct has no names to copy.
+    #[error("the spec of {kind} in {file} is not a struct with named fields: write the version by hand")]
+    NoFields { kind: String, file: String },
+    /// The version stands in another module, and private types can be neither imported nor copied.
+    #[error("the new version needs `{names}`, which {file} keeps private: write `pub` there")]
+    Private { names: String, file: String },
+    /// A new file would replace one of the user. Checked for all files before anything is written.
+    #[error("{0} is there already, and is never written over: choose another name, or remove it")]
+    Exists(PathBuf),
+    /// A second module of the name would not compile.
+    #[error(
+        "{file} has the name `{module}` already, and the new module needs it: choose another name, with the kind by `--kind`, or rename \
+         it there"
+    )]
+    HasModule { module: String, file: String },
+    /// A file of the project cannot be read or written.
+    #[error("{path}: {source}")]
+    File { path: PathBuf, source: std::io::Error },
+    /// A file in `src/` is not valid Rust, so the kinds in it are unknown.
+    #[error("{path}: cannot be parsed: {message}")]
+    Syntax { path: PathBuf, message: String },
+    /// Some lines had no unambiguous place. The new files exist, and the message has the lines.
+    #[error("the new files are written, but these lines have to be added by hand:\n{0}")]
+    ByHand(String),
+}

@@ -1,0 +1,105 @@
+//! The project that is changed: the file with its app, and the kinds that it declares.
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Added,
+    error::AddFailure,
+    files::{read, rust_files},
+    source::{self, Kind},
+};
+
+/// The byte order mark with which some editors begin a file. Offsets of its syntax don't count it.
+pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The project that is changed.
+pub(super) struct Project {
+    pub(super) folder: PathBuf,
+    /// The file with `App::new(…)`.
+    pub(super) root: PathBuf,
+    /// Kinds that `#[resource]` declares, in the order of files.
+    pub(super) kinds: Vec<Kind>,
+}
+
+impl Project {
+    /// Finds the file with the app (`main.rs` before `lib.rs`) and the kinds that the files in `src/` declare.
+    ///
+    /// Kinds in the file with the app have the path `crate`, those of another file `crate::` and its name.
+    pub(super) fn open(folder: &Path) -> Result<Self, AddFailure> {
+        let source = folder.join("src");
+        let mut root = None;
+        for file in ["main.rs", "lib.rs"].map(|file| source.join(file)) {
+            if root.is_none() && file.is_file() && source::has_app(&read(&file)?) {
+                root = Some(file);
+            }
+        }
+        let root = root.ok_or_else(|| AddFailure::NoApp(folder.into()))?;
+        let mut kinds = Vec::new();
+        for file in rust_files(&source)? {
+            let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let path = if file == root { "crate".to_owned() } else { format!("crate::{stem}") };
+            let syntax = |message| AddFailure::Syntax { path: file.clone(), message };
+            kinds.extend(source::kinds(read(&file)?.trim_start_matches(BYTE_ORDER_MARK), &path).map_err(syntax)?);
+        }
+        Ok(Self { folder: folder.into(), root, kinds })
+    }
+
+    /// Returns the version of a kind that is stored, because a kind alone without it can't be served.
+    ///
+    /// If every version has `storage = false`, returns the first one.
+    pub(super) fn kind(&self, kind: &str) -> Result<&Kind, AddFailure> {
+        let mut versions = self.kinds.iter().filter(|known| known.name == kind);
+        let stored = versions.clone().find(|version| version.is_stored);
+        stored.or_else(|| versions.next()).ok_or_else(|| AddFailure::NoKind { kind: kind.into(), known: self.names() })
+    }
+
+    /// Returns the kinds for an error message, sorted and without repeating one that has several versions.
+    pub(super) fn names(&self) -> String {
+        let mut names: Vec<_> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() { "none".into() } else { names.join(", ") }
+    }
+
+    /// Returns the file that declares a kind, relative to the project.
+    pub(super) fn file_of(&self, kind: &Kind) -> String {
+        kind.path.strip_prefix("crate::").map_or_else(|| self.root_file(), |module| format!("src/{module}.rs"))
+    }
+
+    /// Returns the file with the app, relative to the project.
+    pub(super) fn root_file(&self) -> String {
+        self.root.strip_prefix(&self.folder).unwrap_or(&self.root).display().to_string()
+    }
+
+    /// Returns `true` if a path of the project exists. Also a link whose target is missing is there: a file would be written
+    /// where it points to.
+    ///
+    /// # Errors
+    /// The path cannot be read, for example because a folder of it is a file.
+    pub(super) fn is_there(&self, path: &Path) -> Result<bool, AddFailure> {
+        let path = self.folder.join(path);
+        match std::fs::symlink_metadata(&path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(AddFailure::File { path, source }),
+        }
+    }
+
+    /// Checks that no file and no module has the names of the new ones.
+    pub(super) fn check_names(&self, added: &Added, root: &str) -> Result<(), AddFailure> {
+        for (file, _) in &added.files {
+            if self.is_there(file)? {
+                return Err(AddFailure::Exists(file.clone()));
+            }
+        }
+        let folder = format!("src/{}", added.module);
+        let file = if self.is_there(Path::new(&folder))? { folder } else { self.root_file() };
+        if file == self.root_file() && !source::has_module(root, &added.module) {
+            return Ok(());
+        }
+        Err(AddFailure::HasModule { module: added.module.clone(), file })
+    }
+}

@@ -1,0 +1,70 @@
+//! Objects of a kind in the files of `samples/`, which generated tests create.
+
+use std::path::Path;
+
+use super::{files::read, project::Project, source::Kind};
+
+/// An object that generated tests create.
+struct Sample {
+    /// The path of the file, relative to `src`.
+    file: String,
+    /// The name of the object.
+    object: String,
+}
+
+/// Returns the name of the first object of a kind and version in YAML documents.
+///
+/// Objects in other namespaces than `default` are skipped, because the tests read objects there.
+fn object_of(text: &str, kind: &Kind) -> Option<String> {
+    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(text).ok()?;
+    let api_version = format!("{}/{}", kind.group, kind.version);
+    let fits = |object: &&serde_json::Value| {
+        let namespace = object["metadata"]["namespace"].as_str();
+        object["apiVersion"] == api_version && object["kind"] == kind.name && namespace.is_none_or(|it| it == "default")
+    };
+    documents.iter().find(fits)?["metadata"]["name"].as_str().map(ToOwned::to_owned)
+}
+
+impl Project {
+    /// Returns an object of a kind for generated tests: from the sample of the module, `sample.yaml`, or another file in
+    /// `samples/`.
+    ///
+    /// Folders that can't be read have no samples.
+    fn sample(&self, kind: &Kind) -> Option<Sample> {
+        let module = kind.path.rsplit("::").next().unwrap_or_default().replace('_', "-");
+        let folder = std::fs::read_dir(self.folder.join("samples")).into_iter().flatten().flatten();
+        let mut others: Vec<String> = folder
+            .filter_map(|file| file.file_name().into_string().ok())
+            .filter(|name| Path::new(name).extension().is_some_and(|extension| extension == "yaml"))
+            .map(|name| format!("samples/{name}"))
+            .collect();
+        others.sort();
+        let first = [format!("samples/{module}.yaml"), "sample.yaml".to_owned()];
+        first.into_iter().chain(others).find_map(|file| {
+            let text = read(&self.folder.join(&file)).ok()?;
+            Some(Sample { object: object_of(&text, kind)?, file: format!("../{file}") })
+        })
+    }
+
+    /// Fills a template whose tests need an object of the kind. Without a sample, the tests are left out: the values of the
+    /// required fields are unknown.
+    pub(super) fn with_sample(&self, kind: &Kind, template: &str, names: &[(&str, &str)]) -> String {
+        let api = if kind.is_namespaced { "Api::default_namespaced" } else { "Api::all" };
+        let Some(Sample { file, object }) = self.sample(kind) else {
+            let code = template.split_once("\n#[cfg(test)]").map_or(template, |(code, _tests)| code);
+            say!(
+                "no tests were generated, because no file in samples/ has a {}: write one, and a test with it",
+                kind.name
+            );
+            return fill(code, names);
+        };
+        fill(&fill(template, names), &[("sample", &file), ("object", &object), ("api", api)])
+    }
+}
+
+/// Replaces `{{…}}` by names.
+///
+/// A name without a placeholder in the template is ignored, so templates need not use all of them.
+pub(super) fn fill(text: &str, names: &[(&str, &str)]) -> String {
+    names.iter().fold(text.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
+}

@@ -1,0 +1,297 @@
+//! `kctl add` on projects in temporary folders.
+
+use super::{
+    files::{read, write},
+    *,
+};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    /// A project of one file.
+    fn new(name: &str, main: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("kctl-add-{}-{name}", std::process::id()));
+        write(&folder.join("src/main.rs"), main).unwrap();
+        write(&folder.join("Cargo.toml"), "[dependencies]\nkctl = { version = \"0.1\", features = [\"v1_37\"] }\n")
+            .unwrap();
+        Self(folder)
+    }
+
+    fn add(&self, what: What) -> Result<(), String> {
+        let options = Options { what, project: self.0.clone() };
+        run(&options).map_err(|error| error.to_string())
+    }
+
+    fn text(&self, file: &str) -> String {
+        read(&self.0.join(file)).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn controller(name: &str) -> What {
+    What::Controller { name: name.into(), group: None, kind: None }
+}
+
+const MAIN: &str = "//! Ours.
+use kctl::prelude::*;
+
+#[resource(group = \"shop.example.com\", version = \"v1alpha1\", kind = \"Shop\", namespaced)]
+pub struct ShopSpec {
+    /// Kept as it is written.
+    pub host:   String,
+}
+
+fn app() -> App {
+    // Hand-written.
+    App::new(\"shop\")
+        .version(\"1\")
+        .controller::<reconcile_shop>()
+}
+";
+
+#[test]
+fn controller_is_added_and_nothing_else_changes() {
+    let folder = Folder::new("controller", MAIN);
+    folder.add(controller("tea-room")).unwrap();
+    folder.add(controller("bar")).unwrap();
+    let expected = MAIN.replace("use kctl", "mod bar;\nmod tea_room;\n\nuse kctl").replace(
+            ".controller::<reconcile_shop>()",
+            ".controller::<reconcile_shop>()\n        .controller::<tea_room::reconcile_tearoom>()\n        .controller::<bar::reconcile_bar>()",
+        );
+    let sorted = |text: &str| text.replace("mod tea_room;\nmod bar;", "mod bar;\nmod tea_room;");
+    assert_eq!(sorted(&folder.text("src/main.rs")), expected);
+    let module = folder.text("src/tea_room.rs");
+    assert!(module.contains("kind = \"TeaRoom\"") && module.contains("group = \"shop.example.com\""), "{module}");
+    assert!(!module.contains("{{"), "{module}");
+    assert!(folder.text("samples/tea-room.yaml").contains("kind: TeaRoom"));
+}
+
+#[test]
+fn files_are_never_written_over() {
+    let folder = Folder::new("exists", MAIN);
+    write(&folder.0.join("src/tea_room.rs"), "// mine\n").unwrap();
+    assert!(folder.add(controller("tea-room")).unwrap_err().contains("src/tea_room.rs is there already"));
+    assert_eq!((folder.text("src/tea_room.rs"), folder.text("src/main.rs")), ("// mine\n".into(), MAIN.into()));
+    assert!(folder.add(controller("Tea")).unwrap_err().contains("`Tea` is not a valid name"));
+}
+
+/// Runs `add controller NAME` and checks that it fails and changes nothing.
+fn fails_without_a_change(folder: &Folder, name: &str) -> String {
+    let before = folder.text("src/main.rs");
+    let error = folder.add(controller(name)).unwrap_err();
+    assert_eq!(folder.text("src/main.rs"), before, "{error}");
+    let file = format!("src/{}.rs", name.replace('-', "_"));
+    assert!(!folder.0.join(&file).exists(), "{file}: {error}");
+    error
+}
+
+#[test]
+fn existing_module_of_the_name_is_refused() {
+    for (name, more) in [
+        ("web", "mod web;\n"),
+        ("web-site", "mod web_site {}\n"),
+        ("tests", "#[cfg(test)]\nmod tests {}\n"),
+        ("time", "use std::{fmt, time};\n"),
+        ("site", "#[controller(read_only)]\nasync fn site() {}\n"),
+    ] {
+        let folder = Folder::new(&format!("module-{name}"), &format!("{MAIN}{more}"));
+        let error = fails_without_a_change(&folder, name);
+        assert!(error.starts_with("src/main.rs has the name `"), "{error}");
+    }
+    let folder = Folder::new("module-folder", MAIN);
+    write(&folder.0.join("src/web/mod.rs"), "").unwrap();
+    let error = fails_without_a_change(&folder, "web");
+    assert!(error.starts_with("src/web has the name `web` already"), "{error}");
+}
+
+#[test]
+fn project_is_unchanged_if_it_cannot_be_read() {
+    let folder = Folder::new("no-manifest", MAIN);
+    std::fs::remove_file(folder.0.join("Cargo.toml")).unwrap();
+    assert!(fails_without_a_change(&folder, "bar").contains("Cargo.toml"));
+    let folder = Folder::new("samples-file", MAIN);
+    write(&folder.0.join("samples"), "").unwrap();
+    assert!(fails_without_a_change(&folder, "bar").contains("samples/bar.yaml: "));
+}
+
+#[test]
+fn byte_order_mark_moves_no_line() {
+    let folder = Folder::new("mark", &format!("\u{feff}{MAIN}"));
+    folder.add(controller("bar")).unwrap();
+    let main = folder.text("src/main.rs");
+    let start = "\u{feff}//! Ours.\nmod bar;\n\nuse kctl::prelude::*;\n";
+    assert!(
+        main.starts_with(start) && main.ends_with("()\n        .controller::<bar::reconcile_bar>()\n}\n"),
+        "{main}"
+    );
+    folder.add(What::Version { version: "v1".into(), kind: Some("Shop".into()) }).unwrap();
+    assert!(folder.text("src/shop_v1.rs").contains("pub host: String"));
+}
+
+/// The attributes of a kind with names that its file imports or declares.
+const FIELDS: &str = "use std::{collections::{BTreeMap, HashMap}, fmt::{self, Debug as Shown}};
+use self::inner::Door;
+
+mod inner {}
+#[cfg(test)]
+mod port {}
+fn default_port() -> u16 { PORT }
+const PORT: u16 = 80;
+const MAX: u16 = 90;
+fn unused() {}
+
+#[resource(group = \"shop.example.com\", version = \"v1\", kind = \"Inn\", status = \"InnStatus\")]
+pub struct InnSpec {
+    /// unused
+    pub labels: BTreeMap<String, String>,
+    pub door: Door,
+    #[serde(rename = \"unused\", default = \"default_port\")]
+    #[validate(maximum = MAX)]
+    pub port: u16,
+}
+
+pub struct InnStatus {}
+";
+
+#[test]
+fn version_imports_names_of_its_fields() {
+    let version = || What::Version { version: "v2".into(), kind: Some("Inn".into()) };
+    let folder = Folder::new("names", &MAIN.replace("\nfn app", &format!("\n{FIELDS}\nfn app")));
+    folder.add(version()).unwrap();
+    let text = folder.text("src/inn_v2.rs");
+    let head = text.split_once("#[resource").unwrap().0;
+    for import in ["std::collections::BTreeMap;", "crate::inner::Door;", "crate::{InnStatus, MAX, default_port};"] {
+        assert!(head.contains(&format!("use {import}\n")), "{import}\n{head}");
+    }
+    for other in ["HashMap", "fmt", "Shown", "unused"] {
+        assert!(!head.contains(other), "{other}\n{head}");
+    }
+    // A module beside that of the kind can import its public items alone.
+    let folder = Folder::new("names-beside", &MAIN.replace("\nuse kctl", "\nmod inn;\n\nuse kctl"));
+    write(&folder.0.join("src/inn.rs"), FIELDS).unwrap();
+    let error = folder.add(version()).unwrap_err();
+    assert!(error.starts_with("the new version needs `Door`, which src/inn.rs keeps private"), "{error}");
+    write(&folder.0.join("src/inn.rs"), &FIELDS.replace("mod inner", "pub mod inner")).unwrap();
+    folder.add(version()).unwrap();
+    let text = folder.text("src/inn_v2.rs");
+    for part in [
+        "use crate::inn::InnStatus;",
+        "use crate::inn::inner::Door;",
+        "fn default_port() -> u16",
+        "const PORT: u16",
+        "const MAX: u16",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert!(!text.contains("fn unused"), "{text}");
+}
+
+#[test]
+fn declared_kind_is_named_with_its_file() {
+    let folder = Folder::new("declared", MAIN);
+    let declared = folder.add(controller("shop")).unwrap_err();
+    assert!(declared.contains("Shop is declared already, in src/main.rs"), "{declared}");
+    folder.add(controller("tea-room")).unwrap();
+    let kind = Some("TeaRoom".to_owned());
+    let other = folder.add(What::Controller { name: "bar".into(), group: None, kind }).unwrap_err();
+    assert!(other.contains("TeaRoom is declared already, in src/tea_room.rs"), "{other}");
+}
+
+#[test]
+fn controller_name_has_to_be_a_module() {
+    let folder = Folder::new("taken", MAIN);
+    for name in ["struct", "if", "self", "kctl", "lib", "main", "core"] {
+        let error = folder.add(controller(name)).unwrap_err();
+        assert!(error.contains(&format!("`{name}` is a name that Rust or kctl has already")), "{error}");
+    }
+    assert_eq!(folder.text("src/main.rs"), MAIN);
+}
+
+#[cfg(unix)]
+#[test]
+fn dangling_link_is_not_followed() {
+    let folder = Folder::new("link", MAIN);
+    let target = folder.0.join("elsewhere.yaml");
+    std::fs::create_dir_all(folder.0.join("samples")).unwrap();
+    std::os::unix::fs::symlink(&target, folder.0.join("samples/bar.yaml")).unwrap();
+    assert!(folder.add(controller("bar")).unwrap_err().contains("samples/bar.yaml is there already"));
+    assert!(!target.exists() && folder.text("src/main.rs") == MAIN);
+}
+
+#[test]
+fn webhook_needs_a_kind_and_a_feature() {
+    let folder = Folder::new("webhook", MAIN);
+    let webhook = |kind: &str| What::Webhook { kind: kind.into() };
+    assert!(folder.add(webhook("Bar")).unwrap_err().contains("kinds there: Shop"));
+    folder.add(webhook("Shop")).unwrap();
+    assert!(folder.text("Cargo.toml").contains("features = [\"v1_37\", \"webhook\"]"));
+    let call = ".admission::<(shop_webhook::default_shop, shop_webhook::validate_shop)>()";
+    assert!(folder.text("src/main.rs").contains(call));
+    assert!(folder.text("src/shop_webhook.rs").contains("use crate::Shop;"));
+}
+
+#[test]
+fn version_is_a_copy_with_conversions() {
+    let folder = Folder::new("version", MAIN);
+    let version = |version: &str| What::Version { version: version.into(), kind: None };
+    assert!(folder.add(version("1")).unwrap_err().contains("is not a version"));
+    assert!(folder.add(version("v1alpha1")).unwrap_err().contains("version v1alpha1 already, in src/main.rs"));
+    folder.add(version("v1")).unwrap();
+    let text = folder.text("src/shop_v1.rs");
+    for part in ["version = \"v1\"", "storage = false", "pub host: String", "host: object.spec.host", "#[conversion]"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let main = folder.text("src/main.rs");
+    assert!(main.contains(".kind::<shop_v1::Shop>().conversion::<(shop_v1::shop_to_v1, shop_v1::shop_from_v1)>()"));
+}
+
+/// The file of version `v1` is read before `main.rs`, which declares the stored version.
+#[test]
+fn further_versions_and_webhooks_use_the_stored_version() {
+    let bar = MAIN.replace("Shop", "Bar").replace("shop", "bar");
+    let folder = Folder::new("stored", &bar);
+    let version = |version: &str| What::Version { version: version.into(), kind: None };
+    folder.add(version("v1")).unwrap();
+    folder.add(version("v2")).unwrap();
+    let text = folder.text("src/bar_v2.rs");
+    assert!(text.contains("fn bar_to_v2(object: crate::Bar)"), "{text}");
+    assert!(text.contains("between it and `v1alpha1`"), "{text}");
+    folder.add(What::Webhook { kind: "Bar".into() }).unwrap();
+    assert!(folder.text("src/bar_webhook.rs").contains("use crate::Bar;"));
+}
+
+#[test]
+fn kind_without_sample_gets_no_tests() {
+    let folder = Folder::new("sample", MAIN);
+    folder.add(What::Webhook { kind: "Shop".into() }).unwrap();
+    folder.add(What::Version { version: "v1".into(), kind: None }).unwrap();
+    for file in ["src/shop_webhook.rs", "src/shop_v1.rs"] {
+        let text = folder.text(file);
+        assert!(!text.contains("#[cfg(test)]") && !text.contains("{{") && text.ends_with("}\n"), "{text}");
+    }
+    let other = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n";
+    let elsewhere = "---\napiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata: { name: b, namespace: c }\n";
+    let shop = "---\napiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata:\n  name: corner\nspec:\n  host: b\n";
+    write(&folder.0.join("samples/all.yaml"), &format!("{other}{elsewhere}{shop}")).unwrap();
+    folder.add(What::Version { version: "v2".into(), kind: None }).unwrap();
+    let text = folder.text("src/shop_v2.rs");
+    assert!(text.contains("include_str!(\"../samples/all.yaml\")") && text.contains("get(\"corner\")"), "{text}");
+}
+
+#[test]
+fn lines_are_shown_where_no_place_is_found() {
+    // The file creates two apps, so the place for the call is ambiguous.
+    let folder = Folder::new("by-hand", "fn a() { App::new(\"a\"); }\nfn b() { App::new(\"b\"); }\n");
+    let version = What::Version { version: "v1".into(), kind: None };
+    assert!(folder.add(version).unwrap_err().starts_with("no `#[resource]` was found in src/"));
+    let error = folder.add(controller("bar")).unwrap_err();
+    assert!(error.contains("mod bar;") && error.contains(".controller::<bar::reconcile_bar>()"), "{error}");
+    assert!(folder.0.join("src/bar.rs").exists());
+    let none = Folder::new("none", "fn main() {}\n");
+    assert!(none.add(controller("bar")).unwrap_err().contains("has no src/main.rs or src/lib.rs"));
+}

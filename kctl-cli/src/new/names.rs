@@ -1,0 +1,117 @@
+//! The names of a project, its kind and its group: what Kubernetes, Rust, Cargo and YAML accept.
+
+use kctl_apimachinery::validation::{LABEL_LEN_MAX, is_dns1123_label, is_dns1123_subdomain};
+
+/// Maximum length of a name: that of the Service `NAME-metrics` is a DNS label.
+pub(crate) const NAME_LEN_MAX: usize = LABEL_LEN_MAX - "-metrics".len();
+
+/// Maximum length of a kind: that of its list, `KINDList`, is a DNS label, too.
+pub(super) const KIND_LEN_MAX: usize = LABEL_LEN_MAX - "List".len();
+
+/// Names of programs that Cargo rejects, since its target directory has folders of these names.
+pub(super) const BUILT: [&str; 4] = ["build", "deps", "examples", "incremental"];
+
+/// Kinds that the YAML of Kubernetes reads as a boolean or as null, in lower case.
+const READ_BY_YAML: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
+
+/// Names that `cargo new` rejects (keywords and crates of Rust), and the name of the dependency.
+pub(crate) const TAKEN: [&str; 57] = [
+    "kctl",
+    "alloc",
+    "core",
+    "proc-macro",
+    "std",
+    "test",
+    "abstract",
+    "as",
+    "async",
+    "await",
+    "become",
+    "box",
+    "break",
+    "const",
+    "continue",
+    "crate",
+    "do",
+    "dyn",
+    "else",
+    "enum",
+    "extern",
+    "false",
+    "final",
+    "fn",
+    "for",
+    "gen",
+    "if",
+    "impl",
+    "in",
+    "let",
+    "loop",
+    "macro",
+    "match",
+    "mod",
+    "move",
+    "mut",
+    "override",
+    "priv",
+    "pub",
+    "ref",
+    "return",
+    "self",
+    "static",
+    "struct",
+    "super",
+    "trait",
+    "true",
+    "try",
+    "type",
+    "typeof",
+    "unsafe",
+    "unsized",
+    "use",
+    "virtual",
+    "where",
+    "while",
+    "yield",
+];
+
+/// Returns `true` for lower case letters, digits and dashes, a letter first.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_name_byte);
+    name.split('-').all(is_part)
+        && name.len() <= NAME_LEN_MAX
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+}
+
+/// Upper case is excluded: the name is also that of an image, which registries reject with upper case letters.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit()
+}
+
+/// Returns `true` for letters and digits, an upper case letter first.
+pub(crate) fn is_kind(kind: &str) -> bool {
+    kind.starts_with(|first: char| first.is_ascii_uppercase())
+        && kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && kind.len() <= KIND_LEN_MAX
+        && !READ_BY_YAML.contains(&kind.to_ascii_lowercase().as_str())
+}
+
+/// Returns `true` for a domain name.
+///
+/// A group of one label, such as `apps`, is rejected: Kubernetes leaves those to its built-in kinds.
+pub(crate) fn is_group(group: &str) -> bool {
+    group.contains('.') && is_dns1123_subdomain(group) && group.split('.').all(is_dns1123_label)
+}
+
+/// Returns `true` if a type of this name would shadow one that the program uses, such as `App`.
+pub(crate) fn is_taken(program: &str, kind: &str) -> bool {
+    let code = program.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut words = code.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric()));
+    kind == "Self" || words.any(|word| word == kind)
+}
+
+/// Makes the first letter upper case. The part is not empty and begins with ASCII, as [`is_name`] requires.
+pub(crate) fn capitalized(part: &str) -> String {
+    let (first, rest) = part.split_at(1);
+    first.to_ascii_uppercase() + rest
+}

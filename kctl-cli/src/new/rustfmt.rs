@@ -1,0 +1,27 @@
+//! Formats generated code with rustfmt.
+
+use std::{
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+/// Formats a file, since line lengths depend on the names. Does nothing without rustfmt.
+pub(crate) fn format_file(file: &Path) {
+    if let Some(formatted) = std::fs::read_to_string(file).ok().and_then(|source| formatted(&source)) {
+        let _unchanged = std::fs::write(file, formatted);
+    }
+}
+
+/// Returns source as rustfmt formats it; `None` without rustfmt, or if it cannot be parsed.
+///
+/// rustfmt gets it on standard input, because it would format the modules of a named file as well.
+pub(crate) fn formatted(source: &str) -> Option<String> {
+    let mut rustfmt = Command::new("rustfmt");
+    rustfmt.args(["--edition", "2024"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = rustfmt.spawn().ok()?;
+    // rustfmt reads all of its input before it writes, so neither side waits for the other.
+    child.stdin.take()?.write_all(source.as_bytes()).ok()?;
+    let output = child.wait_with_output().ok()?;
+    String::from_utf8(output.stdout).ok().filter(|_| output.status.success())
+}
