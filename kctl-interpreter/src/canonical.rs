@@ -187,7 +187,8 @@ fn folded(mut fields: Map<String, Value>) -> Map<String, Value> {
 /// Reads an object as `T`; null is the default of `T`.
 ///
 /// # Errors
-/// The value is not an object, or a field has another type. The message begins as Karmada's does.
+/// The value is not an object, or a field has another type. The message begins as Karmada's does (`ConvertLuaResultInto` in
+/// `luavm/lua_convert.go`).
 pub(crate) fn read<T: de::DeserializeOwned + Default>(value: Value) -> Result<T, String> {
     object(value).map(Option::unwrap_or_default).map_err(|error| format!("json unmarshal obj failed: {error}"))
 }

@@ -184,7 +184,8 @@ impl Connection {
 
     /// Notes that the client has completed the preface of HTTP/2: its first request may take as long as any other.
     ///
-    /// Go's server counts so: `ReadHeaderTimeout` is for the preface, `IdleTimeout` for a connection without streams.
+    /// Go's server counts so (`http2serverConn.serve` in `net/http/h2_bundle.go`): the preface has a timeout, and
+    /// `IdleTimeout` is for a connection without streams.
     pub fn opened(&self) {
         self.change(|activity| activity.head_until = Instant::now() + self.0.limits.idle_max);
     }

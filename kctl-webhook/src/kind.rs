@@ -56,7 +56,8 @@ pub struct Definition {
     pub schema: Option<fn() -> Value>,
 }
 
-/// Formats a kind as upstream does: `apps.example.com/v1, Kind=PodSet`.
+/// Formats a kind as Kubernetes does (`GroupVersionKind.String` in
+/// `k8s.io/apimachinery/pkg/runtime/schema/group_version.go`): `apps.example.com/v1, Kind=PodSet`.
 pub(crate) fn shown(kind: &GroupVersionKind) -> String {
     format!("{}, Kind={}", kind.api_version(), kind.kind)
 }

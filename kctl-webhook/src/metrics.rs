@@ -20,8 +20,8 @@ use prometheus_client::{
 };
 use tokio::time::Instant;
 
-/// Buckets of the latency (controller-runtime, `pkg/webhook/internal/metrics`), and the longest
-/// timeout.
+/// Buckets of the latency (controller-runtime, `RequestLatency` in `pkg/webhook/internal/metrics/metrics.go`), and the
+/// longest timeout.
 const SECONDS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 1.0, 10.0, 30.0];
 /// Code of a request whose caller stopped waiting.
 const GIVEN_UP: u16 = 504;
@@ -117,7 +117,8 @@ impl Metrics {
     }
 }
 
-/// The kind of webhook that handles a request. Each kind has its own counter of panics, as in controller-runtime.
+/// The kind of webhook that handles a request. Each kind counts its panics, as in controller-runtime (`WebhookPanics` in
+/// `pkg/webhook/admission/metrics/metrics.go` and `pkg/webhook/conversion/metrics/metrics.go`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Endpoint {
     Admission,

@@ -1,7 +1,7 @@
 //! Verifies the certificate of a server against given authorities, as Go's TLS does.
 //!
 //! `webpki` requires an authority above each certificate. Go accepts a certificate that is itself among the authorities
-//! (`Certificate.Verify` of `crypto/x509`), and still checks name, time and purpose.
+//! (`Certificate.Verify` in `crypto/x509/verify.go`), and still checks name, time and purpose.
 
 use std::sync::Arc;
 

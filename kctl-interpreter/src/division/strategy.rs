@@ -1,4 +1,8 @@
 //! The strategies of a placement: compute the replicas of each candidate cluster from the last division.
+//!
+//! The sources are `assignByDuplicatedStrategy`, `assignByStaticWeightStrategy` and `assignByDynamicStrategy` in Karmada's
+//! `pkg/scheduler/core/assignment.go`, and `dynamicScaleUp`, `dynamicScaleDown` and `dynamicFreshScale` in its
+//! `pkg/scheduler/core/division_algorithm.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

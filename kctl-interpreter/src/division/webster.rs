@@ -1,4 +1,5 @@
-//! Division by weights with Webster's method, also known as Sainte-Laguë's.
+//! Division by weights with Webster's method, also known as Sainte-Laguë's (`AllocateWebsterSeats` in Karmada's
+//! `pkg/util/helper/webstermethod.go`, and `tieBreakerByUID` in its `pkg/util/helper/binding.go`).
 
 use std::{
     cmp::Ordering,

@@ -1,5 +1,6 @@
 //! `ResourceInterpreterCustomization`s: the scripts of each kind and operation, checked as
-//! Karmada's webhook does.
+//! Karmada's webhook does (`checkCustomizationsRule` and `validateCustomizationRule` in
+//! `pkg/webhook/resourceinterpretercustomization/helper.go`).
 //!
 //! An object has one target kind, and a script for each operation in its own field:
 //!

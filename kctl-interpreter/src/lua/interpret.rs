@@ -12,7 +12,8 @@
 //! | `InterpretHealth` | object | a boolean |
 //! | `InterpretDependency` | object | a list of references |
 //!
-//! The source is Karmada's `luavm/lua.go`, whose messages for wrong results are repeated.
+//! The source is Karmada's `pkg/resourceinterpreter/customized/declarative/luavm/lua.go` (`GetReplicas`, `ReviseReplica` and
+//! the other methods of `VM`), whose messages for wrong results are repeated.
 
 use serde_json::{Map, Value, json};
 
@@ -102,7 +103,7 @@ pub struct ScriptInputs<'a> {
     /// The object as the member cluster has it.
     pub observed: Option<&'a Value>,
     /// A list of [`AggregatedStatusItem`](crate::operation::AggregatedStatusItem)s as JSON. Without
-    /// one the script gets nil, as in Karmada.
+    /// one the script gets nil, as in Karmada (`AggregateStatus` in `luavm/lua.go`).
     pub status_items: Option<&'a Value>,
     /// The number for `ReviseReplica`; 0 by default.
     pub replicas: Option<i64>,
@@ -220,7 +221,8 @@ impl ScriptCall<'_> {
         Ok(object)
     }
 
-    /// Runs `InterpretReplica`. A number with a fraction is truncated, as in Go.
+    /// Runs `InterpretReplica`. A number with a fraction is truncated, as in Go (`ConvertLuaResultToInt` in
+    /// `luavm/lua_convert.go`).
     fn replicas(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [replicas, requirements] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let Returned::Number(replicas) = replicas else {
@@ -258,8 +260,8 @@ impl ScriptCall<'_> {
         Ok(answer("components", components))
     }
 
-    /// Runs `InterpretDependency`. Karmada has no nil here: a script without references returns an
-    /// empty table.
+    /// Runs `InterpretDependency`. Karmada has no nil here (`GetDependencies` in `luavm/lua.go`): a script without
+    /// references returns an empty table.
     fn dependencies(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let Returned::Table(table) = result else {
@@ -296,7 +298,7 @@ impl ScriptCall<'_> {
     }
 }
 
-/// Returns gopher-lua's number of the type, which Karmada's messages show.
+/// Returns gopher-lua's number of the type (`LValueType` in `value.go`), which Karmada's messages show.
 fn type_code(value: &Returned) -> u8 {
     match value {
         Returned::Bool(_) => 1,

@@ -28,7 +28,8 @@ use parking_lot::Mutex;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Time for loading the script and calling its function; one second by default, as in Karmada.
+    /// Time for loading the script and calling its function; one second by default, as in Karmada
+    /// (`RunScript` in `luavm/lua.go`).
     pub time: Duration,
     /// Maximum number of steps of the virtual machine and the library; unlimited by default, so
     /// that the time limit applies.

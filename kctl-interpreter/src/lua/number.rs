@@ -1,4 +1,5 @@
-//! Converts numbers to strings and back like gopher-lua: integers without a point, other numbers as Go prints them.
+//! Converts numbers to strings and back like gopher-lua: integers without a point, other numbers as Go prints them
+//! (`LNumber.String` in `value.go`, `parseNumber` in `utils.go`).
 
 use kctl_apimachinery::strconv;
 

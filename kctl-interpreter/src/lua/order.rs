@@ -1,4 +1,5 @@
-//! Preserves the order of keys: gopher-lua visits them in the order in which they were set, Lua 5.1 in hash order.
+//! Preserves the order of keys: gopher-lua visits them in the order in which they were set (`LTable.Next` in
+//! `table.go`), Lua 5.1 in hash order.
 //!
 //! Each table constructor in a source is wrapped into a call of a library function, with the names of its fields in
 //! order: `{a = 1, b = 2}` becomes `ordered({a = 1, b = 2}, "a", "b")`. The library stores the order, and `pairs`

@@ -4,7 +4,8 @@
 //! where one of them had an empty object it becomes `{}`. Where one had an empty list it stays
 //! `[]`. Any other empty table is removed, because its type is unknown.
 //!
-//! The rules are those of `ConvertLuaResultInto` in Karmada's `luavm/lua_convert.go`, with one
+//! The rules are those of `ConvertLuaResultInto` in Karmada's
+//! `pkg/resourceinterpreter/customized/declarative/luavm/lua_convert.go`, with one
 //! difference. Of several empty elements of one list Karmada removes some and keeps others, in the
 //! order of a set; here all of them are removed.
 
@@ -72,7 +73,8 @@ struct Path<'a> {
     key: &'a str,
 }
 
-/// Joins the keys of a path with dots, as Karmada does. Dots and colons in keys are escaped.
+/// Joins the keys of a path with dots, as Karmada does (`escapeJSONPathDotAndColon` in `luavm/lua_convert.go`). Dots and
+/// colons in keys are escaped.
 fn join(path: Option<&Path<'_>>) -> String {
     let mut keys: Vec<String> = std::iter::successors(path, |path| path.parent)
         .map(|path| path.key.replace('.', "\\.").replace(':', "\\:"))

@@ -1,4 +1,5 @@
-//! Converts Lua tables to JSON values, like gopher-lua's gopher-json.
+//! Converts Lua tables to JSON values, as the library does that Karmada uses (`jsonValue.MarshalJSON` in `json.go` of
+//! `layeh.com/gopher-json`).
 
 use std::cell::Cell;
 use std::collections::HashSet;

@@ -1,4 +1,5 @@
-//! Converts JSON values to Lua values, like gopher-lua's gopher-json.
+//! Converts JSON values to Lua values, as Karmada does (`decodeValue` in
+//! `pkg/resourceinterpreter/customized/declarative/luavm/lua.go`).
 
 use mlua::{Either, Lua, Value as LuaValue};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Decoding: turns JSON into a value of a Go type, by the rules of the two decoders that Karmada
-//! uses.
+//! Decoding: turns JSON into a value of a Go type, by the rules of the two decoders that Karmada uses: `fromUnstructured` in
+//! `k8s.io/apimachinery/pkg/runtime/converter.go`, and `encoding/json/decode.go`.
 //!
 //! | | `runtime.DefaultUnstructuredConverter` | `encoding/json` |
 //! |---|---|---|

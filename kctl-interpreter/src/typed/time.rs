@@ -1,4 +1,5 @@
-//! Times, read and printed as Go and `metav1.Time` do.
+//! Times, read and printed as Go and `metav1.Time` do (`UnmarshalJSON` and `MarshalJSON` in
+//! `k8s.io/apimachinery/pkg/apis/meta/v1/time.go`).
 
 use jiff::Timestamp;
 use kctl_apimachinery::time;

@@ -112,7 +112,8 @@ impl Configuration<'_> {
             json!({ "operations": operations, "apiGroups": [group], "apiVersions": [version], "kinds": [kind] })
         });
         let rules: Vec<Value> = rules.collect();
-        // Karmada requires a domain as webhook name, and the core group is empty.
+        // Karmada requires a domain as webhook name (`validateWebhook` in `pkg/webhook/configuration/validating.go`), and the
+        // core group is empty.
         let domain = if group.is_empty() { "core" } else { group };
         json!({
             "name": format!("{}.{domain}", kind.to_ascii_lowercase()),
@@ -149,7 +150,7 @@ pub struct ConfigurationError {
 }
 
 /// Checks an object by the rules of Karmada's validating webhook
-/// (`pkg/webhook/configuration/validating.go`), and those of Kubernetes that it uses
+/// (`validateWebhook` in `pkg/webhook/configuration/validating.go`), and those of Kubernetes that it uses
 /// (`apiserver/pkg/util/webhook/validation.go`).
 ///
 /// Call it in a test of a hand-written configuration. [`Configuration::object`] calls it itself.

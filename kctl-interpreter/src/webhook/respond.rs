@@ -1,7 +1,7 @@
 //! From the body of a request to its response: the protocol without the network.
 //!
 //! Every error is a response with `successful: false`. Karmada does not read the body of an HTTP
-//! error, so its message would be lost.
+//! error (`callHook` in `pkg/resourceinterpreter/customized/webhook/customized.go`), so its message would be lost.
 
 use std::{error::Error, sync::Arc};
 
@@ -50,7 +50,7 @@ pub(super) async fn respond(
     Response { uid, ..answer.unwrap_or_else(|failed| failed) }
 }
 
-/// Decodes a request: JSON, or YAML as Karmada's own server does.
+/// Decodes a request: JSON, or YAML as Karmada's own server does (`ServeHTTP` in `pkg/webhook/interpreter/http.go`).
 fn decoded(body: &[u8]) -> Result<Request, Box<Response>> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(Box::new(Response::failed(BAD_REQUEST, "there is no content to decode".into())));
@@ -164,7 +164,8 @@ fn chained(error: &(dyn Error + 'static)) -> String {
 
 /// Returns the response of an operation for its answer. An operation that changes the object
 /// answers with a JSON patch, or with neither patch nor type if nothing changed: Karmada rejects an
-/// empty patch.
+/// empty patch (`verifyResourceInterpreterContextWithPatch` in
+/// `pkg/resourceinterpreter/customized/webhook/request/resourceinterpretercontext.go`).
 fn respond_with(operation: Operation, object: &Value, mut answer: Value) -> Result<Response, LayerError> {
     let mut response = Response::succeeded();
     match operation {

@@ -35,7 +35,8 @@ impl Shared {
         Arc::new(Self { functions, metrics: metrics.clone(), body_len_max: options.body_len_max, limits })
     }
 
-    /// Returns one route per kind, for any HTTP method, as Karmada's own server accepts it.
+    /// Returns one route per kind, for any HTTP method, as Karmada's own server accepts it (`ServeHTTP` in
+    /// `pkg/webhook/interpreter/http.go`).
     pub(super) fn routes(self: &Arc<Self>) -> Routes {
         let mut paths: Vec<_> = self.functions.rules().iter().map(|rule| path_of(&rule.kind().kind)).collect();
         paths.sort();

@@ -19,7 +19,8 @@ pub const API_VERSION: &str = "config.karmada.io/v1alpha1";
 /// `kind` of requests and responses.
 pub(super) const KIND: &str = "ResourceInterpreterContext";
 
-/// The envelope of a request. Its `apiVersion` and `kind` are ignored, as in Karmada's own server.
+/// The envelope of a request. Its `apiVersion` and `kind` are ignored, as in Karmada's own server (`ServeHTTP` in
+/// `pkg/webhook/interpreter/http.go`).
 #[derive(Debug, Deserialize)]
 pub(super) struct RequestContext {
     /// The request. Without one the call is an error.
@@ -46,7 +47,9 @@ pub(super) struct Request {
     /// The object of the member cluster, for `Retain`.
     #[serde(default, deserialize_with = "absent_or_null")]
     pub(super) observed_object: Option<Value>,
-    /// The number for `ReviseReplica`. Karmada sends it with every operation, as 0.
+    /// The number for `ReviseReplica`. Karmada sends it with every operation, as 0
+    /// (`CreateV1alpha1ResourceInterpreterContext` in
+    /// `pkg/resourceinterpreter/customized/webhook/request/resourceinterpretercontext.go`).
     #[serde(default)]
     pub(super) replicas: Option<i32>,
     /// The reported statuses, for `AggregateStatus`.
@@ -102,7 +105,8 @@ impl From<RequestKind> for Gvk {
 }
 
 /// The envelope of a response. Karmada accepts one without `apiVersion` and `kind`, but rejects
-/// wrong ones.
+/// wrong ones (`VerifyResourceInterpreterContext` in
+/// `pkg/resourceinterpreter/customized/webhook/request/resourceinterpretercontext.go`).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResponseContext {
@@ -156,7 +160,7 @@ pub(super) struct Response {
     pub(super) healthy: Option<bool>,
 }
 
-/// The result of a call. Karmada requires it for errors.
+/// The result of a call. Karmada requires it for errors (`VerifyResourceInterpreterContext`).
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Status {
     /// The error message, which Karmada logs.

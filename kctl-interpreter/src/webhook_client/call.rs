@@ -98,13 +98,15 @@ impl Caller {
 /// Creates the HTTP client of a webhook.
 ///
 /// The URL of a Service is `https://<name>.<namespace>.svc:<port>/<path>`; its host name is the one
-/// in the certificate. The query carries the timeout, as Karmada's requests do.
+/// in the certificate. The query carries the timeout, as Karmada's requests do (`callHook` in
+/// `pkg/resourceinterpreter/customized/webhook/customized.go`).
 ///
 /// # Errors
 /// The configuration has neither a Service nor a URL, or the URL or the CA bundle is invalid.
 fn target(webhook: &WebhookEntry, timeout: Duration, services: Arc<dyn Services>) -> Result<Client, String> {
     let config = &webhook.client_config;
-    // As in Karmada, a Service takes precedence over a URL.
+    // As in Karmada, a Service takes precedence over a URL (`HookClient` in
+    // `k8s.io/apiserver/pkg/util/webhook/client.go`).
     let (url, service) = match (&config.service, &config.url) {
         (Some(service), _) => {
             let (name, namespace, port) = (&service.name, &service.namespace, service.port);

@@ -1,4 +1,5 @@
-//! Addresses of Services: resolves a Service reference as Karmada's `serviceresolvers.go` does.
+//! Addresses of Services: resolves a Service reference as Karmada does (`resolveCluster` in
+//! `pkg/resourceinterpreter/customized/webhook/serviceresolvers.go`).
 
 use http::Uri;
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Errors of webhook calls, in the words of Karmada's client.
+//! Errors of webhook calls, in the words of Karmada's client (`callHook` in
+//! `pkg/resourceinterpreter/customized/webhook/customized.go`).
 
 use super::dial::ServiceError;
 use crate::dependency::InvalidDependencyError;

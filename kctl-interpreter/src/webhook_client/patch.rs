@@ -1,5 +1,6 @@
 //! Patches of responses: applies a JSON patch (RFC 6902) with the error messages of the Go library
-//! that Karmada uses.
+//! that Karmada uses (`applyPatch` in `pkg/resourceinterpreter/customized/webhook/customized.go`, by
+//! `github.com/evanphx/json-patch/v5`).
 
 use json_patch::{
     AddOperation, CopyOperation, MoveOperation, PatchErrorKind, PatchOperation, RemoveOperation, ReplaceOperation,

@@ -1,5 +1,6 @@
 //! The request: a `ResourceInterpreterContext` with the fields and the order in which Karmada
-//! writes it (`CreateV1alpha1ResourceInterpreterContext` in `resourceinterpretercontext.go`).
+//! writes it (`CreateV1alpha1ResourceInterpreterContext` in
+//! `pkg/resourceinterpreter/customized/webhook/request/resourceinterpretercontext.go`).
 
 use serde::Serialize;
 use serde_json::Value;
@@ -58,7 +59,8 @@ struct GroupVersionKind<'a> {
     kind: &'a str,
 }
 
-/// Returns the body of a request, with the newline that Go's encoder adds.
+/// Returns the body of a request, with the newline that Go's encoder adds (`Encoder.Encode` in
+/// `encoding/json/stream.go`).
 ///
 /// # Errors
 /// The webhook accepts no version that this client writes, the object is missing, or the number of

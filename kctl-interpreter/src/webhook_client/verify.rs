@@ -1,5 +1,6 @@
 //! The checks of a response, in the order and with the messages of Karmada
-//! (`VerifyResourceInterpreterContext` in `resourceinterpretercontext.go`).
+//! (`VerifyResourceInterpreterContext` in
+//! `pkg/resourceinterpreter/customized/webhook/request/resourceinterpretercontext.go`).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, de};

@@ -75,7 +75,9 @@ impl Configurations<'_> {
                 .filter(|webhook| webhook.options().action == action)
                 .map(|webhook| (webhook.path(), self.webhook(webhook)))
                 .collect();
-            // The API server calls validating webhooks in parallel, so only mutating ones keep the order of the functions.
+            // The API server calls validating webhooks in parallel (`validatingDispatcher.Dispatch` in
+            // `k8s.io/apiserver/pkg/admission/plugin/webhook/validating/dispatcher.go`), so only mutating ones keep the
+            // order of the functions.
             if action == Action::Validate {
                 webhooks.sort_by(|(left, _), (right, _)| left.cmp(right));
             }
@@ -132,7 +134,8 @@ fn selectors(webhook: &mut Value, options: &Options) {
 }
 
 /// Returns the name that kubebuilder would choose: `vpodset-v1.example.com`. An API server wants a
-/// domain with at least three parts.
+/// domain with at least three parts (`validateValidatingWebhook` in
+/// `pkg/apis/admissionregistration/validation/validation.go` of Kubernetes, by `IsFullyQualifiedName`).
 fn name(webhook: &Webhook) -> String {
     let (kind, options) = (webhook.kind(), webhook.options());
     let letter = &options.action.name()[..1];

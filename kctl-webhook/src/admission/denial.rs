@@ -85,7 +85,8 @@ impl Denial {
     }
 
     /// Creates a rejection from the status of another API server: its code, reason and message. A
-    /// code that is not an error becomes 403.
+    /// code that is not an error becomes 403. API servers would report it as 400 (`ToStatusErr` in
+    /// `k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go`).
     ///
     /// ```
     /// use kctl_webhook::admission::Denial;
@@ -117,8 +118,8 @@ impl Denial {
         self.code
     }
 
-    /// Returns a `Status`. With invalid fields it starts like the API server's own:
-    /// `PodSet.example.com "web" is invalid: `.
+    /// Returns a `Status`. With invalid fields it starts like the API server's own (`NewInvalid` in
+    /// `k8s.io/apimachinery/pkg/api/errors/errors.go`): `PodSet.example.com "web" is invalid: `.
     pub(super) fn status(&self, group: &str, kind: &str, name: &str) -> Value {
         let mut status = json!({ "status": "Failure", "code": self.code, "message": self.message });
         if !self.reason.is_empty() {

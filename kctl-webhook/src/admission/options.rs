@@ -105,7 +105,8 @@ impl SideEffects {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum MatchPolicy {
-    /// They match, and the API server converts the object into the function's version.
+    /// They match, and the API server converts the object into the function's version (`ShouldCallHook` in
+    /// `k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go`).
     Equivalent,
     /// They don't match.
     Exact,

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::options::Operation;
 
-/// Maximum number of warnings in one response; further ones are dropped. API servers cut them at
-/// 4096 bytes in total.
+/// Maximum number of warnings in one response; further ones are dropped. API servers shorten them after
+/// 4096 characters in total (`AddWarning` in `k8s.io/apiserver/pkg/endpoints/filters/warning.go`).
 pub const WARNINGS_LEN_MAX: usize = 32;
 /// Maximum number of audit annotations of one response; further keys are dropped.
 pub const AUDIT_LEN_MAX: usize = 32;
@@ -117,7 +117,8 @@ impl<K> Admission<K> {
         }
     }
 
-    /// Adds an annotation to the audit log of the API server, under `<name of the webhook>/<key>`.
+    /// Adds an annotation to the audit log of the API server, under `<name of the webhook>/<key>` (`callAttrMutatingHook` in
+    /// `k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go`).
     ///
     /// At most [`AUDIT_LEN_MAX`] keys are sent. A key that is set again is replaced.
     pub fn audit(&self, key: impl Into<String>, value: impl Into<String>) {

@@ -126,7 +126,8 @@ fn of_status(code: u16, body: &str) -> String {
     text.to_owned()
 }
 
-/// Returns what is wrong with a media type, in the words of Go's `mime`; `None` for a valid one.
+/// Returns what is wrong with a media type, in the words of Go (`ParseMediaType` and `checkMediaTypeDisposition` in
+/// `mime/mediatype.go`); `None` for a valid one.
 fn problem_of_media_type(content: &str) -> Option<&'static str> {
     let (media, parameters) = content.split_once(';').unwrap_or((content, ""));
     let mut parts = media.trim().splitn(2, '/');

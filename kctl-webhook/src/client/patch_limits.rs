@@ -2,7 +2,7 @@
 //!
 //! A `copy` of a map into itself doubles it, so 40 operations of 60 bytes each would fill any
 //! memory. API servers bound both (`JSONPatchMaxCopyBytes` of
-//! `k8s.io/apiserver/pkg/server/config.go`, `maxJSONPatchOperations` of its `endpoints/handlers`).
+//! `k8s.io/apiserver/pkg/server/config.go`, `maxJSONPatchOperations` of its `pkg/endpoints/handlers/patch.go`).
 //! Code that applies a patch charges each copy before it makes it.
 
 use std::io;

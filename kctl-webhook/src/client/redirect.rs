@@ -1,8 +1,9 @@
-//! Redirects as Go's client follows them, but never to an address without TLS.
+//! Redirects as Go's client follows them (`redirectBehavior` in `net/http/client.go`), but never to an address without TLS.
 
 use http::{Method, StatusCode, Uri, header, response};
 
-/// Maximum number of requests of one call, including the first; the bound of Go's client.
+/// Maximum number of requests of one call, including the first; the bound of Go's client (`defaultCheckRedirect` in
+/// `net/http/client.go`).
 pub(super) const REQUESTS_MAX: usize = 10;
 
 /// The next request.

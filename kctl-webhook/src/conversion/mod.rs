@@ -4,7 +4,8 @@
 //! A [`Rule`] converts one version into another. [`Conversions`] finds the shortest path of rules
 //! between each pair of versions, and all of them are served at [`PATH`].
 //!
-//! A response contains all objects of the request or none: one object that can't be converted fails
+//! A response contains all objects of the request or none (`Convert` in
+//! `k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`): one object that can't be converted fails
 //! the whole list, which makes `kubectl get` of the kind fail. Return an error only for objects
 //! that really have no form in the other version.
 //!
@@ -44,7 +45,7 @@ use crate::{
     kind::{Definition, Kind},
 };
 
-/// The path of all conversions, as in controller-runtime.
+/// The path of all conversions, as in controller-runtime (`pkg/builder/webhook.go`).
 pub const PATH: &str = "/convert";
 
 /// A function with `#[conversion]`, or a tuple of such; the function's name is the type.

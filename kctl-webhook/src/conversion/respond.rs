@@ -14,8 +14,9 @@ use crate::{
     server::uid_of,
 };
 
-/// Maximum length of a request body in bytes. An API server sends whole lists: 500 objects (a page
-/// of client-go) of 256 KiB each.
+/// Maximum length of a request body in bytes. An API server sends whole lists (`getObjectsToConvert` in
+/// `k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`): 500 objects (`defaultPageSize` in
+/// `k8s.io/client-go/tools/pager/pager.go`) of 256 KiB each.
 pub(crate) const BODY_LEN_MAX: usize = 128 << 20;
 /// Version and kind of the envelope.
 const API_VERSION: &str = "apiextensions.k8s.io/v1";
@@ -161,7 +162,9 @@ async fn step(rule: &Rule, object: Value, running: &Running) -> Result<Value, St
 
 /// Returns the metadata of the source with labels and annotations that the function added or set.
 ///
-/// An API server rejects other changes, and what a function left out was not meant to be removed.
+/// An API server rejects other changes (`validateConvertedObject` and `restoreObjectMeta` in
+/// `k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`), and what a function left out was not
+/// meant to be removed.
 fn metadata(before: &Value, made: Option<&Value>) -> Value {
     let mut metadata = before.clone();
     for field in ["labels", "annotations"] {

@@ -30,7 +30,8 @@ pub(super) enum BodyError {
     TooLong {
         /// The bound, in bytes.
         len_max: usize,
-        /// `request.uid` of the review in the body; empty if it has none. API servers drop a response without it.
+        /// `request.uid` of the review in the body; empty if it has none. API servers drop a response without it
+        /// (`VerifyAdmissionResponse` in `k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go`).
         uid: String,
     },
     /// The connection broke.
@@ -143,8 +144,8 @@ impl Bodies {
     }
 }
 
-/// Returns an error text if the media type is not `application/json`, in the words of Go's servers.
-/// Parameters such as a charset are ignored.
+/// Returns an error text if the media type is not `application/json`, in the words of controller-runtime (`ServeHTTP` in
+/// `pkg/webhook/admission/http.go`). Parameters such as a charset are ignored, unlike there.
 pub(super) fn not_json(headers: &HeaderMap) -> Option<String> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = content_type.split(';').next().unwrap_or_default().trim();
@@ -162,7 +163,8 @@ pub fn uid_of(body: &[u8]) -> String {
 }
 
 /// Returns the timeout of a request: the query parameter that API servers add, `?timeout=3s`, as a
-/// duration of Go.
+/// duration of Go (`callAttrMutatingHook` in `k8s.io/apiserver/pkg/admission/plugin/webhook/mutating/dispatcher.go`, by
+/// `Request.Timeout` in `k8s.io/client-go/rest/request.go`).
 ///
 /// At most [`TIMEOUT_MAX`], which is also the result for a request without one.
 pub(super) fn time_of(uri: &Uri) -> Duration {

@@ -25,9 +25,10 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// sends nothing must not delay the end of the process.
 const HANDSHAKE_AFTER_STOP: Duration = Duration::from_secs(1);
 /// Time from the accept to the complete head of the first request (controller-runtime,
-/// `internal/httpserver`).
+/// `ReadHeaderTimeout` in `pkg/internal/httpserver/server.go`).
 const HEAD_WITHIN: Duration = Duration::from_secs(32);
-/// Longest idle time of a connection. Go's clients close theirs after 90 s.
+/// Longest idle time of a connection. Go's clients close theirs after 90 s (`IdleConnTimeout` of `DefaultTransport` in
+/// `net/http/transport.go`), so the client closes first.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 /// Wait after a failed accept, for example when too many files are open.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);

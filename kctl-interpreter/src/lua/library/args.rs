@@ -1,11 +1,13 @@
-//! Arguments of library functions, checked as gopher-lua checks them and with its messages.
+//! Arguments of library functions, checked as gopher-lua checks them and with its messages (`CheckInt`, `CheckString` and
+//! others in `auxlib.go`).
 
 use mlua::{Lua, MultiValue, Value};
 
 use crate::lua::limits::Budget;
 use crate::lua::number;
 
-/// The maximum length of a string that the library works on, in bytes: Karmada's limit.
+/// The maximum length of a string that the library works on, in bytes: Karmada's limit
+/// (`maxInputStringParamsLen` in `pkg/util/lifted/lua/string_safe.go`).
 pub(super) const STRING_BYTES_MAX: usize = 1_000_000;
 
 /// The number of stack levels that are searched for the line of the script. A library function is a

@@ -1,5 +1,5 @@
-//! `string.format`: in gopher-lua it is Go's `fmt.Sprintf`, so a wrong verb shows in the result and
-//! raises no error.
+//! `string.format`: in gopher-lua it is Go's `fmt.Sprintf` (`strFormat` in `stringlib.go`), so a wrong verb shows in the
+//! result and raises no error.
 
 use kctl_apimachinery::strconv;
 use mlua::{MultiValue, Value};

@@ -1,5 +1,5 @@
-//! The library that scripts see: Lua 5.1 as Karmada opens it, on functions that charge the budget
-//! of the run.
+//! The library that scripts see: Lua 5.1 as Karmada opens it (`setLib` in
+//! `pkg/resourceinterpreter/customized/declarative/luavm/lua.go`), on functions that charge the budget of the run.
 //!
 //! `base.lua` builds fresh globals for each run from the functions of this folder and the harmless
 //! ones of Lua itself. Scripts get `table`, `string`, `math`, `os` with `time` and `date`, and
@@ -181,8 +181,8 @@ fn shown(values: &MultiValue) -> String {
 /// level.
 const PRINT_BYTES_MAX: usize = 4096;
 
-/// `tonumber(value, base)`. As in gopher-lua a string without a point must be an integer, so `1e3`
-/// gives nil. A base outside of 2 to 36 gives nil too.
+/// `tonumber(value, base)`. As in gopher-lua (`baseToNumber` in `baselib.go`) a string without a point must be an integer,
+/// so `1e3` gives nil. A base outside of 2 to 36 gives nil too.
 fn to_number(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let base = args.opt_int(2)?.map(|base| u32::try_from(base).unwrap_or_default());
     if base.is_some_and(|base| !(2..=36).contains(&base)) {

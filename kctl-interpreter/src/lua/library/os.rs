@@ -1,4 +1,5 @@
-//! `os.time` and `os.date`, the harmless part of the library. Local time is UTC.
+//! `os.time` and `os.date`, the harmless part of the library, which Karmada opens alone
+//! (`pkg/util/lifted/lua/oslib_safe.go`). Local time is UTC.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,5 +1,5 @@
-//! The string library, as Karmada restricts it: `gsub`, `rep` and `dump` raise an error that names
-//! alternatives.
+//! The string library, as Karmada restricts it (`pkg/util/lifted/lua/string_safe.go`): `gsub`, `rep` and `dump` raise an
+//! error that names alternatives.
 
 use mlua::{MultiValue, Value};
 

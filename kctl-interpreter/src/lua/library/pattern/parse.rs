@@ -1,4 +1,6 @@
-//! Parses a pattern into steps, as gopher-lua does. It differs from the C library for odd patterns:
+//! Parses a pattern into steps, as gopher-lua does (`parsePattern` in `pm/pm.go`).
+//!
+//! It differs from the C library for odd patterns:
 //!
 //! - `%f` is the letter `f`.
 //! - A range that does not begin and end with a character, such as in `[%w-_]`, has no members.
