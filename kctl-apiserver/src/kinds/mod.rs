@@ -13,7 +13,7 @@
 //! | field ownership | `filled_in`, `unowned`, `owned_state`, `reset_fields` |
 //! | validation and warnings | `validate`, `validate_update`, `validate_status`, `warn` |
 //! | deletion | `deletes_gracefully`, `orphans_dependents`, `delete_answer` |
-//! | permissions beyond those of the verb | `signer_right` |
+//! | permissions beyond those of the verb | `signer` |
 //! | tables, selectors and quotas | `printer`, `selectable_fields`, `quota` |
 //!
 //! Rules of a field that several kinds have, such as a Pod template or a label selector, are in

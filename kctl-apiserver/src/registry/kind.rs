@@ -37,6 +37,14 @@ pub(crate) trait Environment {
     fn cluster_ip(&mut self) -> String;
 }
 
+/// The request that writes an object.
+pub(crate) trait Requester {
+    /// Returns the user, as `UserInfo` of `authentication.k8s.io`.
+    fn user_info(&self) -> Value;
+    /// Adds a warning to the response.
+    fn warn(&self, warning: &str);
+}
+
 /// The rules of one kind. A field that has a name in kube-apiserver cites it.
 #[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own, with its name in kube-apiserver")]
 #[expect(clippy::struct_field_names, reason = "`kind` is how Kubernetes names the field")]
@@ -110,8 +118,10 @@ pub(crate) struct Kind {
     /// Completes a new object after its defaults are set (the part of `PrepareForCreate` that needs them). Clients do
     /// not own the added fields.
     pub(crate) complete_create: fn(&mut Value),
-    /// Adds what admission plugins add to a new object, which webhooks see.
-    pub(crate) complete_by_plugins: fn(&mut Value),
+    /// Sets fields of a new object that depend on the request (the part of `PrepareForCreate` that needs its context).
+    pub(crate) finish_create: fn(&dyn Requester, &mut Value),
+    /// Sets times of an updated object after its other changes: old, new.
+    pub(crate) finish_update: fn(&dyn Environment, &Value, &mut Value),
     /// Allocates values for a new or changed object, such as a cluster IP.
     pub(crate) allocate: fn(&mut dyn Environment, &mut Value),
     /// Sets names and labels that contain a generated name. The first argument is the object as it was sent.
@@ -196,8 +206,8 @@ pub(crate) struct Kind {
     pub(crate) validates_subresources: bool,
     /// `validate` checks only the name and the specification, so an unchanged specification is not validated again.
     pub(crate) validates_spec_only: bool,
-    /// Returns the right on a signer of certificates that a write needs: subresource, old, new.
-    pub(crate) signer_right: for<'a> fn(&str, Option<&'a Value>, &'a Value) -> Option<SignerRight<'a>>,
+    /// Returns the signer of certificates for which a write needs the permission to `sign`: subresource, old, new.
+    pub(crate) signer: for<'a> fn(&str, &'a Value, &Value) -> Option<&'a str>,
     /// The metadata is validated only if the rest of the object is valid.
     pub(crate) validates_metadata_last: bool,
     /// Adds the warnings about a created or changed object: old, new, warnings.
@@ -220,25 +230,6 @@ pub(crate) struct Kind {
     pub(crate) storage: Option<&'static StorageVersion>,
     /// The way in which quotas count objects of the kind.
     pub(crate) quota: Quota,
-}
-
-/// A permission on a signer, a resource that exists only for authorization (`IsAuthorizedForSignerName`).
-pub(crate) struct SignerRight<'a> {
-    /// The verb, such as `sign`.
-    pub(crate) verb: &'static str,
-    /// The name of the signer, such as `example.com/one`. The right may be to `example.com/*`.
-    pub(crate) signer: &'a str,
-    /// The response to a user without the right.
-    pub(crate) otherwise: Lacking,
-}
-
-/// The response to a user who lacks a right.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lacking {
-    /// `Forbidden`: an admission plugin checks the right.
-    Forbidden,
-    /// `Invalid`, with `FieldValueForbidden` at `spec.signerName`: the strategy checks it.
-    Invalid,
 }
 
 /// The way in which `metadata.generation` changes.
@@ -408,7 +399,8 @@ impl Kind {
         new_status: NewStatus::Reset,
         prepare_create: |_, _| {},
         complete_create: |_| {},
-        complete_by_plugins: |_| {},
+        finish_create: |_, _| {},
+        finish_update: |_, _, _| {},
         allocate: |_, _| {},
         set_generated_name: |_, _| {},
         prepare_update: |_, _, _| {},
@@ -448,7 +440,7 @@ impl Kind {
         validates_subresources: false,
         validates_spec_only: false,
         validates_metadata_last: false,
-        signer_right: |_, _, _| None,
+        signer: |_, _, _| None,
         warn: |_, _, _| {},
         warns_once_per_generation: false,
         printer: None,

@@ -23,7 +23,7 @@ pub(crate) use operation::Operation;
 pub(crate) use params::{Params, decode};
 
 use crate::{
-    registry::{Registry, Resource},
+    registry::{Registry, Resource, kind::Requester},
     stale::{FrequentBookmarks, Stale},
     status::StatusError,
     webhook_round::WebhookRound,
@@ -398,6 +398,16 @@ fn allowed(
 /// `k8s.io/apimachinery/pkg/api/validation/path`.
 fn wrong_segment(name: &str) -> Option<&'static str> {
     (["..", "."].contains(&name) || name.contains('%')).then_some("must not be '.' or '..' or contain '%'")
+}
+
+impl Requester for RequestInfo {
+    fn user_info(&self) -> Value {
+        self.caller.user_info()
+    }
+
+    fn warn(&self, warning: &str) {
+        self.round.warn(warning);
+    }
 }
 
 impl RequestInfo {

@@ -340,7 +340,7 @@ fn pod_certificate(certificate: &Value, path: &str, errors: &mut Errors) {
 
 /// Rejects token volumes of a Pod that names no service account (`FieldValueForbidden`).
 ///
-/// A token belongs to the account of the Pod. On create, `write/plugins/accounts` sets the account
+/// A token belongs to the account of the Pod. On create, `write/plugins/service_account` sets the account
 /// before validation. Templates are not checked, since their Pods get the account later.
 pub(crate) fn tokens(spec: &Value, path: &str, errors: &mut Errors) {
     if !text(&spec["serviceAccountName"]).is_empty() {

@@ -12,6 +12,7 @@
 mod admin_access;
 mod allocate;
 pub(crate) mod body;
+mod complete;
 mod escalation;
 mod immutable;
 mod mutating_admission;
@@ -22,6 +23,7 @@ mod plugins;
 pub(crate) mod precondition;
 mod prepare;
 mod quotas;
+mod signer_right;
 mod sizes;
 mod store;
 mod unpersisted_fields;
@@ -126,8 +128,10 @@ impl Write {
 ///    removed.
 /// 5. `immutable::errors`: errors of immutable fields. It runs before `prepare`, which restores these fields.
 /// 6. `prepare`: defaults, fields that the write resets, generation.
-/// 7. `plugins`, `allocate`, `name`: completed Pods, allocated values, and a generated name.
-/// 8. `validate::validate`: field errors of the object and of the change, with those of step 5 in one `Invalid`.
+/// 7. `complete`, `allocate`, `name`: plugins and the strategy complete the object; allocated values, and a generated
+///    name.
+/// 8. `validate::validate`, `signer_right`: field errors of the object and of the change, with those of step 5 in one
+///    `Invalid`.
 /// 9. `ownership`: `metadata.managedFields`.
 /// 10. `validating_admission`: plugins, policies, webhooks and quotas may reject the object.
 /// 11. `store`: conversion to the storage version, and the commit.
@@ -146,10 +150,11 @@ pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> 
     namespace::match_namespace(info, &mut write.object)?;
     let errors = immutable::errors(state, info, &write);
     let new = prepare::prepare(state, info, &mut write);
-    plugins::complete(state, info, &mut write)?;
+    complete::complete(state, info, &mut write)?;
     allocate::allocate(state, info, &mut write)?;
     let key = name::assign(state, info, new.as_ref(), &mut write);
     validate::validate(state, info, &write, errors)?;
+    signer_right::check(state, info, &key.1, &write)?;
     ownership::set(state, info, owned, new, &mut write)?;
     let charges = validating_admission::run(state, info, &key, &mut write)?;
     store::store(state, info, &key, write, charges)

@@ -5,12 +5,15 @@ use serde_json::{Value, json};
 use super::{
     Admission, Write, namespace,
     ownership::{self, OwnershipSource},
-    plugins, prepare,
+    plugins::{self, Mutation},
+    prepare,
 };
 use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 
 /// Runs mutating admission: policies and webhooks, then plugins. Returns the source of `managedFields`, taken before
 /// the plugins act: no manager owns the fields that they change.
+///
+/// Plugins change a new object later, when it has its defaults (`complete.rs`).
 ///
 /// If nothing can mutate the object (no policies, no webhooks for the resource), the object is not converted to the
 /// form that webhooks see.
@@ -24,7 +27,9 @@ pub(super) fn run(state: &mut State, info: &RequestInfo, write: &mut Write) -> R
     } else {
         ownership::as_sent(info, write)
     };
-    plugins::adjust(state, info, write);
+    if let Some(old) = write.old.as_deref() {
+        plugins::admit(state, Mutation { info, old: Some(old), object: &mut write.object })?;
+    }
     Ok(owned)
 }
 
@@ -57,18 +62,16 @@ fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Resu
 ///
 /// This order is upstream's: decoding sets defaults before admission, and the strategy runs after it.
 fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
-    let (kind, object) = (info.resource.kind, &mut write.object);
-    if write.old.is_some() {
+    let object = &mut write.object;
+    if let Some(old) = write.old.as_deref() {
         prepare::changed_as_read(info, object);
-        plugins::adjust(state, info, write);
-        return Ok(());
+        return plugins::admit(state, Mutation { info, old: Some(old), object });
     }
     let status = object.get("status").cloned();
     namespace::wipe(info, object)?;
     prepare::as_read(info, object);
-    plugins::fill(state, info, object)?;
-    (kind.complete_by_plugins)(object);
-    if kind.set_once.is_some() {
+    plugins::admit(state, Mutation { info, old: None, object })?;
+    if info.resource.kind.set_once.is_some() {
         // Webhooks see the status as it was sent. The strategy resets it later.
         object["status"] = status.unwrap_or_else(|| json!({}));
     }

@@ -1,173 +1,163 @@
-//! Admission plugins that are on by default and depend on other objects.
+//! Runs the admission plugins that are on by default, in the order of kube-apiserver.
 //!
-//! The plugins run in the order of kube-apiserver (`AllOrderedPlugins` of `pkg/kubeapiserver/options/plugins.go`).
+//! Each plugin has a file, and decides itself which requests it handles. [`admit`] changes objects and [`validate`]
+//! rejects them:
 //!
-//! Plugins act at four points of the pipeline:
-//!
-//! | function | point | acts on |
+//! | function | new objects | updated objects |
 //! |---|---|---|
-//! | `adjust` | after mutating webhooks, before defaults | updated Pods |
-//! | `fill` | before mutating webhooks, and again in `complete` | new Pods, claims, Ingresses |
-//! | `complete` | after defaults | new Pods, signing requests |
-//! | `validate` | before validating webhooks | all |
+//! | [`admit`] | before mutating webhooks, and again after defaults (`complete.rs`) | before and after mutating webhooks |
+//! | [`validate`] | before validating webhooks | before validating webhooks |
 //!
-//! Filling in is idempotent, so the second run changes only what webhooks have removed.
+//! Changing an object twice is idempotent: the second run changes only what webhooks have removed.
+//!
+//! Some plugins are elsewhere: `NamespaceLifecycle` is the step `namespace.rs`, `ResourceQuota` is the step `quotas.rs`,
+//! the policies and webhooks are in `admission`, and `DefaultTolerationSeconds` is one of the defaults of a Pod
+//! (`defaulting/pod.rs`). `PodGroupProtection` has nothing to do: its kind is off by default.
+//! `NodeDeclaredFeatureValidator` is left out: updates of a bound Pod are not compared with the declared features of its
+//! Node.
+//!
+//! Upstream: `AllOrderedPlugins` and `DefaultOffAdmissionPlugins` in `pkg/kubeapiserver/options/plugins.go`.
 
-mod accounts;
-mod classes;
+#![expect(clippy::unnecessary_wraps, reason = "all plugins have the signature of `Admit`")]
+
+mod certificate_approval;
+mod certificate_signing;
+mod certificate_subject_restriction;
+mod cluster_trust_bundle_attest;
+mod default_class;
+mod default_ingress_class;
+mod default_storage_class;
 mod forbid;
-mod limits;
-mod pods;
-mod security;
-mod signers;
-mod volume_resize;
+mod limit_ranger;
+mod persistent_volume_claim_resize;
+mod pod_resize_validator;
+mod pod_security;
+mod pod_topology_labels;
+mod priority;
+mod runtime_class;
+mod service_account;
+mod signer_permission;
+mod storage_object_in_use_protection;
+mod taint_nodes_by_condition;
 
-use serde_json::{Value, json};
-
-use crate::{
-    admission::Attributes,
-    controllers::Controller,
-    kinds::{
-        certificates::certificate_signing_request,
-        core::{persistent_volume_claim, pod},
-        networking::ingress,
-        scheduling::priority_class,
-    },
-    request::{Operation, RequestInfo},
-    state::State,
-    status::StatusError,
-    write::Write,
-};
+use serde_json::Value;
 
 pub(super) use forbid::Forbid;
-pub(crate) use pods::topology;
+use forbid::forbidden;
+pub(crate) use pod_topology_labels::topology;
 
-/// Completes an updated Pod before it gets its defaults.
-///
-/// A Pod that is being deleted gets no limits.
-pub(super) fn adjust(state: &State, info: &RequestInfo, write: &mut Write) {
-    let Some(old) = write.old.as_ref().filter(|_| info.resource.is(&pod::KIND)) else { return };
-    let is_going = old["metadata"]["deletionTimestamp"].is_string();
-    match info.subresource.as_str() {
-        "" => pods::keep_priority(old, &mut write.object),
-        "resize" if !is_going => limits::fill(state, &info.namespace, &mut write.object),
-        _ => {}
+use crate::{admission::Attributes, registry::kind::Kind, request::RequestInfo, state::State, status::StatusError};
+
+/// An admission plugin (`admission.Interface` of `k8s.io/apiserver/pkg/admission`).
+struct Plugin {
+    /// The name in the flag `--enable-admission-plugins`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "it identifies the plugin; a test compares the order"))]
+    name: &'static str,
+    /// Changes an object (`MutationInterface.Admit`).
+    admit: Option<Admit>,
+    /// Rejects an object (`ValidationInterface.Validate`).
+    validate: Option<Validate>,
+}
+
+/// Changes the object of a write, or rejects it.
+type Admit = fn(&mut State, &mut Mutation<'_>) -> Result<(), StatusError>;
+/// Rejects the object of a write.
+type Validate = fn(&State, &Attributes<'_>, &Value) -> Result<(), StatusError>;
+
+impl Plugin {
+    /// Returns a plugin with this name that does nothing.
+    const fn named(name: &'static str) -> Self {
+        Self { name, admit: None, validate: None }
     }
 }
 
-/// Completes a new object, such as the Pod-level resources of a Pod (`complete_create` of the kind), and runs the
-/// plugins that complete a prepared object.
-pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
-    if write.is_new() {
-        (info.resource.kind.complete_create)(&mut write.object);
-    }
-    match &write.old {
-        None => return admit(state, info, &mut write.object),
-        Some(old) if info.resource.is(&certificate_signing_request::KIND) => {
-            stamp_conditions(old, &mut write.object, &state.clock.seconds());
-        }
-        Some(_) => {}
-    }
-    Ok(())
+/// The plugins in the order in which they run (`AllOrderedPlugins`).
+const PLUGINS: &[Plugin] = &[
+    limit_ranger::PLUGIN,
+    service_account::PLUGIN,
+    taint_nodes_by_condition::PLUGIN,
+    pod_security::PLUGIN,
+    priority::PLUGIN,
+    default_storage_class::PLUGIN,
+    storage_object_in_use_protection::PLUGIN,
+    persistent_volume_claim_resize::PLUGIN,
+    runtime_class::PLUGIN,
+    certificate_approval::PLUGIN,
+    certificate_signing::PLUGIN,
+    cluster_trust_bundle_attest::PLUGIN,
+    certificate_subject_restriction::PLUGIN,
+    default_ingress_class::PLUGIN,
+    pod_topology_labels::PLUGIN,
+    pod_resize_validator::PLUGIN,
+];
+
+/// A write that plugins may change.
+pub(super) struct Mutation<'a> {
+    /// The request.
+    pub(super) info: &'a RequestInfo,
+    /// The stored object; `None` if the write creates the object.
+    pub(super) old: Option<&'a Value>,
+    /// The object to store.
+    pub(super) object: &'a mut Value,
 }
 
-/// Completes a new object as the mutating plugins do. Webhooks see the result.
-///
-/// The account plugin is off if its controller is off, because then no account exists.
-pub(super) fn fill(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
-    let resource = &info.resource;
-    if resource.is(&pod::KIND) {
-        limits::fill(state, &info.namespace, object);
-        if state.controllers.runs(Controller::ServiceAccount) {
-            accounts::fill(state, info, object)?;
-        }
-        pods::fill(state, info, object)?;
-    } else if resource.is(&persistent_volume_claim::KIND) {
-        classes::fill_claim(state, object);
-    } else if resource.is(&ingress::KIND) {
-        classes::fill_ingress(state, object);
+impl<'a> Mutation<'a> {
+    /// Returns `true` if the write creates an object of the kind.
+    fn creates(&self, kind: &'static Kind) -> bool {
+        self.old.is_none() && self.info.resource.is(kind)
     }
-    Ok(())
+
+    /// Returns the stored object if the write updates an object of the kind through the subresource.
+    fn updates(&self, kind: &'static Kind, subresource: &str) -> Option<&'a Value> {
+        self.old.filter(|_| self.info.resource.is(kind) && self.info.subresource == subresource)
+    }
 }
 
-/// Runs the validating plugins in the order of kube-apiserver.
+/// Runs the plugins that change objects.
 ///
-/// `DELETE` and `CONNECT` have no object here.
+/// # Errors
+/// Fails with the first plugin that rejects the write.
+pub(super) fn admit(state: &mut State, mut mutation: Mutation<'_>) -> Result<(), StatusError> {
+    PLUGINS.iter().filter_map(|plugin| plugin.admit).try_for_each(|admit| admit(state, &mut mutation))
+}
+
+/// Runs the plugins that reject objects. `DELETE` and `CONNECT` have no object here.
+///
+/// # Errors
+/// Fails with the first plugin that rejects the write.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
-    let (info, Some(object)) = (attributes.info, &attributes.object) else { return Ok(()) };
-    check_limits(state, attributes, object)?;
-    security::check(state, attributes, object)?;
-    let forbid = Forbid::new(attributes);
-    let old = attributes.old.as_deref();
-    let is = |kind| info.resource.is(kind);
-    match (attributes.operation, info.subresource.as_str()) {
-        (Operation::Create, "") if is(&pod::KIND) => pods::check_overhead(state, &forbid, object),
-        (Operation::Update, "resize") if is(&pod::KIND) => {
-            old.map_or(Ok(()), |old| limits::check_resize(state, &forbid, old, object))
-        }
-        (_, "") if is(&persistent_volume_claim::KIND) => {
-            old.map_or(Ok(()), |old| volume_resize::may_grow(state, &forbid, old, object))
-        }
-        (_, "") if is(&priority_class::KIND) => pods::one_default(state, info, object),
-        (Operation::Create, "") if is(&certificate_signing_request::KIND) => signers::check_subject(attributes, object),
-        _ => signers::check_right(state, attributes, object),
-    }
+    let Some(object) = &attributes.object else { return Ok(()) };
+    PLUGINS.iter().filter_map(|plugin| plugin.validate).try_for_each(|validate| validate(state, attributes, object))
 }
 
-/// Checks new and resized Pods, and `PersistentVolumeClaims`, against the `LimitRanges`. Objects that are being deleted
-/// are not checked.
-///
-/// An update of a claim is checked, since it may increase the request.
-fn check_limits(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
-    let (info, forbid) = (attributes.info, Forbid::new(attributes));
-    if attributes.old.as_ref().is_some_and(|old| old["metadata"]["deletionTimestamp"].is_string()) {
-        return Ok(());
-    }
-    match (attributes.operation, info.subresource.as_str()) {
-        (Operation::Create, "") | (Operation::Update, "resize") if info.resource.is(&pod::KIND) => {
-            limits::check_pod(state, &forbid, &info.namespace, object)
-        }
-        (_, "") if info.resource.is(&persistent_volume_claim::KIND) => {
-            limits::check_claim(state, &forbid, &info.namespace, object)
-        }
-        _ => Ok(()),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::PLUGINS;
 
-/// Completes a new object.
-///
-/// A signing request always gets the identity of its creator.
-fn admit(state: &mut State, info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
-    fill(state, info, object)?;
-    let resource = &info.resource;
-    if resource.is(&pod::KIND) {
-        pods::take_profiles(info, object);
-    } else if resource.is(&certificate_signing_request::KIND) {
-        object["spec"]["username"] = info.caller.user.name.clone().into();
-        object["spec"]["groups"] = info.caller.user.groups.clone().into();
-        for (field, value) in [("uid", json!(info.caller.uid)), ("extra", json!(info.caller.extra))] {
-            if value != "" && value != json!({}) {
-                object["spec"][field] = value;
-            }
-        }
-    }
-    Ok(())
-}
+    /// `AllOrderedPlugins` of Kubernetes 1.37, without the plugins that are off by default or elsewhere.
+    const UPSTREAM: &[&str] = &[
+        "LimitRanger",
+        "ServiceAccount",
+        "TaintNodesByCondition",
+        "PodSecurity",
+        "Priority",
+        "DefaultStorageClass",
+        "StorageObjectInUseProtection",
+        "PersistentVolumeClaimResize",
+        "RuntimeClass",
+        "CertificateApproval",
+        "CertificateSigning",
+        "ClusterTrustBundleAttest",
+        "CertificateSubjectRestriction",
+        "DefaultIngressClass",
+        "PodTopologyLabels",
+        "PodResizeValidator",
+    ];
 
-/// Sets the times of the conditions of a `CertificateSigningRequest` (`populateConditionTimestamps`).
-///
-/// Times that the client has set stay.
-fn stamp_conditions(old: &Value, new: &mut Value, now: &str) {
-    let conditions = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
-        let before = conditions
-            .iter()
-            .find(|existing| existing["type"] == condition["type"] && existing["status"] == condition["status"]);
-        let times = [("lastUpdateTime", None), ("lastTransitionTime", before)];
-        for (field, before) in times {
-            if condition[field].is_null() {
-                condition[field] = before.map_or_else(|| now.into(), |before| before[field].clone());
-            }
-        }
+    #[test]
+    fn plugins_have_the_order_of_kube_apiserver() {
+        let names: Vec<_> = PLUGINS.iter().map(|plugin| plugin.name).collect();
+        assert_eq!(names, UPSTREAM);
+        assert!(PLUGINS.iter().all(|plugin| plugin.admit.is_some() || plugin.validate.is_some()));
     }
 }

@@ -117,7 +117,6 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
     if kind.new_status == NewStatus::Empty {
         object["status"] = json!({});
     }
-    (kind.complete_by_plugins)(object);
     (kind.prepare_create)(state, object);
     (kind.drop_unstored)(object);
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     json_path::set,
     names::NameRule,
-    registry::kind::{Kind, Lacking, NewStatus, SignerRight},
+    registry::kind::{Environment, Kind, NewStatus, Requester},
     table::{
         age::{age, human},
         fields::{condition, name, text, text_or, value_at},
@@ -33,6 +33,8 @@ pub(crate) static KIND: Kind = Kind {
     selectable_fields: &["spec.signerName"],
     new_status: NewStatus::Empty,
     prepare_update: keep_request,
+    finish_create: identify,
+    finish_update: stamp_conditions,
     reset_fields: &[
         ("", &[&["spec"], &["status"]]),
         ("approval", &[&["spec"], &["status", "certificate"]]),
@@ -42,7 +44,6 @@ pub(crate) static KIND: Kind = Kind {
     validate: validation::request,
     validate_subresource: validation::fixed,
     validates_subresources: true,
-    signer_right,
     printer: Some(cells),
     ..Kind::DEFAULT
 };
@@ -58,17 +59,31 @@ fn keep_request(subresource: &str, old: &Value, new: &mut Value) {
     }
 }
 
-/// Returns the permission that a write needs: `approve` for an approval, `sign` for a change of certificate or
-/// conditions (plugins `CertificateApproval` and `CertificateSigning`).
-fn signer_right<'a>(subresource: &str, old: Option<&'a Value>, new: &'a Value) -> Option<SignerRight<'a>> {
-    let old = old?;
-    let changes = |part: &str| old["status"][part] != new["status"][part];
-    let verb = match subresource {
-        "approval" => "approve",
-        "status" if changes("certificate") || changes("conditions") => "sign",
-        _ => return None,
-    };
-    Some(SignerRight { verb, signer: text(old, "/spec/signerName"), otherwise: Lacking::Forbidden })
+/// Sets the identity of the creator: the certificate is for this user (`csrStrategy.PrepareForCreate`).
+fn identify(requester: &dyn Requester, object: &mut Value) {
+    if let Value::Object(user) = requester.user_info() {
+        for (field, value) in user {
+            object["spec"][field] = value;
+        }
+    }
+}
+
+/// Sets the times of the conditions (`populateConditionTimestamps`).
+///
+/// Times that the client has set stay.
+fn stamp_conditions(environment: &dyn Environment, old: &Value, new: &mut Value) {
+    let conditions = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        let before = conditions
+            .iter()
+            .find(|existing| existing["type"] == condition["type"] && existing["status"] == condition["status"]);
+        let times = [("lastUpdateTime", None), ("lastTransitionTime", before)];
+        for (field, before) in times {
+            if condition[field].is_null() {
+                condition[field] = before.map_or_else(|| environment.now().into(), |before| before[field].clone());
+            }
+        }
+    }
 }
 
 /// Returns the columns of `printCertificateSigningRequest`.

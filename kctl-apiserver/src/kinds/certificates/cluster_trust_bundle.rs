@@ -13,9 +13,8 @@ use serde_json::{Value, json};
 
 use crate::{
     field_errors::{Errors, text},
-    metadata::is_about_its_end,
     names::NameRule,
-    registry::kind::{Kind, Lacking, SignerRight},
+    registry::kind::Kind,
     table::{
         fields::{self, name},
         labels::NONE,
@@ -34,7 +33,6 @@ pub(crate) static KIND: Kind = Kind {
     validate,
     validate_create: Some(validate_create),
     validate_update,
-    signer_right,
     printer: Some(cells),
     ..Kind::DEFAULT
 };
@@ -105,14 +103,6 @@ fn trust_bundle(bundle: &str, errors: &mut Errors) {
     } else if anchors.len() < n_anchors {
         errors.invalid(path, &"<value omitted>".into(), "duplicate trust anchor");
     }
-}
-
-/// Returns the permission that a write of a signer's bundle needs: `attest` (plugin `ClusterTrustBundleAttest`). A
-/// change of only owner references or finalizers does not need it.
-fn signer_right<'a>(_: &str, old: Option<&'a Value>, new: &'a Value) -> Option<SignerRight<'a>> {
-    let signer = Some(text(&new["spec"]["signerName"])).filter(|signer| !signer.is_empty())?;
-    let is_needed = !old.is_some_and(|old| is_about_its_end(old, new));
-    is_needed.then_some(SignerRight { verb: "attest", signer, otherwise: Lacking::Forbidden })
 }
 
 /// Returns name and signer (`printClusterTrustBundle`).

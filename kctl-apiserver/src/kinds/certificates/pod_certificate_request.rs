@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, part},
-    registry::kind::{Kind, Lacking, SignerRight},
+    registry::kind::Kind,
     table::{
         fields::{list, name, text, value_at},
         labels::labels,
@@ -36,15 +36,14 @@ pub(crate) static KIND: Kind = Kind {
     validate_create: Some(validation::request),
     validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
     validate_status_at: validation::status,
-    signer_right,
+    signer,
     printer: Some(cells),
     ..Kind::DEFAULT
 };
 
-/// Returns the permission that a change of the status needs: `sign` (`StatusStrategy.ValidateUpdate`).
-fn signer_right<'a>(subresource: &str, old: Option<&'a Value>, new: &'a Value) -> Option<SignerRight<'a>> {
-    let old = old.filter(|old| subresource == "status" && old["status"] != new["status"])?;
-    Some(SignerRight { verb: "sign", signer: text(old, "/spec/signerName"), otherwise: Lacking::Invalid })
+/// Returns the signer for which a change of the status needs the permission to `sign` (`StatusStrategy.ValidateUpdate`).
+fn signer<'a>(subresource: &str, old: &'a Value, new: &Value) -> Option<&'a str> {
+    (subresource == "status" && old["status"] != new["status"]).then(|| text(old, "/spec/signerName"))
 }
 
 /// Returns the columns of `printPodCertificateRequest`. The last condition is the state.

@@ -32,7 +32,6 @@ pub(crate) static KIND: Kind = Kind {
     connects: &["proxy"],
     new_status: NewStatus::AsSent,
     prepare_create: drop_configuration,
-    complete_by_plugins: taint,
     prepare_update,
     prepare_status,
     default,
@@ -53,21 +52,6 @@ pub(crate) static KIND: Kind = Kind {
 /// `pkg/registry/core/node/strategy.go`.
 fn drop_configuration(_: &mut dyn Environment, object: &mut Value) {
     set(&mut object["spec"], "configSource", None);
-}
-
-/// Taints a new node until its kubelet has reported (`TaintNodesByCondition`).
-///
-/// The node controller removes the taint when the condition `Ready` is `True`. A taint that was
-/// sent is not added twice.
-fn taint(object: &mut Value) {
-    let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
-    match &mut object["spec"]["taints"] {
-        Value::Array(list)
-            if list.iter().any(|existing| existing["key"] == taint["key"] && existing["effect"] == taint["effect"]) => {
-        }
-        Value::Array(list) => list.push(taint),
-        none => *none = json!([taint]),
-    }
 }
 
 /// Drops `spec.configSource`, unless the stored node already has it.

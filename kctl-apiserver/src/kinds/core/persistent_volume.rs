@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     defaulting::{add, fill, part, pod},
     json_path::set,
-    kinds::{core::persistent_volume_claim::CLASS_OF_CLAIM, storage::protect},
+    kinds::core::persistent_volume_claim::CLASS_OF_CLAIM,
     registry::kind::{DeleteAnswer, Environment, Kind},
     validation::warnings::old_labels_of_terms,
 };
@@ -26,10 +26,8 @@ pub(crate) static KIND: Kind = Kind {
     kind: "PersistentVolume",
     delete_answer: DeleteAnswer::Object,
     prepare_create,
-    complete_by_plugins: |object| protect("pv", object),
     set_status_times,
     default,
-    filled_in: &["/metadata/finalizers"],
     validate: validation::validate,
     validate_update: validation::validate_update,
     warn: |_, object, warnings| warn(object, warnings),

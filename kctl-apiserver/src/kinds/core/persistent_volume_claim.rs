@@ -22,10 +22,7 @@ use crate::{
     feature_gates::FeatureGate,
     field_errors::Errors,
     json_path::set,
-    kinds::{
-        core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
-        storage::protect,
-    },
+    kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
     registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota},
     table::{
         age::age,
@@ -40,10 +37,9 @@ pub(crate) static KIND: Kind = Kind {
     kind: "PersistentVolumeClaim",
     delete_answer: DeleteAnswer::Object,
     prepare_create,
-    complete_by_plugins: |object| protect("pvc", object),
     prepare_update,
     default,
-    filled_in: &["/metadata/finalizers", "/spec/dataSource", "/spec/dataSourceRef"],
+    filled_in: &["/spec/dataSource", "/spec/dataSourceRef"],
     owned_state: OwnedState::SentByClient,
     complete_sent: Some(complete_sent),
     validate: validation::validate,

@@ -28,9 +28,9 @@ use crate::{
     amounts::Amounts,
     defaulting::{self, items},
     feature_gates::FeatureGate,
-    field_errors::Errors,
+    field_errors::{Errors, text},
     json_path::set,
-    registry::kind::{DeleteAnswer, Environment, Generation, Kind, OwnedState, Part, Quota},
+    registry::kind::{DeleteAnswer, Environment, Generation, Kind, OwnedState, Part, Quota, Requester},
     validation::warnings,
 };
 
@@ -56,6 +56,7 @@ pub(crate) static KIND: Kind = Kind {
     deletes_gracefully: true,
     prepare_create,
     complete_create,
+    finish_create: take_profiles,
     prepare_update,
     prepare_status,
     kept_by_status: &["ownerReferences"],
@@ -132,6 +133,35 @@ fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
 fn complete_create(object: &mut Value) {
     defaulting::pod::pod_level_resources(&mut object["spec"]);
     object["status"]["qosClass"] = defaulting::quality_of_service(&mut object["spec"]).into();
+}
+
+/// Copies `AppArmor` profiles from annotations to the containers (`applyAppArmorVersionSkew`).
+///
+/// The field takes precedence over the annotation. Invalid annotations are reported with the same warning and otherwise
+/// ignored.
+fn take_profiles(requester: &dyn Requester, pod: &mut Value) {
+    if pod["spec"]["os"]["name"] == "windows" {
+        return;
+    }
+    let (annotations, of_pod) =
+        (pod["metadata"]["annotations"].clone(), pod["spec"]["securityContext"]["appArmorProfile"].clone());
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let key = format!("{}{}", warnings::APP_ARMOR, text(&container["name"]));
+            let Some(annotation) = annotations[&key].as_str() else { continue };
+            if container["securityContext"]["appArmorProfile"].is_object() {
+                continue;
+            }
+            let profile = warnings::profile_of(annotation);
+            if profile.as_ref() == Some(&of_pod) {
+                continue;
+            }
+            if let Some(profile) = profile {
+                container["securityContext"]["appArmorProfile"] = profile;
+            }
+            requester.warn(&warnings::old_profile(&format!("metadata.annotations[{key}]")));
+        }
+    }
 }
 
 /// Keeps the Pod-level resources of the old Pod if the new one has none, because older clients drop the field.

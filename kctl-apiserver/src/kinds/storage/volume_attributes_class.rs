@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     field_errors::{Errors, pairs, text},
-    kinds::storage::{parameters, protect},
+    kinds::storage::parameters,
     registry::kind::{DeleteAnswer, Kind},
     table::{
         age::age,
@@ -26,8 +26,6 @@ pub(crate) static KIND: Kind = Kind {
     resource: "volumeattributesclasses",
     kind: "VolumeAttributesClass",
     delete_answer: DeleteAnswer::Object,
-    complete_by_plugins: |object| protect("vac", object),
-    filled_in: &["/metadata/finalizers"],
     validate,
     validate_update,
     printer: Some(cells),

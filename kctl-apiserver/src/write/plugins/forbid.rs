@@ -1,7 +1,11 @@
-//! The error with which an admission plugin rejects a request.
+//! The errors with which an admission plugin rejects a request.
+
+use serde_json::Value;
 
 use crate::{
     admission::Attributes,
+    metadata,
+    request::RequestInfo,
     status::{GroupResource, StatusError},
 };
 
@@ -37,4 +41,9 @@ impl<'a> Forbid<'a> {
     pub(super) fn reject_all(&self, errors: &[String]) -> Result<(), StatusError> {
         if errors.is_empty() { Ok(()) } else { self.reject(&errors.join(", ")) }
     }
+}
+
+/// Returns the `Forbidden` error of an object that a plugin changes, which may have no name yet.
+pub(super) fn forbidden(info: &RequestInfo, object: &Value, why: &str) -> StatusError {
+    StatusError::forbidden(&info.resource.id, metadata::name_in_errors(object), why)
 }

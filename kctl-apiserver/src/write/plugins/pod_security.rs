@@ -1,7 +1,8 @@
-//! The admission plugin `PodSecurity`: rejects Pods that violate the standard of their namespace, and warns about
-//! workloads that would create such Pods.
+//! `PodSecurity`: rejects Pods that violate the standard of their namespace, and warns about workloads that would create
+//! such Pods.
 //!
-//! Upstream: `k8s.io/pod-security-admission/admission/admission.go`.
+//! Upstream: `Plugin.Validate` in `plugin/pkg/admission/security/podsecurity/admission.go`, which calls
+//! `Admission.Validate` in `k8s.io/pod-security-admission/admission/admission.go`.
 //!
 //! Labels of the namespace name a level and a version for each mode: `enforce` rejects, `audit`
 //! annotates the audit event, `warn` adds a warning. The standards themselves are in
@@ -14,7 +15,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::Forbid;
+use super::{Forbid, Plugin};
 use crate::{
     admission::Attributes,
     field_errors::text,
@@ -24,6 +25,8 @@ use crate::{
     state::State,
     status::StatusError,
 };
+
+pub(super) const PLUGIN: Plugin = Plugin { validate: Some(validate), ..Plugin::named("PodSecurity") };
 
 /// Maximum number of Pods that are checked when a namespace becomes stricter (`defaultNamespaceMaxPodsToCheck`).
 ///
@@ -37,7 +40,7 @@ const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "
 /// Checks the object of a request.
 ///
 /// Workloads are never rejected, only their Pods.
-pub(super) fn check(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     let is_whole = info.subresource.is_empty();
     if info.resource.is(&namespace::KIND) && is_whole {

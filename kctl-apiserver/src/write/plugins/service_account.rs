@@ -1,18 +1,25 @@
-//! The admission plugin `ServiceAccount`: a new Pod gets an existing account, and a volume with its token
-//! (`plugin/pkg/admission/serviceaccount/admission.go`).
+//! `ServiceAccount`: a new Pod gets an existing account, and a volume with its token.
+//!
+//! Upstream: `Plugin.Admit` in `plugin/pkg/admission/serviceaccount/admission.go`.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::pods::forbidden;
+use super::{Mutation, Plugin, forbidden};
 use crate::{
-    controllers::accounts::{DEFAULT_ACCOUNT, ROOT_CA},
+    controllers::{
+        Controller,
+        accounts::{DEFAULT_ACCOUNT, ROOT_CA},
+    },
     field_errors::text,
+    kinds::core::{pod, service_account},
     request::RequestInfo,
     state::State,
     status::StatusError,
 };
+
+pub(super) const PLUGIN: Plugin = Plugin { admit: Some(admit), ..Plugin::named("ServiceAccount") };
 
 /// The prefix of the names of token volumes.
 ///
@@ -38,6 +45,16 @@ const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 /// The strings that Go's `strconv.ParseBool` reads as true.
 const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 
+/// Completes a new Pod.
+///
+/// The plugin is off if its controller is off, because then no account exists.
+fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+    if mutation.creates(&pod::KIND) && state.controllers.runs(Controller::ServiceAccount) {
+        return fill(state, mutation.info, mutation.object);
+    }
+    Ok(())
+}
+
 /// Returns `true` for a mirror Pod of a kubelet.
 fn is_mirror(pod: &Value) -> bool {
     pod["metadata"]["annotations"][MIRROR].is_string()
@@ -59,18 +76,18 @@ fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
 /// Fails if it does not exist.
 fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>, StatusError> {
     let (namespace, name) = (&info.namespace, text(&pod["spec"]["serviceAccountName"]));
-    let found = state.object(&crate::kinds::core::service_account::KIND, namespace, name);
+    let found = state.object(&service_account::KIND, namespace, name);
     found.ok_or_else(|| forbidden(info, pod, &format!("there is no service account {name:?} in {namespace:?}")))
 }
 
-/// Completes a new Pod.
+/// Sets the account of a Pod, the volume with its token, and its pull secrets.
 ///
 /// `automountServiceAccountToken` of the Pod overrides that of the account; the default is true.
 /// Pull secrets are copied if the Pod has none.
 ///
 /// # Errors
 /// Fails if the account does not exist, or if the Pod uses Secrets that the account does not allow.
-pub(super) fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
+fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     if is_mirror(pod) {
         return check_mirror(info, pod);
     }

@@ -1,21 +1,31 @@
-//! Admission plugin `PersistentVolumeClaimResize`.
+//! `PersistentVolumeClaimResize`: a claim may grow only if it is bound and its `StorageClass` allows it.
+//!
+//! Upstream: `persistentVolumeClaimResize.Validate` in `plugin/pkg/admission/storage/persistentvolume/resize/admission.go`.
 
 use serde_json::Value;
 
-use super::Forbid;
+use super::{Forbid, Plugin};
 use crate::{
+    admission::Attributes,
     field_errors::text,
-    kinds::{core::persistent_volume_claim::class_of_claim, storage::storage_class},
+    kinds::{
+        core::persistent_volume_claim::{self, class_of_claim},
+        storage::storage_class,
+    },
     quantity,
     state::State,
     status::StatusError,
 };
 
-/// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it
-/// (`PersistentVolumeClaimResize`).
+pub(super) const PLUGIN: Plugin = Plugin { validate: Some(validate), ..Plugin::named("PersistentVolumeClaimResize") };
+
+/// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it.
 ///
 /// A smaller request is left to validation. An update that changes the class at the same time may not expand the claim.
-pub(super) fn may_grow(state: &State, forbid: &Forbid<'_>, old: &Value, new: &Value) -> Result<(), StatusError> {
+fn validate(state: &State, attributes: &Attributes<'_>, new: &Value) -> Result<(), StatusError> {
+    let (info, forbid) = (attributes.info, Forbid::new(attributes));
+    let is_claim = info.resource.is(&persistent_volume_claim::KIND) && info.subresource.is_empty();
+    let Some(old) = attributes.old.as_deref().filter(|_| is_claim) else { return Ok(()) };
     let size = |claim: &Value| {
         let size = quantity::amount(text(&claim["spec"]["resources"]["requests"]["storage"]));
         size.unwrap_or_default()

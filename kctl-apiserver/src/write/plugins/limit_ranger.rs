@@ -1,31 +1,71 @@
-//! The admission plugin `LimitRanger`: sets default requests and limits, and rejects Pods and claims outside the
-//! bounds.
+//! `LimitRanger`: sets default requests and limits, and rejects Pods and claims outside the bounds of a `LimitRange`.
 //!
-//! Upstream: `plugin/pkg/admission/limitranger/admission.go`.
+//! Upstream: `LimitRanger.Admit` and `Validate` in `plugin/pkg/admission/limitranger/admission.go`.
+//! `SupportsAttributes` and `runLimitFunc` select the requests.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::{Forbid, Mutation, Plugin};
 use crate::{
+    admission::Attributes,
     amounts::{self, Amounts, Side},
     field_errors::text,
-    quantity::Quantity,
+    kinds::core::{limit_range, persistent_volume_claim, pod},
+    request::Operation,
     state::State,
     status::StatusError,
-    write::plugins::Forbid,
 };
+
+pub(super) const PLUGIN: Plugin =
+    Plugin { admit: Some(admit), validate: Some(validate), ..Plugin::named("LimitRanger") };
 
 /// The annotation of a Pod that lists the defaults that were set.
 ///
 /// It shows users why their Pod has resources that they did not request.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
+/// Returns `true` if an object is being deleted.
+fn is_being_deleted(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// Sets the defaults of a new or resized Pod.
+///
+/// A Pod that is being deleted gets no limits.
+fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+    if mutation.creates(&pod::KIND) || mutation.updates(&pod::KIND, "resize").is_some_and(|old| !is_being_deleted(old))
+    {
+        fill(state, &mutation.info.namespace, mutation.object);
+    }
+    Ok(())
+}
+
+/// Checks new and resized Pods, and `PersistentVolumeClaims`. Objects that are being deleted are not checked.
+///
+/// An update of a claim is checked, since it may increase the request.
+fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+    let (info, forbid) = (attributes.info, Forbid::new(attributes));
+    if attributes.old.as_deref().is_some_and(is_being_deleted) {
+        return Ok(());
+    }
+    match (attributes.operation, info.subresource.as_str()) {
+        (Operation::Create, "") | (Operation::Update, "resize") if info.resource.is(&pod::KIND) => {
+            check_pod(state, &forbid, &info.namespace, object)
+        }
+        (_, "") if info.resource.is(&persistent_volume_claim::KIND) => {
+            check_claim(state, &forbid, &info.namespace, object)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Returns the `LimitRanges` of a namespace, by name.
 ///
 /// Defaults of a range that comes later do not override those of an earlier one.
 fn ranges(state: &State, namespace: &str) -> Vec<Arc<Value>> {
-    state.objects_of(&crate::kinds::core::limit_range::KIND, Some(namespace)).collect()
+    state.objects_of(&limit_range::KIND, Some(namespace)).collect()
 }
 
 /// Returns the limits of a range for a type, such as `Container`.
@@ -38,7 +78,7 @@ fn limits<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value
 /// Sets the default requests and limits of a Pod's containers.
 ///
 /// Defaults change the quality of service, so the class is computed again if the Pod has one.
-pub(super) fn fill(state: &State, namespace: &str, pod: &mut Value) {
+fn fill(state: &State, namespace: &str, pod: &mut Value) {
     for range in ranges(state, namespace) {
         let messages: Vec<String> = [("containers", "container"), ("initContainers", "init container")]
             .into_iter()
@@ -95,7 +135,7 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
 /// Rejects a Pod outside a limit of its namespace.
 ///
 /// The first range with errors ends the check. `Pod` limits compare sums of all containers.
-pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod: &Value) -> Result<(), StatusError> {
+fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod: &Value) -> Result<(), StatusError> {
     let of_pod = |side| amounts::of_whole_pod(&pod["spec"], side);
     for range in ranges(state, namespace) {
         let mut errors = Vec::new();
@@ -120,12 +160,7 @@ pub(super) fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod
 /// Rejects a `PersistentVolumeClaim` whose request is outside a limit of its namespace.
 ///
 /// Only the storage request is compared; limits of a claim are compared as requests.
-pub(super) fn check_claim(
-    state: &State,
-    forbid: &Forbid<'_>,
-    namespace: &str,
-    claim: &Value,
-) -> Result<(), StatusError> {
+fn check_claim(state: &State, forbid: &Forbid<'_>, namespace: &str, claim: &Value) -> Result<(), StatusError> {
     let requests = Side::Requests.amounts(&claim["spec"]);
     for range in ranges(state, namespace) {
         let limits = limits(&range, "PersistentVolumeClaim");
@@ -170,35 +205,4 @@ fn beyond_ratio(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts)
     });
     let why = |(name, most)| format!("the limit of {name} must be at most {most} times the request of each {kind}");
     wrong.map(why).collect()
-}
-
-/// Rejects a resize of a Pod that does not fit on its node (`PodResizeValidator`).
-///
-/// The reason is in `details.causes`. A write that does not change the spec is not checked.
-pub(super) fn check_resize(state: &State, forbid: &Forbid<'_>, old: &Value, pod: &Value) -> Result<(), StatusError> {
-    let name = text(&pod["spec"]["nodeName"]);
-    if name.is_empty() || old["metadata"]["generation"] == pod["metadata"]["generation"] {
-        return Ok(());
-    }
-    let Some(node) = state.object(&crate::kinds::core::node::KIND, "", name) else {
-        return forbid.reject(&format!("node {name:?} not found"));
-    };
-    let with_cause = |why: &str, reason: &str| {
-        let mut error = forbid.error(why);
-        error.details["causes"] = json!([{ "reason": reason }]);
-        Err(error)
-    };
-    let system = text(&node["metadata"]["labels"]["kubernetes.io/os"]);
-    if !["", "linux"].contains(&system) {
-        return with_cause(&format!("pods are resized on linux alone, node {name} is {system}"), "UnsupportedPlatform");
-    }
-    let mut requests = amounts::of_whole_pod(&pod["spec"], Side::Requests);
-    amounts::add(&mut requests, &amounts::read(&pod["spec"]["overhead"]));
-    let room = amounts::read(&node["status"]["allocatable"]);
-    let amount = |amounts: &Amounts, name: &str| -> Quantity { amounts.get(name).copied().unwrap_or_default() };
-    let is_beyond = |name: &&str| amount(&requests, name) > amount(&room, name);
-    match ["cpu", "memory"].into_iter().find(is_beyond) {
-        None => Ok(()),
-        Some(resource) => with_cause(&format!("the node has not enough {resource}"), "NodeCapacity"),
-    }
 }

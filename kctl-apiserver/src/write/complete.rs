@@ -1,0 +1,26 @@
+//! Completes an object after its defaults are set: by its strategy, by admission plugins, and with values of the request.
+
+use super::{
+    Write,
+    plugins::{self, Mutation},
+};
+use crate::{request::RequestInfo, state::State, status::StatusError};
+
+/// Completes the object.
+///
+/// Plugins change a new object here and not before its defaults: no client owns the fields that they add, and
+/// `prepare::New` was taken before.
+///
+/// # Errors
+/// Fails with the first plugin that rejects the object.
+pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
+    let (kind, object) = (info.resource.kind, &mut write.object);
+    if let Some(old) = &write.old {
+        (kind.finish_update)(state, old, object);
+        return Ok(());
+    }
+    (kind.complete_create)(object);
+    plugins::admit(state, Mutation { info, old: None, object })?;
+    (kind.finish_create)(info, object);
+    Ok(())
+}

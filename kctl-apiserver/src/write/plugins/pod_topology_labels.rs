@@ -1,0 +1,41 @@
+//! `PodTopologyLabels`: copies region and zone from the labels of a Node to its Pods.
+//!
+//! Upstream: `Plugin.Admit` in `plugin/pkg/admission/podtopologylabels/admission.go`. It also changes Bindings, for which
+//! `verbs/subresources.rs` uses [`topology`].
+
+use serde_json::{Map, Value};
+
+use super::{Mutation, Plugin};
+use crate::{
+    field_errors::text,
+    kinds::core::{node, pod},
+    state::State,
+    status::StatusError,
+};
+
+pub(super) const PLUGIN: Plugin = Plugin { admit: Some(admit), ..Plugin::named("PodTopologyLabels") };
+
+/// Labels that are copied from a node to its Pods.
+const TOPOLOGY: &[&str] = &["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+
+/// Sets the labels of a new Pod that names a node.
+fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+    if mutation.creates(&pod::KIND) {
+        for (label, value) in topology(state, text(&mutation.object["spec"]["nodeName"])) {
+            mutation.object["metadata"]["labels"][label] = value;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the labels that a node gives its Pods. An unknown node gives none.
+///
+/// They overwrite labels of the same name in the Pod.
+pub(crate) fn topology(state: &State, node: &str) -> Map<String, Value> {
+    let node = state.object(&node::KIND, "", node);
+    let labels = node.iter().flat_map(|node| node["metadata"]["labels"].as_object().into_iter().flatten());
+    labels
+        .filter(|(label, _)| TOPOLOGY.contains(&label.as_str()))
+        .map(|(label, value)| (label.clone(), value.clone()))
+        .collect()
+}

@@ -1,0 +1,92 @@
+//! `Priority`: a Pod gets the priority of its `PriorityClass`, and only one class is the global default.
+//!
+//! Upstream: `Plugin.Admit` and `Validate` in `plugin/pkg/admission/priority/admission.go`.
+
+use serde_json::Value;
+
+use super::{Mutation, Plugin, forbidden};
+use crate::{
+    admission::Attributes,
+    kinds::{core::pod, scheduling::priority_class},
+    request::RequestInfo,
+    state::State,
+    status::StatusError,
+};
+
+pub(super) const PLUGIN: Plugin = Plugin { admit: Some(admit), validate: Some(validate), ..Plugin::named("Priority") };
+
+/// The preemption policy of a `PriorityClass` that names none, and of a Pod without a class.
+const DEFAULT_POLICY: &str = "PreemptLowerPriority";
+
+/// Sets the priority of a new Pod, and keeps that of an updated one.
+fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+    if mutation.creates(&pod::KIND) {
+        return give_priority(state, mutation.info, mutation.object);
+    }
+    if let Some(old) = mutation.updates(&pod::KIND, "") {
+        keep_priority(old, mutation.object);
+    }
+    Ok(())
+}
+
+/// Sets the priority of a new Pod: that of its class, or of the global default class (`admitPod`).
+///
+/// If there are several global defaults, the one with the lowest value is used. A priority or policy that the client
+/// sent must be equal to the computed one.
+fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
+    let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
+    let kind = &priority_class::KIND;
+    let class = if named.is_empty() {
+        let of_all = state.objects_of(kind, None).filter(|class| class["globalDefault"] == true);
+        of_all.min_by_key(|class| class["value"].as_i64())
+    } else {
+        let Some(found) = state.object(kind, "", &named) else {
+            return Err(forbidden(info, pod, &format!("no PriorityClass with name {named} was found")));
+        };
+        Some(found)
+    };
+    let (mut priority, mut policy) = (0, DEFAULT_POLICY.to_owned());
+    if let Some(class) = class {
+        pod["spec"]["priorityClassName"] = class["metadata"]["name"].clone();
+        priority = class["value"].as_i64().unwrap_or(0);
+        class["preemptionPolicy"].as_str().unwrap_or(DEFAULT_POLICY).clone_into(&mut policy);
+    }
+    for (field, computed) in [("priority", Value::from(priority)), ("preemptionPolicy", policy.into())] {
+        let value = &pod["spec"][field];
+        if !value.is_null() && *value != computed {
+            let why = format!("spec.{field}: must be {computed} as the PriorityClass has it, found {value}");
+            return Err(forbidden(info, pod, &why));
+        }
+        pod["spec"][field] = computed;
+    }
+    Ok(())
+}
+
+/// Keeps the priority of an updated Pod: a client that replaces a Pod may omit the fields that the plugin `Priority`
+/// set.
+///
+/// A changed value is reported by validation: both fields are immutable.
+fn keep_priority(old: &Value, pod: &mut Value) {
+    for name in ["priority", "preemptionPolicy"] {
+        if pod["spec"][name].is_null() && !old["spec"][name].is_null() {
+            pod["spec"][name] = old["spec"][name].clone();
+        }
+    }
+}
+
+/// Checks that at most one `PriorityClass` is the global default (`validatePriorityClass`).
+fn validate(state: &State, attributes: &Attributes<'_>, class: &Value) -> Result<(), StatusError> {
+    let info = attributes.info;
+    if !info.resource.is(&priority_class::KIND) || !info.subresource.is_empty() {
+        return Ok(());
+    }
+    let name = &class["metadata"]["name"];
+    let is_other = |other: &Value| other["globalDefault"] == true && other["metadata"]["name"] != *name;
+    let Some(other) = state.objects(&info.resource.id, None).find(|other| is_other(other)) else { return Ok(()) };
+    if class["globalDefault"] != true {
+        return Ok(());
+    }
+    let other = other["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let why = format!("PriorityClass {other} is already marked as default. Only one default can exist");
+    Err(StatusError::forbidden(&info.resource.id, name.as_str().unwrap_or_default(), &why))
+}

@@ -1,0 +1,124 @@
+//! `RuntimeClass`: a new Pod gets the overhead, the node selector and the tolerations of its `RuntimeClass`.
+//!
+//! Upstream: `RuntimeClass.Admit` and `Validate` in `plugin/pkg/admission/runtimeclass/admission.go`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Forbid, Mutation, Plugin, forbidden};
+use crate::{
+    admission::Attributes,
+    amounts,
+    field_errors::text,
+    kinds::{core::pod, node::runtime_class},
+    request::Operation,
+    state::State,
+    status::StatusError,
+};
+
+pub(super) const PLUGIN: Plugin =
+    Plugin { admit: Some(admit), validate: Some(validate), ..Plugin::named("RuntimeClass") };
+
+/// Returns the name of the Pod's `RuntimeClass`, and the class if it exists.
+///
+/// `None` if the Pod names no class.
+fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<Arc<Value>>)> {
+    let named = pod["spec"]["runtimeClassName"].as_str()?.to_owned();
+    let class = state.object(&runtime_class::KIND, "", &named);
+    Some((named, class))
+}
+
+/// Sets the overhead, node selector and tolerations of a new Pod's `RuntimeClass` (`setOverhead`, `setScheduling`).
+///
+/// Conflicts between Pod and class are `Forbidden`. Tolerations are merged, those of the Pod first.
+fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+    if !mutation.creates(&pod::KIND) {
+        return Ok(());
+    }
+    let (info, pod) = (mutation.info, &mut *mutation.object);
+    let Some((named, class)) = runtime_class(state, pod) else { return Ok(()) };
+    let Some(class) = class else {
+        return Err(forbidden(info, pod, &format!("spec.runtimeClassName: there is no RuntimeClass {named:?}")));
+    };
+    let (fixed, overhead) = (&class["overhead"]["podFixed"], &pod["spec"]["overhead"]);
+    if fixed.is_object() {
+        let is_given = overhead.as_object().is_some_and(|overhead| !overhead.is_empty());
+        if is_given && amounts::read(fixed) != amounts::read(overhead) {
+            return Err(forbidden(info, pod, OTHER_OVERHEAD));
+        }
+        pod["spec"]["overhead"] = fixed.clone();
+    }
+    for (label, value) in class["scheduling"]["nodeSelector"].as_object().into_iter().flatten() {
+        let current = &pod["spec"]["nodeSelector"][label];
+        if !current.is_null() && current != value {
+            let why =
+                format!("spec.nodeSelector[{label}]: must be {value} as the RuntimeClass has it, found {current}");
+            return Err(forbidden(info, pod, &why));
+        }
+        pod["spec"]["nodeSelector"][label] = value.clone();
+    }
+    if class["scheduling"].is_object() {
+        let list = |object: &Value| object["tolerations"].as_array().cloned().unwrap_or_default();
+        let merged = merged(&[list(&pod["spec"]), list(&class["scheduling"])].concat());
+        if !merged.is_empty() {
+            pod["spec"]["tolerations"] = merged.into();
+        }
+    }
+    Ok(())
+}
+
+/// Returns tolerations without those that another one covers (`MergeTolerations`).
+///
+/// The order of the remaining ones is kept.
+fn merged(all: &[Value]) -> Vec<Value> {
+    let mut merged: Vec<Value> = Vec::new();
+    for (index, toleration) in all.iter().enumerate() {
+        let is_known = merged.iter().any(|existing| covers(existing, toleration));
+        let comes = all[index + 1..].iter().any(|other| other != toleration && covers(other, toleration));
+        if !is_known && !comes {
+            merged.push(toleration.clone());
+        }
+    }
+    merged
+}
+
+/// Returns `true` if a toleration tolerates all that another one does.
+///
+/// A toleration with fewer seconds is covered by one with more or without a limit.
+fn covers(whole: &Value, part: &Value) -> bool {
+    let same = |field: &str| text(&whole[field]) == text(&part[field]);
+    let is = |toleration: &Value, operator: &str| text(&toleration["operator"]) == operator;
+    let seconds = |toleration: &Value| toleration["tolerationSeconds"].as_i64();
+    let lasts = seconds(whole).is_none_or(|most| seconds(part).is_some_and(|seconds| seconds <= most));
+    whole == part
+        || ((same("key") || (text(&whole["key"]).is_empty() && is(whole, "Exists")))
+            && (same("effect") || text(&whole["effect"]).is_empty())
+            && (whole["effect"] != "NoExecute" || lasts)
+            && (is(whole, "Exists")
+                || (["", "Equal"].contains(&text(&whole["operator"])) && is(part, "Equal") && same("value"))))
+}
+
+/// The message about an overhead that differs from the `RuntimeClass`.
+const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
+
+/// Checks that the overhead of a new Pod is that of its `RuntimeClass` (`validateOverhead`).
+///
+/// Runs after webhooks, which may have changed the overhead.
+fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+    let (info, forbid) = (attributes.info, Forbid::new(attributes));
+    if attributes.operation != Operation::Create || !info.subresource.is_empty() || !info.resource.is(&pod::KIND) {
+        return Ok(());
+    }
+    let class = match runtime_class(state, pod) {
+        Some((named, None)) => {
+            return forbid.reject(&format!("spec.runtimeClassName: there is no RuntimeClass {named:?}"));
+        }
+        Some((_, class)) => class,
+        None => None,
+    };
+    let overhead = &pod["spec"]["overhead"];
+    let fixed = class.as_ref().map(|class| &class["overhead"]["podFixed"]).filter(|fixed| fixed.is_object());
+    let is_other = fixed.map_or(overhead.is_object(), |fixed| amounts::read(fixed) != amounts::read(overhead));
+    if is_other { forbid.reject(OTHER_OVERHEAD) } else { Ok(()) }
+}

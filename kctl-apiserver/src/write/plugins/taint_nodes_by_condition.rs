@@ -1,0 +1,28 @@
+//! `TaintNodesByCondition`: taints a new Node until its kubelet has reported.
+//!
+//! Upstream: `Plugin.Admit` in `plugin/pkg/admission/nodetaint/admission.go`.
+
+use serde_json::{Value, json};
+
+use super::{Mutation, Plugin};
+use crate::{kinds::core::node, state::State, status::StatusError};
+
+pub(super) const PLUGIN: Plugin = Plugin { admit: Some(admit), ..Plugin::named("TaintNodesByCondition") };
+
+/// Taints a new Node as not ready (`addNotReadyTaint`).
+///
+/// The node controller removes the taint when the condition `Ready` is `True`. A taint that was
+/// sent is not added twice.
+fn admit(_: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+    if !mutation.creates(&node::KIND) {
+        return Ok(());
+    }
+    let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
+    let is_same = |existing: &Value| existing["key"] == taint["key"] && existing["effect"] == taint["effect"];
+    match &mut mutation.object["spec"]["taints"] {
+        Value::Array(list) if list.iter().any(is_same) => {}
+        Value::Array(list) => list.push(taint),
+        none => *none = json!([taint]),
+    }
+    Ok(())
+}
