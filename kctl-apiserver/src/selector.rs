@@ -186,7 +186,7 @@ mod tests {
             "spec": { "nodeName": "n1" },
         });
         let selector = Selector::read(labels, fields).unwrap();
-        selector.check(crate::kinds::core::pod::KIND.selectable_fields).unwrap();
+        selector.check(crate::kinds::core::pod::KIND.requests.selectable_fields).unwrap();
         assert_eq!(selector.matches(&object), expected, "{labels} {fields}");
     }
 

@@ -48,7 +48,7 @@ impl Versioned {
 ///
 /// The rules of an exempt kind set `is_exempt_from_policies`.
 pub(super) fn takes_policies(info: &RequestInfo) -> bool {
-    !info.resource.kind.is_exempt_from_policies
+    !info.resource.kind.requests.is_exempt_from_policies
 }
 
 /// Returns `true` if webhooks are called for the request (`admission/exclusion/resources.go`).
@@ -151,7 +151,7 @@ pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attri
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;
     }
-    if attributes.info.resource.kind.is_own_namespace {
+    if attributes.info.resource.kind.requests.is_own_namespace {
         let shown = attributes.object.as_ref().or(attributes.old.as_deref());
         return shown.is_none_or(|object| selects(selector, &object["metadata"]["labels"]));
     }

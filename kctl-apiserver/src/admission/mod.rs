@@ -89,7 +89,7 @@ impl<'a> Attributes<'a> {
     /// Returns the namespace of the request. For a Namespace object it is the object's own name (`namespaceGVR` of
     /// `endpoints/handlers/create.go`).
     fn namespace(&self) -> &str {
-        if self.info.resource.kind.is_own_namespace { &self.name } else { &self.info.namespace }
+        if self.info.resource.kind.requests.is_own_namespace { &self.name } else { &self.info.namespace }
     }
 
     /// Returns `true` for a dry run.

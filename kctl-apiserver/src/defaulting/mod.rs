@@ -7,7 +7,7 @@
 //!
 //! 1. Decoding: nulls, zero values and empty lists of fields that Go omits are removed, and
 //!    quantities and times get their canonical form, so that two ways to write an object are stored alike.
-//! 2. `Kind::default` of the kind sets the defaults that Kubernetes documents.
+//! 2. `Defaults::set` of the kind sets the defaults that Kubernetes documents.
 //! 3. `zeros` adds the fields that Go writes even if they are zero.
 //!
 //! | helper | sets a field that is | for a Go field that is |
@@ -64,10 +64,10 @@ pub(crate) fn default_object(type_info: Type<'_>, object: &mut Value, stored: Op
     if !object.is_object() {
         return;
     }
-    (kind.default_rest)(object, &mut |object| {
+    (kind.defaults.set_rest)(object, &mut |object| {
         decode(schema, object, stored);
         if stored.is_none_or(|stored| !has_defaults_of(kind, stored, object)) {
-            (kind.default)(object);
+            (kind.defaults.set)(object);
             zeros::add(schema, object, stored);
         }
     });
@@ -76,7 +76,7 @@ pub(crate) fn default_object(type_info: Type<'_>, object: &mut Value, stored: Op
 /// Fills in the defaults that are set when an object is decoded. Webhooks see the object before the storage and the
 /// strategy of its kind fill in the rest.
 pub(crate) fn default_decoded(type_info: Type<'_>, object: &mut Value) {
-    let later = type_info.kind.later_defaults;
+    let later = type_info.kind.defaults.later;
     let decoded: Vec<Option<Value>> = later.iter().map(|(pointer, _)| object.pointer(pointer).cloned()).collect();
     default_object(type_info, object, None);
     for ((pointer, undecoded), decoded) in later.iter().zip(decoded) {
@@ -94,7 +94,7 @@ pub(crate) fn default_decoded(type_info: Type<'_>, object: &mut Value) {
 /// Returns `true` if an object equals the stored one, apart from metadata that the kind sets no defaults in.
 fn has_defaults_of(kind: &Kind, stored: &Value, object: &Value) -> bool {
     let (Value::Object(stored), Value::Object(object)) = (stored, object) else { return false };
-    let is_free = |name: &str| name == "metadata" && !kind.defaults_metadata;
+    let is_free = |name: &str| name == "metadata" && !kind.metadata.has_defaults;
     let is_same = |((name, was), (other, is)): ((&String, &Value), (&String, &Value))| {
         name == other && (was == is || is_free(name))
     };

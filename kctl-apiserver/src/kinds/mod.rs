@@ -6,15 +6,14 @@
 //! The code that handles requests rarely names a kind. It reads the static of the requested
 //! resource instead:
 //!
-//! | part of a request | fields of `Kind` |
+//! | part of a request | part of `Kind`, with some of its fields |
 //! |---|---|
-//! | decoding and defaults | `default`, `later_defaults`, `decode_error` |
-//! | creation and update | `prepare_create`, `prepare_update`, `generation`, `new_status` |
-//! | field ownership | `filled_in`, `unowned`, `owned_state`, `reset_fields` |
-//! | validation and warnings | `validate`, `validate_update`, `validate_status`, `warn` |
-//! | deletion | `deletes_gracefully`, `orphans_dependents`, `delete_answer` |
-//! | permissions beyond those of the verb | `signer` |
-//! | tables, selectors and quotas | `printer`, `selectable_fields`, `quota` |
+//! | decoding and defaults | `defaults`: `decode_error`, `set`, `later` |
+//! | creation and update | `strategy`: `prepare_create`, `prepare_update`, `new_status`; `metadata`: `names`, `generation` |
+//! | field ownership | `managed_fields`: `filled_in`, `unowned`, `owned_state`, `reset_fields` |
+//! | validation and warnings | `validation`: `validate`, `validate_update`, `validate_status`, `signer`, `warn` |
+//! | deletion | `delete`: `is_graceful`, `orphans_dependents`, `answer` |
+//! | tables, selectors and quotas | `table`: `printer`; `requests`: `selectable_fields`; `quota` |
 //!
 //! Rules of a field that several kinds have, such as a Pod template or a label selector, are in
 //! `validation` and `defaulting`. Rules that Kubernetes declares as tags are data, in

@@ -79,11 +79,11 @@ impl Deletion {
         let now = store.clock.now();
         let is_marked = object["metadata"]["deletionTimestamp"].is_string();
         let mut new = object.clone();
-        if let Some(mark) = resource.kind.mark.filter(|_| !is_marked) {
+        if let Some(mark) = resource.kind.delete.mark.filter(|_| !is_marked) {
             mark(&mut new, propagation, now);
             return Self::Marked(new);
         }
-        if (resource.kind.is_held)(object) {
+        if (resource.kind.delete.is_held)(object) {
             return Self::Pending;
         }
         let seconds = match graceful(resource, &mut new, grace, now) {
@@ -182,7 +182,7 @@ enum Graceful {
 ///
 /// A shorter period counts from the first delete, not from the present one.
 fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) -> Graceful {
-    if !resource.kind.deletes_gracefully {
+    if !resource.kind.delete.is_graceful {
         return Graceful::No;
     }
     let meta = &pod["metadata"];
@@ -274,13 +274,13 @@ fn mark(object: &mut Value, now: Timestamp) {
 /// Kinds without dependents, such as Events, never get one. The kinds that orphan by default are Job and
 /// `ReplicationController`, as their strategies upstream (`DefaultGarbageCollectionPolicy`).
 fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Option<&'static str> {
-    if resource.kind.has_no_dependents {
+    if resource.kind.delete.has_no_dependents {
         return None;
     }
     if propagation != Propagation::Default {
         return propagation.finalizer();
     }
-    own_finalizer(object).or_else(|| resource.kind.orphans_dependents.then_some(ORPHAN))
+    own_finalizer(object).or_else(|| resource.kind.delete.orphans_dependents.then_some(ORPHAN))
 }
 
 #[cfg(test)]

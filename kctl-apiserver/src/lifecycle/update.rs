@@ -78,7 +78,7 @@ fn at_version_of(old: &Value, mut new: Value) -> Value {
 fn is_over(resource: &GroupResource, object: &Value) -> bool {
     let meta = &object["metadata"];
     let is_held = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty())
-        || kinds::find(resource).is_some_and(|kind| (kind.is_held)(object));
+        || kinds::find(resource).is_some_and(|kind| (kind.delete.is_held)(object));
     let is_graceless = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
     meta["deletionTimestamp"].is_string() && is_graceless && !is_held
 }

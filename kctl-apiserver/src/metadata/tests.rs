@@ -62,7 +62,7 @@ fn names_are_subdomains() {
 
 /// Returns the rule for the names of a built-in kind.
 fn rule_of(group: &str, kind: &str) -> NameRule {
-    crate::kinds::ALL.iter().find(|found| (found.group, found.kind) == (group, kind)).unwrap().names
+    crate::kinds::ALL.iter().find(|found| (found.group, found.kind) == (group, kind)).unwrap().metadata.names
 }
 
 #[test]

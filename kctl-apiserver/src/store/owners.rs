@@ -114,7 +114,7 @@ fn begins_to_end_with(finalizer: &str, before: Option<&Value>, after: &Value) ->
 
 /// Returns `true` for a Namespace and a CRD, whose own controllers complete the deletion.
 fn is_emptied(resource: &GroupResource) -> bool {
-    kinds::find(resource).is_some_and(|kind| kind.mark.is_some())
+    kinds::find(resource).is_some_and(|kind| kind.delete.mark.is_some())
 }
 
 impl Owners {

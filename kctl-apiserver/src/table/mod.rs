@@ -1,7 +1,7 @@
 //! Tables: the `Table` of `meta.k8s.io/v1` that kubectl requests, with rows of cells instead of objects.
 //!
 //! The columns of the built-in kinds are in `data/columns.json`, recorded from kube-apiserver; the cells of a row
-//! come from the file of the kind (`Kind::printer`).
+//! come from the file of the kind (`TableColumns::printer`).
 //!
 //! `kubectl get` sends `Accept: application/json;as=Table;v=v1;g=meta.k8s.io`. The response has
 //! `columnDefinitions` once, and per object a row with cells in the same order:
@@ -72,24 +72,24 @@ static COLUMNS: LazyLock<HashMap<(String, String), Value>> = LazyLock::new(|| {
 ///
 /// Upstream: `pkg/printers/internalversion/printers.go`.
 ///
-/// The order of the rows is that of `objects`, unless the kind has a `row_order`.
+/// The order of the rows is that of `objects`, unless the kind has an `order`.
 pub(crate) fn table(kind: &Kind, objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
-    let printer = kind.printer.unwrap_or(created_at);
+    let printer = kind.table.printer.unwrap_or(created_at);
     let columns = COLUMNS.get(&(kind.group.to_owned(), kind.kind.to_owned())).unwrap_or(default_columns());
     let mut ordered: Vec<_> = objects.iter().collect();
-    if let Some(order) = kind.row_order {
+    if let Some(order) = kind.table.order {
         ordered.sort_by_key(|object| order(object));
     }
     let row = |object: &Value| {
         let mut row = row(printer(object, now), object, include);
-        if let Some(conditions) = (kind.row_conditions)(object) {
+        if let Some(conditions) = (kind.table.conditions)(object) {
             row["conditions"] = conditions;
         }
         row
     };
     let mut table = assemble(columns.clone(), ordered.into_iter().map(row).collect(), list_meta);
     // Go's default printer leaves the rows of an empty table nil, which is null in JSON.
-    if kind.printer.is_none() && objects.is_empty() {
+    if kind.table.printer.is_none() && objects.is_empty() {
         table["rows"] = Value::Null;
     }
     table

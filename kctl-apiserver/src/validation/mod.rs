@@ -64,12 +64,12 @@ pub(crate) use crate::field_errors::{Errors, pairs, text};
 
 /// Validates the metadata of an object.
 ///
-/// The rule for names comes from the kind (`Kind::names`), as does the scope: a cluster-scoped
+/// The rule for names comes from the kind (`Metadata::names`), as does the scope: a cluster-scoped
 /// object must not have a namespace. A few kinds accept finalizers without a domain
-/// (`Kind::finalizers_without_domain`).
+/// (`Metadata::finalizers_without_domain`).
 pub(crate) fn metadata(resource: &Resource, object: &Value) -> Errors {
-    let mut errors = validate_metadata(&object["metadata"], resource.listed.scope(), resource.kind.names);
-    if !resource.kind.finalizers_without_domain {
+    let mut errors = validate_metadata(&object["metadata"], resource.listed.scope(), resource.kind.metadata.names);
+    if !resource.kind.metadata.finalizers_without_domain {
         validate_finalizer_domains(&object["metadata"], &mut errors);
     }
     errors

@@ -47,16 +47,18 @@ const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     let generation = |object: &Value| object["metadata"]["generation"].clone();
-    if resource.kind.warns_once_per_generation && old.is_some_and(|old| generation(old) == generation(object)) {
+    if resource.kind.validation.warns_once_per_generation
+        && old.is_some_and(|old| generation(old) == generation(object))
+    {
         return texts;
     }
-    (resource.kind.warn)(old, object, &mut texts);
+    (resource.kind.validation.warn)(old, object, &mut texts);
     texts
 }
 
 /// Warns about the Pod template of a workload.
 ///
-/// The signature is that of `Kind::warn`; the old object is ignored. Paths start with `spec.template.`.
+/// The signature is that of `Validation::warn`; the old object is ignored. Paths start with `spec.template.`.
 pub(crate) fn of_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
     template(&object["spec"]["template"], "spec.template.", texts);
 }

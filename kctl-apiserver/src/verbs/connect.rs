@@ -20,7 +20,7 @@ use crate::{
 ///
 /// The kind lists these subresources in `connects`.
 pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
-    info.resource.kind.connects.contains(&info.subresource.as_str())
+    info.resource.kind.requests.connects.contains(&info.subresource.as_str())
 }
 
 /// Answers a request for a process.

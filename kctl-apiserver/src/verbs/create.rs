@@ -21,7 +21,7 @@ use crate::{
 /// admission.
 pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut object = body::read(info)?;
-    match info.resource.kind.review {
+    match info.resource.kind.requests.review {
         None => {
             let new = Write::create(object, Ownership::Written);
             Ok(Answer::created(write::write(state, info, new)?))

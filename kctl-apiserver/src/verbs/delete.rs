@@ -30,7 +30,7 @@ use crate::{
 ///
 /// Decides the effect first ([`Deletion::decide`]), then runs admission, then writes. A delete that would not change an
 /// object that is already being deleted reaches no webhook. The response has the object, or a `Status` for kinds that
-/// return one (`delete_answer`).
+/// return one (`DeleteAnswer`).
 ///
 /// Preconditions are checked against the object in the version of the request, before admission. Deleting an object
 /// with finalizers or a grace period returns 200 with the object. Removing an object at once returns 200 with a
@@ -88,7 +88,7 @@ fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answe
 ///
 /// Jobs have one, since their default leaves the Pods behind.
 fn warn(info: &RequestInfo, options: &Options) {
-    let warning = info.resource.kind.deletion_warning;
+    let warning = info.resource.kind.delete.warning;
     if let Some(warning) = warning.filter(|_| options.propagation == Propagation::Default) {
         info.round.warn(warning);
     }
@@ -98,7 +98,7 @@ fn warn(info: &RequestInfo, options: &Options) {
 ///
 /// Runs after the effect is known, hence not for an object that is being deleted already.
 fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
-    match (info.resource.kind.undeletable)(&info.name) {
+    match (info.resource.kind.delete.undeletable)(&info.name) {
         Some(why) => Err(StatusError::forbidden(&info.resource.id, &info.name, why)),
         None => Ok(()),
     }
@@ -110,14 +110,14 @@ fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
 fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();
-    if resource.kind.mark.is_some() && value["preconditions"]["uid"].is_null() {
+    if resource.kind.delete.mark.is_some() && value["preconditions"]["uid"].is_null() {
         value["preconditions"]["uid"] = object["metadata"]["uid"].clone();
     }
     match options.grace {
-        _ if resource.kind.deletes_gracefully && is_new => {
+        _ if resource.kind.delete.is_graceful && is_new => {
             value["gracePeriodSeconds"] = lifecycle::seconds_of_pod(object, options.grace).into();
         }
-        Grace::Seconds(seconds) if !(resource.kind.mark.is_some() && is_new) => {
+        Grace::Seconds(seconds) if !(resource.kind.delete.mark.is_some() && is_new) => {
             value["gracePeriodSeconds"] = seconds.into();
         }
         _ => {}
@@ -142,7 +142,7 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
 ///
 /// The details of the status are name, group, resource and uid of the object that is gone.
 fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
-    if resource.kind.delete_answer != DeleteAnswer::Status {
+    if resource.kind.delete.answer != DeleteAnswer::Status {
         return Answer::ok(object.clone());
     }
     let meta = &object["metadata"];
@@ -227,10 +227,10 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
 /// `Conflict` with the expected and the stored value.
 pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), StatusError> {
     let by_kind;
-    let resource = if resource.kind.mark.is_some() {
+    let resource = if resource.kind.delete.mark.is_some() {
         &resource.id
     } else {
-        let group = resource.kind.error_group.unwrap_or(&resource.id.group);
+        let group = resource.kind.requests.error_group.unwrap_or(&resource.id.group);
         by_kind = GroupResource::new(group, resource.kind_name());
         &by_kind
     };

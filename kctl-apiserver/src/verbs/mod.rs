@@ -200,7 +200,7 @@ fn deprecation(info: &RequestInfo) -> Option<String> {
     if let Some(custom) = &info.resource.custom {
         return custom.warning.clone();
     }
-    info.resource.kind.deprecation.map(str::to_owned)
+    info.resource.kind.requests.deprecation.map(str::to_owned)
 }
 
 /// Validates the options in the query (`ValidateCreateOptions` and its neighbours in

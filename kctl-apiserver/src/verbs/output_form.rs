@@ -255,7 +255,7 @@ impl OutputForm {
 /// `Table` clauses for such requests are skipped, so the next clause of the header applies.
 fn has_columns(info: &RequestInfo) -> bool {
     let kind = info.resource.kind;
-    kind.review.is_none() && !kind.answers_other_kinds.contains(&info.subresource.as_str())
+    kind.requests.review.is_none() && !kind.requests.answers_other_kinds.contains(&info.subresource.as_str())
 }
 
 /// Returns the part of each object that the rows of a table include.

@@ -20,7 +20,7 @@ use crate::{
 ///
 /// A `Binding` is created, not stored, but changes its Pod, so it does not count.
 pub(super) fn is_of(info: &RequestInfo) -> bool {
-    info.resource.kind.review.is_some_and(|review| review != Review::Binding)
+    info.resource.kind.requests.review.is_some_and(|review| review != Review::Binding)
 }
 
 /// Admits and validates a review, and returns it with its status. Nothing is stored.
@@ -45,7 +45,7 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -
     admission::validate(state, &attributes)?;
     let mut review = attributes.object.unwrap_or_default();
     let spec = &review["spec"];
-    match info.resource.kind.review {
+    match info.resource.kind.requests.review {
         Some(kind @ (Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess)) => {
             let named = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
             let user = if kind == Review::SelfSubjectAccess { &info.caller.user } else { &named };
@@ -82,7 +82,7 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -
 /// Access reviews are `Invalid` with field errors; the others `BadRequest`.
 fn check(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
     let spec = &review["spec"];
-    match info.resource.kind.review {
+    match info.resource.kind.requests.review {
         Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
             let errors = crate::kinds::authorization::validation::errors(info.resource.kind_name(), review);
             // kube-apiserver names no kind here.
@@ -102,7 +102,7 @@ fn check(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
 ///
 /// Fields that the client sent stay. They are overwritten by the result afterwards.
 fn show_answer(info: &RequestInfo, review: Option<&mut Value>) {
-    let fields = match info.resource.kind.review {
+    let fields = match info.resource.kind.requests.review {
         Some(Review::SelfSubjectRules) => {
             json!({ "resourceRules": null, "nonResourceRules": null, "incomplete": false })
         }

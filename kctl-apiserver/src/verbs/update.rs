@@ -45,5 +45,5 @@ pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, S
 ///
 /// `Lease`s, `Endpoints` and roles are such kinds; most other kinds return 404.
 pub(super) fn is_created_by_update(info: &RequestInfo) -> bool {
-    info.resource.kind.creates_on_update && ["", "status"].contains(&info.subresource.as_str())
+    info.resource.kind.strategy.creates_on_update && ["", "status"].contains(&info.subresource.as_str())
 }

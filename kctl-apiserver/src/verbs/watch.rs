@@ -319,7 +319,7 @@ impl Start {
             object[field] = zero;
         }
         object["metadata"] = json!({ "resourceVersion": revision.to_string() });
-        (self.resource.kind.complete_bookmark)(&mut object);
+        (self.resource.kind.requests.complete_bookmark)(&mut object);
         json!({ "type": "BOOKMARK", "object": object })
     }
 

@@ -36,7 +36,7 @@ pub(super) fn check_new(state: &State, info: &RequestInfo, write: &Write) -> Res
 /// # Errors
 /// `Invalid` for requested addresses and ports that can't be allocated.
 pub(super) fn allocate(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
-    (info.resource.kind.allocate)(state, &mut write.object);
+    (info.resource.kind.strategy.allocate)(state, &mut write.object);
     let allocates_ports = write.is_new() || info.subresource.is_empty();
     if !info.resource.is(&service::KIND) || !allocates_ports {
         return Ok(());

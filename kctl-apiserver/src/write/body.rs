@@ -145,7 +145,7 @@ pub(crate) fn fit_and_tell(
             let is_laid_over = is_strategic || info.applies();
             let integers = if is_laid_over { Integers::Wrapped } else { Integers::InRange };
             let unknown = decode::typed(schema, &mut object, stored, integers).map_err(Misfit::Content)?;
-            if let Some(why) = (resource.kind.decode_error)(&object) {
+            if let Some(why) = (resource.kind.defaults.decode_error)(&object) {
                 return Err(Misfit::Content(why));
             }
             unknown

@@ -16,11 +16,11 @@ use crate::{request::RequestInfo, state::State, status::StatusError};
 pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     let (kind, object) = (info.resource.kind, &mut write.object);
     if let Some(old) = &write.old {
-        (kind.finish_update)(state, old, object);
+        (kind.strategy.finish_update)(state, old, object);
         return Ok(());
     }
-    (kind.complete_create)(object);
+    (kind.strategy.complete_create)(object);
     plugins::admit(state, Mutation { info, old: None, object })?;
-    (kind.finish_create)(info, object);
+    (kind.strategy.finish_create)(info, object);
     Ok(())
 }

@@ -66,7 +66,7 @@ fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
 /// Errors in unchanged metadata are not reported.
 fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
     if subresource == "status" {
-        return resource.kind.kept_by_status;
+        return resource.kind.strategy.kept_by_status;
     }
     resource.part(subresource).map_or(&[], |part| part.kept_metadata)
 }

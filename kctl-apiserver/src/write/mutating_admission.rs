@@ -71,7 +71,7 @@ fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), 
     namespace::wipe(info, object)?;
     prepare::as_read(info, object);
     plugins::admit(state, Mutation { info, old: None, object })?;
-    if info.resource.kind.set_once.is_some() {
+    if info.resource.kind.defaults.set_once.is_some() {
         // Webhooks see the status as it was sent. The strategy resets it later.
         object["status"] = status.unwrap_or_else(|| json!({}));
     }

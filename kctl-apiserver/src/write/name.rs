@@ -26,7 +26,7 @@ pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, w
     let Some(New { sent, .. }) = new else { return info.key() };
     let key = generated(state, info, &mut write.object);
     if sent["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
-        (info.resource.kind.set_generated_name)(sent, &mut write.object);
+        (info.resource.kind.strategy.set_generated_name)(sent, &mut write.object);
     }
     key
 }

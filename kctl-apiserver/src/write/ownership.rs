@@ -127,7 +127,7 @@ impl<'a> FieldManager<'a> {
 fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
     const STATUS: Resets = Resets(&[&["status"]]);
     const SPEC: Resets = Resets(&[&["spec"]]);
-    let other = resource.kind.reset_fields.iter().find(|(name, _)| *name == subresource);
+    let other = resource.kind.managed_fields.reset_fields.iter().find(|(name, _)| *name == subresource);
     match (other, subresource) {
         (Some((_, paths)), _) => Resets(paths),
         (None, "status") => SPEC,
@@ -169,7 +169,7 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
 /// An object of another type changes no owner; most are rejected later.
 fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSource {
     let (resource, kind) = (&info.resource, info.resource.kind);
-    let owned_state = resource.part(&info.subresource).map_or(kind.owned_state, |part| part.owned_state);
+    let owned_state = resource.part(&info.subresource).map_or(kind.managed_fields.owned_state, |part| part.owned_state);
     // No manager owns the fields that the server fills in or copies within the object, nor those that other clients
     // left out.
     let is_filled_in =
@@ -184,7 +184,7 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSou
     }
     let mut sent = new.clone();
     prepare::default(info, &mut sent, Some(old));
-    (kind.complete_owned)(new, &mut sent);
+    (kind.managed_fields.complete_owned)(new, &mut sent);
     if is_filled_in {
         leave_filled_in(resource, new, &mut sent);
         prepare::restore(resource, &info.subresource, old, &mut sent);
@@ -246,7 +246,7 @@ pub(super) fn set(
     }
     if old.is_some() {
         conversion::forget_other_group(&info.resource, object);
-        (info.resource.kind.default_metadata)(object);
+        (info.resource.kind.metadata.default)(object);
     }
     Ok(())
 }
@@ -269,7 +269,7 @@ fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     if resource.has_status() {
         remove(object, "/status");
     }
-    for field in resource.kind.unowned {
+    for field in resource.kind.managed_fields.unowned {
         remove(object, field);
     }
     leave_filled_in(resource, sent, object);
@@ -282,8 +282,12 @@ fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
 fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
     let is_there = |object: &Value, field: &str| object.pointer(field).is_some_and(|value| !value.is_null());
     let kind = resource.kind;
-    let is_changed = |field: &&str| kind.extended_lists.contains(field) && old.pointer(field) != sent.pointer(field);
-    kind.filled_in_by_update.iter().any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
+    let is_changed =
+        |field: &&str| kind.managed_fields.extended_lists.contains(field) && old.pointer(field) != sent.pointer(field);
+    kind.managed_fields
+        .filled_in_by_update
+        .iter()
+        .any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
 }
 
 /// Removes the fields of an object that the server has filled in and the client has not sent.
@@ -292,21 +296,21 @@ fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
 /// the server stores another one.
 fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let kind = resource.kind;
-    let completed = kind.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {
+    let completed = kind.managed_fields.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {
         let mut sent = sent.clone();
         complete(&mut sent);
         sent
     });
     let sent = completed.as_ref().unwrap_or(sent);
-    for field in kind.filled_in {
+    for field in kind.managed_fields.filled_in {
         match sent.pointer(field).cloned() {
             None | Some(Value::Null) => remove(object, field),
             // An empty list or string counts as absent.
-            Some(Value::Array(items)) if items.is_empty() && kind.absent_when_empty.contains(field) => {
+            Some(Value::Array(items)) if items.is_empty() && kind.managed_fields.absent_when_empty.contains(field) => {
                 remove(object, field);
             }
             Some(Value::String(text)) if text.is_empty() => remove(object, field),
-            Some(value) if kind.extended_lists.contains(field) => put(object, field, value),
+            Some(value) if kind.managed_fields.extended_lists.contains(field) => put(object, field, value),
             // The client owns the items that it sent, even if the server has dropped them since.
             Some(value) if value.is_object() || object.pointer(field).is_none_or(Value::is_null) => {
                 put(object, field, value);

@@ -33,7 +33,7 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
         return Err(StatusError::modified(&resource.id, &info.name));
     }
     // A patch starts from the stored object, so an absent version means that the patch removed it.
-    if ["", "0"].contains(&version) && !resource.kind.allows_unconditional_update {
+    if ["", "0"].contains(&version) && !resource.kind.strategy.allows_unconditional_update {
         let error = FieldError::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
         return Err(StatusError::invalid(&resource.id.group, &resource.id.resource, &info.name, &[error]));
     }

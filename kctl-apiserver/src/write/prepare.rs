@@ -61,7 +61,7 @@ pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<
 fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
     in_storage_version(&info.resource, object, |object| prepare_create(state, &info.resource, object));
     default(info, object, None);
-    (info.resource.kind.set_times)(state, None, object);
+    (info.resource.kind.strategy.set_times)(state, None, object);
 }
 
 /// Prepares an updated object. The defaults come before the strategy: values that they fill in do not count as a
@@ -71,10 +71,10 @@ fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
 fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut Value) {
     default(info, new, Some(old));
     let kind = info.resource.kind;
-    (kind.default_metadata)(new);
-    (kind.set_times)(state, Some(old), new);
+    (kind.metadata.default)(new);
+    (kind.strategy.set_times)(state, Some(old), new);
     if info.subresource == "status" {
-        (kind.set_status_times)(state, old, new);
+        (kind.strategy.set_status_times)(state, old, new);
     }
     if kind.storage.is_some_and(|storage| new["apiVersion"] != storage.api_version) {
         let stored = state.get(&info.resource.id, &info.key()).unwrap_or_else(|| old.clone());
@@ -82,7 +82,7 @@ fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut
         return in_storage_version(&info.resource, new, prepare);
     }
     prepare_update(&info.resource, &info.subresource, old, new);
-    if kind.defaults_after_update && info.subresource.is_empty() {
+    if kind.defaults.again_after_update && info.subresource.is_empty() {
         default(info, new, None);
     }
 }
@@ -103,7 +103,7 @@ fn in_storage_version(resource: &Resource, object: &mut Value, change: impl FnOn
 fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
     let kind = resource.kind;
     if let Value::Object(map) = object {
-        if resource.has_status() && kind.new_status != NewStatus::AsSent {
+        if resource.has_status() && kind.strategy.new_status != NewStatus::AsSent {
             map.remove("status");
         }
         let Some(Value::Object(meta)) = map.get_mut("metadata") else { return };
@@ -114,11 +114,11 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
             meta.insert("generation".into(), 1.into());
         }
     }
-    if kind.new_status == NewStatus::Empty {
+    if kind.strategy.new_status == NewStatus::Empty {
         object["status"] = json!({});
     }
-    (kind.prepare_create)(state, object);
-    (kind.drop_unstored)(object);
+    (kind.strategy.prepare_create)(state, object);
+    (kind.strategy.drop_unstored)(object);
 }
 
 /// Runs `PrepareForUpdate`: restores the fields that this subresource does not write and the metadata that only the
@@ -128,7 +128,7 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
 fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     let kind = resource.kind;
     restore(resource, subresource, old, new);
-    (kind.prepare_update)(subresource, old, new);
+    (kind.strategy.prepare_update)(subresource, old, new);
     for field in SYSTEM_FIELDS.into_iter().chain(["generation"]) {
         set(&mut new["metadata"], field, old["metadata"].get(field).cloned());
     }
@@ -136,5 +136,5 @@ fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut
         increment_generation(new, metadata::generation(old));
     }
     // Dropped after the generation was counted: a field that is sent and not stored counts as a change.
-    (kind.drop_unstored)(new);
+    (kind.strategy.drop_unstored)(new);
 }

@@ -17,7 +17,8 @@ use crate::{
 /// `Invalid` with `FieldValueForbidden` at `spec.signerName`: upstream's strategy checks the permission.
 pub(super) fn check(state: &State, info: &RequestInfo, name: &str, write: &Write) -> Result<(), StatusError> {
     let user = &info.caller.user;
-    let signer = write.old().and_then(|old| (info.resource.kind.signer)(&info.subresource, old, &write.object));
+    let signer =
+        write.old().and_then(|old| (info.resource.kind.validation.signer)(&info.subresource, old, &write.object));
     let Some(signer) = signer.filter(|signer| !is_permitted(state, user, "sign", signer)) else { return Ok(()) };
     let error = FieldError::forbidden("spec.signerName", &not_permitted(user, "sign", signer));
     Err(StatusError::invalid(&info.resource.id.group, info.resource.kind_name(), name, &[error]))

@@ -55,7 +55,7 @@ pub(super) fn store(
 ///
 /// Upstream decodes the response of etcd, so a client already sees the object in this form in the response.
 fn read_again(info: &RequestInfo, object: &mut Value) {
-    let list = info.resource.kind.null_when_empty.and_then(|list| object.pointer_mut(list));
+    let list = info.resource.kind.strategy.null_when_empty.and_then(|list| object.pointer_mut(list));
     if let Some(list) = list.filter(|list| **list == json!([])) {
         *list = Value::Null;
     }

@@ -100,7 +100,7 @@ fn validate_own(now: Timestamp, info: &RequestInfo, write: &Write, mut errors: E
         let error = FieldError::invalid("metadata", &object["metadata"], &why);
         return invalid_unless_empty(resource, object, &[error]);
     }
-    let is_metadata_last = resource.kind.validates_metadata_last;
+    let is_metadata_last = resource.kind.validation.validates_metadata_last;
     let metadata = if is_metadata_last { Errors::default() } else { validation::metadata(resource, object) };
     errors.extend(match (&resource.custom, old) {
         (Some(custom), _) => custom_errors(info, custom, metadata, old, object),
@@ -143,7 +143,7 @@ fn custom_errors(
 fn part_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     Errors::collect(|errors| {
         declared::validate(Some(old), new, errors);
-        (info.resource.kind.validate_part)(&info.subresource, old, new, errors);
+        (info.resource.kind.validation.validate_part)(&info.subresource, old, new, errors);
     })
 }
 
@@ -162,23 +162,23 @@ fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, obje
     } else {
         (old, object)
     };
-    let is_whole = info.subresource.is_empty() || kind.validates_subresources;
+    let is_whole = info.subresource.is_empty() || kind.validation.validates_subresources;
     let is_unchanged =
         |old: &Value| old["spec"] == object["spec"] && old["metadata"]["name"] == object["metadata"]["name"];
-    let was_validated = kind.validates_spec_only && old.is_some_and(is_unchanged);
+    let was_validated = kind.validation.validates_spec_only && old.is_some_and(is_unchanged);
     let mut errors = match old {
         _ if !is_whole || was_validated => Errors::default(),
         Some(old) => change_errors(info, old, object),
         None => Errors::collect(|errors| {
             declared::validate(None, object, errors);
-            kind.validate_create.unwrap_or(kind.validate)(object, errors);
+            kind.validation.validate_create.unwrap_or(kind.validation.validate)(object, errors);
         }),
     };
     if let Some(old) = old.filter(|_| info.subresource == "status") {
         errors.extend(Errors::collect(|errors| {
             declared::validate_status(old, object, errors);
-            (kind.validate_status)(old, object, errors);
-            (kind.validate_status_at)(now, old, object, errors);
+            (kind.validation.validate_status)(old, object, errors);
+            (kind.validation.validate_status_at)(now, old, object, errors);
         }));
     }
     errors
@@ -191,9 +191,9 @@ fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     let kind = info.resource.kind;
     Errors::collect(|errors| {
         declared::validate(Some(old), new, errors);
-        (kind.validate)(new, errors);
-        (kind.validate_update)(old, new, errors);
-        (kind.validate_subresource)(&info.subresource, old, new, errors);
+        (kind.validation.validate)(new, errors);
+        (kind.validation.validate_update)(old, new, errors);
+        (kind.validation.validate_subresource)(&info.subresource, old, new, errors);
     })
 }
 
@@ -228,6 +228,6 @@ fn scale_errors(info: &RequestInfo, custom: &Custom, object: &Value) -> Errors {
 /// The group in the error may differ from that of the resource (`error_group`).
 fn invalid_unless_empty(resource: &Resource, object: &Value, field_errors: &[FieldError]) -> Result<(), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let group = resource.kind.error_group.unwrap_or(&resource.id.group);
+    let group = resource.kind.requests.error_group.unwrap_or(&resource.id.group);
     StatusError::unless_valid(group, resource.kind_name(), name, field_errors)
 }

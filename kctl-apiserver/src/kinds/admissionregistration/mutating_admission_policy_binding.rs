@@ -11,23 +11,25 @@
 //! Upstream: `pkg/registry/admissionregistration/mutatingadmissionpolicybinding/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{Generation, Kind};
+use crate::registry::kind::{Defaults, Generation, Kind, Metadata, Requests, Strategy, TableColumns, Validation};
 
 pub(crate) static KIND: Kind = Kind {
     group: "admissionregistration.k8s.io",
     resource: "mutatingadmissionpolicybindings",
     kind: "MutatingAdmissionPolicyBinding",
-    finalizers_without_domain: true,
-    generation: Generation::Counted,
-    allows_unconditional_update: false,
-    is_exempt_from_policies: true,
-    default: super::defaults::admission_policy_binding,
-    validate: super::policies::mutating_binding,
-    validate_create: Some(|object, errors| {
-        super::policies::mutating_binding(object, errors);
-        super::reserved::name(object, errors);
-    }),
-    warn: super::reserved::warn_of_name,
-    printer: Some(super::table::policy_binding),
+    metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
+    requests: Requests { is_exempt_from_policies: true, ..Requests::DEFAULT },
+    defaults: Defaults { set: super::defaults::admission_policy_binding, ..Defaults::DEFAULT },
+    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
+    validation: Validation {
+        validate: super::policies::mutating_binding,
+        validate_create: Some(|object, errors| {
+            super::policies::mutating_binding(object, errors);
+            super::reserved::name(object, errors);
+        }),
+        warn: super::reserved::warn_of_name,
+        ..Validation::DEFAULT
+    },
+    table: TableColumns { printer: Some(super::table::policy_binding), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };

@@ -12,27 +12,37 @@
 //! Upstream: `pkg/registry/admissionregistration/validatingadmissionpolicy/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{Generation, Kind, NewStatus};
+use crate::registry::kind::{
+    Defaults, Generation, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "admissionregistration.k8s.io",
     resource: "validatingadmissionpolicies",
     kind: "ValidatingAdmissionPolicy",
-    finalizers_without_domain: true,
-    generation: Generation::Counted,
-    allows_unconditional_update: false,
-    is_exempt_from_policies: true,
-    new_status: NewStatus::Empty,
-    kept_by_status: Kind::CLIENT_METADATA,
-    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    default: super::defaults::admission_policy,
-    validate: super::policies::validating_policy,
-    validate_create: Some(|object, errors| {
-        super::policies::validating_policy(object, errors);
-        super::reserved::name(object, errors);
-    }),
-    warn: super::reserved::warn_of_name,
-    validate_status: |_, new, errors| super::policies::status(new, errors),
-    printer: Some(super::table::validating_policy),
+    metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
+    requests: Requests { is_exempt_from_policies: true, ..Requests::DEFAULT },
+    defaults: Defaults { set: super::defaults::admission_policy, ..Defaults::DEFAULT },
+    strategy: Strategy {
+        allows_unconditional_update: false,
+        new_status: NewStatus::Empty,
+        kept_by_status: Kind::CLIENT_METADATA,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validate: super::policies::validating_policy,
+        validate_create: Some(|object, errors| {
+            super::policies::validating_policy(object, errors);
+            super::reserved::name(object, errors);
+        }),
+        validate_status: |_, new, errors| super::policies::status(new, errors),
+        warn: super::reserved::warn_of_name,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns { printer: Some(super::table::validating_policy), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };

@@ -10,22 +10,24 @@
 //! Upstream: `pkg/registry/admissionregistration/validatingwebhookconfiguration/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{Generation, Kind};
+use crate::registry::kind::{Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation};
 
 pub(crate) static KIND: Kind = Kind {
     group: "admissionregistration.k8s.io",
     resource: "validatingwebhookconfigurations",
     kind: "ValidatingWebhookConfiguration",
-    finalizers_without_domain: true,
-    generation: Generation::Counted,
-    allows_unconditional_update: false,
-    default: super::defaults::validating_webhooks,
-    validate: super::webhooks::webhooks,
-    validate_create: Some(|object, errors| {
-        super::webhooks::webhooks(object, errors);
-        super::reserved::name(object, errors);
-    }),
-    warn: super::reserved::warn_of_webhooks,
-    printer: Some(super::table::webhooks),
+    metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
+    defaults: Defaults { set: super::defaults::validating_webhooks, ..Defaults::DEFAULT },
+    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
+    validation: Validation {
+        validate: super::webhooks::webhooks,
+        validate_create: Some(|object, errors| {
+            super::webhooks::webhooks(object, errors);
+            super::reserved::name(object, errors);
+        }),
+        warn: super::reserved::warn_of_webhooks,
+        ..Validation::DEFAULT
+    },
+    table: TableColumns { printer: Some(super::table::webhooks), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };

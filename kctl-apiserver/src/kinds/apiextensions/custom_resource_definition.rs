@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     crd,
     deletion::{CUSTOM_RESOURCE_CLEANUP, Propagation},
-    registry::kind::{Generation, Kind},
+    registry::kind::{Defaults, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
     table::fields,
 };
 
@@ -28,18 +28,23 @@ pub(crate) static KIND: Kind = Kind {
     group: "apiextensions.k8s.io",
     resource: "customresourcedefinitions",
     kind: "CustomResourceDefinition",
-    finalizers_without_domain: true,
-    generation: Generation::Counted,
-    allows_unconditional_update: false,
-    mark: Some(mark),
-    prepare_create: |_, object| crd::default_definition(object),
-    prepare_update,
-    default_rest,
-    validate_create: Some(|object, errors| errors.extend(crd::validate_definition(object))),
-    validate_update: |old, new, errors| errors.extend(crd::validate_change_of_definition(old, new)),
-    validate_status: |_, new, errors| errors.extend(crd::validate_definition_status(new)),
-    warn,
-    printer: Some(cells),
+    metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
+    defaults: Defaults { set_rest: default_rest, ..Defaults::DEFAULT },
+    strategy: Strategy {
+        allows_unconditional_update: false,
+        prepare_create: |_, object| crd::default_definition(object),
+        prepare_update,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validate_create: Some(|object, errors| errors.extend(crd::validate_definition(object))),
+        validate_update: |old, new, errors| errors.extend(crd::validate_change_of_definition(old, new)),
+        validate_status: |_, new, errors| errors.extend(crd::validate_definition_status(new)),
+        warn,
+        ..Validation::DEFAULT
+    },
+    delete: DeleteStrategy { mark: Some(mark), ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -17,7 +17,7 @@ use crate::{
     defaulting::{add, part},
     field_errors::{Errors, text},
     names::NameRule,
-    registry::kind::Kind,
+    registry::kind::{Defaults, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, condition, name, value_at},
@@ -29,14 +29,23 @@ pub(crate) static KIND: Kind = Kind {
     group: "apiregistration.k8s.io",
     resource: "apiservices",
     kind: "APIService",
-    finalizers_without_domain: true,
-    allows_unconditional_update: false,
-    kept_by_status: Kind::CLIENT_METADATA,
-    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    default,
-    validate,
-    validate_status: |_, new, errors| validate_status(new, errors),
-    printer: Some(cells),
+    metadata: Metadata { finalizers_without_domain: true, ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy {
+        allows_unconditional_update: false,
+        kept_by_status: Kind::CLIENT_METADATA,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validate,
+        validate_status: |_, new, errors| validate_status(new, errors),
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     field_errors::Errors,
-    registry::kind::Kind,
+    registry::kind::{Kind, TableColumns, Validation},
     table::{
         age::age,
         fields::{int, list, name, text, value_at},
@@ -26,11 +26,14 @@ pub(crate) static KIND: Kind = Kind {
     group: "apps",
     resource: "controllerrevisions",
     kind: "ControllerRevision",
-    validate,
-    validate_create: Some(validate_create),
-    validate_update: |old, new, errors| immutable_field("data", &old["data"], &new["data"], errors),
-    warns_once_per_generation: true,
-    printer: Some(cells),
+    validation: Validation {
+        validate,
+        validate_create: Some(validate_create),
+        validate_update: |old, new, errors| immutable_field("data", &old["data"], &new["data"], errors),
+        warns_once_per_generation: true,
+        ..Validation::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

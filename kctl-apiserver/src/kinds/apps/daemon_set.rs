@@ -15,7 +15,10 @@ use crate::{
     defaulting::{add, fill, is_text, part, pod, zero_counts},
     field_errors::{Errors, text},
     kinds::apps::validation::{always_restarts, is_none},
-    registry::kind::{Environment, Generation, Kind, NewStatus, OwnedState, Undecoded},
+    registry::kind::{
+        Defaults, Environment, Generation, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests, Strategy,
+        TableColumns, Undecoded, Validation,
+    },
     table::{
         age::age,
         fields::{int, name, value_at},
@@ -29,24 +32,38 @@ pub(crate) static KIND: Kind = Kind {
     group: "apps",
     resource: "daemonsets",
     kind: "DaemonSet",
-    generation: Generation::Counted,
-    new_status: NewStatus::Empty,
-    complete_bookmark: |object| object["metadata"]["annotations"][TEMPLATE_COUNT] = "0".into(),
-    prepare_create,
-    prepare_update: |_, old, new| count_template(old, new),
-    default,
-    defaults_metadata: true,
-    later_defaults: &[(TEMPLATE_COUNT_POINTER, Undecoded::Text("0"))],
-    decode_error: wrong_template_count,
-    owned_state: OwnedState::Sent,
-    complete_owned: say_no_template_count,
-    validate,
-    validate_update: validation::immutable::selector,
-    validate_status: |old, new, errors| validation::status::numbers(&STATUS, old, new, errors),
-    validates_spec_only: true,
-    warn: warnings::of_template,
-    warns_once_per_generation: true,
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::Counted, has_defaults: true, ..Metadata::DEFAULT },
+    requests: Requests {
+        complete_bookmark: |object| object["metadata"]["annotations"][TEMPLATE_COUNT] = "0".into(),
+        ..Requests::DEFAULT
+    },
+    defaults: Defaults {
+        decode_error: wrong_template_count,
+        set: default,
+        later: &[(TEMPLATE_COUNT_POINTER, Undecoded::Text("0"))],
+        ..Defaults::DEFAULT
+    },
+    strategy: Strategy {
+        new_status: NewStatus::Empty,
+        prepare_create,
+        prepare_update: |_, old, new| count_template(old, new),
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validates_spec_only: true,
+        validate,
+        validate_update: validation::immutable::selector,
+        validate_status: |old, new, errors| validation::status::numbers(&STATUS, old, new, errors),
+        warn: warnings::of_template,
+        warns_once_per_generation: true,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        complete_owned: say_no_template_count,
+        owned_state: OwnedState::Sent,
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };

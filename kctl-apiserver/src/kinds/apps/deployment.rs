@@ -15,7 +15,9 @@ use crate::{
     defaulting::{add, fill, is_text, part, pod},
     field_errors::{Errors, text},
     kinds::apps::validation::{is_none, template_of_set},
-    registry::kind::{Generation, Kind, NewStatus},
+    registry::kind::{
+        Defaults, Generation, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
+    },
     table::{
         age::age,
         fields::{int, name, value_at},
@@ -29,20 +31,24 @@ pub(crate) static KIND: Kind = Kind {
     group: "apps",
     resource: "deployments",
     kind: "Deployment",
-    generation: Generation::Counted,
-    counted_metadata: &["annotations"],
-    new_status: NewStatus::Empty,
-    kept_by_status: &["labels"],
-    reset_fields: &[("status", &[&["spec"], &["metadata", "labels"]])],
-    complete_bookmark: |object| object["spec"]["replicas"] = 0.into(),
-    default,
-    validate,
-    validate_update: validation::immutable::selector,
-    validate_status: |old, new, errors| validation::status::numbers(&STATUS, old, new, errors),
-    validates_spec_only: true,
-    warn: warnings::of_template,
-    warns_once_per_generation: true,
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::Counted, counted: &["annotations"], ..Metadata::DEFAULT },
+    requests: Requests { complete_bookmark: |object| object["spec"]["replicas"] = 0.into(), ..Requests::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { new_status: NewStatus::Empty, kept_by_status: &["labels"], ..Strategy::DEFAULT },
+    validation: Validation {
+        validates_spec_only: true,
+        validate,
+        validate_update: validation::immutable::selector,
+        validate_status: |old, new, errors| validation::status::numbers(&STATUS, old, new, errors),
+        warn: warnings::of_template,
+        warns_once_per_generation: true,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", &[&["spec"], &["metadata", "labels"]])],
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };

@@ -14,7 +14,7 @@ use crate::{
     defaulting::{add, part, pod, zero_counts},
     field_errors::Errors,
     kinds::apps::validation::template_of_set,
-    registry::kind::{Generation, Kind, NewStatus},
+    registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation},
     table::{fields::value_at, labels::selector, workload::replicas},
     validation::{self, warnings},
 };
@@ -23,19 +23,22 @@ pub(crate) static KIND: Kind = Kind {
     group: "apps",
     resource: "replicasets",
     kind: "ReplicaSet",
-    generation: Generation::Counted,
-    new_status: NewStatus::Empty,
-    complete_bookmark: |object| object["spec"]["replicas"] = 0.into(),
-    default,
-    validate,
-    validate_update: validation::immutable::selector,
-    validate_status: |old, new, errors| {
-        validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors);
+    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    requests: Requests { complete_bookmark: |object| object["spec"]["replicas"] = 0.into(), ..Requests::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { new_status: NewStatus::Empty, ..Strategy::DEFAULT },
+    validation: Validation {
+        validates_spec_only: true,
+        validate,
+        validate_update: validation::immutable::selector,
+        validate_status: |old, new, errors| {
+            validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors);
+        },
+        warn: warnings::of_template,
+        warns_once_per_generation: true,
+        ..Validation::DEFAULT
     },
-    validates_spec_only: true,
-    warn: warnings::of_template,
-    warns_once_per_generation: true,
-    printer: Some(cells),
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };

@@ -8,14 +8,13 @@
 //!
 //! Upstream: `pkg/registry/authentication/selfsubjectreview/rest.go`.
 
-use crate::registry::kind::{Kind, Quota, Review};
+use crate::registry::kind::{Kind, Quota, Requests, Review};
 
 pub(crate) static KIND: Kind = Kind {
     group: "authentication.k8s.io",
     resource: "selfsubjectreviews",
     kind: "SelfSubjectReview",
-    review: Some(Review::SelfSubject),
-    is_exempt_from_policies: true,
+    requests: Requests { is_exempt_from_policies: true, review: Some(Review::SelfSubject), ..Requests::DEFAULT },
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };

@@ -7,14 +7,13 @@
 //!
 //! Upstream: `pkg/registry/authentication/tokenreview/storage.go`.
 
-use crate::registry::kind::{Kind, Quota, Review};
+use crate::registry::kind::{Kind, Quota, Requests, Review};
 
 pub(crate) static KIND: Kind = Kind {
     group: "authentication.k8s.io",
     resource: "tokenreviews",
     kind: "TokenReview",
-    review: Some(Review::Token),
-    is_exempt_from_policies: true,
+    requests: Requests { is_exempt_from_policies: true, review: Some(Review::Token), ..Requests::DEFAULT },
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };

@@ -8,14 +8,13 @@
 //!
 //! Upstream: `pkg/registry/authorization/selfsubjectrulesreview/rest.go`.
 
-use crate::registry::kind::{Kind, Quota, Review};
+use crate::registry::kind::{Kind, Quota, Requests, Review};
 
 pub(crate) static KIND: Kind = Kind {
     group: "authorization.k8s.io",
     resource: "selfsubjectrulesreviews",
     kind: "SelfSubjectRulesReview",
-    review: Some(Review::SelfSubjectRules),
-    is_exempt_from_policies: true,
+    requests: Requests { is_exempt_from_policies: true, review: Some(Review::SelfSubjectRules), ..Requests::DEFAULT },
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };

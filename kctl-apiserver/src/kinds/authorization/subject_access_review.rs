@@ -8,14 +8,13 @@
 //! Upstream: `pkg/registry/authorization/subjectaccessreview/rest.go` and
 //! `pkg/apis/authorization/validation/validation.go`.
 
-use crate::registry::kind::{Kind, Quota, Review};
+use crate::registry::kind::{Kind, Quota, Requests, Review};
 
 pub(crate) static KIND: Kind = Kind {
     group: "authorization.k8s.io",
     resource: "subjectaccessreviews",
     kind: "SubjectAccessReview",
-    review: Some(Review::SubjectAccess),
-    is_exempt_from_policies: true,
+    requests: Requests { is_exempt_from_policies: true, review: Some(Review::SubjectAccess), ..Requests::DEFAULT },
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     autoscaling,
-    registry::kind::{Generation, Kind, StorageVersion},
+    registry::kind::{Defaults, Generation, Kind, Metadata, StorageVersion, TableColumns, Validation},
     validation::status::Numbers,
 };
 
@@ -24,11 +24,14 @@ pub(crate) static KIND: Kind = Kind {
     group: "autoscaling",
     resource: "horizontalpodautoscalers",
     kind: "HorizontalPodAutoscaler",
-    generation: Generation::Counted,
-    default,
-    validate: validation::autoscaler,
-    validate_status: |old, new, errors| crate::validation::status::numbers(&STATUS, old, new, errors),
-    printer: Some(table::cells),
+    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    validation: Validation {
+        validate: validation::autoscaler,
+        validate_status: |old, new, errors| crate::validation::status::numbers(&STATUS, old, new, errors),
+        ..Validation::DEFAULT
+    },
+    table: TableColumns { printer: Some(table::cells), ..TableColumns::DEFAULT },
     storage: Some(&STORAGE),
     ..Kind::DEFAULT
 };

@@ -17,7 +17,7 @@ use crate::{
     field_errors::{Errors, text},
     kinds::batch::job::{default_failure_policy, validation::job_spec},
     names::NameRule,
-    registry::kind::{Generation, Kind, NewStatus},
+    registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
     table::{
         age::{age, since_text},
         fields::{self, list, name, text_or, value_at},
@@ -31,15 +31,17 @@ pub(crate) static KIND: Kind = Kind {
     group: "batch",
     resource: "cronjobs",
     kind: "CronJob",
-    names: NameRule::CronJob,
-    generation: Generation::Counted,
-    new_status: NewStatus::Empty,
-    default,
-    validate,
-    validates_spec_only: true,
-    warn,
-    warns_once_per_generation: true,
-    printer: Some(cells),
+    metadata: Metadata { names: NameRule::CronJob, generation: Generation::Counted, ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { new_status: NewStatus::Empty, ..Strategy::DEFAULT },
+    validation: Validation {
+        validates_spec_only: true,
+        validate,
+        warn,
+        warns_once_per_generation: true,
+        ..Validation::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     pod_template: Some("/spec/jobTemplate/spec/template"),
     ..Kind::DEFAULT
 };

@@ -21,7 +21,10 @@ use serde_json::{Map, Value};
 use crate::{
     defaulting::{add, fill, items, part, pod},
     json_path::set,
-    registry::kind::{Generation, Kind, NewStatus},
+    registry::kind::{
+        Defaults, DeleteStrategy, Generation, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy,
+        TableColumns, Validation,
+    },
     validation::warnings,
 };
 
@@ -29,28 +32,39 @@ pub(crate) static KIND: Kind = Kind {
     group: "batch",
     resource: "jobs",
     kind: "Job",
-    generation: Generation::Counted,
-    selectable_fields: &["metadata.namespace", "status.successful"],
-    orphans_dependents: true,
-    deletion_warning: Some(
-        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
+    metadata: Metadata { generation: Generation::Counted, default: label_as_pods, ..Metadata::DEFAULT },
+    requests: Requests { selectable_fields: &["metadata.namespace", "status.successful"], ..Requests::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy {
+        new_status: NewStatus::Empty,
+        prepare_create: |_, object| select_own_pods(object),
+        set_generated_name,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validate: validation::validate,
+        validate_create: Some(validation::validate_create),
+        validate_update: validation::validate_update,
+        validate_status: status::status,
+        warn: warnings::of_template,
+        warns_once_per_generation: true,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        filled_in: &["/spec/selector", "/spec/template/metadata", "/metadata/labels"],
+        filled_in_by_update: &["/metadata/labels", "/spec/template/metadata"],
+        complete_sent: Some(label_as_pods),
+        ..ManagedFields::DEFAULT
+    },
+    delete: DeleteStrategy {
+        warning: Some(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
          propagationPolicy=Orphan to suppress this warning",
-    ),
-    new_status: NewStatus::Empty,
-    prepare_create: |_, object| select_own_pods(object),
-    set_generated_name,
-    default,
-    default_metadata: label_as_pods,
-    filled_in: &["/spec/selector", "/spec/template/metadata", "/metadata/labels"],
-    filled_in_by_update: &["/metadata/labels", "/spec/template/metadata"],
-    complete_sent: Some(label_as_pods),
-    validate: validation::validate,
-    validate_create: Some(validation::validate_create),
-    validate_update: validation::validate_update,
-    validate_status: status::status,
-    warn: warnings::of_template,
-    warns_once_per_generation: true,
-    printer: Some(table::cells),
+        ),
+        orphans_dependents: true,
+        ..DeleteStrategy::DEFAULT
+    },
+    table: TableColumns { printer: Some(table::cells), ..TableColumns::DEFAULT },
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };

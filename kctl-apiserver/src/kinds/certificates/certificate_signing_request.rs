@@ -17,7 +17,9 @@ use serde_json::{Value, json};
 use crate::{
     json_path::set,
     names::NameRule,
-    registry::kind::{Environment, Kind, NewStatus, Requester},
+    registry::kind::{
+        Environment, Kind, ManagedFields, Metadata, NewStatus, Requester, Requests, Strategy, TableColumns, Validation,
+    },
     table::{
         age::{age, human},
         fields::{condition, name, text, text_or, value_at},
@@ -29,22 +31,31 @@ pub(crate) static KIND: Kind = Kind {
     group: "certificates.k8s.io",
     resource: "certificatesigningrequests",
     kind: "CertificateSigningRequest",
-    names: NameRule::PathSegment,
-    selectable_fields: &["spec.signerName"],
-    new_status: NewStatus::Empty,
-    prepare_update: keep_request,
-    finish_create: identify,
-    finish_update: stamp_conditions,
-    reset_fields: &[
-        ("", &[&["spec"], &["status"]]),
-        ("approval", &[&["spec"], &["status", "certificate"]]),
-        ("status", &[&["spec"], &["status", "conditions"]]),
-    ],
-    unowned: &["/spec"],
-    validate: validation::request,
-    validate_subresource: validation::fixed,
-    validates_subresources: true,
-    printer: Some(cells),
+    metadata: Metadata { names: NameRule::PathSegment, ..Metadata::DEFAULT },
+    requests: Requests { selectable_fields: &["spec.signerName"], ..Requests::DEFAULT },
+    strategy: Strategy {
+        new_status: NewStatus::Empty,
+        finish_create: identify,
+        prepare_update: keep_request,
+        finish_update: stamp_conditions,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validates_subresources: true,
+        validate: validation::request,
+        validate_subresource: validation::fixed,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[
+            ("", &[&["spec"], &["status"]]),
+            ("approval", &[&["spec"], &["status", "certificate"]]),
+            ("status", &[&["spec"], &["status", "conditions"]]),
+        ],
+        unowned: &["/spec"],
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

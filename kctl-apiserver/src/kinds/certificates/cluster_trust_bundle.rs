@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     field_errors::{Errors, text},
     names::NameRule,
-    registry::kind::Kind,
+    registry::kind::{Kind, Metadata, Requests, Strategy, TableColumns, Validation},
     table::{
         fields::{self, name},
         labels::NONE,
@@ -27,13 +27,11 @@ pub(crate) static KIND: Kind = Kind {
     group: "certificates.k8s.io",
     resource: "clustertrustbundles",
     kind: "ClusterTrustBundle",
-    names: NameRule::PathSegment,
-    selectable_fields: &["spec.signerName"],
-    allows_unconditional_update: false,
-    validate,
-    validate_create: Some(validate_create),
-    validate_update,
-    printer: Some(cells),
+    metadata: Metadata { names: NameRule::PathSegment, ..Metadata::DEFAULT },
+    requests: Requests { selectable_fields: &["spec.signerName"], ..Requests::DEFAULT },
+    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
+    validation: Validation { validate, validate_create: Some(validate_create), validate_update, ..Validation::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, part},
-    registry::kind::Kind,
+    registry::kind::{Defaults, Kind, ManagedFields, Requests, Strategy, TableColumns, Validation},
     table::{
         fields::{list, name, text, value_at},
         labels::labels,
@@ -28,16 +28,28 @@ pub(crate) static KIND: Kind = Kind {
     group: "certificates.k8s.io",
     resource: "podcertificaterequests",
     kind: "PodCertificateRequest",
-    selectable_fields: &["spec.signerName", "spec.podName", "spec.nodeName"],
-    allows_unconditional_update: false,
-    kept_by_status: Kind::CLIENT_METADATA,
-    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    default: |object| add(part(object, "spec"), "maxExpirationSeconds", 86_400),
-    validate_create: Some(validation::request),
-    validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
-    validate_status_at: validation::status,
-    signer,
-    printer: Some(cells),
+    requests: Requests {
+        selectable_fields: &["spec.signerName", "spec.podName", "spec.nodeName"],
+        ..Requests::DEFAULT
+    },
+    defaults: Defaults { set: |object| add(part(object, "spec"), "maxExpirationSeconds", 86_400), ..Defaults::DEFAULT },
+    strategy: Strategy {
+        allows_unconditional_update: false,
+        kept_by_status: Kind::CLIENT_METADATA,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validate_create: Some(validation::request),
+        validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
+        validate_status_at: validation::status,
+        signer,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -15,7 +15,7 @@ use crate::{
     feature_gates::FeatureGate,
     field_errors::Errors,
     json_path::set,
-    registry::kind::Kind,
+    registry::kind::{Defaults, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{name, text},
@@ -26,14 +26,17 @@ pub(crate) static KIND: Kind = Kind {
     group: "coordination.k8s.io",
     resource: "leases",
     kind: "Lease",
-    finalizers_without_domain: true,
-    creates_on_update: true,
-    allows_unconditional_update: false,
-    drop_unstored: drop_disabled,
-    default: |object| defaulting::add(object, "spec", json!({})),
-    filled_in: &["/spec/strategy", "/spec/preferredHolder"],
-    validate,
-    printer: Some(cells),
+    metadata: Metadata { finalizers_without_domain: true, ..Metadata::DEFAULT },
+    defaults: Defaults { set: |object| defaulting::add(object, "spec", json!({})), ..Defaults::DEFAULT },
+    strategy: Strategy {
+        creates_on_update: true,
+        allows_unconditional_update: false,
+        drop_unstored: drop_disabled,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation { validate, ..Validation::DEFAULT },
+    managed_fields: ManagedFields { filled_in: &["/spec/strategy", "/spec/preferredHolder"], ..ManagedFields::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

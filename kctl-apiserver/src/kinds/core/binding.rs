@@ -5,12 +5,12 @@
 //!
 //! Upstream: `pkg/registry/core/pod/storage/storage.go` and `pkg/apis/core/validation/validation.go`.
 
-use crate::registry::kind::{Kind, Quota, Review};
+use crate::registry::kind::{Kind, Quota, Requests, Review};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "bindings",
     kind: "Binding",
-    review: Some(Review::Binding),
+    requests: Requests { review: Some(Review::Binding), ..Requests::DEFAULT },
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };

@@ -9,15 +9,15 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    registry::kind::{Kind, Quota},
+    registry::kind::{Kind, Quota, Requests, TableColumns},
     table::fields::{list, name, text},
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "componentstatuses",
     kind: "ComponentStatus",
-    deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"),
-    printer: Some(cells),
+    requests: Requests { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..Requests::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };

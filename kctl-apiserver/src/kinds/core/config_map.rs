@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     field_errors::{Errors, pairs, text},
-    registry::kind::Kind,
+    registry::kind::{Kind, TableColumns, Validation},
     table::{
         age::age,
         fields::{entries, name},
@@ -23,9 +23,8 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "configmaps",
     kind: "ConfigMap",
-    validate,
-    validate_update,
-    printer: Some(cells),
+    validation: Validation { validate, validate_update, ..Validation::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     quota: super::counted_by_name!("configmaps"),
     ..Kind::DEFAULT
 };

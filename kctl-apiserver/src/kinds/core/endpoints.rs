@@ -12,7 +12,7 @@ use crate::{
     defaulting::{fill, items},
     field_errors::{Errors, text},
     names::NameRule,
-    registry::kind::Kind,
+    registry::kind::{Defaults, Kind, Requests, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, int, joined_with_more, list, name},
@@ -24,11 +24,14 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "endpoints",
     kind: "Endpoints",
-    deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
-    creates_on_update: true,
-    default,
-    validate,
-    printer: Some(cells),
+    requests: Requests {
+        deprecation: Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+        ..Requests::DEFAULT
+    },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
+    validation: Validation { validate, ..Validation::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

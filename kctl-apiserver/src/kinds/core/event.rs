@@ -14,34 +14,45 @@ use serde_json::Value;
 use crate::{
     defaulting::{add, part},
     names::NameRule,
-    registry::kind::{Kind, Quota},
+    registry::kind::{
+        Defaults, DeleteStrategy, Kind, ManagedFields, Metadata, Quota, Requests, Strategy, TableColumns, Validation,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "events",
     kind: "Event",
-    names: NameRule::PathSegment,
-    selectable_fields: &[
-        "metadata.namespace",
-        "involvedObject.kind",
-        "involvedObject.namespace",
-        "involvedObject.name",
-        "involvedObject.uid",
-        "involvedObject.apiVersion",
-        "involvedObject.resourceVersion",
-        "involvedObject.fieldPath",
-        "reason",
-        "reportingComponent",
-        "source",
-        "type",
-    ],
-    creates_on_update: true,
-    has_no_dependents: true,
-    default,
-    filled_in: &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"],
-    validate: crate::kinds::events::validation::core_event,
-    validates_metadata_last: true,
-    printer: Some(crate::kinds::events::event::cells),
+    metadata: Metadata { names: NameRule::PathSegment, ..Metadata::DEFAULT },
+    requests: Requests {
+        selectable_fields: &[
+            "metadata.namespace",
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        ..Requests::DEFAULT
+    },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
+    validation: Validation {
+        validates_metadata_last: true,
+        validate: crate::kinds::events::validation::core_event,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        filled_in: &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"],
+        ..ManagedFields::DEFAULT
+    },
+    delete: DeleteStrategy { has_no_dependents: true, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(crate::kinds::events::event::cells), ..TableColumns::DEFAULT },
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };

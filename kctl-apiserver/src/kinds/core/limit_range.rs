@@ -11,17 +11,20 @@ use serde_json::Value;
 
 use crate::{
     defaulting::{add, is_text, items, part},
-    registry::kind::{Environment, Kind},
+    registry::kind::{Defaults, Environment, Kind, Strategy, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "limitranges",
     kind: "LimitRange",
-    creates_on_update: true,
-    prepare_create: set_name,
-    null_when_empty: Some("/spec/limits"),
-    default,
-    validate: super::resource_quota::validation::limits,
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy {
+        creates_on_update: true,
+        prepare_create: set_name,
+        null_when_empty: Some("/spec/limits"),
+        ..Strategy::DEFAULT
+    },
+    validation: Validation { validate: super::resource_quota::validation::limits, ..Validation::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -19,7 +19,10 @@ use crate::{
     json_path::set,
     metadata::{DOMAIN_RULE, has_domain},
     names::{NameRule, check_label_value},
-    registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Part},
+    registry::kind::{
+        Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part, Requests,
+        Strategy, TableColumns, Validation,
+    },
     table::{
         age::age,
         fields::{self, name},
@@ -30,26 +33,31 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "namespaces",
     kind: "Namespace",
-    names: NameRule::Label,
-    selectable_fields: &["status.phase"],
-    delete_answer: DeleteAnswer::UndocumentedObject,
-    is_own_namespace: true,
-    mark: Some(mark),
-    is_held: |object| object["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()),
-    undeletable,
-    prepare_create,
-    set_generated_name,
-    prepare_update,
-    reset_fields: &[("finalize", &[&["status"]])],
-    parts: &[Part { subresource: "finalize", kept_metadata: &[], owned_state: OwnedState::Stored }],
-    with_part,
-    default,
-    defaults_metadata: true,
-    filled_in: &["/spec"],
-    validate,
-    validate_part,
-    validates_subresources: true,
-    printer: Some(cells),
+    metadata: Metadata { names: NameRule::Label, has_defaults: true, ..Metadata::DEFAULT },
+    requests: Requests { selectable_fields: &["status.phase"], is_own_namespace: true, ..Requests::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy {
+        prepare_create,
+        parts: &[Part { subresource: "finalize", kept_metadata: &[], owned_state: OwnedState::Stored }],
+        with_part,
+        prepare_update,
+        set_generated_name,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation { validates_subresources: true, validate, validate_part, ..Validation::DEFAULT },
+    managed_fields: ManagedFields {
+        reset_fields: &[("finalize", &[&["status"]])],
+        filled_in: &["/spec"],
+        ..ManagedFields::DEFAULT
+    },
+    delete: DeleteStrategy {
+        mark: Some(mark),
+        undeletable,
+        is_held: |object| object["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()),
+        answer: DeleteAnswer::UndocumentedObject,
+        ..DeleteStrategy::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -17,7 +17,9 @@ use crate::{
     defaulting::{add, part},
     field_errors::Errors,
     json_path::{remove, set},
-    registry::kind::{Environment, Kind, NewStatus},
+    registry::kind::{
+        Defaults, Environment, Kind, ManagedFields, NewStatus, Requests, Strategy, TableColumns, Validation,
+    },
     table::{
         age::{UNKNOWN, age},
         fields::{condition, flag, list, name, text, text_or, value_at},
@@ -28,21 +30,29 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "nodes",
     kind: "Node",
-    selectable_fields: &["spec.unschedulable"],
-    connects: &["proxy"],
-    new_status: NewStatus::AsSent,
-    prepare_create: drop_configuration,
-    prepare_update,
-    prepare_status,
-    default,
-    filled_in: &["/spec"],
-    complete_sent: Some(complete_sent),
-    validate: validation::validate,
-    validate_create: Some(validation::validate_create),
-    validate_update,
-    validate_status: |_, new, errors| validation::validate_status(new, errors),
-    warn,
-    printer: Some(cells),
+    requests: Requests { selectable_fields: &["spec.unschedulable"], connects: &["proxy"], ..Requests::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy {
+        new_status: NewStatus::AsSent,
+        prepare_create: drop_configuration,
+        prepare_status,
+        prepare_update,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validate: validation::validate,
+        validate_create: Some(validation::validate_create),
+        validate_update,
+        validate_status: |_, new, errors| validation::validate_status(new, errors),
+        warn,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        filled_in: &["/spec"],
+        complete_sent: Some(complete_sent),
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -17,21 +17,23 @@ use crate::{
     defaulting::{add, fill, part, pod},
     json_path::set,
     kinds::core::persistent_volume_claim::CLASS_OF_CLAIM,
-    registry::kind::{DeleteAnswer, Environment, Kind},
+    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, Strategy, TableColumns, Validation},
     validation::warnings::old_labels_of_terms,
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "persistentvolumes",
     kind: "PersistentVolume",
-    delete_answer: DeleteAnswer::Object,
-    prepare_create,
-    set_status_times,
-    default,
-    validate: validation::validate,
-    validate_update: validation::validate_update,
-    warn: |_, object, warnings| warn(object, warnings),
-    printer: Some(table::cells),
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { prepare_create, set_status_times, ..Strategy::DEFAULT },
+    validation: Validation {
+        validate: validation::validate,
+        validate_update: validation::validate_update,
+        warn: |_, object, warnings| warn(object, warnings),
+        ..Validation::DEFAULT
+    },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(table::cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -23,7 +23,10 @@ use crate::{
     field_errors::Errors,
     json_path::set,
     kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
-    registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota},
+    registry::kind::{
+        Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Quota, Strategy,
+        TableColumns, Validation,
+    },
     table::{
         age::age,
         fields::{name, text, text_or},
@@ -35,18 +38,23 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "persistentvolumeclaims",
     kind: "PersistentVolumeClaim",
-    delete_answer: DeleteAnswer::Object,
-    prepare_create,
-    prepare_update,
-    default,
-    filled_in: &["/spec/dataSource", "/spec/dataSourceRef"],
-    owned_state: OwnedState::SentByClient,
-    complete_sent: Some(complete_sent),
-    validate: validation::validate,
-    validate_update,
-    validate_status: |_, new, errors| validation::validate_status(new, errors),
-    warn: |_, object, warnings| warn(object, warnings),
-    printer: Some(cells),
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { prepare_create, prepare_update, ..Strategy::DEFAULT },
+    validation: Validation {
+        validate: validation::validate,
+        validate_update,
+        validate_status: |_, new, errors| validation::validate_status(new, errors),
+        warn: |_, object, warnings| warn(object, warnings),
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        filled_in: &["/spec/dataSource", "/spec/dataSourceRef"],
+        complete_sent: Some(complete_sent),
+        owned_state: OwnedState::SentByClient,
+        ..ManagedFields::DEFAULT
+    },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     quota: QUOTA,
     ..Kind::DEFAULT
 };

@@ -30,58 +30,70 @@ use crate::{
     feature_gates::FeatureGate,
     field_errors::{Errors, text},
     json_path::set,
-    registry::kind::{DeleteAnswer, Environment, Generation, Kind, OwnedState, Part, Quota, Requester},
+    registry::kind::{
+        Defaults, DeleteAnswer, DeleteStrategy, Environment, Generation, Kind, ManagedFields, Metadata, OwnedState,
+        Part, Quota, Requester, Requests, Strategy, TableColumns, Validation,
+    },
     validation::warnings,
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "pods",
     kind: "Pod",
-    generation: Generation::Counted,
-    selectable_fields: &[
-        "metadata.namespace",
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.podIP",
-        "status.podIPs",
-        "status.nominatedNodeName",
-    ],
-    delete_answer: DeleteAnswer::Object,
-    connects: &["attach", "exec", "log", "portforward", "proxy"],
-    answers_other_kinds: &["binding", "eviction"],
-    deletes_gracefully: true,
-    prepare_create,
-    complete_create,
-    finish_create: take_profiles,
-    prepare_update,
-    prepare_status,
-    kept_by_status: &["ownerReferences"],
-    reset_fields: &[("status", &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])],
-    parts: &[
-        Part { subresource: "resize", ..PART_OF_SPEC },
-        Part { subresource: "ephemeralcontainers", ..PART_OF_SPEC },
-    ],
-    with_part: parts::with_part,
-    default: defaulting::pod::pod,
-    set_once: Some("qosClass"),
-    filled_in: FILLED_IN,
-    absent_when_empty: &["/spec/tolerations"],
-    extended_lists: &["/spec/tolerations"],
-    filled_in_by_update: FILLED_IN,
-    validate: crate::validation::pod::pod,
-    validate_create: Some(validate_create),
-    validate_update: validation::validate_update,
-    validate_status: status::status,
-    validate_part,
-    validates_spec_only: true,
-    warn,
-    warns_once_per_generation: true,
-    printer: Some(table::pod),
-    row_conditions: table::row_conditions,
+    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    requests: Requests {
+        selectable_fields: &[
+            "metadata.namespace",
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ],
+        connects: &["attach", "exec", "log", "portforward", "proxy"],
+        answers_other_kinds: &["binding", "eviction"],
+        ..Requests::DEFAULT
+    },
+    defaults: Defaults { set: defaulting::pod::pod, set_once: Some("qosClass"), ..Defaults::DEFAULT },
+    strategy: Strategy {
+        prepare_create,
+        complete_create,
+        finish_create: take_profiles,
+        parts: &[
+            Part { subresource: "resize", ..PART_OF_SPEC },
+            Part { subresource: "ephemeralcontainers", ..PART_OF_SPEC },
+        ],
+        with_part: parts::with_part,
+        kept_by_status: &["ownerReferences"],
+        prepare_status,
+        prepare_update,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validates_spec_only: true,
+        validate: crate::validation::pod::pod,
+        validate_create: Some(validate_create),
+        validate_update: validation::validate_update,
+        validate_part,
+        validate_status: status::status,
+        warn,
+        warns_once_per_generation: true,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])],
+        filled_in: FILLED_IN,
+        filled_in_by_update: FILLED_IN,
+        extended_lists: &["/spec/tolerations"],
+        absent_when_empty: &["/spec/tolerations"],
+        ..ManagedFields::DEFAULT
+    },
+    delete: DeleteStrategy { is_graceful: true, answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(table::pod), conditions: table::row_conditions, ..TableColumns::DEFAULT },
     quota: QUOTA,
     ..Kind::DEFAULT
 };
@@ -200,7 +212,7 @@ fn validate_create(object: &Value, errors: &mut Errors) {
 
 /// Validates a write to `pods/resize` or `pods/ephemeralcontainers`: the whole new Pod, then the change itself.
 ///
-/// `subresource` is one of `KIND.parts`. Changes outside of that part have been replaced by the
+/// `subresource` is one of `strategy.parts`. Changes outside of that part have been replaced by the
 /// stored values before.
 fn validate_part(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
     // If a Pod can't be resized at all, nothing else is reported.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting,
-    registry::kind::{DeleteAnswer, Generation, Kind},
+    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation},
     table::{
         fields::{name, value_at},
         labels::labels,
@@ -24,13 +24,16 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "podtemplates",
     kind: "PodTemplate",
-    generation: Generation::Counted,
-    delete_answer: DeleteAnswer::Object,
-    default: |object| defaulting::pod::template(object, "template"),
-    validate: |object, errors| validation::pod::template(&object["template"], "template", errors),
-    warn: |_, object, warnings| warnings::template(&object["template"], "template.", warnings),
-    warns_once_per_generation: true,
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    defaults: Defaults { set: |object| defaulting::pod::template(object, "template"), ..Defaults::DEFAULT },
+    validation: Validation {
+        validate: |object, errors| validation::pod::template(&object["template"], "template", errors),
+        warn: |_, object, warnings| warnings::template(&object["template"], "template.", warnings),
+        warns_once_per_generation: true,
+        ..Validation::DEFAULT
+    },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     pod_template: Some("/template"),
     ..Kind::DEFAULT
 };

@@ -17,7 +17,7 @@ use crate::{
     field_errors::Errors,
     kinds::apps::validation::always_restarts,
     names::NameRule,
-    registry::kind::{Generation, Kind},
+    registry::kind::{Defaults, DeleteStrategy, Generation, Kind, Metadata, Requests, TableColumns, Validation},
     table::{fields::value_at, labels::labels, workload::replicas},
     validation::{self, selector, warnings},
 };
@@ -25,20 +25,26 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "replicationcontrollers",
     kind: "ReplicationController",
-    names: NameRule::SubdomainOnceWhole,
-    generation: Generation::Counted,
-    selectable_fields: &["metadata.namespace", "status.replicas"],
-    orphans_dependents: true,
-    default,
-    defaults_metadata: true,
-    validate,
-    validate_status: |old, new, errors| {
-        validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors);
+    metadata: Metadata {
+        names: NameRule::SubdomainOnceWhole,
+        generation: Generation::Counted,
+        has_defaults: true,
+        ..Metadata::DEFAULT
     },
-    validates_spec_only: true,
-    warn: warnings::of_template,
-    warns_once_per_generation: true,
-    printer: Some(cells),
+    requests: Requests { selectable_fields: &["metadata.namespace", "status.replicas"], ..Requests::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    validation: Validation {
+        validates_spec_only: true,
+        validate,
+        validate_status: |old, new, errors| {
+            validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors);
+        },
+        warn: warnings::of_template,
+        warns_once_per_generation: true,
+        ..Validation::DEFAULT
+    },
+    delete: DeleteStrategy { orphans_dependents: true, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     pod_template: Some("/spec/template"),
     quota: super::counted_by_name!("replicationcontrollers"),
     ..Kind::DEFAULT

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting,
-    registry::kind::{DeleteAnswer, Kind, Quota},
+    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, Quota, TableColumns, Validation},
     table::{
         age::age,
         fields::{name, scalar, value_at},
@@ -23,14 +23,17 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "resourcequotas",
     kind: "ResourceQuota",
-    delete_answer: DeleteAnswer::Object,
-    default: |object| defaulting::add(object, "status", json!({})),
-    validate: validation::quota,
-    validate_update: |old, new, errors| {
-        validation::scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], errors);
+    defaults: Defaults { set: |object| defaulting::add(object, "status", json!({})), ..Defaults::DEFAULT },
+    validation: Validation {
+        validate: validation::quota,
+        validate_update: |old, new, errors| {
+            validation::scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], errors);
+        },
+        validate_status: |_, new, errors| validation::status(new, errors),
+        ..Validation::DEFAULT
     },
-    validate_status: |_, new, errors| validation::status(new, errors),
-    printer: Some(cells),
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     quota: QUOTA,
     ..Kind::DEFAULT
 };

@@ -16,7 +16,7 @@ use crate::{
     decode,
     defaulting::{fill, part},
     field_errors::{Errors, pairs, text},
-    registry::kind::Kind,
+    registry::kind::{Defaults, Kind, Requests, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, entries, name},
@@ -27,12 +27,15 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "secrets",
     kind: "Secret",
-    selectable_fields: &["metadata.namespace", "type"],
-    default,
-    validate,
-    validate_update: super::config_map::validate_update,
-    warn,
-    printer: Some(cells),
+    requests: Requests { selectable_fields: &["metadata.namespace", "type"], ..Requests::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    validation: Validation {
+        validate,
+        validate_update: super::config_map::validate_update,
+        warn,
+        ..Validation::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     quota: super::counted_by_name!("secrets"),
     ..Kind::DEFAULT
 };

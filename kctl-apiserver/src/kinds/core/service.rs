@@ -23,36 +23,54 @@ use crate::{
     json_path::set,
     names::NameRule,
     quantity,
-    registry::kind::{DeleteAnswer, Environment, Kind, OwnedState, Quota, Undecoded},
+    registry::kind::{
+        Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Quota,
+        Requests, Strategy, TableColumns, Undecoded, Validation,
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "services",
     kind: "Service",
-    names: NameRule::Label,
-    selectable_fields: &["metadata.namespace", "spec.clusterIP", "spec.type"],
-    creates_on_update: true,
-    delete_answer: DeleteAnswer::Object,
-    connects: &["proxy"],
-    prepare_create: |_, object| forget_traffic(object),
-    allocate: allocate_address,
-    prepare_update,
-    default: defaults::service,
-    keep_before_default: keep_families,
-    defaults_after_update: true,
-    later_defaults: &[
-        ("/spec/clusterIPs", Undecoded::Absent),
-        ("/spec/ipFamilies", Undecoded::Absent),
-        ("/spec/ipFamilyPolicy", Undecoded::Absent),
-    ],
-    filled_in: &["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
-    absent_when_empty: &["/spec/clusterIPs", "/spec/ipFamilies"],
-    owned_state: OwnedState::SentByClient,
-    validate: validation::service,
-    validate_update: validation::kept,
-    validate_status: |_, new, errors| validation::status(new, errors),
-    warn: |_, object, warnings| warnings::warn(object, warnings),
-    printer: Some(table::cells),
+    metadata: Metadata { names: NameRule::Label, ..Metadata::DEFAULT },
+    requests: Requests {
+        selectable_fields: &["metadata.namespace", "spec.clusterIP", "spec.type"],
+        connects: &["proxy"],
+        ..Requests::DEFAULT
+    },
+    defaults: Defaults {
+        keep_before: keep_families,
+        set: defaults::service,
+        again_after_update: true,
+        later: &[
+            ("/spec/clusterIPs", Undecoded::Absent),
+            ("/spec/ipFamilies", Undecoded::Absent),
+            ("/spec/ipFamilyPolicy", Undecoded::Absent),
+        ],
+        ..Defaults::DEFAULT
+    },
+    strategy: Strategy {
+        creates_on_update: true,
+        prepare_create: |_, object| forget_traffic(object),
+        prepare_update,
+        allocate: allocate_address,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validate: validation::service,
+        validate_update: validation::kept,
+        validate_status: |_, new, errors| validation::status(new, errors),
+        warn: |_, object, warnings| warnings::warn(object, warnings),
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        filled_in: &["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
+        absent_when_empty: &["/spec/clusterIPs", "/spec/ipFamilies"],
+        owned_state: OwnedState::SentByClient,
+        ..ManagedFields::DEFAULT
+    },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(table::cells), ..TableColumns::DEFAULT },
     quota: QUOTA,
     ..Kind::DEFAULT
 };

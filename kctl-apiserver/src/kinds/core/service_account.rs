@@ -13,17 +13,17 @@ use serde_json::Value;
 
 use crate::{
     defaulting::items,
-    registry::kind::{DeleteAnswer, Kind},
+    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, Requests, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "serviceaccounts",
     kind: "ServiceAccount",
-    delete_answer: DeleteAnswer::Object,
-    answers_other_kinds: &["token"],
-    default,
-    warn,
-    printer: Some(crate::table::fields::name_and_age),
+    requests: Requests { answers_other_kinds: &["token"], ..Requests::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    validation: Validation { warn, ..Validation::DEFAULT },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(crate::table::fields::name_and_age), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

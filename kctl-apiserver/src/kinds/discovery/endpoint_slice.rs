@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     defaulting::{add, items},
     json_path::set,
-    registry::kind::{Generation, Kind},
+    registry::kind::{Defaults, Generation, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{SHOWN_MAX, joined_with_more, list, name, text, texts, value_at},
@@ -27,15 +27,17 @@ pub(crate) static KIND: Kind = Kind {
     group: "discovery.k8s.io",
     resource: "endpointslices",
     kind: "EndpointSlice",
-    generation: Generation::Counted,
-    counted_metadata: &["labels"],
-    drop_unstored: drop_old_topology,
-    default,
-    filled_in: &["/endpoints", "/ports"],
-    validate_create: Some(validation::validate_create),
-    validate_update: |old, new, errors| validation::validate(new, old, errors),
-    warn,
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::Counted, counted: &["labels"], ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { drop_unstored: drop_old_topology, ..Strategy::DEFAULT },
+    validation: Validation {
+        validate_create: Some(validation::validate_create),
+        validate_update: |old, new, errors| validation::validate(new, old, errors),
+        warn,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields { filled_in: &["/endpoints", "/ports"], ..ManagedFields::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, part},
-    registry::kind::{Kind, Quota},
+    registry::kind::{
+        Defaults, DeleteStrategy, Kind, ManagedFields, Quota, Requests, Strategy, TableColumns, Validation,
+    },
     table::{
         age::since_text,
         fields::{first_text, int, name, text},
@@ -25,27 +27,36 @@ pub(crate) static KIND: Kind = Kind {
     group: "events.k8s.io",
     resource: "events",
     kind: "Event",
-    selectable_fields: &[
-        "metadata.namespace",
-        "regarding.kind",
-        "regarding.namespace",
-        "regarding.name",
-        "regarding.uid",
-        "regarding.apiVersion",
-        "regarding.resourceVersion",
-        "regarding.fieldPath",
-        "reason",
-        "reportingController",
-        "type",
-    ],
-    creates_on_update: true,
-    error_group: Some(""),
-    has_no_dependents: true,
-    default,
-    filled_in: &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"],
-    validate: super::validation::new_event,
-    validate_subresource: |_, old, new, errors| super::validation::fixed(old, new, errors),
-    printer: Some(cells),
+    requests: Requests {
+        selectable_fields: &[
+            "metadata.namespace",
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
+            "type",
+        ],
+        error_group: Some(""),
+        ..Requests::DEFAULT
+    },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
+    validation: Validation {
+        validate: super::validation::new_event,
+        validate_subresource: |_, old, new, errors| super::validation::fixed(old, new, errors),
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        filled_in: &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"],
+        ..ManagedFields::DEFAULT
+    },
+    delete: DeleteStrategy { has_no_dependents: true, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };

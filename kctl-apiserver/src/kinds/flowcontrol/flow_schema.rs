@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting,
-    registry::kind::{Generation, Kind},
+    registry::kind::{Defaults, Generation, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
     table::{
         self,
         age::age,
@@ -26,14 +26,23 @@ pub(crate) static KIND: Kind = Kind {
     group: "flowcontrol.apiserver.k8s.io",
     resource: "flowschemas",
     kind: "FlowSchema",
-    generation: Generation::Counted,
-    kept_by_status: Kind::CLIENT_METADATA,
-    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    default,
-    validate: super::validation::schema,
-    validate_status: |_, new, errors| super::validation::status(new, errors),
-    printer: Some(cells),
-    row_order: Some(|object| (table::fields::int(object, "/spec/matchingPrecedence"), table::fields::name(object))),
+    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::DEFAULT },
+    validation: Validation {
+        validate: super::validation::schema,
+        validate_status: |_, new, errors| super::validation::status(new, errors),
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns {
+        printer: Some(cells),
+        order: Some(|object| (table::fields::int(object, "/spec/matchingPrecedence"), table::fields::name(object))),
+        ..TableColumns::DEFAULT
+    },
     ..Kind::DEFAULT
 };
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, fill, part},
-    registry::kind::{Generation, Kind},
+    registry::kind::{Defaults, Generation, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{name, text, value_at},
@@ -27,13 +27,19 @@ pub(crate) static KIND: Kind = Kind {
     group: "flowcontrol.apiserver.k8s.io",
     resource: "prioritylevelconfigurations",
     kind: "PriorityLevelConfiguration",
-    generation: Generation::Counted,
-    kept_by_status: Kind::CLIENT_METADATA,
-    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    default,
-    validate: super::validation::level,
-    validate_status: |_, new, errors| super::validation::status(new, errors),
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::DEFAULT },
+    validation: Validation {
+        validate: super::validation::level,
+        validate_status: |_, new, errors| super::validation::status(new, errors),
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -16,7 +16,7 @@ use crate::{
     defaulting::part,
     field_errors::Errors,
     kinds::core::service::table::balancer_addresses,
-    registry::kind::{Generation, Kind},
+    registry::kind::{Defaults, Generation, Kind, Metadata, TableColumns, Validation},
     table::{
         age::age,
         fields::{SHOWN_MAX, list, name, text, text_or},
@@ -28,13 +28,16 @@ pub(crate) static KIND: Kind = Kind {
     group: "networking.k8s.io",
     resource: "ingresses",
     kind: "Ingress",
-    generation: Generation::Counted,
-    default,
-    validate: validation::ingress,
-    validate_create: Some(validate_create),
-    validate_status: validation::status,
-    warn,
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    validation: Validation {
+        validate: validation::ingress,
+        validate_create: Some(validate_create),
+        validate_status: validation::status,
+        warn,
+        ..Validation::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -13,7 +13,7 @@ use crate::{
     defaulting::add,
     field_errors::{Errors, text},
     kinds::networking::with_group,
-    registry::kind::{Generation, Kind},
+    registry::kind::{Defaults, Generation, Kind, Metadata, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, annotation, name, value_at},
@@ -26,11 +26,10 @@ pub(crate) static KIND: Kind = Kind {
     group: "networking.k8s.io",
     resource: "ingressclasses",
     kind: "IngressClass",
-    generation: Generation::Counted,
-    default,
-    validate: super::ingress::validation::class,
-    validate_update,
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    validation: Validation { validate: super::ingress::validation::class, validate_update, ..Validation::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -12,7 +12,7 @@ use crate::{
     field_errors::{Errors, text},
     kinds::networking::with_group,
     names::NameRule,
-    registry::kind::Kind,
+    registry::kind::{Kind, Metadata, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, name, value_at},
@@ -24,9 +24,9 @@ pub(crate) static KIND: Kind = Kind {
     group: "networking.k8s.io",
     resource: "ipaddresses",
     kind: "IPAddress",
-    names: NameRule::Address,
-    validate,
-    printer: Some(cells),
+    metadata: Metadata { names: NameRule::Address, ..Metadata::DEFAULT },
+    validation: Validation { validate, ..Validation::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

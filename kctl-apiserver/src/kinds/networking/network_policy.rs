@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, items, part},
-    registry::kind::{Generation, Kind},
+    registry::kind::{Defaults, Generation, Kind, Metadata, TableColumns, Validation},
     table::{
         age::age,
         fields::{name, value_at},
@@ -25,10 +25,10 @@ pub(crate) static KIND: Kind = Kind {
     group: "networking.k8s.io",
     resource: "networkpolicies",
     kind: "NetworkPolicy",
-    generation: Generation::Counted,
-    default,
-    validate: validation::policy,
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    validation: Validation { validate: validation::policy, ..Validation::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     field_errors::{Errors, text},
-    registry::kind::Kind,
+    registry::kind::{Kind, ManagedFields, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{name, texts},
@@ -24,11 +24,13 @@ pub(crate) static KIND: Kind = Kind {
     group: "networking.k8s.io",
     resource: "servicecidrs",
     kind: "ServiceCIDR",
-    kept_by_status: Kind::CLIENT_METADATA,
-    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    validate_create: Some(validate_create),
-    validate_update,
-    printer: Some(cells),
+    strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::DEFAULT },
+    validation: Validation { validate_create: Some(validate_create), validate_update, ..Validation::DEFAULT },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

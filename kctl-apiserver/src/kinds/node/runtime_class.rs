@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     field_errors::{Errors, text},
-    registry::kind::Kind,
+    registry::kind::{Kind, Metadata, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, name},
@@ -23,12 +23,10 @@ pub(crate) static KIND: Kind = Kind {
     group: "node.k8s.io",
     resource: "runtimeclasses",
     kind: "RuntimeClass",
-    finalizers_without_domain: true,
-    creates_on_update: true,
-    allows_unconditional_update: false,
-    validate,
-    warn,
-    printer: Some(cells),
+    metadata: Metadata { finalizers_without_domain: true, ..Metadata::DEFAULT },
+    strategy: Strategy { creates_on_update: true, allows_unconditional_update: false, ..Strategy::DEFAULT },
+    validation: Validation { validate, warn, ..Validation::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -14,7 +14,7 @@ use crate::{
     defaulting::{part, zero_counts},
     field_errors::Errors,
     names::NameRule,
-    registry::kind::{Generation, Kind, NewStatus},
+    registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{int, name, scalar, value_at},
@@ -26,15 +26,11 @@ pub(crate) static KIND: Kind = Kind {
     group: "policy",
     resource: "poddisruptionbudgets",
     kind: "PodDisruptionBudget",
-    names: NameRule::PathSegment,
-    generation: Generation::Counted,
-    allows_unconditional_update: false,
-    new_status: NewStatus::Empty,
-    default,
-    validate,
-    validate_status,
-    validates_metadata_last: true,
-    printer: Some(cells),
+    metadata: Metadata { names: NameRule::PathSegment, generation: Generation::Counted, ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { allows_unconditional_update: false, new_status: NewStatus::Empty, ..Strategy::DEFAULT },
+    validation: Validation { validates_metadata_last: true, validate, validate_status, ..Validation::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -13,18 +13,21 @@ use serde_json::Value;
 use crate::{
     defaulting,
     names::NameRule,
-    registry::kind::{Kind, Undecoded},
+    registry::kind::{Defaults, Kind, ManagedFields, Metadata, Strategy, Undecoded, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     group: "rbac.authorization.k8s.io",
     resource: "clusterroles",
     kind: "ClusterRole",
-    names: NameRule::WholePathSegment,
-    creates_on_update: true,
-    default: |object| defaulting::add(object, "rules", Value::Null),
-    later_defaults: &[("/rules", Undecoded::AsDefault)],
-    filled_in: &["/rules"],
-    validate: super::validation::cluster_role,
+    metadata: Metadata { names: NameRule::WholePathSegment, ..Metadata::DEFAULT },
+    defaults: Defaults {
+        set: |object| defaulting::add(object, "rules", Value::Null),
+        later: &[("/rules", Undecoded::AsDefault)],
+        ..Defaults::DEFAULT
+    },
+    strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
+    validation: Validation { validate: super::validation::cluster_role, ..Validation::DEFAULT },
+    managed_fields: ManagedFields { filled_in: &["/rules"], ..ManagedFields::DEFAULT },
     ..Kind::DEFAULT
 };

@@ -6,16 +6,23 @@
 //!
 //! Upstream: `pkg/registry/rbac/clusterrolebinding/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
-use crate::{metadata::Scope, names::NameRule, registry::kind::Kind};
+use crate::{
+    metadata::Scope,
+    names::NameRule,
+    registry::kind::{Defaults, Kind, Metadata, Strategy, TableColumns, Validation},
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "rbac.authorization.k8s.io",
     resource: "clusterrolebindings",
     kind: "ClusterRoleBinding",
-    names: NameRule::WholePathSegment,
-    creates_on_update: true,
-    default: super::defaults::binding,
-    validate: |object, errors| super::validation::binding(object, Scope::Cluster, errors),
-    printer: Some(super::table::binding),
+    metadata: Metadata { names: NameRule::WholePathSegment, ..Metadata::DEFAULT },
+    defaults: Defaults { set: super::defaults::binding, ..Defaults::DEFAULT },
+    strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
+    validation: Validation {
+        validate: |object, errors| super::validation::binding(object, Scope::Cluster, errors),
+        ..Validation::DEFAULT
+    },
+    table: TableColumns { printer: Some(super::table::binding), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };

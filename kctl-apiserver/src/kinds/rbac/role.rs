@@ -13,18 +13,24 @@ use crate::{
     defaulting,
     metadata::Scope,
     names::NameRule,
-    registry::kind::{Kind, Undecoded},
+    registry::kind::{Defaults, Kind, ManagedFields, Metadata, Strategy, Undecoded, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     group: "rbac.authorization.k8s.io",
     resource: "roles",
     kind: "Role",
-    names: NameRule::WholePathSegment,
-    creates_on_update: true,
-    default: |object| defaulting::add(object, "rules", Value::Null),
-    later_defaults: &[("/rules", Undecoded::AsDefault)],
-    filled_in: &["/rules"],
-    validate: |object, errors| super::validation::role(object, Scope::Namespaced, errors),
+    metadata: Metadata { names: NameRule::WholePathSegment, ..Metadata::DEFAULT },
+    defaults: Defaults {
+        set: |object| defaulting::add(object, "rules", Value::Null),
+        later: &[("/rules", Undecoded::AsDefault)],
+        ..Defaults::DEFAULT
+    },
+    strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
+    validation: Validation {
+        validate: |object, errors| super::validation::role(object, Scope::Namespaced, errors),
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields { filled_in: &["/rules"], ..ManagedFields::DEFAULT },
     ..Kind::DEFAULT
 };

@@ -12,7 +12,7 @@ use crate::{
     field_errors::Errors,
     kinds::resource::validation::{opaque, selectors},
     names::NameRule,
-    registry::kind::{DeleteAnswer, Generation, Kind},
+    registry::kind::{DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation},
     validation::each,
 };
 
@@ -20,11 +20,10 @@ pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
     resource: "deviceclasses",
     kind: "DeviceClass",
-    names: NameRule::SubdomainOnceWhole,
-    generation: Generation::Counted,
-    delete_answer: DeleteAnswer::Object,
-    validate,
-    printer: Some(crate::table::fields::name_and_age),
+    metadata: Metadata { names: NameRule::SubdomainOnceWhole, generation: Generation::Counted, ..Metadata::DEFAULT },
+    validation: Validation { validate, ..Validation::DEFAULT },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(crate::table::fields::name_and_age), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

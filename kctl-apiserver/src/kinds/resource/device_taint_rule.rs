@@ -13,7 +13,7 @@ use crate::{
     field_errors::Errors,
     kinds::resource::{defaults, validation::taint},
     names::NameRule,
-    registry::kind::{Environment, Generation, Kind},
+    registry::kind::{Environment, Generation, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
     table::{
         age::{age, since_text},
         fields::{name, text},
@@ -29,14 +29,23 @@ pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
     resource: "devicetaintrules",
     kind: "DeviceTaintRule",
-    generation: Generation::Counted,
-    allows_unconditional_update: false,
-    kept_by_status: Kind::CLIENT_METADATA,
-    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    set_times,
-    validate,
-    validate_status: |_, new, errors| validate_status(&new["status"]["conditions"], "status.conditions", errors),
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    strategy: Strategy {
+        allows_unconditional_update: false,
+        set_times,
+        kept_by_status: Kind::CLIENT_METADATA,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validate,
+        validate_status: |_, new, errors| validate_status(&new["status"]["conditions"], "status.conditions", errors),
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

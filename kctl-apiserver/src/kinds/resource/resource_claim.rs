@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    registry::kind::{DeleteAnswer, Kind},
+    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{is_deleting, list, name, value_at},
@@ -27,15 +27,24 @@ pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
     resource: "resourceclaims",
     kind: "ResourceClaim",
-    delete_answer: DeleteAnswer::Object,
-    prepare_update: |_, old, new| status::forget_returned(old, new),
-    kept_by_status: Kind::CLIENT_METADATA,
-    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    default: super::defaults::claim,
-    filled_in: &["/spec/devices/requests"],
-    validate_create: Some(validation::validate_create),
-    validate_status: status::status,
-    printer: Some(cells),
+    defaults: Defaults { set: super::defaults::claim, ..Defaults::DEFAULT },
+    strategy: Strategy {
+        kept_by_status: Kind::CLIENT_METADATA,
+        prepare_update: |_, old, new| status::forget_returned(old, new),
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validate_create: Some(validation::validate_create),
+        validate_status: status::status,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
+        filled_in: &["/spec/devices/requests"],
+        ..ManagedFields::DEFAULT
+    },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

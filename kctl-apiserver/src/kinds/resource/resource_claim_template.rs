@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     field_errors::Errors,
     kinds::resource::resource_claim::validation::devices,
-    registry::kind::{DeleteAnswer, Kind},
+    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation},
     validation::{immutable::immutable_field, volume::template_metadata},
 };
 
@@ -19,12 +19,15 @@ pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
     resource: "resourceclaimtemplates",
     kind: "ResourceClaimTemplate",
-    delete_answer: DeleteAnswer::Object,
-    default: super::defaults::claim_template,
-    filled_in: &["/spec/spec/devices/requests"],
-    validate_create: Some(validate_create),
-    validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
-    printer: Some(crate::table::fields::name_and_age),
+    defaults: Defaults { set: super::defaults::claim_template, ..Defaults::DEFAULT },
+    validation: Validation {
+        validate_create: Some(validate_create),
+        validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields { filled_in: &["/spec/spec/devices/requests"], ..ManagedFields::DEFAULT },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(crate::table::fields::name_and_age), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

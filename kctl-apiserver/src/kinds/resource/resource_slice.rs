@@ -16,7 +16,10 @@ use serde_json::{Value, json};
 use crate::{
     field_errors::{Errors, text},
     kinds::resource::defaults,
-    registry::kind::{DeleteAnswer, Environment, Generation, Kind},
+    registry::kind::{
+        DeleteAnswer, DeleteStrategy, Environment, Generation, Kind, Metadata, Requests, Strategy, TableColumns,
+        Validation,
+    },
     table::{
         age::age,
         fields::{self, name},
@@ -28,14 +31,12 @@ pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
     resource: "resourceslices",
     kind: "ResourceSlice",
-    generation: Generation::Counted,
-    selectable_fields: &["spec.driver", "spec.nodeName"],
-    delete_answer: DeleteAnswer::Object,
-    set_times: set_taint_times,
-    validate: validation::slice,
-    validate_update,
-    warn,
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    requests: Requests { selectable_fields: &["spec.driver", "spec.nodeName"], ..Requests::DEFAULT },
+    strategy: Strategy { set_times: set_taint_times, ..Strategy::DEFAULT },
+    validation: Validation { validate: validation::slice, validate_update, warn, ..Validation::DEFAULT },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

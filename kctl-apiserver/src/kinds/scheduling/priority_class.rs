@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     defaulting,
     field_errors::{Errors, text},
-    registry::kind::{Generation, Kind},
+    registry::kind::{Defaults, DeleteStrategy, Generation, Kind, ManagedFields, Metadata, TableColumns, Validation},
     table::{
         age::age,
         fields::{flag, int, name, text_or},
@@ -25,13 +25,12 @@ pub(crate) static KIND: Kind = Kind {
     group: "scheduling.k8s.io",
     resource: "priorityclasses",
     kind: "PriorityClass",
-    generation: Generation::Fixed,
-    undeletable,
-    default,
-    filled_in: &["/value"],
-    validate_create: Some(validate_create),
-    validate_update,
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::Fixed, ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    validation: Validation { validate_create: Some(validate_create), validate_update, ..Validation::DEFAULT },
+    managed_fields: ManagedFields { filled_in: &["/value"], ..ManagedFields::DEFAULT },
+    delete: DeleteStrategy { undeletable, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 use crate::{
     defaulting::{add, part},
     field_errors::{Errors, text},
-    registry::kind::{DeleteAnswer, Generation, Kind},
+    registry::kind::{
+        Defaults, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation,
+    },
     table::{
         age::age,
         fields::{self, flag, list, name, texts, value_at},
@@ -26,14 +28,12 @@ pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
     resource: "csidrivers",
     kind: "CSIDriver",
-    generation: Generation::CountedFromNone,
-    allows_unconditional_update: false,
-    delete_answer: DeleteAnswer::Object,
-    default,
-    validate,
-    validate_update,
-    warn,
-    printer: Some(cells),
+    metadata: Metadata { generation: Generation::CountedFromNone, ..Metadata::DEFAULT },
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
+    validation: Validation { validate, validate_update, warn, ..Validation::DEFAULT },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

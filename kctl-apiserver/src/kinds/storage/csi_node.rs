@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     defaulting::{add, items, part},
     field_errors::{Errors, text},
-    registry::kind::{DeleteAnswer, Kind, NewStatus},
+    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{list, name},
@@ -23,14 +23,16 @@ pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
     resource: "csinodes",
     kind: "CSINode",
-    allows_unconditional_update: false,
-    delete_answer: DeleteAnswer::Object,
-    new_status: NewStatus::Empty,
-    null_when_empty: Some("/spec/drivers"),
-    default,
-    validate,
-    validate_update,
-    printer: Some(cells),
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    strategy: Strategy {
+        allows_unconditional_update: false,
+        new_status: NewStatus::Empty,
+        null_when_empty: Some("/spec/drivers"),
+        ..Strategy::DEFAULT
+    },
+    validation: Validation { validate, validate_update, ..Validation::DEFAULT },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{
     field_errors::{Errors, text},
     names::NameRule,
-    registry::kind::Kind,
+    registry::kind::{Kind, Strategy, Validation},
     validation::{immutable::immutable_field, resources, selector},
 };
 
@@ -21,9 +21,8 @@ pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
     resource: "csistoragecapacities",
     kind: "CSIStorageCapacity",
-    allows_unconditional_update: false,
-    validate,
-    validate_update,
+    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
+    validation: Validation { validate, validate_update, ..Validation::DEFAULT },
     ..Kind::DEFAULT
 };
 

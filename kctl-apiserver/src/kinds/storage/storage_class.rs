@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     defaulting::add,
     field_errors::{Errors, text},
-    registry::kind::{DeleteAnswer, Kind},
+    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, annotation, flag, name, text_or},
@@ -27,11 +27,10 @@ pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
     resource: "storageclasses",
     kind: "StorageClass",
-    delete_answer: DeleteAnswer::Object,
-    default,
-    validate,
-    warn: |_, object, warnings| warn(object, warnings),
-    printer: Some(cells),
+    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    validation: Validation { validate, warn: |_, object, warnings| warn(object, warnings), ..Validation::DEFAULT },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -17,7 +17,7 @@ use crate::{
     field_errors::{Errors, text},
     kinds::core::persistent_volume::validation::inline_volume,
     names::NameRule,
-    registry::kind::{DeleteAnswer, Kind},
+    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, flag, name},
@@ -28,14 +28,26 @@ pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
     resource: "volumeattachments",
     kind: "VolumeAttachment",
-    allows_unconditional_update: false,
-    delete_answer: DeleteAnswer::Object,
-    kept_by_status: Kind::CLIENT_METADATA,
-    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    default: |object| defaulting::add(defaulting::part(object, "status"), "attached", false),
-    validate,
-    validate_status: |_, new, errors| validate_status(new, errors),
-    printer: Some(cells),
+    defaults: Defaults {
+        set: |object| defaulting::add(defaulting::part(object, "status"), "attached", false),
+        ..Defaults::DEFAULT
+    },
+    strategy: Strategy {
+        allows_unconditional_update: false,
+        kept_by_status: Kind::CLIENT_METADATA,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validate,
+        validate_status: |_, new, errors| validate_status(new, errors),
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
+        ..ManagedFields::DEFAULT
+    },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     field_errors::{Errors, pairs, text},
     kinds::storage::parameters,
-    registry::kind::{DeleteAnswer, Kind},
+    registry::kind::{DeleteAnswer, DeleteStrategy, Kind, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, name},
@@ -25,10 +25,9 @@ pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
     resource: "volumeattributesclasses",
     kind: "VolumeAttributesClass",
-    delete_answer: DeleteAnswer::Object,
-    validate,
-    validate_update,
-    printer: Some(cells),
+    validation: Validation { validate, validate_update, ..Validation::DEFAULT },
+    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

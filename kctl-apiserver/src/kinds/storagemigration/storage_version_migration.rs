@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     field_errors::{Errors, text},
     names::NameRule,
-    registry::kind::Kind,
+    registry::kind::{Kind, ManagedFields, Strategy, TableColumns, Validation},
     status::GroupResource,
     table::fields::{self, is_true, name},
     validation::{immutable::immutable_field, status},
@@ -24,13 +24,22 @@ pub(crate) static KIND: Kind = Kind {
     group: "storagemigration.k8s.io",
     resource: "storageversionmigrations",
     kind: "StorageVersionMigration",
-    allows_unconditional_update: false,
-    kept_by_status: Kind::CLIENT_METADATA,
-    reset_fields: &[("status", Kind::ALL_BUT_STATUS)],
-    validate,
-    validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
-    validate_status,
-    printer: Some(cells),
+    strategy: Strategy {
+        allows_unconditional_update: false,
+        kept_by_status: Kind::CLIENT_METADATA,
+        ..Strategy::DEFAULT
+    },
+    validation: Validation {
+        validate,
+        validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
+        validate_status,
+        ..Validation::DEFAULT
+    },
+    managed_fields: ManagedFields {
+        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
+        ..ManagedFields::DEFAULT
+    },
+    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
 

@@ -82,7 +82,7 @@ impl ListOptions {
                 custom = always.into_iter().chain(paths.map(|path| path.trim_start_matches('.'))).collect();
                 custom.as_slice()
             }
-            None => info.resource.kind.selectable_fields,
+            None => info.resource.kind.requests.selectable_fields,
         };
         self.selector.check(selectable)?;
         if info.name.is_empty() || self.selector.name() == Some(&info.name) {

@@ -1,4 +1,4 @@
-//! Defaults of an object: those of its CRD, or those of its built-in kind (`Kind::default`).
+//! Defaults of an object: those of its CRD, or those of its built-in kind (`Defaults::set`).
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Va
         Some(schema) if resource.custom.is_some() => crd::default(schema, object),
         _ => {
             if let Some(stored) = stored {
-                (resource.kind.keep_before_default)(stored, object);
+                (resource.kind.defaults.keep_before)(stored, object);
                 keep_set_once(resource, object, |object| default_built_in(resource, object, Some(stored)));
             } else {
                 default_built_in(resource, object, None);
@@ -43,7 +43,7 @@ fn type_of<'a>(resource: &'a Resource, api_version: &'a str) -> defaulting::Type
 ///
 /// `set_once` names a field of the status, such as the phase.
 fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&mut Value)) {
-    let Some(field) = resource.kind.set_once else { return default(object) };
+    let Some(field) = resource.kind.defaults.set_once else { return default(object) };
     let before = object["status"].get(field).cloned();
     default(object);
     set(&mut object["status"], field, before);

@@ -13,14 +13,14 @@ use crate::registry::{Resource, kind::Generation};
 ///
 /// It starts at 1.
 pub(super) fn has_generation(resource: &Resource) -> bool {
-    matches!(resource.kind.generation, Generation::Fixed | Generation::Counted)
+    matches!(resource.kind.metadata.generation, Generation::Fixed | Generation::Counted)
 }
 
 /// Returns `true` if changes are counted.
 ///
 /// A kind with `Fixed` always keeps generation 1.
 pub(super) fn counts_generations(resource: &Resource) -> bool {
-    matches!(resource.kind.generation, Generation::Counted | Generation::CountedFromNone)
+    matches!(resource.kind.metadata.generation, Generation::Counted | Generation::CountedFromNone)
 }
 
 /// Returns `true` if a write through the subresource changes a counted field.
@@ -28,7 +28,7 @@ pub(super) fn counts_generations(resource: &Resource) -> bool {
 /// A few kinds also count labels or annotations.
 pub(super) fn changes_generation(resource: &Resource, subresource: &str, old: &Value, new: &Value) -> bool {
     let is_changed = |field: &&str| old["metadata"][*field] != new["metadata"][*field];
-    (subresource.is_empty() && resource.kind.counted_metadata.iter().any(is_changed))
+    (subresource.is_empty() && resource.kind.metadata.counted.iter().any(is_changed))
         || changes_object(resource, old, new)
 }
 

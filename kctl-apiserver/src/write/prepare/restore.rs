@@ -20,14 +20,14 @@ pub(in crate::write) fn restore(resource: &Resource, subresource: &str, old: &Va
                 set(&mut new["metadata"], "managedFields", managed);
             } else {
                 take_all_but(&["metadata", "status"], old, new);
-                for field in resource.kind.kept_by_status {
+                for field in resource.kind.strategy.kept_by_status {
                     set(&mut new["metadata"], field, old["metadata"].get(*field).cloned());
                 }
             }
-            (resource.kind.prepare_status)(old, new);
+            (resource.kind.strategy.prepare_status)(old, new);
         }
         "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
-        name if resource.part(name).is_some() => *new = (resource.kind.with_part)(name, old, new),
+        name if resource.part(name).is_some() => *new = (resource.kind.strategy.with_part)(name, old, new),
         _ => {}
     }
 }

@@ -1,0 +1,56 @@
+//! The strategy of a kind for deletions.
+//!
+//! Upstream: `RESTDeleteStrategy` and `GarbageCollectionDeleteStrategy` in `k8s.io/apiserver/pkg/registry/rest/delete.go`.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::deletion::Propagation;
+
+/// Marks an object as being deleted, by the propagation policy and at a time.
+pub(crate) type Mark = fn(&mut Value, Propagation, Timestamp);
+
+/// The strategy for deletions, in the order in which a delete uses it.
+pub(crate) struct DeleteStrategy {
+    /// A delete waits for the grace period of the object (`RESTGracefulDeleteStrategy`).
+    pub(crate) is_graceful: bool,
+    /// Marks an object as being deleted before any other check of a delete. Its controller deletes what belongs to it.
+    pub(crate) mark: Option<Mark>,
+    /// Returns the reason why the object with this name may never be deleted.
+    pub(crate) undeletable: fn(&str) -> Option<&'static str>,
+    /// The warning about a delete without a propagation policy.
+    pub(crate) warning: Option<&'static str>,
+    /// Returns `true` if fields other than `metadata.finalizers` hold an object that is being deleted.
+    pub(crate) is_held: fn(&Value) -> bool,
+    /// Without a propagation policy, a delete orphans dependents (`DefaultGarbageCollectionPolicy`).
+    pub(crate) orphans_dependents: bool,
+    /// The garbage collector has nothing to do for such objects (`GarbageCollectUnsupported`).
+    pub(crate) has_no_dependents: bool,
+    /// The response to a delete that removes the object at once.
+    pub(crate) answer: DeleteAnswer,
+}
+
+impl DeleteStrategy {
+    /// A delete removes the object at once, and its dependents later.
+    pub(crate) const DEFAULT: Self = Self {
+        is_graceful: false,
+        mark: None,
+        undeletable: |_| None,
+        warning: None,
+        is_held: |_| false,
+        orphans_dependents: false,
+        has_no_dependents: false,
+        answer: DeleteAnswer::Status,
+    };
+}
+
+/// The response to a delete that removes the object at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeleteAnswer {
+    /// A `Status` with `Success`; its details name the object.
+    Status,
+    /// The object's last state.
+    Object,
+    /// The object's last state, though the `OpenAPI` document says `Status`.
+    UndocumentedObject,
+}

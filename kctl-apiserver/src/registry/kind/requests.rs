@@ -1,0 +1,60 @@
+//! The requests that a kind supports, and what differs in their responses.
+
+use serde_json::Value;
+
+/// Differences in how the server handles requests for a kind.
+pub(crate) struct Requests {
+    /// The warning in each response.
+    pub(crate) deprecation: Option<&'static str>,
+    /// Fields for `fieldSelector` besides `metadata.name` (`AddFieldLabelConversionFunc`). A kind that lists none
+    /// supports `metadata.namespace`; a kind that lists fields has to list it as well.
+    pub(crate) selectable_fields: &'static [&'static str],
+    /// The object is a namespace: a request about it counts as being in the namespace with its name.
+    pub(crate) is_own_namespace: bool,
+    /// No admission policy sees the objects (`admission/exclusion/resources.go`).
+    pub(crate) is_exempt_from_policies: bool,
+    /// Objects are requests: the server responds to them and never stores them.
+    pub(crate) review: Option<Review>,
+    /// Subresources that lead to processes, which do not exist here.
+    pub(crate) connects: &'static [&'static str],
+    /// Subresources that respond with another kind than the resource. They have no table form.
+    pub(crate) answers_other_kinds: &'static [&'static str],
+    /// The group that errors name, if it is not that of the kind.
+    pub(crate) error_group: Option<&'static str>,
+    /// Adds to the object of a bookmark what Go's zero value of the internal type has besides that of the version.
+    pub(crate) complete_bookmark: fn(&mut Value),
+}
+
+impl Requests {
+    /// Objects are selected by name and namespace, and stored.
+    pub(crate) const DEFAULT: Self = Self {
+        deprecation: None,
+        selectable_fields: &[],
+        is_own_namespace: false,
+        is_exempt_from_policies: false,
+        review: None,
+        connects: &[],
+        answers_other_kinds: &[],
+        error_group: None,
+        complete_bookmark: |_| {},
+    };
+}
+
+/// The kinds of `authentication.k8s.io` and `authorization.k8s.io`, and Binding.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Review {
+    /// Assigns a Pod to a Node.
+    Binding,
+    /// `LocalSubjectAccessReview`: reviews if a user may do something in this namespace.
+    LocalSubjectAccess,
+    /// `SelfSubjectReview`: returns the user as which the server sees the caller.
+    SelfSubject,
+    /// `SelfSubjectAccessReview`: reviews if the caller may do something.
+    SelfSubjectAccess,
+    /// `SelfSubjectRulesReview`: returns the rules of the caller in a namespace.
+    SelfSubjectRules,
+    /// `SubjectAccessReview`: reviews if a user may do something anywhere.
+    SubjectAccess,
+    /// `TokenReview`: returns the user that a token identifies.
+    Token,
+}

@@ -1,0 +1,13 @@
+//! The version in which objects of a kind are stored.
+
+use serde_json::Value;
+
+/// The version in which objects are stored and the rules of their kind are written.
+pub(crate) struct StorageVersion {
+    /// The version with its group, such as `autoscaling/v2`.
+    pub(crate) api_version: &'static str,
+    /// Returns an object in another version with its group.
+    pub(crate) convert: fn(&str, &Value) -> Value,
+    /// Normalizes an object of any version as a conversion to the internal version and back does.
+    pub(crate) normalize: fn(&mut Value),
+}

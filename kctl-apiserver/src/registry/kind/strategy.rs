@@ -1,0 +1,114 @@
+//! The strategy of a kind: what the server changes in an object that a client creates or updates.
+//!
+//! Upstream: `RESTCreateStrategy` and `RESTUpdateStrategy` in `k8s.io/apiserver/pkg/registry/rest`.
+
+use serde_json::Value;
+
+use super::OwnedState;
+
+/// Values that the server gives to an object when it is written.
+pub(crate) trait Environment {
+    /// Returns the time in the format of `metadata.creationTimestamp`.
+    fn now(&self) -> String;
+    /// Returns a new uid.
+    fn uid(&mut self) -> String;
+    /// Returns an address of the cluster's range that no Service has.
+    fn cluster_ip(&mut self) -> String;
+}
+
+/// The request that writes an object.
+pub(crate) trait Requester {
+    /// Returns the user, as `UserInfo` of `authentication.k8s.io`.
+    fn user_info(&self) -> Value;
+    /// Adds a warning to the response.
+    fn warn(&self, warning: &str);
+}
+
+/// The strategy of a kind. The functions are in the order in which they run: those of new objects, then those of
+/// updates, then those of both. `drop_unstored` also runs after `prepare_update`, and `set_times` before it.
+pub(crate) struct Strategy {
+    /// A `PUT` creates an object that does not exist (`AllowCreateOnUpdate`).
+    pub(crate) creates_on_update: bool,
+    /// An update without `resourceVersion` is allowed (`AllowUnconditionalUpdate`).
+    pub(crate) allows_unconditional_update: bool,
+    /// `status` of a new object, for kinds with a subresource `status`.
+    pub(crate) new_status: NewStatus,
+    /// Completes a new object (`PrepareForCreate`).
+    pub(crate) prepare_create: fn(&mut dyn Environment, &mut Value),
+    /// Drops fields that are accepted but never stored. A write of them still increments the generation.
+    pub(crate) drop_unstored: fn(&mut Value),
+    /// Completes a new object after its defaults are set (the part of `PrepareForCreate` that needs them). Clients do
+    /// not own the added fields.
+    pub(crate) complete_create: fn(&mut Value),
+    /// Sets fields of a new object that depend on the request (the part of `PrepareForCreate` that needs its context).
+    pub(crate) finish_create: fn(&dyn Requester, &mut Value),
+    /// Sets times that were left out or that a change renews. The arguments include the old and the new object.
+    pub(crate) set_times: fn(&dyn Environment, Option<&Value>, &mut Value),
+    /// Sets the times in a status that was written.
+    pub(crate) set_status_times: fn(&dyn Environment, &Value, &mut Value),
+    /// Subresources that write a part of the object.
+    pub(crate) parts: &'static [Part],
+    /// Returns the old object with the part of a new one that the subresource is for.
+    pub(crate) with_part: fn(&str, &Value, &Value) -> Value,
+    /// Fields of the metadata that a write of the status leaves as they are.
+    pub(crate) kept_by_status: &'static [&'static str],
+    /// Keeps parts of the old status in a write of the status.
+    pub(crate) prepare_status: fn(&Value, &mut Value),
+    /// Restores the fields that an update through the subresource may not change (`PrepareForUpdate`), beyond those that
+    /// `write/prepare/restore.rs` restores for every kind (status, spec, metadata). The arguments are the subresource, the
+    /// old and the new object.
+    pub(crate) prepare_update: fn(&str, &Value, &mut Value),
+    /// Sets times of an updated object after its other changes: old, new.
+    pub(crate) finish_update: fn(&dyn Environment, &Value, &mut Value),
+    /// Allocates values for a new or changed object, such as a cluster IP.
+    pub(crate) allocate: fn(&mut dyn Environment, &mut Value),
+    /// Sets names and labels that contain a generated name. The first argument is the object as it was sent.
+    pub(crate) set_generated_name: fn(&Value, &mut Value),
+    /// A list that is stored as `null` when it is empty, as a JSON pointer.
+    pub(crate) null_when_empty: Option<&'static str>,
+}
+
+impl Strategy {
+    /// The server resets the status of a new object, and changes nothing else.
+    pub(crate) const DEFAULT: Self = Self {
+        creates_on_update: false,
+        allows_unconditional_update: true,
+        new_status: NewStatus::Reset,
+        prepare_create: |_, _| {},
+        drop_unstored: |_| {},
+        complete_create: |_| {},
+        finish_create: |_, _| {},
+        set_times: |_, _, _| {},
+        set_status_times: |_, _, _| {},
+        parts: &[],
+        with_part: |_, _, new| new.clone(),
+        kept_by_status: &[],
+        prepare_status: |_, _| {},
+        prepare_update: |_, _, _| {},
+        finish_update: |_, _, _| {},
+        allocate: |_, _| {},
+        set_generated_name: |_, _| {},
+        null_when_empty: None,
+    };
+}
+
+/// The `status` of a new object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NewStatus {
+    /// Removed; `prepare_create` may set another.
+    Reset,
+    /// An empty object.
+    Empty,
+    /// The client's status stays.
+    AsSent,
+}
+
+/// A subresource that writes a part of the object, such as `resize` of Pods.
+pub(crate) struct Part {
+    /// The name of the subresource.
+    pub(crate) subresource: &'static str,
+    /// Fields of the metadata that a write of the part leaves as they are.
+    pub(crate) kept_metadata: &'static [&'static str],
+    /// The state of the object from which `managedFields` are computed.
+    pub(crate) owned_state: OwnedState,
+}

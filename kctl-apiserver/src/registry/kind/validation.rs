@@ -1,0 +1,63 @@
+//! The validation of a kind: rules of an object, of changes, and warnings.
+//!
+//! Enums and tags of the API are validated for all kinds (`validation/declared.rs`).
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::field_errors::Errors;
+
+/// Validates an object.
+pub(crate) type Validate = fn(&Value, &mut Errors);
+/// Validates the change from an old object to a new one.
+pub(crate) type ValidateChange = fn(&Value, &Value, &mut Errors);
+
+/// The validation of a kind, in the order in which it runs.
+#[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own, with its name in kube-apiserver")]
+pub(crate) struct Validation {
+    /// The metadata is validated only if the rest of the object is valid.
+    pub(crate) validates_metadata_last: bool,
+    /// `validate` checks only the name and the specification, so an unchanged specification is not validated again.
+    pub(crate) validates_spec_only: bool,
+    /// A write of a subresource is validated like one of the object.
+    pub(crate) validates_subresources: bool,
+    /// Validates an object by itself.
+    pub(crate) validate: Validate,
+    /// Validates a new object instead of `validate`.
+    pub(crate) validate_create: Option<Validate>,
+    /// Validates the change that an update makes.
+    pub(crate) validate_update: ValidateChange,
+    /// Validates changes at the end, by subresource.
+    pub(crate) validate_subresource: fn(&str, &Value, &Value, &mut Errors),
+    /// Validates a write through one of `parts`.
+    pub(crate) validate_part: fn(&str, &Value, &Value, &mut Errors),
+    /// Validates the change that a write of `status` makes.
+    pub(crate) validate_status: ValidateChange,
+    /// Validates the change that a write of `status` makes, where rules depend on the clock: now, old, new.
+    pub(crate) validate_status_at: fn(Timestamp, &Value, &Value, &mut Errors),
+    /// Returns the signer of certificates for which a write needs the permission to `sign`: subresource, old, new.
+    pub(crate) signer: for<'a> fn(&str, &'a Value, &Value) -> Option<&'a str>,
+    /// Adds the warnings about a created or changed object: old, new, warnings.
+    pub(crate) warn: fn(Option<&Value>, &Value, &mut Vec<String>),
+    /// Warnings are repeated when the generation changes, not with each write.
+    pub(crate) warns_once_per_generation: bool,
+}
+
+impl Validation {
+    /// Every object is valid.
+    pub(crate) const DEFAULT: Self = Self {
+        validates_metadata_last: false,
+        validates_spec_only: false,
+        validates_subresources: false,
+        validate: |_, _| {},
+        validate_create: None,
+        validate_update: |_, _, _| {},
+        validate_subresource: |_, _, _, _| {},
+        validate_part: |_, _, _, _| {},
+        validate_status: |_, _, _| {},
+        validate_status_at: |_, _, _, _| {},
+        signer: |_, _, _| None,
+        warn: |_, _, _| {},
+        warns_once_per_generation: false,
+    };
+}
