@@ -140,6 +140,41 @@ fn built_in_resources_are_named_in_their_kinds() {
     assert_eq!(found, LITERALS_OUTSIDE_KINDS, "more: move the rule to the kind's file; fewer: lower the number");
 }
 
+/// Comparisons with a built-in kind in `kctl-apiserver`, outside the kinds, the controllers and the admission plugins.
+/// The number may only decrease: a rule of one kind is a field or function of its `Kind`.
+///
+/// The others define a step for kinds of their group: the allocator of Services (2), privilege escalation by roles and
+/// bindings (4), admin access to devices (2), the table of Events in the store (1), and the roles that a server has from
+/// its start (1).
+const COMPARISONS_OUTSIDE_KINDS: usize = 10;
+
+#[test]
+fn steps_ask_the_kind_for_its_rules() {
+    let is_free =
+        |path: &str| ["/kinds/", "/controllers/", "/write/plugins/", "tests"].iter().any(|one| path.contains(one));
+    let files: Vec<_> = sources("kctl-apiserver/src").into_iter().filter(|(path, _)| !is_free(path)).collect();
+    let found = |(path, text): &(String, String)| vec![path.clone(); comparisons(&code(text))];
+    let comparisons: Vec<_> = files.iter().flat_map(found).collect();
+    assert_eq!(
+        comparisons.len(),
+        COMPARISONS_OUTSIDE_KINDS,
+        "more: make the rule a field of `Kind`; fewer: lower the number: {comparisons:?}"
+    );
+}
+
+/// Counts the comparisons of a resource with a kind: `resource.is(&pod::KIND)` and `pod::KIND.is_of(resource)`.
+fn comparisons(code: &str) -> usize {
+    let arguments = code.split(".is(&").skip(1).map(|rest| rest.split(')').next().unwrap_or_default());
+    arguments.filter(|argument| argument.ends_with("::KIND")).count() + code.matches("::KIND.is_of(").count()
+}
+
+#[test]
+fn comparison_with_a_kind_is_counted() {
+    let code = "a.is(&pod::KIND) || b.is(&c::KIND)\nif pod::KIND.is_of(resource) {}\n";
+    assert_eq!(comparisons(code), 3);
+    assert_eq!(comparisons("a.is(&other)\na.is(kind) && b::KIND.group_resource()"), 0);
+}
+
 #[test]
 fn planted_import_is_found_as_a_circle() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());

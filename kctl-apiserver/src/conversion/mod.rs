@@ -4,7 +4,6 @@
 //! `apiVersion`, or are converted by the webhook of their CRD. `HorizontalPodAutoscalers` have their own module,
 //! `autoscaling`.
 
-mod events;
 mod field_versions;
 mod webhook;
 
@@ -18,7 +17,6 @@ pub(crate) use self::{
 };
 use crate::{
     crd,
-    kinds::{self, core::event},
     registry::{Custom, Resource},
     request::RequestInfo,
     state::State,
@@ -59,8 +57,8 @@ pub(crate) fn plan(to: &Resource, object: &Value) -> ConversionPlan {
     if uses_webhook(to) {
         return ConversionPlan::CallWebhook;
     }
-    if is_event(to) {
-        return ConversionPlan::Done(events::converted(&api_version, object));
+    if let Some(shared) = to.kind.shared_table {
+        return ConversionPlan::Done((shared.convert)(&api_version, object));
     }
     if let Some(storage) = to.kind.storage {
         return ConversionPlan::Done((storage.convert)(&api_version, object));
@@ -69,11 +67,6 @@ pub(crate) fn plan(to: &Resource, object: &Value) -> ConversionPlan {
     renamed["apiVersion"] = api_version.into();
     drop_unknown(to, &mut renamed);
     ConversionPlan::Done(renamed)
-}
-
-/// Returns `true` for the Events of both groups, which share one table.
-fn is_event(resource: &Resource) -> bool {
-    resource.is(&event::KIND) || resource.is(&kinds::events::event::KIND)
 }
 
 /// Drops the fields of a converted custom object that the schema of its new version does not have.
@@ -129,7 +122,7 @@ fn find_for(state: &State, info: &RequestInfo, key: &Key, purpose: Purpose) -> R
 ///
 /// Their field names are those of the other group, and do not exist in this one.
 pub(crate) fn forget_other_group(resource: &Resource, object: &mut Value) {
-    if is_event(resource)
+    if resource.kind.shared_table.is_some()
         && let Some(managed) = object["metadata"]["managedFields"].as_array_mut()
     {
         managed.retain(|entry| entry["apiVersion"] == resource.api_version().as_str());
@@ -185,11 +178,11 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
     let resource = &info.resource;
     let home = match &resource.custom {
         Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
-        None if is_event(resource) => state.registry.any_version(&event::KIND.group_resource()),
-        None => {
-            let storage = resource.kind.storage;
-            storage.and_then(|storage| in_version(state, resource, Custom::version_of(storage.api_version)))
-        }
+        None => match (resource.kind.shared_table, resource.kind.storage) {
+            (Some(shared), _) => state.registry.any_version(&shared.owner.group_resource()),
+            (None, Some(storage)) => in_version(state, resource, Custom::version_of(storage.api_version)),
+            (None, None) => None,
+        },
         Some(_) => None,
     };
     match home.filter(|home| home.api_version() != resource.api_version()) {

@@ -20,8 +20,8 @@ pub(crate) use self::{
     managed_fields::{ManagedFields, OwnedState},
     metadata::{Generation, Metadata},
     quota::{FreesUsage, Quota},
-    requests::{Requests, Review},
-    storage::StorageVersion,
+    requests::{ConnectTarget, Requests, Review},
+    storage::{SharedTable, StorageVersion},
     strategy::{Environment, NewStatus, Part, Requester, Strategy},
     table::TableColumns,
     validation::Validation,
@@ -61,6 +61,8 @@ pub(crate) struct Kind {
     pub(crate) quota: Quota,
     /// The version in which objects are stored, for a kind whose versions have different fields.
     pub(crate) storage: Option<&'static StorageVersion>,
+    /// The table that the kind shares with another one, such as Events of both groups.
+    pub(crate) shared_table: Option<&'static SharedTable>,
     /// The template from which the kind's controller makes Pods, as a JSON pointer.
     pub(crate) pod_template: Option<&'static str>,
 }
@@ -85,6 +87,7 @@ impl Kind {
         table: TableColumns::DEFAULT,
         quota: Quota::DEFAULT,
         storage: None,
+        shared_table: None,
         pod_template: None,
     };
 

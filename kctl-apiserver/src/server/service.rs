@@ -29,7 +29,6 @@ use super::{
 use crate::{
     authorizer,
     faults::Connection,
-    kinds::core::pod,
     limits::BODY_LEN_MAX,
     nonresource,
     request::{Caller, RequestInfo, errors_are_yaml},
@@ -224,7 +223,7 @@ fn run_once(
             return RunOutcome::Done(reject_audited(&mut locked, caller, parts, &status_error));
         }
     };
-    if info.resource.is(&pod::KIND) {
+    if info.resource.kind.requests.needs_complete_namespace {
         locked.complete_namespace(&info.namespace);
     }
     let before = locked.revision;

@@ -8,12 +8,8 @@ use serde_json::{Map, Value};
 
 use super::{Answer, Payload};
 use crate::{
-    admission,
-    field_errors::Errors,
-    kinds::core::{node, service},
-    request::RequestInfo,
-    state::State,
-    status::StatusError,
+    admission, field_errors::Errors, kinds::core::node, registry::kind::ConnectTarget, request::RequestInfo,
+    state::State, status::StatusError,
 };
 
 /// Returns `true` if the subresource connects to a process.
@@ -45,14 +41,15 @@ pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, Status
     let (name, port) = proxied(info);
     let key = (info.namespace.clone(), name.to_owned());
     let object = state.get(resource, &key);
-    if info.resource.is(&service::KIND) && (object.is_some() || port.parse::<i64>().is_err()) {
+    let target = info.resource.kind.requests.connect_target;
+    if target == ConnectTarget::Endpoint && (object.is_some() || port.parse::<i64>().is_err()) {
         // Only a port number is looked up in the Service; endpoints are found by its name.
         let why = format!("no endpoints available for service {name:?}");
         return Err(StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why));
     }
     let Some(object) = object else { return Err(StatusError::not_found(resource, name)) };
     match info.subresource.as_str() {
-        _ if info.resource.is(&node::KIND) => Err(no_process()),
+        _ if target == ConnectTarget::Kubelet => Err(no_process()),
         "proxy" if object["status"]["podIP"].is_null() => Err(StatusError::bad_request("address not allowed")),
         "log" => log(state, info, &object),
         "exec" | "attach" => {

@@ -15,7 +15,8 @@ use crate::{
     defaulting::{add, part},
     names::NameRule,
     registry::kind::{
-        Defaults, DeleteStrategy, Kind, ManagedFields, Metadata, Quota, Requests, Strategy, TableColumns, Validation,
+        Defaults, DeleteStrategy, Kind, ManagedFields, Metadata, Quota, Requests, SharedTable, Strategy, TableColumns,
+        Validation,
     },
 };
 
@@ -54,8 +55,13 @@ pub(crate) static KIND: Kind = Kind {
     delete: DeleteStrategy { has_no_dependents: true, ..DeleteStrategy::DEFAULT },
     table: TableColumns { printer: Some(crate::kinds::events::event::cells), ..TableColumns::DEFAULT },
     quota: Quota::NOT_COUNTED,
+    shared_table: Some(&EVENTS),
     ..Kind::DEFAULT
 };
+
+/// The Events of both groups, which are stored in the form of the core group.
+pub(crate) static EVENTS: SharedTable =
+    SharedTable { owner: &KIND, convert: crate::kinds::events::conversion::converted };
 
 /// Fills in the fields that Go serializes even if they are zero: times as `null`, and strings as
 /// empty.

@@ -18,7 +18,8 @@ use crate::{
     field_errors::Errors,
     json_path::{remove, set},
     registry::kind::{
-        Defaults, Environment, Kind, ManagedFields, NewStatus, Requests, Strategy, TableColumns, Validation,
+        ConnectTarget, Defaults, Environment, Kind, ManagedFields, NewStatus, Requests, Strategy, TableColumns,
+        Validation,
     },
     table::{
         age::{UNKNOWN, age},
@@ -30,7 +31,12 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "nodes",
     kind: "Node",
-    requests: Requests { selectable_fields: &["spec.unschedulable"], connects: &["proxy"], ..Requests::DEFAULT },
+    requests: Requests {
+        selectable_fields: &["spec.unschedulable"],
+        connects: &["proxy"],
+        connect_target: ConnectTarget::Kubelet,
+        ..Requests::DEFAULT
+    },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy {
         new_status: NewStatus::AsSent,

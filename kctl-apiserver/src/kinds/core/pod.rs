@@ -55,6 +55,7 @@ pub(crate) static KIND: Kind = Kind {
             "status.nominatedNodeName",
         ],
         connects: &["attach", "exec", "log", "portforward", "proxy"],
+        needs_complete_namespace: true,
         answers_other_kinds: &["binding", "eviction"],
         ..Requests::DEFAULT
     },

@@ -24,8 +24,8 @@ use crate::{
     names::NameRule,
     quantity,
     registry::kind::{
-        Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Quota,
-        Requests, Strategy, TableColumns, Undecoded, Validation,
+        ConnectTarget, Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState,
+        Quota, Requests, Strategy, TableColumns, Undecoded, Validation,
     },
 };
 
@@ -36,6 +36,7 @@ pub(crate) static KIND: Kind = Kind {
     requests: Requests {
         selectable_fields: &["metadata.namespace", "spec.clusterIP", "spec.type"],
         connects: &["proxy"],
+        connect_target: ConnectTarget::Endpoint,
         ..Requests::DEFAULT
     },
     defaults: Defaults {

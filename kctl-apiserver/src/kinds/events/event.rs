@@ -58,6 +58,7 @@ pub(crate) static KIND: Kind = Kind {
     delete: DeleteStrategy { has_no_dependents: true, ..DeleteStrategy::DEFAULT },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     quota: Quota::NOT_COUNTED,
+    shared_table: Some(&crate::kinds::core::event::EVENTS),
     ..Kind::DEFAULT
 };
 

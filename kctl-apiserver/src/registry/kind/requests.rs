@@ -17,6 +17,10 @@ pub(crate) struct Requests {
     pub(crate) review: Option<Review>,
     /// Subresources that lead to processes, which do not exist here.
     pub(crate) connects: &'static [&'static str],
+    /// The process to which they lead.
+    pub(crate) connect_target: ConnectTarget,
+    /// A request needs the objects that controllers create in a new namespace, such as its default `ServiceAccount`.
+    pub(crate) needs_complete_namespace: bool,
     /// Subresources that respond with another kind than the resource. They have no table form.
     pub(crate) answers_other_kinds: &'static [&'static str],
     /// The group that errors name, if it is not that of the kind.
@@ -34,6 +38,8 @@ impl Requests {
         is_exempt_from_policies: false,
         review: None,
         connects: &[],
+        connect_target: ConnectTarget::Container,
+        needs_complete_namespace: false,
         answers_other_kinds: &[],
         error_group: None,
         complete_bookmark: |_| {},
@@ -57,4 +63,15 @@ pub(crate) enum Review {
     SubjectAccess,
     /// `TokenReview`: returns the user that a token identifies.
     Token,
+}
+
+/// The process to which a connection through a subresource leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConnectTarget {
+    /// A container of the object, a Pod.
+    Container,
+    /// An endpoint of the object, a Service.
+    Endpoint,
+    /// The kubelet of the object, a Node.
+    Kubelet,
 }

@@ -1,6 +1,8 @@
-//! The version in which objects of a kind are stored.
+//! The version and the table in which objects of a kind are stored.
 
 use serde_json::Value;
+
+use super::Kind;
 
 /// The version in which objects are stored and the rules of their kind are written.
 pub(crate) struct StorageVersion {
@@ -10,4 +12,12 @@ pub(crate) struct StorageVersion {
     pub(crate) convert: fn(&str, &Value) -> Value,
     /// Normalizes an object of any version as a conversion to the internal version and back does.
     pub(crate) normalize: fn(&mut Value),
+}
+
+/// A table with the objects of two kinds, which are versions of one type upstream.
+pub(crate) struct SharedTable {
+    /// The kind in whose form the objects are stored.
+    pub(crate) owner: &'static Kind,
+    /// Returns an object in another version with its group.
+    pub(crate) convert: fn(&str, &Value) -> Value,
 }

@@ -24,7 +24,7 @@ const WRITTEN_EMPTY: [&str; 2] = ["reportingComponent", "reportingInstance"];
 /// `reportingInstance`, which `events.k8s.io` omits.
 ///
 /// `api_version` is `v1` or `events.k8s.io/v1`.
-pub(super) fn converted(api_version: &str, object: &Value) -> Value {
+pub(crate) fn converted(api_version: &str, object: &Value) -> Value {
     let to_core = api_version == "v1";
     let names = |name: &str| {
         let mut fields = EVENT_FIELDS.iter();
