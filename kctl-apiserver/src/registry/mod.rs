@@ -3,259 +3,33 @@
 //! A registry is immutable. A change of a CRD or an `APIService` creates a new one, which replaces it; a request keeps
 //! the registry with which it began.
 
+mod custom;
+mod definitions;
 mod discovery;
 pub(crate) mod kind;
+mod listed;
+mod resource;
 mod type_meta;
+mod version_order;
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, OnceLock},
 };
 
-use base64::{Engine, prelude::BASE64_STANDARD};
-use ring::digest;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
+use self::version_order::version_order;
 pub(crate) use self::{
+    custom::Custom,
     discovery::{aggregated, aggregated_core, group, groups, resources},
     kind::Kind,
+    listed::Listed,
+    resource::Resource,
     type_meta::TypeMeta,
 };
-
-use crate::{
-    crd::{self, Rules},
-    metadata::Scope,
-    schema::Schema,
-    status::GroupResource,
-};
-
-/// One resource or subresource in one version, as discovery lists it (`APIResource`).
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Listed {
-    /// The plural name, with `/SUBRESOURCE` for a subresource.
-    pub(crate) name: String,
-    /// The name in the singular; empty for subresources.
-    pub(crate) singular_name: String,
-    /// `false` for resources without a namespace.
-    pub(crate) namespaced: bool,
-    /// The group of a subresource with a kind of another group, such as `autoscaling/v1` Scale.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) group: Option<String>,
-    /// The version that belongs to `group`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) version: Option<String>,
-    /// The kind that the resource or subresource takes and returns.
-    pub(crate) kind: String,
-    /// The verbs in the order of kube-apiserver.
-    pub(crate) verbs: Vec<String>,
-    /// Names for kubectl, such as `po`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) short_names: Vec<String>,
-    /// Categories for kubectl, such as `all`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) categories: Vec<String>,
-    /// Identifies the storage version; see `storage_version_hash`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) storage_version_hash: Option<String>,
-}
-
-impl Listed {
-    /// Creates the entry of a custom resource or of its subresource.
-    fn of_custom(name: String, kind: &str, scope: Scope, verbs: &[&str]) -> Self {
-        Self {
-            name,
-            singular_name: String::new(),
-            namespaced: scope == Scope::Namespaced,
-            group: None,
-            version: None,
-            kind: kind.into(),
-            verbs: verbs.iter().map(|verb| (*verb).into()).collect(),
-            short_names: Vec::new(),
-            categories: Vec::new(),
-            storage_version_hash: None,
-        }
-    }
-
-    /// Returns the entries of the subresources that a version in a CRD has.
-    fn subresources_of(&self, version: &Value) -> Vec<Self> {
-        const VERBS: &[&str] = &["get", "patch", "update"];
-        let subresource =
-            |name: &str, kind: &str| Self::of_custom(format!("{}/{name}", self.name), kind, self.scope(), VERBS);
-        let has = |name: &str| version["subresources"][name].is_object();
-        let status = has("status").then(|| subresource("status", &self.kind));
-        let (group, version) = (Some("autoscaling".into()), Some("v1".into()));
-        let scale = has("scale").then(|| Self { group, version, ..subresource("scale", "Scale") });
-        status.into_iter().chain(scale).collect()
-    }
-
-    /// Returns the scope of the kind.
-    pub(crate) fn scope(&self) -> Scope {
-        if self.namespaced { Scope::Namespaced } else { Scope::Cluster }
-    }
-}
-
-/// One version of a resource, with its kind and schema.
-#[derive(Debug)]
-pub(crate) struct Resource {
-    /// The group and the plural name.
-    pub(crate) id: GroupResource,
-    /// The version of this value. Each served version of a resource has such a value.
-    pub(crate) version: String,
-    /// The entry in discovery.
-    pub(crate) listed: Listed,
-    /// The entries of the subresources in discovery; their names include the resource: `deployments/scale`.
-    pub(crate) subresources: Vec<Listed>,
-    /// The kind of a list, such as `PodList`.
-    pub(crate) list_kind: String,
-    /// The kind, which has the rules of its objects; `Kind::CUSTOM` for all custom resources.
-    pub(crate) kind: &'static Kind,
-    /// The part of the CRD; `None` for a built-in kind.
-    pub(crate) custom: Option<Custom>,
-    /// Cache for the schema of a built-in kind, which a request reads several times.
-    built_in: OnceLock<Option<Schema<'static>>>,
-}
-
-/// The part of a CRD that one version of its resource needs.
-pub(crate) struct Custom {
-    /// The entry in `spec.versions`.
-    pub(crate) version: Value,
-    /// Its `openAPIV3Schema`; null if it has none.
-    pub(crate) schema: Value,
-    /// All of `spec.versions`, shared between the resources of the CRD.
-    pub(crate) versions: Arc<[Value]>,
-    /// The `Warning` header of each response, if the version is deprecated.
-    pub(crate) warning: Option<String>,
-    /// `spec.conversion`: the strategy and the webhook that convert between versions.
-    pub(crate) conversion: Value,
-    /// The name of the version in which objects are stored.
-    pub(crate) storage: String,
-    /// `true` while the objects of the CRD are being deleted. Discovery then no longer lists the verbs that create or
-    /// change objects.
-    ends: bool,
-    /// Cache for the compiled CEL rules.
-    rules: OnceLock<Rules>,
-}
-
-impl std::fmt::Debug for Custom {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Custom").field("version", &self.version["name"]).finish_non_exhaustive()
-    }
-}
-
-impl Custom {
-    /// Returns the schema of another version, even if it is not served.
-    ///
-    /// `None` for a version that the CRD does not have, or that has no schema.
-    pub(crate) fn schema_of(&self, version: &str) -> Option<Schema<'_>> {
-        let version = self.versions.iter().find(|declared| declared["name"] == version)?;
-        let schema = &version["schema"]["openAPIV3Schema"];
-        schema.is_object().then(|| Schema::structural(schema))
-    }
-
-    /// Returns the version of an `apiVersion`, without its group.
-    pub(crate) fn version_of(api_version: &str) -> &str {
-        api_version.rsplit('/').next().unwrap_or_default()
-    }
-
-    /// Prunes and defaults an object that was read from the store. It uses the schema of the object's stored version,
-    /// which may have changed since the object was written.
-    ///
-    /// If the CRD no longer has the version, the object is unchanged.
-    pub(crate) fn read(&self, object: &mut Value) {
-        let version = Self::version_of(object["apiVersion"].as_str().unwrap_or_default());
-        if let Some(schema) = self.schema_of(version) {
-            crd::prune(schema, object);
-            crd::default(schema, object);
-        }
-    }
-
-    /// Returns the CEL rules of the schema, compiled on first use.
-    ///
-    /// A change of the CRD creates a new value, so the cache is never out of date.
-    pub(crate) fn rules(&self) -> &Rules {
-        self.rules.get_or_init(|| Rules::compile(Schema::structural(&self.schema)))
-    }
-}
-
-impl Resource {
-    /// Returns the `apiVersion` of objects: `GROUP/VERSION`, or `VERSION` in the core group.
-    pub(crate) fn api_version(&self) -> String {
-        if self.id.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.id.group, self.version) }
-    }
-
-    /// Returns the kind as objects name it, such as `Pod`.
-    pub(crate) fn kind_name(&self) -> &str {
-        &self.listed.kind
-    }
-
-    /// Returns `true` if the resource, or the subresource if it is not empty, supports the verb.
-    ///
-    /// A subresource that does not exist supports nothing.
-    pub(crate) fn allows(&self, subresource: &str, verb: &str) -> bool {
-        let listed = if subresource.is_empty() { Some(&self.listed) } else { self.subresource(subresource) };
-        listed.is_some_and(|listed| listed.verbs.iter().any(|allowed| allowed == verb))
-    }
-
-    /// Returns the entry in discovery. While a CRD is being deleted, it lists no verbs that create or change objects.
-    fn shown(&self) -> Cow<'_, Listed> {
-        if self.custom.as_ref().is_none_or(|custom| !custom.ends) {
-            return Cow::Borrowed(&self.listed);
-        }
-        let mut listed = self.listed.clone();
-        listed.verbs.retain(|verb| !["create", "patch", "update"].contains(&verb.as_str()));
-        Cow::Owned(listed)
-    }
-
-    /// Returns the discovery entry of a subresource by its name without the resource, such as `scale`.
-    pub(crate) fn subresource(&self, name: &str) -> Option<&Listed> {
-        self.subresources
-            .iter()
-            .find(|sub| sub.name.split_once('/').is_some_and(|(_, subresource)| subresource == name))
-    }
-
-    /// Returns `true` if the resource has the subresource `status`.
-    pub(crate) fn has_status(&self) -> bool {
-        self.subresource("status").is_some()
-    }
-
-    /// Returns the custom resource in another of its versions, even if that is not served; `None` for built-in kinds.
-    ///
-    /// Conversion needs it: objects may be stored in a version that is not served. It has no warning.
-    pub(crate) fn in_version(&self, name: &str) -> Option<Self> {
-        let custom = self.custom.as_ref()?;
-        let version = custom.versions.iter().find(|version| version["name"] == name)?;
-        Some(Self {
-            id: self.id.clone(),
-            version: name.to_owned(),
-            listed: self.listed.clone(),
-            subresources: self.subresources.clone(),
-            list_kind: self.list_kind.clone(),
-            kind: self.kind,
-            custom: Some(Custom {
-                version: version.clone(),
-                schema: version["schema"]["openAPIV3Schema"].clone(),
-                versions: custom.versions.clone(),
-                warning: None,
-                conversion: custom.conversion.clone(),
-                storage: custom.storage.clone(),
-                ends: custom.ends,
-                rules: OnceLock::new(),
-            }),
-            built_in: OnceLock::new(),
-        })
-    }
-
-    /// Returns the schema of this version; `None` if the version has no schema.
-    pub(crate) fn schema(&self) -> Option<Schema<'_>> {
-        match &self.custom {
-            Some(custom) => custom.schema.is_object().then(|| Schema::structural(&custom.schema)),
-            None => *self.built_in.get_or_init(|| Schema::built_in(&self.api_version(), self.kind_name())),
-        }
-    }
-}
+use crate::status::GroupResource;
 
 /// All served resources. It is replaced as a whole when a CRD or `APIService` changes.
 #[derive(Clone, Debug)]
@@ -369,21 +143,6 @@ impl Registry {
         self.resources.values()
     }
 
-    /// Adds the served versions of established CRDs and sorts the versions of each group by preference.
-    ///
-    /// All groups are sorted, the built-in ones too.
-    #[must_use]
-    pub(crate) fn with_definitions<'a>(self, definitions: impl Iterator<Item = &'a Value>) -> Self {
-        let mut registry = self;
-        for definition in definitions {
-            registry.add_definition(definition);
-        }
-        for versions in registry.groups.values_mut() {
-            versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
-        }
-        registry
-    }
-
     /// Sets the groups and versions that these `APIService`s delegate to other servers. Local ones (without
     /// `spec.service`) are ignored.
     #[must_use]
@@ -427,105 +186,6 @@ impl Registry {
         versions.extend(remote);
         versions
     }
-
-    /// Adds the served versions of one CRD; does nothing before it is established.
-    ///
-    /// Names are the accepted ones and not those of the spec: a name that another CRD holds is never served. The
-    /// subresource `scale` has the kind `Scale` of `autoscaling/v1`.
-    fn add_definition(&mut self, definition: &Value) {
-        const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-        if !crd::is_established(definition) {
-            return;
-        }
-        let spec = &definition["spec"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
-        let (names, group) = (&definition["status"]["acceptedNames"], text(&spec["group"]));
-        let scope = if spec["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster };
-        let (plural, kind) = (text(&names["plural"]), text(&names["kind"]));
-        let all = || spec["versions"].as_array().into_iter().flatten();
-        let versions: Arc<[Value]> = all().cloned().collect();
-        let stored = all().find(|version| version["storage"] == true).unwrap_or(&Value::Null);
-        let hash = (stored["served"] == true).then(|| storage_version_hash([&group, &text(&stored["name"]), &kind]));
-        for version in all().filter(|version| version["served"] == true) {
-            let whole = Listed {
-                singular_name: text(&names["singular"]),
-                short_names: texts(&names["shortNames"]),
-                categories: texts(&names["categories"]),
-                storage_version_hash: hash.clone(),
-                ..Listed::of_custom(plural.clone(), &kind, scope, &VERBS)
-            };
-            let subresources = whole.subresources_of(version);
-            let name = text(&version["name"]);
-            let warning = (version["deprecated"] == true).then(|| {
-                let own = version["deprecationWarning"].as_str();
-                own.map_or_else(|| deprecation(spec, &name), str::to_owned)
-            });
-            self.add(Resource {
-                id: GroupResource::new(&group, &plural),
-                version: name,
-                listed: whole,
-                subresources,
-                list_kind: text(&names["listKind"]),
-                kind: &Kind::CUSTOM,
-                custom: Some(Custom {
-                    schema: version["schema"]["openAPIV3Schema"].clone(),
-                    version: version.clone(),
-                    versions: versions.clone(),
-                    warning,
-                    conversion: spec["conversion"].clone(),
-                    storage: text(&stored["name"]),
-                    ends: crd::is_ending(definition),
-                    rules: OnceLock::new(),
-                }),
-                built_in: OnceLock::new(),
-            });
-        }
-    }
-}
-
-/// Returns the hash by which servers of a cluster compare their storage versions (`StorageVersionHash` of
-/// k8s.io/apiserver).
-///
-/// The first 8 bytes of the SHA-256 of `GROUP/VERSION/KIND`, in base64.
-fn storage_version_hash(parts: [&str; 3]) -> String {
-    let digest = digest::digest(&digest::SHA256, parts.join("/").as_bytes());
-    BASE64_STANDARD.encode(&digest.as_ref()[..8])
-}
-
-/// Returns the default deprecation warning of a version, with the newer version to use if there is one.
-fn deprecation(spec: &Value, name: &str) -> String {
-    let (group, kind) =
-        (spec["group"].as_str().unwrap_or_default(), spec["names"]["kind"].as_str().unwrap_or_default());
-    let versions = spec["versions"].as_array().into_iter().flatten();
-    let usable = versions.filter(|version| version["served"] == true && version["deprecated"] != true);
-    let names = usable.filter_map(|version| version["name"].as_str());
-    let better =
-        names.filter(|other| version_order(other) > version_order(name)).max_by_key(|other| version_order(other));
-    let hint = better.map_or_else(String::new, |better| format!("; use {group}/{better} {kind}"));
-    format!("{group}/{name} {kind} is deprecated{hint}")
-}
-
-/// Returns the sort key of a version: stable above beta above alpha, then by number
-/// (`k8s.io/apimachinery/pkg/version/helpers.go`).
-///
-/// A version of another form comes last, by name. In descending order: `v10`, `v2`, `v1beta2`,
-/// `v1alpha1`, `foo`.
-fn version_order(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
-    let unknown = || (0, 0, 0, std::cmp::Reverse(version.to_owned()));
-    let Some(rest) = version.strip_prefix('v') else { return unknown() };
-    let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let (major, stage) = rest.split_at(digits);
-    let Ok(major) = major.parse() else { return unknown() };
-    let (rank, minor) = match stage {
-        "" => return (3, major, 0, std::cmp::Reverse(String::new())),
-        stage => match (stage.strip_prefix("beta"), stage.strip_prefix("alpha")) {
-            (Some(minor), _) => (2, minor),
-            (_, Some(minor)) => (1, minor),
-            _ => return unknown(),
-        },
-    };
-    minor.parse().map_or_else(|_| unknown(), |minor| (rank, major, minor, std::cmp::Reverse(String::new())))
 }
 
 #[cfg(test)]
@@ -540,12 +200,5 @@ mod tests {
         assert!(
             deployments.has_status() && deployments.allows("scale", "patch") && !deployments.allows("scale", "delete")
         );
-    }
-
-    #[test]
-    fn versions_are_ordered_by_kubernetes_version_priority() {
-        let mut versions = ["v1alpha1", "foo", "v10", "v2beta1", "v1", "v2beta2", "v11alpha2"].map(str::to_owned);
-        versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
-        assert_eq!(versions, ["v10", "v1", "v2beta2", "v2beta1", "v11alpha2", "v1alpha1", "foo"]);
     }
 }

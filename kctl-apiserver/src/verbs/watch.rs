@@ -3,26 +3,29 @@
 //! A watcher has no buffer: it reads the history at its own pace. If it falls behind the oldest event of the history,
 //! the watch ends with 410. Writers never wait for it.
 
+mod alarm;
 mod watch_event;
+mod watch_options;
+mod watcher;
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::Stream;
 use http::StatusCode;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::{
-    sync::Notify,
-    time::{Instant, Sleep},
-};
+use tokio::{sync::Notify, time::Instant};
 
-use self::watch_event::{Transition, WatchEvent, as_deleted, convert, is_judged_later, kind_of};
-use super::{Answer, OutputForm, Payload, list, output_form::EventOrder};
+use self::{
+    watch_event::{Transition, WatchEvent, as_deleted, is_judged_later, kind_of},
+    watch_options::WatchOptions,
+    watcher::Watcher,
+};
+use super::{Answer, OutputForm, Payload, list};
 use crate::{
     conversion::{self, ConversionPlan},
-    faults::{Connection, Gate, Opened, Passage, newest},
-    field_errors::Errors,
+    faults::{Connection, Gate},
     proto,
     registry::Resource,
     request::RequestInfo,
@@ -34,20 +37,8 @@ use crate::{
     store::{Event, EventType, Lines, Object, event_line, head},
 };
 
-/// The time between two bookmarks, if the client requests them (`defaultBookmarkFrequency` of the watch cache).
-///
-/// It starts with the watch.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// The time before the end of a watch at which its last bookmark is sent (`nextBookmarkTime`).
-///
-/// The bookmark lets a client resume from a recent revision.
-const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// The duration of a watch without a timeout. kube-apiserver chooses 30 to 60 minutes; here it is always 30.
 const LIFE_DEFAULT: Duration = Duration::from_secs(1_800);
-/// The number of events in one chunk of the body.
-///
-/// Bounds the time under the lock for one watcher.
-const BATCH_LEN_MAX: usize = 100;
 
 /// An accepted watch, from which the body is streamed.
 pub(crate) struct Start {
@@ -90,78 +81,6 @@ pub(crate) struct Start {
     ///
     /// Set after an error that replaces the watch.
     over: bool,
-}
-
-/// The value of `resourceVersionMatch` that `sendInitialEvents` requires.
-const NOT_OLDER: &str = "NotOlderThan";
-
-/// The options that decide where a watch starts.
-struct WatchOptions<'a> {
-    /// `resourceVersion`.
-    ///
-    /// It is kept as the client sent it, so that an error can show it.
-    version: &'a str,
-    /// `true` for the deprecated path `/watch/…`. Its options are validated as those of a list, and get no defaults
-    /// (`ListResource` of `k8s.io/apiserver/pkg/endpoints/handlers/get.go`).
-    by_path: bool,
-    /// `sendInitialEvents`, if the client set it.
-    initial: Option<bool>,
-    /// `resourceVersionMatch`.
-    ///
-    /// Empty if the client did not set it.
-    matching: &'a str,
-}
-
-impl<'a> WatchOptions<'a> {
-    /// Reads the options. A watch without a version, or with 0, gets the initial state, like a watch with
-    /// `sendInitialEvents` (`SetListOptionsDefaults` of apimachinery).
-    fn from_request(info: &'a RequestInfo) -> Self {
-        let (version, matching) = (info.params.text("resourceVersion"), info.params.text("resourceVersionMatch"));
-        let by_path = !info.params.flag("watch");
-        let initial = info.params.given("sendInitialEvents").then(|| info.params.flag("sendInitialEvents"));
-        if !by_path && initial.is_none() && matching.is_empty() && ["", "0"].contains(&version) {
-            return Self { version, by_path, initial: Some(true), matching: NOT_OLDER };
-        }
-        Self { version, by_path, initial, matching }
-    }
-
-    /// Returns `true` if the watch sends the initial state first.
-    ///
-    /// The initial state is a series of `ADDED` events in the order of keys.
-    fn begins_with_state(&self) -> bool {
-        self.initial == Some(true) || (self.by_path && ["", "0"].contains(&self.version))
-    }
-
-    /// Validates the options (`validateWatchOptions` of apimachinery).
-    ///
-    /// The deprecated path has the rules of lists.
-    fn check(&self, info: &RequestInfo) -> Result<(), StatusError> {
-        if self.by_path {
-            return list::ListOptions::check_versions(info);
-        }
-        let continues = !info.params.text("continue").is_empty();
-        let (streams, matching) = (self.initial.is_some(), self.matching);
-        let mut errors = Errors::default();
-        let is_given = !matching.is_empty();
-        if (streams && matching != NOT_OLDER) || (is_given && (continues || !streams)) {
-            let why = "must be NotOlderThan with sendInitialEvents, and not be set without it or with continue";
-            errors.forbidden(list::MATCH, why);
-        }
-        if is_given && matching != NOT_OLDER {
-            errors.unsupported(list::MATCH, &matching.into(), &[NOT_OLDER]);
-        }
-        StatusError::unless_valid("meta.k8s.io", "ListOptions", "", &errors)
-    }
-
-    /// Parses `resourceVersion`; 0 if it is empty.
-    ///
-    /// Versions are numbers of 64 bits; the error is that of a get.
-    fn revision(&self) -> Result<u64, StatusError> {
-        match self.version {
-            "" => Ok(0),
-            text => text.parse().map_err(|_| list::unreadable_version(text)),
-        }
-    }
 }
 
 /// Accepts a watch: validates its options and takes the initial state under the lock.
@@ -352,295 +271,12 @@ impl Start {
     ///
     /// The stream ends with the watch; dropping it ends the watch at once, since nothing else
     /// refers to it.
-    pub(crate) fn stream(mut self, state: Arc<Mutex<State>>) -> impl Stream<Item = Bytes> + Send {
-        let initial = std::mem::take(&mut self.initial);
-        let now = Instant::now();
-        let mut watcher = Watcher {
-            end: Alarm::new(now + self.life),
-            bookmark: Alarm::new(now),
-            started: now,
-            start_revision: self.revision,
-            over: self.over,
-            start: self,
-            state,
-            order: EventOrder::First,
-            unsent: Vec::new(),
-        };
-        watcher.unsent = initial;
-        watcher.next_bookmark();
+    pub(crate) fn stream(self, state: Arc<Mutex<State>>) -> impl Stream<Item = Bytes> + Send {
+        let watcher = Watcher::new(self, state);
         futures::stream::unfold(watcher, |mut watcher| async move {
             let piece = watcher.next().await?;
             Some((piece, watcher))
         })
-    }
-}
-
-/// The state of a running watch. It has no buffer: it reads the history of the table from its revision on.
-struct Watcher {
-    /// The options of the watch; `revision` in it moves forward with each event that is read.
-    start: Start,
-    /// Locked briefly for each read of the history.
-    state: Arc<Mutex<State>>,
-    /// The end of the watch.
-    ///
-    /// It never changes.
-    end: Alarm,
-    /// The next bookmark.
-    bookmark: Alarm,
-    /// The start of the watch.
-    started: Instant,
-    /// The revision at which the watch started: no bookmark repeats it.
-    start_revision: u64,
-    /// `true` once the watch has ended, after an error, a change of the CRD or the initial events.
-    over: bool,
-    /// The place of the next event: a table has column definitions only in its first event.
-    order: EventOrder,
-    /// Initial events that are not sent yet.
-    unsent: Vec<WatchEvent>,
-}
-
-/// A time to wait for, repeatedly and with a single timer.
-struct Alarm {
-    /// The time.
-    time: Instant,
-    /// Created at the first wait.
-    timer: Option<Pin<Box<Sleep>>>,
-}
-
-impl Alarm {
-    /// Creates an alarm.
-    fn new(time: Instant) -> Self {
-        Self { time, timer: None }
-    }
-
-    /// Waits for the time.
-    ///
-    /// Cancel safe: the timer is kept, and the next call waits for the same time.
-    async fn ring(&mut self) {
-        let time = self.time;
-        self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(time))).await;
-    }
-}
-
-/// The result of one read of the history.
-enum Next {
-    /// These events match.
-    Events(Vec<WatchEvent>),
-    /// No event matches yet.
-    ///
-    /// The watcher waits for the next change.
-    Nothing,
-    /// The history starts only after this revision.
-    TooOld(u64),
-    /// The CRD has changed, and all earlier events are sent.
-    Over,
-}
-
-impl Watcher {
-    /// Formats events as lines. If an object cannot be converted, the watch ends with an error event.
-    ///
-    /// A single line that is shared with other watchers is returned without a copy. The conversion
-    /// webhook is called without the lock.
-    async fn lines(&mut self, mut events: Vec<WatchEvent>) -> Bytes {
-        if let [WatchEvent::Line(line)] = events.as_slice() {
-            self.order = EventOrder::Later;
-            return line.clone();
-        }
-        if let Err(status_error) = convert(&self.state, &self.start.resource, &mut events).await {
-            self.over = true;
-            events = vec![WatchEvent::error(&status_error)];
-        }
-        let now = self.state.lock().clock.now();
-        let mut body = Vec::new();
-        for event in events {
-            let mut event = match event {
-                WatchEvent::Value(event) => event,
-                WatchEvent::Transition(change) => match change.judged(&self.start.selector) {
-                    Some(event) => event,
-                    None => continue,
-                },
-                WatchEvent::Line(line) => {
-                    self.order = EventOrder::Later;
-                    body.extend_from_slice(&line);
-                    continue;
-                }
-            };
-            if !self.start.form.shape_event(&self.start.resource, &mut event, now, self.order) {
-                self.over = true;
-                break;
-            }
-            self.order = EventOrder::Later;
-            // Serialization of a JSON value into memory cannot fail.
-            let _infallible = serde_json::to_writer(&mut body, &event);
-            body.push(b'\n');
-        }
-        body.into()
-    }
-
-    /// Returns the next chunk of the body, or `None` at the end.
-    ///
-    /// Initial events come first, in one chunk. An empty chunk is never returned.
-    async fn next(&mut self) -> Option<Bytes> {
-        if !self.unsent.is_empty() {
-            let initial = std::mem::take(&mut self.unsent);
-            let lines = self.lines(initial).await;
-            if !lines.is_empty() {
-                return Some(lines);
-            }
-        }
-        loop {
-            if self.over {
-                return None;
-            }
-            // Register for notifications before the history is read, so that no change is missed in between.
-            let changed = self.start.changes.clone().notified_owned();
-            match self.read() {
-                Next::Over => return None,
-                Next::Events(events) => {
-                    let lines = self.lines(events).await;
-                    // It is possible that none of the objects match after their conversion.
-                    if lines.is_empty() {
-                        continue;
-                    }
-                    return Some(lines);
-                }
-                Next::TooOld(oldest) => {
-                    self.over = true;
-                    let why = format!("too old resource version: {} ({oldest})", self.start.revision);
-                    return Some(self.lines(vec![WatchEvent::error(&StatusError::expired(why))]).await);
-                }
-                Next::Nothing => {}
-            }
-            // Checked after the read, because a fault may hold the watch at one of the events that were just read.
-            let held_until = self.start.gate.as_ref().and_then(Gate::held_until);
-            tokio::select! {
-                biased;
-                () = changed => {}
-                () = sleep_until(held_until), if held_until.is_some() => {}
-                () = self.end.ring() => {
-                    self.over = true;
-                    return None;
-                }
-                () = self.bookmark.ring(), if self.start.bookmarks => {
-                    self.next_bookmark();
-                    if self.start.revision > self.start_revision {
-                        let event = self.start.bookmark(self.start.revision);
-                        return Some(self.lines(vec![WatchEvent::Value(event)]).await);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Sets the time of the next bookmark. The last one is `BOOKMARK_BEFORE_END` before the end of the watch.
-    ///
-    /// After the last bookmark, the time is set beyond the end of the watch.
-    fn next_bookmark(&mut self) {
-        let (now, end) = (self.bookmark.time, self.end.time);
-        let frequent = self.start.frequent_bookmarks.filter(|frequent| now < self.started + frequent.lasts);
-        let every = frequent.map_or(BOOKMARK_EVERY, |frequent| frequent.every);
-        let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
-        self.bookmark = Alarm::new(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + every)));
-    }
-
-    /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events.
-    ///
-    /// Moves the watch's revision past the events that were read, even if they do not match. Stops where the CRD
-    /// changed.
-    fn read(&mut self) -> Next {
-        if self.start.gate.is_some() {
-            return self.read_under_faults();
-        }
-        let state = self.state.lock();
-        let current = state.revision;
-        if self.start.revision > current {
-            return Next::Nothing;
-        }
-        let Some(table) = state.known_table(&self.start.resource.id) else { return Next::Nothing };
-        let end = (table.redefined() != self.start.definition).then(|| table.redefined());
-        let Some(events) = table.since(self.start.revision) else {
-            return Next::TooOld(table.compacted());
-        };
-        let mut seen = Vec::new();
-        for event in events.take_while(|event| end.is_none_or(|end| event.revision < end)) {
-            self.start.revision = event.revision;
-            seen.extend(self.start.seen(event).map(|(_, watch_event)| watch_event));
-            if seen.len() >= BATCH_LEN_MAX {
-                return Next::Events(seen);
-            }
-        }
-        // There are no more changes of this resource up to the server's revision.
-        self.start.revision = current;
-        match end {
-            _ if !seen.is_empty() => Next::Events(seen),
-            Some(_) => Next::Over,
-            None => Next::Nothing,
-        }
-    }
-
-    /// Reads the history like [`Self::read`], for a client under faults, one event at a time.
-    ///
-    /// Faults can hold, repeat or merge events of this client, or end its watch; the history itself is unchanged.
-    fn read_under_faults(&mut self) -> Next {
-        let state = self.state.clone();
-        let mut state = state.lock();
-        let current = state.revision;
-        let Some(mut gate) = self.start.gate.take() else { return Next::Nothing };
-        let table = state.table(&self.start.resource.id);
-        let over = table.redefined() != self.start.definition;
-        let next = match table.since(self.start.revision) {
-            _ if self.start.revision > current => Next::Nothing,
-            None => Next::TooOld(table.compacted()),
-            Some(_) if gate.is_expired() => Next::TooOld(current),
-            Some(events) => self.pass(&mut gate, events.cloned().collect(), current),
-        };
-        self.start.gate = Some(gate);
-        if over && matches!(next, Next::Nothing) { Next::Over } else { next }
-    }
-
-    /// Delivers events through the gate of faults.
-    ///
-    /// The revision moves only past events that were delivered, so that a held event is read again.
-    fn pass(&mut self, gate: &mut Gate, events: Vec<Arc<Event>>, current: u64) -> Next {
-        let opened = gate.opens(events.iter());
-        let events = match opened {
-            Opened::Not => return Next::Nothing,
-            Opened::Each => events,
-            Opened::Newest => newest(events.iter()),
-        };
-        let mut seen = Vec::new();
-        let events_or_nothing =
-            |seen: Vec<WatchEvent>| if seen.is_empty() { Next::Nothing } else { Next::Events(seen) };
-        for event in events {
-            let Some((kind, shown)) = self.start.seen(&event) else {
-                self.start.revision = event.revision;
-                continue;
-            };
-            let kind = kind.name();
-            let passage = if opened == Opened::Newest { gate.deliver(&event, kind) } else { gate.pass(&event, kind) };
-            match passage {
-                Passage::Held => return events_or_nothing(seen),
-                Passage::Expired if seen.is_empty() => return Next::TooOld(current),
-                Passage::Expired => return Next::Events(seen),
-                Passage::Once | Passage::Last => seen.push(shown),
-                Passage::Twice => seen.extend([shown.clone(), shown]),
-            }
-            self.start.revision = event.revision;
-            if matches!(passage, Passage::Last) {
-                self.over = true;
-                return events_or_nothing(seen);
-            }
-        }
-        self.start.revision = current;
-        events_or_nothing(seen)
-    }
-}
-
-/// Waits for a time, or forever without one.
-async fn sleep_until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
     }
 }
 

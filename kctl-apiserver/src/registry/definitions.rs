@@ -1,0 +1,104 @@
+//! Adds the resources of established `CustomResourceDefinition`s to the registry.
+
+use std::sync::{Arc, OnceLock};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use ring::digest;
+use serde_json::Value;
+
+use super::{Custom, Kind, Listed, Registry, Resource, version_order};
+use crate::{crd, metadata::Scope, status::GroupResource};
+
+impl Registry {
+    /// Adds the served versions of established CRDs and sorts the versions of each group by preference.
+    ///
+    /// All groups are sorted, the built-in ones too.
+    #[must_use]
+    pub(crate) fn with_definitions<'a>(self, definitions: impl Iterator<Item = &'a Value>) -> Self {
+        let mut registry = self;
+        for definition in definitions {
+            registry.add_definition(definition);
+        }
+        for versions in registry.groups.values_mut() {
+            versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
+        }
+        registry
+    }
+
+    /// Adds the served versions of one CRD; does nothing before it is established.
+    ///
+    /// Names are the accepted ones and not those of the spec: a name that another CRD holds is never served. The
+    /// subresource `scale` has the kind `Scale` of `autoscaling/v1`.
+    fn add_definition(&mut self, definition: &Value) {
+        const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+        if !crd::is_established(definition) {
+            return;
+        }
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
+        let (names, group) = (&definition["status"]["acceptedNames"], text(&spec["group"]));
+        let scope = if spec["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster };
+        let (plural, kind) = (text(&names["plural"]), text(&names["kind"]));
+        let all = || spec["versions"].as_array().into_iter().flatten();
+        let versions: Arc<[Value]> = all().cloned().collect();
+        let stored = all().find(|version| version["storage"] == true).unwrap_or(&Value::Null);
+        let hash = (stored["served"] == true).then(|| storage_version_hash([&group, &text(&stored["name"]), &kind]));
+        for version in all().filter(|version| version["served"] == true) {
+            let whole = Listed {
+                singular_name: text(&names["singular"]),
+                short_names: texts(&names["shortNames"]),
+                categories: texts(&names["categories"]),
+                storage_version_hash: hash.clone(),
+                ..Listed::of_custom(plural.clone(), &kind, scope, &VERBS)
+            };
+            let subresources = whole.subresources_of(version);
+            let name = text(&version["name"]);
+            let warning = (version["deprecated"] == true).then(|| {
+                let own = version["deprecationWarning"].as_str();
+                own.map_or_else(|| deprecation(spec, &name), str::to_owned)
+            });
+            self.add(Resource {
+                id: GroupResource::new(&group, &plural),
+                version: name,
+                listed: whole,
+                subresources,
+                list_kind: text(&names["listKind"]),
+                kind: &Kind::CUSTOM,
+                custom: Some(Custom {
+                    schema: version["schema"]["openAPIV3Schema"].clone(),
+                    version: version.clone(),
+                    versions: versions.clone(),
+                    warning,
+                    conversion: spec["conversion"].clone(),
+                    storage: text(&stored["name"]),
+                    ends: crd::is_ending(definition),
+                    rules: OnceLock::new(),
+                }),
+                built_in: OnceLock::new(),
+            });
+        }
+    }
+}
+
+/// Returns the hash by which servers of a cluster compare their storage versions (`StorageVersionHash` of
+/// k8s.io/apiserver).
+///
+/// The first 8 bytes of the SHA-256 of `GROUP/VERSION/KIND`, in base64.
+fn storage_version_hash(parts: [&str; 3]) -> String {
+    let digest = digest::digest(&digest::SHA256, parts.join("/").as_bytes());
+    BASE64_STANDARD.encode(&digest.as_ref()[..8])
+}
+
+/// Returns the default deprecation warning of a version, with the newer version to use if there is one.
+fn deprecation(spec: &Value, name: &str) -> String {
+    let (group, kind) =
+        (spec["group"].as_str().unwrap_or_default(), spec["names"]["kind"].as_str().unwrap_or_default());
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    let usable = versions.filter(|version| version["served"] == true && version["deprecated"] != true);
+    let names = usable.filter_map(|version| version["name"].as_str());
+    let better =
+        names.filter(|other| version_order(other) > version_order(name)).max_by_key(|other| version_order(other));
+    let hint = better.map_or_else(String::new, |better| format!("; use {group}/{better} {kind}"));
+    format!("{group}/{name} {kind} is deprecated{hint}")
+}

@@ -1,0 +1,289 @@
+//! A running watch, which reads the history and waits for changes, bookmarks and its end.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{
+    Start,
+    alarm::{Alarm, sleep_until},
+    watch_event::{WatchEvent, convert},
+};
+use crate::{
+    faults::{Gate, Opened, Passage, newest},
+    state::State,
+    status::StatusError,
+    store::Event,
+    verbs::output_form::EventOrder,
+};
+
+/// The time between two bookmarks, if the client requests them (`defaultBookmarkFrequency` of the watch cache).
+///
+/// It starts with the watch.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// The time before the end of a watch at which its last bookmark is sent (`nextBookmarkTime`).
+///
+/// The bookmark lets a client resume from a recent revision.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// The number of events in one chunk of the body.
+///
+/// Bounds the time under the lock for one watcher.
+const BATCH_LEN_MAX: usize = 100;
+
+/// The state of a running watch. It has no buffer: it reads the history of the table from its revision on.
+pub(super) struct Watcher {
+    /// The options of the watch; `revision` in it moves forward with each event that is read.
+    start: Start,
+    /// Locked briefly for each read of the history.
+    state: Arc<Mutex<State>>,
+    /// The end of the watch.
+    ///
+    /// It never changes.
+    end: Alarm,
+    /// The next bookmark.
+    bookmark: Alarm,
+    /// The start of the watch.
+    started: Instant,
+    /// The revision at which the watch started: no bookmark repeats it.
+    start_revision: u64,
+    /// `true` once the watch has ended, after an error, a change of the CRD or the initial events.
+    over: bool,
+    /// The place of the next event: a table has column definitions only in its first event.
+    order: EventOrder,
+    /// Initial events that are not sent yet.
+    unsent: Vec<WatchEvent>,
+}
+
+/// The result of one read of the history.
+enum Next {
+    /// These events match.
+    Events(Vec<WatchEvent>),
+    /// No event matches yet.
+    ///
+    /// The watcher waits for the next change.
+    Nothing,
+    /// The history starts only after this revision.
+    TooOld(u64),
+    /// The CRD has changed, and all earlier events are sent.
+    Over,
+}
+
+impl Watcher {
+    /// Starts a watch.
+    pub(super) fn new(mut start: Start, state: Arc<Mutex<State>>) -> Self {
+        let now = Instant::now();
+        let mut watcher = Self {
+            end: Alarm::new(now + start.life),
+            bookmark: Alarm::new(now),
+            started: now,
+            start_revision: start.revision,
+            over: start.over,
+            unsent: std::mem::take(&mut start.initial),
+            start,
+            state,
+            order: EventOrder::First,
+        };
+        watcher.next_bookmark();
+        watcher
+    }
+
+    /// Formats events as lines. If an object cannot be converted, the watch ends with an error event.
+    ///
+    /// A single line that is shared with other watchers is returned without a copy. The conversion
+    /// webhook is called without the lock.
+    async fn lines(&mut self, mut events: Vec<WatchEvent>) -> Bytes {
+        if let [WatchEvent::Line(line)] = events.as_slice() {
+            self.order = EventOrder::Later;
+            return line.clone();
+        }
+        if let Err(status_error) = convert(&self.state, &self.start.resource, &mut events).await {
+            self.over = true;
+            events = vec![WatchEvent::error(&status_error)];
+        }
+        let now = self.state.lock().clock.now();
+        let mut body = Vec::new();
+        for event in events {
+            let mut event = match event {
+                WatchEvent::Value(event) => event,
+                WatchEvent::Transition(change) => match change.judged(&self.start.selector) {
+                    Some(event) => event,
+                    None => continue,
+                },
+                WatchEvent::Line(line) => {
+                    self.order = EventOrder::Later;
+                    body.extend_from_slice(&line);
+                    continue;
+                }
+            };
+            if !self.start.form.shape_event(&self.start.resource, &mut event, now, self.order) {
+                self.over = true;
+                break;
+            }
+            self.order = EventOrder::Later;
+            // Serialization of a JSON value into memory cannot fail.
+            let _infallible = serde_json::to_writer(&mut body, &event);
+            body.push(b'\n');
+        }
+        body.into()
+    }
+
+    /// Returns the next chunk of the body, or `None` at the end.
+    ///
+    /// Initial events come first, in one chunk. An empty chunk is never returned.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        if !self.unsent.is_empty() {
+            let initial = std::mem::take(&mut self.unsent);
+            let lines = self.lines(initial).await;
+            if !lines.is_empty() {
+                return Some(lines);
+            }
+        }
+        loop {
+            if self.over {
+                return None;
+            }
+            // Register for notifications before the history is read, so that no change is missed in between.
+            let changed = self.start.changes.clone().notified_owned();
+            match self.read() {
+                Next::Over => return None,
+                Next::Events(events) => {
+                    let lines = self.lines(events).await;
+                    // It is possible that none of the objects match after their conversion.
+                    if lines.is_empty() {
+                        continue;
+                    }
+                    return Some(lines);
+                }
+                Next::TooOld(oldest) => {
+                    self.over = true;
+                    let why = format!("too old resource version: {} ({oldest})", self.start.revision);
+                    return Some(self.lines(vec![WatchEvent::error(&StatusError::expired(why))]).await);
+                }
+                Next::Nothing => {}
+            }
+            // Checked after the read, because a fault may hold the watch at one of the events that were just read.
+            let held_until = self.start.gate.as_ref().and_then(Gate::held_until);
+            tokio::select! {
+                biased;
+                () = changed => {}
+                () = sleep_until(held_until), if held_until.is_some() => {}
+                () = self.end.ring() => {
+                    self.over = true;
+                    return None;
+                }
+                () = self.bookmark.ring(), if self.start.bookmarks => {
+                    self.next_bookmark();
+                    if self.start.revision > self.start_revision {
+                        let event = self.start.bookmark(self.start.revision);
+                        return Some(self.lines(vec![WatchEvent::Value(event)]).await);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sets the time of the next bookmark. The last one is `BOOKMARK_BEFORE_END` before the end of the watch.
+    ///
+    /// After the last bookmark, the time is set beyond the end of the watch.
+    fn next_bookmark(&mut self) {
+        let (now, end) = (self.bookmark.time, self.end.time);
+        let frequent = self.start.frequent_bookmarks.filter(|frequent| now < self.started + frequent.lasts);
+        let every = frequent.map_or(BOOKMARK_EVERY, |frequent| frequent.every);
+        let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
+        self.bookmark = Alarm::new(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + every)));
+    }
+
+    /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events.
+    ///
+    /// Moves the watch's revision past the events that were read, even if they do not match. Stops where the CRD
+    /// changed.
+    fn read(&mut self) -> Next {
+        if self.start.gate.is_some() {
+            return self.read_under_faults();
+        }
+        let state = self.state.lock();
+        let current = state.revision;
+        if self.start.revision > current {
+            return Next::Nothing;
+        }
+        let Some(table) = state.known_table(&self.start.resource.id) else { return Next::Nothing };
+        let end = (table.redefined() != self.start.definition).then(|| table.redefined());
+        let Some(events) = table.since(self.start.revision) else {
+            return Next::TooOld(table.compacted());
+        };
+        let mut seen = Vec::new();
+        for event in events.take_while(|event| end.is_none_or(|end| event.revision < end)) {
+            self.start.revision = event.revision;
+            seen.extend(self.start.seen(event).map(|(_, watch_event)| watch_event));
+            if seen.len() >= BATCH_LEN_MAX {
+                return Next::Events(seen);
+            }
+        }
+        // There are no more changes of this resource up to the server's revision.
+        self.start.revision = current;
+        match end {
+            _ if !seen.is_empty() => Next::Events(seen),
+            Some(_) => Next::Over,
+            None => Next::Nothing,
+        }
+    }
+
+    /// Reads the history like [`Self::read`], for a client under faults, one event at a time.
+    ///
+    /// Faults can hold, repeat or merge events of this client, or end its watch; the history itself is unchanged.
+    fn read_under_faults(&mut self) -> Next {
+        let state = self.state.clone();
+        let mut state = state.lock();
+        let current = state.revision;
+        let Some(mut gate) = self.start.gate.take() else { return Next::Nothing };
+        let table = state.table(&self.start.resource.id);
+        let over = table.redefined() != self.start.definition;
+        let next = match table.since(self.start.revision) {
+            _ if self.start.revision > current => Next::Nothing,
+            None => Next::TooOld(table.compacted()),
+            Some(_) if gate.is_expired() => Next::TooOld(current),
+            Some(events) => self.pass(&mut gate, events.cloned().collect(), current),
+        };
+        self.start.gate = Some(gate);
+        if over && matches!(next, Next::Nothing) { Next::Over } else { next }
+    }
+
+    /// Delivers events through the gate of faults.
+    ///
+    /// The revision moves only past events that were delivered, so that a held event is read again.
+    fn pass(&mut self, gate: &mut Gate, events: Vec<Arc<Event>>, current: u64) -> Next {
+        let opened = gate.opens(events.iter());
+        let events = match opened {
+            Opened::Not => return Next::Nothing,
+            Opened::Each => events,
+            Opened::Newest => newest(events.iter()),
+        };
+        let mut seen = Vec::new();
+        let events_or_nothing =
+            |seen: Vec<WatchEvent>| if seen.is_empty() { Next::Nothing } else { Next::Events(seen) };
+        for event in events {
+            let Some((kind, shown)) = self.start.seen(&event) else {
+                self.start.revision = event.revision;
+                continue;
+            };
+            let kind = kind.name();
+            let passage = if opened == Opened::Newest { gate.deliver(&event, kind) } else { gate.pass(&event, kind) };
+            match passage {
+                Passage::Held => return events_or_nothing(seen),
+                Passage::Expired if seen.is_empty() => return Next::TooOld(current),
+                Passage::Expired => return Next::Events(seen),
+                Passage::Once | Passage::Last => seen.push(shown),
+                Passage::Twice => seen.extend([shown.clone(), shown]),
+            }
+            self.start.revision = event.revision;
+            if matches!(passage, Passage::Last) {
+                self.over = true;
+                return events_or_nothing(seen);
+            }
+        }
+        self.start.revision = current;
+        events_or_nothing(seen)
+    }
+}
