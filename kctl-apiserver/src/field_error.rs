@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// One entry of `details.causes` in a `Status` with the reason `Invalid`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FieldError {
     /// The type of the error, such as `FieldValueInvalid` (`field.ErrorType`).
     pub reason: &'static str,

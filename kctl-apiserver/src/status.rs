@@ -3,13 +3,13 @@
 //! The constructors are those of `k8s.io/apimachinery/pkg/api/errors` (`NewNotFound`, `NewConflict`, `NewInvalid`, …),
 //! with the same codes, reasons and `details`. The wording of messages is not guaranteed.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
 pub(crate) use crate::field_error::FieldError;
-use crate::field_error::with_detail;
+use crate::{field_error::with_detail, limits::CAUSES_LEN_MAX};
 
 /// An error response, before it is written in the format that the client accepts.
 ///
@@ -174,12 +174,18 @@ impl StatusError {
     /// Returns `Invalid` (422) with one cause per field error.
     ///
     /// `details.kind` is a kind here and not a resource, unlike in all other errors. Equal field errors are reported
-    /// once, so validation may find an error twice.
+    /// once, so validation may find an error twice. At most [`CAUSES_LEN_MAX`] are reported.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let is_first = |(index, error): &(usize, &FieldError)| !errors[..*index].contains(error);
-        let once: Vec<&FieldError> = errors.iter().enumerate().filter(is_first).map(|(_, error)| error).collect();
-        let texts: Vec<String> =
+        let mut seen = HashSet::new();
+        let mut once: Vec<&FieldError> =
+            errors.iter().filter(|error| seen.insert(*error)).take(CAUSES_LEN_MAX + 1).collect();
+        let is_cut = once.len() > CAUSES_LEN_MAX;
+        once.truncate(CAUSES_LEN_MAX);
+        let mut texts: Vec<String> =
             once.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message)).collect();
+        if is_cut {
+            texts.push(format!("only the first {CAUSES_LEN_MAX} errors are listed"));
+        }
         let resource = GroupResource::new(group, kind);
         let message = format!("{resource} {name:?} is invalid: {}", texts.join(", "));
         let mut status_error =
@@ -274,5 +280,36 @@ impl StatusError {
             body["metadata"]["continue"] = self.continue_token.as_str().into();
         }
         body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the fields of the causes for errors at `spec.l[0]` and so on, each found twice.
+    fn fields_of_invalid(n_fields: usize) -> (Vec<String>, String) {
+        let error = |index| FieldError::required(&format!("spec.l[{index}]"), "");
+        let errors: Vec<FieldError> = (0..n_fields).chain(0..n_fields).map(error).collect();
+        let status_error = StatusError::invalid("g", "K", "name", &errors);
+        let causes = status_error.details["causes"].as_array().expect("a list of causes");
+        (
+            causes.iter().map(|cause| cause["field"].as_str().unwrap_or_default().to_owned()).collect(),
+            status_error.message,
+        )
+    }
+
+    #[test]
+    fn equal_field_errors_are_reported_once() {
+        assert_eq!(fields_of_invalid(2).0, ["spec.l[0]", "spec.l[1]"]);
+    }
+
+    #[test]
+    fn field_errors_beyond_the_bound_are_cut() {
+        for (n_fields, n_causes) in [(CAUSES_LEN_MAX, CAUSES_LEN_MAX), (CAUSES_LEN_MAX + 1, CAUSES_LEN_MAX)] {
+            let (fields, message) = fields_of_invalid(n_fields);
+            assert_eq!(fields.len(), n_causes);
+            assert_eq!(message.ends_with("only the first 1000 errors are listed"), n_fields > CAUSES_LEN_MAX);
+        }
     }
 }
