@@ -70,21 +70,35 @@ fn service_path(path: &str, field_path: &str, errors: &mut Errors) {
     if path == "/" || path.is_empty() {
         return;
     }
-    if path == "//" {
-        errors.invalid(field_path, &path.into(), "segment[0] may not be empty");
-        return;
-    }
     if !path.starts_with('/') {
         errors.invalid(field_path, &path.into(), "must start with a '/'");
     }
     let inner = path.get(1..).unwrap_or_default();
-    for (index, segment) in inner.trim_end_matches('/').split('/').enumerate() {
+    for (index, segment) in inner.strip_suffix('/').unwrap_or(inner).split('/').enumerate() {
         if segment.is_empty() {
             errors.invalid(field_path, &path.into(), &format!("segment[{index}] may not be empty"));
             continue;
         }
         if let Some(failure) = NameRule::Subdomain.check(segment) {
             errors.invalid(field_path, &path.into(), &format!("segment[{index}]: {failure}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_one_trailing_slash_of_a_path_is_allowed() {
+        let n_errors = |path: &str| {
+            let config = json!({ "service": { "namespace": "n", "name": "s", "path": path } });
+            validate(&config, "clientConfig").len()
+        };
+        for (path, expected) in [("", 0), ("/", 0), ("/a", 0), ("/a/", 0), ("//", 1), ("/a//", 1), ("/a//b", 1)] {
+            assert_eq!(n_errors(path), expected, "{path}");
         }
     }
 }
