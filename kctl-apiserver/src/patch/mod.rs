@@ -13,4 +13,4 @@ pub(crate) mod strategic;
 pub(crate) use bounds::PatchBounds;
 pub(crate) use json::json_patch;
 pub(crate) use merge::merge;
-pub(crate) use strategic::{BAD_RETAIN_KEYS, strategic_merge};
+pub(crate) use strategic::{StrategicMergeError, strategic_merge};

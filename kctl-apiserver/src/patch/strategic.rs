@@ -26,9 +26,25 @@ pub(super) const SET_ORDER: &str = "$setElementOrder/";
 /// The prefix of keys that delete items from a list of scalars.
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 
-/// The error message for a `$retainKeys` that is not a list or that does not list a field of the patch.
-/// kube-apiserver responds with 400 to it, and with 500 to other errors of a patch.
-pub(crate) const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
+/// The reason for which a strategic merge patch was not applied.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StrategicMergeError {
+    /// `$retainKeys` is not a list, or does not list a field of the patch. kube-apiserver responds with 400 to it.
+    #[error("$retainKeys: must list all fields of the patch beside it")]
+    BadRetainKeys,
+    /// A directive or a list does not fit. kube-apiserver responds with 500 to it.
+    #[error("{0}")]
+    Rejected(String),
+}
+
+impl From<String> for StrategicMergeError {
+    fn from(why: String) -> Self {
+        Self::Rejected(why)
+    }
+}
+
+/// The result of a step of a strategic merge.
+type Merge<T> = Result<T, StrategicMergeError>;
 
 /// Merges a strategic merge patch into an object.
 ///
@@ -37,9 +53,9 @@ pub(crate) const BAD_RETAIN_KEYS: &str = "invalid patch format of retainKeys";
 /// before additions to it.
 ///
 /// # Errors
-/// Returns an error message. The object may be patched in part, so discard it.
-pub(crate) fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, patch: &Value) -> Result<(), String> {
-    let Value::Object(patch) = patch else { return Err(misfit("patch", "an object", patch)) };
+/// Returns a [`StrategicMergeError`]. The object may be patched in part, so discard it.
+pub(crate) fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, patch: &Value) -> Merge<()> {
+    let Value::Object(patch) = patch else { return Err(misfit("patch", "an object", patch).into()) };
     let fields = match original.take() {
         Value::Object(fields) => fields,
         _ => Fields::new(),
@@ -52,9 +68,9 @@ pub(crate) fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, 
 ///
 /// A `$patch` directive decides about the whole object. Otherwise `$retainKeys` is applied first, then lists with an
 /// order, then all other fields.
-fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -> Result<Fields, String> {
+fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -> Merge<Fields> {
     if let Some(directive) = patch.get(DIRECTIVE) {
-        return follow_directive(directive, patch);
+        return Ok(follow_directive(directive, patch)?);
     }
     retain_keys(&mut original, patch)?;
     for (key, order) in patch {
@@ -95,13 +111,13 @@ fn unknown_directive(directive: &Value) -> String {
 ///
 /// Every field of the patch must be listed, or the patch is malformed. Fields of the object that
 /// are not listed are removed.
-fn retain_keys(original: &mut Fields, patch: &Fields) -> Result<(), String> {
+fn retain_keys(original: &mut Fields, patch: &Fields) -> Merge<()> {
     let Some(keys) = patch.get(RETAIN_KEYS) else { return Ok(()) };
-    let keys = keys.as_array().ok_or(BAD_RETAIN_KEYS)?;
+    let keys = keys.as_array().ok_or(StrategicMergeError::BadRetainKeys)?;
     let is_kept = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
     for (name, value) in patch {
         if !value.is_null() && !is_directive(name) && !is_kept(name) {
-            return Err(BAD_RETAIN_KEYS.to_owned());
+            return Err(StrategicMergeError::BadRetainKeys);
         }
     }
     original.retain(|name, _| is_kept(name));
@@ -116,7 +132,7 @@ fn is_directive(name: &str) -> bool {
 /// Merges one field.
 ///
 /// A field without a schema is merged like a map and replaced like a list.
-fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, patch: &Value) -> Result<(), String> {
+fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, patch: &Value) -> Merge<()> {
     let schema = schema.and_then(|schema| schema.field(name));
     match (original.get_mut(name), patch) {
         (_, Value::Null) => {
@@ -157,14 +173,14 @@ fn without_directive(fields: &Fields) -> Fields {
 
 /// Returns the merged list, and the list that upstream then takes for the old order: it modifies that list while it
 /// merges.
-fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Result<(Vec<Value>, Vec<Value>), String> {
+fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Merge<(Vec<Value>, Vec<Value>)> {
     let Some(list) = schema.filter(|schema| schema.has_patch_strategy("merge")) else {
         return Ok((new.to_vec(), old));
     };
     let Some(first) = old.first().or(new.first()) else { return Ok((old, Vec::new())) };
     check_types(&old, new)?;
     if first.is_object() {
-        let key = list.patch_merge_key().ok_or("cannot merge lists without merge key")?;
+        let key = list.patch_merge_key().ok_or_else(|| "cannot merge lists without merge key".to_owned())?;
         return merge_objects(list.items(), key, old, new);
     }
     let mut united: Vec<Value> = Vec::with_capacity(old.len() + new.len());
@@ -194,7 +210,7 @@ fn merge_objects(
     key: &str,
     mut old: Vec<Value>,
     new: &[Value],
-) -> Result<(Vec<Value>, Vec<Value>), String> {
+) -> Merge<(Vec<Value>, Vec<Value>)> {
     let by = Identity::Key(key);
     let mut server = ServerOrder::copy(&old, by);
     let mut changes = Vec::new();
@@ -211,8 +227,10 @@ fn merge_objects(
                 }
             }
             Some((Some("replace"), _)) => is_replaced = true,
-            Some((Some("merge"), _)) => return Err("merging lists cannot yet be specified in the patch".to_owned()),
-            Some((_, directive)) => return Err(unknown_directive(directive)),
+            Some((Some("merge"), _)) => {
+                return Err("merging lists cannot yet be specified in the patch".to_owned().into());
+            }
+            Some((_, directive)) => return Err(unknown_directive(directive).into()),
         }
     }
     if is_replaced {
@@ -242,17 +260,17 @@ fn merge_ordered_list(
     name: &str,
     order: &Value,
     patch: Option<&Value>,
-) -> Result<(), String> {
+) -> Merge<()> {
     let order = as_list(order)?;
     let old = original.get(name).map(as_list).transpose()?;
     let new = patch.map(as_list).transpose()?;
     let Some(schema) = schema.and_then(|schema| schema.property(name)) else {
-        return Err(format!("{SET_ORDER}{name}: the type has no field {name}"));
+        return Err(format!("{SET_ORDER}{name}: the type has no field {name}").into());
     };
     let by = schema.patch_merge_key().map_or(Identity::Itself, Identity::Key);
     check_order(new.map_or(&[], Vec::as_slice), order, by)?;
     if old.is_none_or(Vec::is_empty) && new.is_none_or(Vec::is_empty) && (old.is_some() || new.is_some()) {
-        return Err("no elements in any of the given slices".to_owned());
+        return Err("no elements in any of the given slices".to_owned().into());
     }
     let (merged, server) = match (old, new) {
         (None, None) => return Ok(()),

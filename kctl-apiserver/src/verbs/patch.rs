@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use super::{Answer, update};
 use crate::{
     apply, authorizer, conversion, decode, go,
-    patch::{BAD_RETAIN_KEYS, json::JsonPatchError, json_patch},
+    patch::{StrategicMergeError, json::JsonPatchError, json_patch},
     registry::TypeMeta,
     request::RequestInfo,
+    schema::Schema,
     state::State,
     status::StatusError,
     write::{
@@ -19,25 +20,21 @@ use crate::{
 
 /// Returns the type of a patch.
 ///
-/// Parameters of the header, such as `charset`, are ignored. The list in the error depends on the
-/// kind.
+/// Parameters of the header, such as `charset`, are ignored.
 ///
 /// # Errors
 /// `UnsupportedMediaType` if the type is unknown, or not supported for the kind: custom resources have no strategic
 /// merge patch.
 pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
     let media = info.header("content-type").split(';').next().unwrap_or_default();
+    let of_all = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
     match media {
         "application/apply-patch+yaml" | "application/json-patch+json" | "application/merge-patch+json" => Ok(media),
-        "application/strategic-merge-patch+json" if info.resource.custom.is_none() => Ok(media),
-        _ if info.resource.custom.is_some() => Err(StatusError::unsupported_media_type(
-            "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
-        )),
+        _ if info.resource.custom.is_some() => Err(StatusError::unsupported_media_type(of_all)),
+        "application/strategic-merge-patch+json" => Ok(media),
         other => {
-            let status_error = StatusError::unsupported_media_type(
-                "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, \
-                 application/apply-patch+yaml",
-            );
+            let accepted = format!("{of_all}, application/strategic-merge-patch+json");
+            let status_error = StatusError::unsupported_media_type(&accepted);
             // Upstream's router ignores the trailing blank, so its handler returns the error.
             Err(if other.ends_with(' ') { status_error } else { status_error.with_empty_details() })
         }
@@ -88,10 +85,23 @@ pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, Sta
     Ok(Answer::ok(write::write(state, info, new)?))
 }
 
+/// Merges a strategic merge patch into an object.
+///
+/// # Errors
+/// 400 for a malformed `$retainKeys`, 500 for any other error of the merge.
+pub(super) fn merge_strategically(
+    schema: Option<Schema<'_>>,
+    object: &mut Value,
+    patch: &Value,
+) -> Result<(), StatusError> {
+    crate::patch::strategic_merge(schema, object, patch).map_err(|error| match error {
+        StrategicMergeError::BadRetainKeys => StatusError::bad_request(error.to_string()),
+        StrategicMergeError::Rejected(why) => StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
+    })
+}
+
 /// Returns the patched object. A merge patch that does not set `metadata.managedFields` starts without them, because
 /// the write uses those of the live object.
-///
-/// Errors of a strategic merge are 500, apart from a malformed `$retainKeys`, which is 400.
 fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, StatusError> {
     if media == "application/json-patch+json" {
         let mut object = old.clone();
@@ -118,10 +128,7 @@ fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, Status
     }
     // A merge patch applies to the decoded Go type, in which `1.0` and `1` are the same integer.
     go::whole_numbers(&mut patch);
-    crate::patch::strategic_merge(info.resource.schema(), &mut object, &patch).map_err(|why| match why.as_str() {
-        BAD_RETAIN_KEYS => StatusError::bad_request(why),
-        _ => StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
-    })?;
+    merge_strategically(info.resource.schema(), &mut object, &patch)?;
     for field in ["kind", "apiVersion"] {
         if !patch[field].is_null() && !patch[field].is_string() {
             return Err(body::Misfit::Content(decode::misfit(field, "a string", &patch[field])).of_patch());
@@ -133,9 +140,7 @@ fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, Status
     Ok(object)
 }
 
-/// Returns the error of a patch that cannot be decoded.
-///
-/// 400 `BadRequest`. The prefix is that of upstream's messages.
+/// Returns the error of a patch that cannot be decoded: 400 `BadRequest`.
 fn undecodable(why: &str) -> StatusError {
     StatusError::bad_request(format!("error decoding patch: {why}"))
 }
@@ -331,5 +336,22 @@ mod tests {
         };
         assert_eq!(patch(copied(0)).await.0, 200);
         assert_eq!(patch(copied(1)).await, (422, "Invalid".to_owned()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn strategic_patch_of_a_scale_follows_directives() {
+        let server = ApiServer::new();
+        let (labels, path) = (json!({ "a": "b" }), "/apis/apps/v1/namespaces/default/deployments");
+        let pod =
+            json!({ "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+        let spec = json!({ "replicas": 3, "selector": { "matchLabels": labels }, "template": pod });
+        let deployment = json!({ "metadata": { "name": "a" }, "spec": spec });
+        assert_eq!(send(&server, "POST", path, "json", &deployment).await.0, 201);
+        let patch = json!({ "spec": { "$patch": "replace" } });
+        let path = format!("{path}/a/scale");
+        let (code, scale) = send(&server, "PATCH", &path, "strategic-merge-patch+json", &patch).await;
+        assert_eq!((code, &scale["spec"]["replicas"]), (200, &Value::Null));
+        let patch = json!({ "spec": { "$retainKeys": "replicas", "replicas": 2 } });
+        assert_eq!(send(&server, "PATCH", &path, "strategic-merge-patch+json", &patch).await.0, 400);
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     apply, conversion, decode,
     field_errors::Errors,
     metadata::validate_managed_fields,
+    patch,
     registry::TypeMeta,
     request::{Operation, RequestInfo, Verb},
     schema::Schema,
@@ -295,7 +296,12 @@ fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
         if info.applies() {
             applicable(&body)?;
         }
-        json_patch::merge(&mut scale, &body);
+        if content_type.starts_with("application/strategic-merge-patch") {
+            let schema = Schema::built_in(scale_owners::API_VERSION, "Scale");
+            super::patch::merge_strategically(schema, &mut scale, &body)?;
+        } else {
+            patch::merge(&mut scale, &body);
+        }
     }
     if content_type.starts_with("application/strategic-merge-patch") {
         scale["kind"] = "Scale".into();

@@ -23,7 +23,7 @@ fn deployment() -> Value {
     })
 }
 
-fn patched(patch: &Value) -> Result<Value, String> {
+fn patched(patch: &Value) -> Merge<Value> {
     let mut object = deployment();
     strategic_merge(Schema::built_in("apps/v1", "Deployment"), &mut object, patch).map(|()| object)
 }
@@ -57,8 +57,9 @@ fn check_finalizers(patch: &Value, expected: &[&str]) {
 }
 
 #[track_caller]
-fn check_error(patch: &Value, expected: &str) {
-    assert_eq!(patched(patch).unwrap_err(), expected);
+fn check_rejected(patch: &Value) {
+    let error = patched(patch).unwrap_err();
+    assert!(matches!(error, StrategicMergeError::Rejected(_)), "{error:?}");
 }
 
 #[test]
@@ -143,29 +144,21 @@ fn replace_directive_anywhere_in_a_list_replaces_it() {
 #[test]
 fn unusable_directives_in_lists_are_errors() {
     let list = |item: Value| pod(&json!({"containers": [item]}));
-    check_error(
-        &list(json!({"$patch": "delete"})),
-        r#"item of a merged list lacks its merge key name: {"$patch":"delete"}"#,
-    );
-    let text = "merging lists cannot yet be specified in the patch";
-    check_error(&list(json!({"name": "b", "$patch": "merge"})), text);
-    let text = r#"$patch: must be replace, delete or merge, found "bogus""#;
-    check_error(&list(json!({"name": "b", "$patch": "bogus", "image": "r"})), text);
+    check_rejected(&list(json!({"$patch": "delete"})));
+    check_rejected(&list(json!({"name": "b", "$patch": "merge"})));
+    check_rejected(&list(json!({"name": "b", "$patch": "bogus", "image": "r"})));
 }
 
 #[test]
 fn item_without_merge_key_is_an_error() {
-    let text = r#"item of a merged list lacks its merge key name: {"image":"r"}"#;
-    check_error(&pod(&json!({"containers": [{"image": "r"}]})), text);
-    check_error(&pod(&json!({"$setElementOrder/containers": [{"name": "c"}], "containers": [{"image": "r"}]})), text);
+    check_rejected(&pod(&json!({"containers": [{"image": "r"}]})));
+    check_rejected(&pod(&json!({"$setElementOrder/containers": [{"name": "c"}], "containers": [{"image": "r"}]})));
 }
 
 #[test]
 fn items_of_different_types_are_an_error() {
-    let text = "items of a merged list must be of one type";
-    check_error(&json!({"metadata": {"finalizers": [null]}}), text);
-    let text = "items of a merged list must be of one type";
-    check_error(&json!({"metadata": {"finalizers": [1]}}), text);
+    check_rejected(&json!({"metadata": {"finalizers": [null]}}));
+    check_rejected(&json!({"metadata": {"finalizers": [1]}}));
 }
 
 #[test]
@@ -192,27 +185,17 @@ fn element_order_arranges_replaced_scalars() {
 
 #[test]
 fn set_element_order_contradicting_the_patch_fails() {
-    check_error(
-        &pod(
-            &json!({"$setElementOrder/containers": [{"name": "d"}, {"name": "e"}], "containers": [{"name": "e"}, {"name": "d"}]}),
-        ),
-        "items of the patch must be in the order of their $setElementOrder list",
-    );
-    check_error(
-        &json!({"metadata": {"$setElementOrder/finalizers": ["a/c"], "finalizers": ["a/d"]}}),
-        "items of the patch must be in the order of their $setElementOrder list",
-    );
+    let order = json!([{"name": "d"}, {"name": "e"}]);
+    check_rejected(&pod(&json!({"$setElementOrder/containers": order, "containers": [{"name": "e"}, {"name": "d"}]})));
+    check_rejected(&json!({"metadata": {"$setElementOrder/finalizers": ["a/c"], "finalizers": ["a/d"]}}));
 }
 
 #[test]
 fn set_element_order_of_wrong_type_fails() {
-    let order = |order: Value| pod(&json!({"$setElementOrder/containers": order}));
-    check_error(&order(json!("a")), r#"value of a merged list: must be a list, found string "a""#);
-    check_error(&order(json!(null)), "value of a merged list: must be a list, found null");
-    check_error(&order(json!(["a"])), "value for key 0 is not a map");
-    check_error(&order(json!([{"x": "a"}])), r#"item of a merged list lacks its merge key name: {"x":"a"}"#);
-    let text = "value of a merged list: must be a list, found object";
-    check_error(&json!({"metadata": {"$setElementOrder/labels": [1]}}), text);
+    for order in [json!("a"), json!(null), json!(["a"]), json!([{"x": "a"}])] {
+        check_rejected(&pod(&json!({"$setElementOrder/containers": order})));
+    }
+    check_rejected(&json!({"metadata": {"$setElementOrder/labels": [1]}}));
 }
 
 #[test]
@@ -255,9 +238,8 @@ fn maps_are_replaced_and_emptied_by_directive() {
     let labels = |directive: &str| json!({"metadata": {"labels": {"$patch": directive, "z": "1"}}});
     check("/metadata/labels", &labels("replace"), &json!({"z": "1"}));
     check("/metadata/labels", &labels("delete"), &json!({}));
-    check_error(&labels("merge"), r#"$patch: must be replace, delete or merge, found "merge""#);
-    let patch = json!({"metadata": {"labels": {"$patch": 1, "z": "1"}}});
-    check_error(&patch, "$patch: must be replace, delete or merge, found 1");
+    check_rejected(&labels("merge"));
+    check_rejected(&json!({"metadata": {"labels": {"$patch": 1, "z": "1"}}}));
 }
 
 #[test]
@@ -287,17 +269,19 @@ fn retained_keys_clear_the_others() {
 #[test]
 fn retain_keys_missing_a_patch_field_fails() {
     let strategy = |strategy: Value| json!({"spec": {"strategy": strategy}});
-    check_error(&strategy(json!({"$retainKeys": ["type"], "rollingUpdate": {}})), BAD_RETAIN_KEYS);
-    check_error(&strategy(json!({"$retainKeys": "type"})), BAD_RETAIN_KEYS);
+    for malformed in [json!({"$retainKeys": ["type"], "rollingUpdate": {}}), json!({"$retainKeys": "type"})] {
+        let error = patched(&strategy(malformed)).unwrap_err();
+        assert!(matches!(error, StrategicMergeError::BadRetainKeys), "{error:?}");
+    }
     let patch = strategy(json!({"$retainKeys": ["type"], "type": "Recreate", "rollingUpdate": null}));
     check("/spec/strategy", &patch, &json!({"type": "Recreate"}));
 }
 
 #[test]
 fn non_object_patch_is_rejected() {
-    check_error(&json!([]), "patch: must be an object, found array");
-    check_error(&json!("x"), "patch: must be an object, found string \"x\"");
-    check_error(&json!(null), "patch: must be an object, found null");
+    for patch in [json!([]), json!("x"), json!(null)] {
+        check_rejected(&patch);
+    }
 }
 
 #[test]
