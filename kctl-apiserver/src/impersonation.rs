@@ -39,7 +39,8 @@ const UNAUTHENTICATED: &str = "system:unauthenticated";
 const MANY: usize = 4;
 /// Maximum number of users in [`LastModes`], as upstream. Beyond it all are dropped.
 ///
-/// Only the order of attempts, and so the error, depends on this cache.
+/// The order of attempts depends on this cache, and with it the error. Also the groups of an impersonated node depend
+/// on it, as upstream: the constrained modes put it into `system:nodes`, and the verb `impersonate` into no such group.
 const LAST_MODES_LEN_MAX: usize = 10_000;
 /// The extra field of a service account token with the node of its Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
@@ -73,7 +74,7 @@ pub(crate) fn impersonated(
     Err(first.unwrap_or_else(|| StatusError::bad_request("all impersonation modes failed")))
 }
 
-/// The mode of each user's last impersonation. It is tried first, so its error is the one that the user sees.
+/// The mode of each user's last impersonation, which is tried first (`modeIndexCache`).
 #[derive(Default)]
 pub(crate) struct LastModes(HashMap<String, &'static str>);
 
