@@ -93,12 +93,11 @@ fn complete_sent(sent: &mut Value) {
 
 /// Validates the update of a Node (`ValidateNodeUpdate`).
 ///
-/// The order of errors is that of upstream: swap and Pod ranges, the other rules of every Node, then the immutable
-/// fields. Writes of the status skip the immutable fields.
+/// The rules of every Node run before. Writes of the status skip the immutable fields.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     validation::swap(&new["status"]["nodeInfo"]["swap"]["capacity"], errors);
     validation::ranges(&new["spec"]["podCIDRs"], errors);
-    validation::validate_status(new, errors);
+    validation::addresses(new, errors);
     validation::immutable_fields(old, new, errors);
 }
 

@@ -25,8 +25,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 
 /// Validates taints, amounts of resources and declared features of a node.
 ///
-/// `is_new` is `true` on create. Errors about taints are at `metadata.taints`, though the field is
-/// `spec.taints`.
+/// Errors about taints are at `metadata.taints`, though the field is `spec.taints`.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     taints(&object["spec"]["taints"], "metadata.taints", errors);
     for part in ["capacity", "allocatable"] {
@@ -45,11 +44,14 @@ pub(crate) fn swap(capacity: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates a Node when it is changed, and when its kubelet writes the status.
-///
-/// An address is listed once per type (`FieldValueDuplicate`); the same address may have two types.
+/// Validates a Node when its kubelet writes the status.
 pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     validate(object, errors);
+    addresses(object, errors);
+}
+
+/// Validates that an address is listed once per type (`FieldValueDuplicate`); the same address may have two types.
+pub(crate) fn addresses(object: &Value, errors: &mut Errors) {
     let mut seen: Vec<(&str, &str)> = Vec::new();
     for (index, address) in entries(&object["status"]["addresses"]) {
         let (kind, address) = (text(&address["type"]), text(&address["address"]));
@@ -65,21 +67,17 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
 /// Each name is a path such as `MyFeature/subFeature`. The list is sorted and has no duplicates; an
 /// error about the order is at the second of the two names.
 fn features(list: &Value, errors: &mut Errors) {
-    /// Detail of the error about a malformed name, with the form that is required.
-    const FORM: &str = "must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or \
-                        MyFeature/mySubFeature), and contain only alphanumeric characters and slashes";
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_alphabetic()) && word.chars().all(|c| c.is_ascii_alphanumeric())
     };
     let names: Vec<&str> = entries(list).map(|(_, name)| text(name)).collect();
     for (index, name) in names.iter().enumerate() {
-        let wrong = |why: &str| format!("invalid feature name {name:?}: {why}");
         let path_of = |index: usize| format!("status.declaredFeatures[{index}]");
-        if name.len() > FEATURE_LEN_MAX {
-            let why = wrong(&format!("must be no more than {FEATURE_LEN_MAX} characters"));
-            errors.invalid(&path_of(index), &(*name).into(), &why);
-        } else if !name.starts_with(|first: char| first.is_ascii_uppercase()) || !name.split('/').all(is_word) {
-            errors.invalid(&path_of(index), &(*name).into(), &wrong(FORM));
+        let is_path = name.starts_with(|first: char| first.is_ascii_uppercase()) && name.split('/').all(is_word);
+        if name.len() > FEATURE_LEN_MAX || !is_path {
+            let detail =
+                format!("must be words with slashes, such as MyFeature/part, of at most {FEATURE_LEN_MAX} bytes");
+            errors.invalid(&path_of(index), &(*name).into(), &detail);
         }
         match names.get(index + 1) {
             Some(next) if next == name => errors.duplicate(&path_of(index + 1)),
@@ -141,5 +139,28 @@ fn taints(list: &Value, path: &str, errors: &mut Errors) {
             errors.duplicate(&path);
         }
         seen.push(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use crate::{field_errors::Errors, kinds::core::node::KIND};
+
+    #[test]
+    fn update_validates_each_rule_once() {
+        let node = json!({
+            "spec": { "taints": [{ "key": "a b", "effect": "NoSchedule" }] },
+            "status": { "capacity": { "cpu": "-1" }, "declaredFeatures": ["lower"] },
+        });
+        let errors = Errors::collect(|errors| {
+            (KIND.validation.validate)(&node, errors);
+            (KIND.validation.validate_update)(&node, &node, errors);
+        });
+        let fields: BTreeSet<_> = errors.iter().map(|error| &error.field).collect();
+        assert_eq!((errors.len(), fields.len()), (3, 3), "{errors:?}");
     }
 }
