@@ -1,6 +1,8 @@
 //! Legacy tokens in Secrets of type `kubernetes.io/service-account-token`. They do not expire, and are valid as long
 //! as their Secret (`pkg/serviceaccount/legacy.go`).
 
+use std::sync::Arc;
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -65,37 +67,32 @@ impl Claims {
     /// issued.
     ///
     /// # Errors
-    /// Fails with the first failing check, in the order of kube-apiserver.
+    /// Fails with a sentence about the Secret or the account.
     pub(super) fn still_hold(&self, store: &Store, token: &str) -> Result<(), TokenError> {
-        let Self { namespace, secret: secret_name, account: name, .. } = self;
-        if self.sub != format!("system:serviceaccount:{namespace}:{name}") {
-            return Err(TokenError::over("sub claim is invalid"));
+        let Self { namespace, secret, account, .. } = self;
+        let over = |why: String| Err(TokenError::Over(why));
+        if self.sub != format!("system:serviceaccount:{namespace}:{account}") {
+            return over("the claim sub is not the name of the ServiceAccount".into());
         }
-        let found = |kind: &Kind, name: &str| store.object(kind, namespace, name);
-        let is_there = |secret: &std::sync::Arc<Value>| secret["metadata"]["deletionTimestamp"].is_null();
-        let Some(secret) = found(&secret::KIND, secret_name).filter(is_there) else {
-            return Err(TokenError::over("Token has been invalidated"));
+        let live = |kind: &Kind, name: &str| {
+            let is_live = |object: &Arc<Value>| object["metadata"]["deletionTimestamp"].is_null();
+            store.object(kind, namespace, name).filter(is_live)
         };
-        let stored = BASE64_STANDARD.decode(secret["data"]["token"].as_str().unwrap_or_default()).unwrap_or_default();
-        if stored != token.as_bytes() {
-            return Err(TokenError::over("Token does not match server's copy"));
-        }
-        let Some(account) = found(&service_account::KIND, name) else {
-            return Err(TokenError::over(format!("serviceaccounts {name:?} not found")));
+        let contains_token = |secret: &Value| {
+            let stored = BASE64_STANDARD.decode(secret["data"]["token"].as_str().unwrap_or_default());
+            stored.is_ok_and(|stored| stored == token.as_bytes())
         };
-        if account["metadata"]["deletionTimestamp"].is_string() {
-            return Err(TokenError::over(format!("ServiceAccount {namespace}/{name} has been deleted")));
+        let Some(stored_secret) = live(&secret::KIND, secret).filter(|stored| contains_token(stored)) else {
+            return over(format!("Secret {namespace}/{secret} does not contain the token"));
+        };
+        let stored_account = live(&service_account::KIND, account);
+        if stored_account.is_none_or(|stored| Named::from_object(&stored).uid != self.uid) {
+            return over(format!("ServiceAccount {namespace}/{account} was deleted or replaced"));
         }
-        let uid = Named::from_object(&account).uid;
-        if uid != self.uid {
-            return Err(TokenError::over(format!("ServiceAccount UID ({uid}) does not match claim ({})", self.uid)));
-        }
-        if !secret["metadata"]["labels"][INVALID_SINCE].as_str().unwrap_or_default().is_empty() {
-            return Err(TokenError::over(format!(
-                "the token in secret {namespace}/{secret_name} for service account {namespace}/{name} has been marked invalid. Use \
-                 tokens from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from \
-                 the secret to temporarily allow use of this token"
-            )));
+        if !stored_secret["metadata"]["labels"][INVALID_SINCE].as_str().unwrap_or_default().is_empty() {
+            return over(format!(
+                "Secret {namespace}/{secret} is marked invalid: use another token, or remove its label {INVALID_SINCE}"
+            ));
         }
         Ok(())
     }

@@ -21,6 +21,7 @@ pub(crate) use self::{
 };
 use crate::{
     kinds::{self, core::service_account},
+    registry::Kind,
     request::{Caller, User},
     store::{Key, Store},
 };
@@ -111,13 +112,6 @@ pub(crate) enum TokenError {
     Over(String),
 }
 
-impl TokenError {
-    /// Returns the error of a token that is no longer valid.
-    fn over(why: impl Into<String>) -> Self {
-        Self::Over(why.into())
-    }
-}
-
 /// The bearer of a valid token.
 #[derive(Debug)]
 pub(crate) struct Bearer {
@@ -202,46 +196,30 @@ pub(crate) fn bearer(
 /// Bounds are inclusive, with a leeway of 60 seconds on both sides.
 fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     let now = store.clock.now().as_second();
-    if now > claims.exp + LEEWAY_SECONDS {
-        return Err(TokenError::over("service account token has expired"));
+    if now > claims.exp + LEEWAY_SECONDS || now < claims.nbf - LEEWAY_SECONDS {
+        return Err(TokenError::Over("the token has expired or is not valid yet".into()));
     }
-    if now < claims.nbf - LEEWAY_SECONDS {
-        return Err(TokenError::over("service account token is not valid yet"));
-    }
-    let About { namespace, node, pod, secret, serviceaccount: account, .. } = &claims.about;
-    let name = &account.name;
-    let Some(stored_account) = store.object(&service_account::KIND, namespace, name) else {
-        return Err(TokenError::over(format!("serviceaccounts {name:?} not found")));
+    let exists = |kind: &Kind, namespace: &str, claimed: &Named| {
+        let stored = store.object(kind, namespace, &claimed.name);
+        let is_same = |object: &Value| Named::from_object(object).uid == claimed.uid && !is_long_gone(object, now);
+        if stored.is_some_and(|object| is_same(&object)) {
+            return Ok(());
+        }
+        Err(TokenError::Over(format!("{} {:?} of the token was deleted or replaced", kind.kind, claimed.name)))
     };
-    let uid = Named::from_object(&stored_account).uid;
-    if uid != account.uid {
-        return Err(TokenError::over(format!("service account UID ({uid}) does not match claim ({})", account.uid)));
-    }
-    if is_long_gone(&stored_account, now) {
-        return Err(TokenError::over(format!("service account {namespace}/{name} has been deleted")));
-    }
+    let About { namespace, node, pod, secret, serviceaccount, .. } = &claims.about;
+    exists(&service_account::KIND, namespace, serviceaccount)?;
     // The node of a bound Pod is informational and is not checked.
     let node = node.as_ref().filter(|_| pod.is_none());
     let bound = [
-        ("secret", &kinds::core::secret::KIND, secret.as_ref(), namespace.as_str()),
-        ("pod", &kinds::core::pod::KIND, pod.as_ref(), namespace),
-        ("node", &kinds::core::node::KIND, node, ""),
+        (&kinds::core::secret::KIND, namespace.as_str(), secret.as_ref()),
+        (&kinds::core::pod::KIND, namespace, pod.as_ref()),
+        (&kinds::core::node::KIND, "", node),
     ];
-    for (kind, rules, claimed, namespace) in bound {
-        let Some(claimed) = claimed else { continue };
-        let gone = || TokenError::over("service account token has been invalidated");
-        let object = store.object(rules, namespace, &claimed.name).ok_or_else(gone)?;
-        let uid = Named::from_object(&object).uid;
-        if uid != claimed.uid {
-            let own = &claimed.uid;
-            let why = format!("{kind} UID ({uid}) does not match service account {kind} ref claim ({own})");
-            return Err(TokenError::over(why));
-        }
-        if is_long_gone(&object, now) {
-            return Err(gone());
-        }
-    }
-    Ok(())
+    bound.into_iter().try_for_each(|(kind, namespace, claimed)| match claimed {
+        Some(claimed) => exists(kind, namespace, claimed),
+        None => Ok(()),
+    })
 }
 
 /// Returns `true` if the deletion timestamp of an object is more than the leeway ago.

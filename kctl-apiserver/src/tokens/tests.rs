@@ -172,8 +172,7 @@ async fn removed_token_of_a_secret_is_written_again() {
     // Signatures have random parts, so the new token differs.
     let secret = server.object("", "secrets", "default", "s").unwrap();
     assert_ne!(data_of(&secret, "token"), token);
-    let refused = error(&server, &token);
-    assert_eq!(refused, "invalid bearer token: Token does not match server's copy");
+    assert!(error(&server, &token).contains("does not contain the token"));
     assert!(server.user_of_token(&data_of(&secret, "token")).is_some());
 }
 
@@ -184,8 +183,7 @@ async fn service_account_deletion_removes_secret_and_invalidates_token() {
     send(&server, "DELETE", "/api/v1/namespaces/default/serviceaccounts/a", &json!({})).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert_eq!(server.object("", "secrets", "default", "s"), None);
-    let refused = error(&server, &token);
-    assert_eq!(refused, "invalid bearer token: Token has been invalidated");
+    assert!(error(&server, &token).contains("does not contain the token"));
     create_secret(&server, "t").await;
     assert_eq!(server.object("", "secrets", "default", "t"), None, "there is no such account");
 }
