@@ -12,7 +12,7 @@
 //! A terminated Pod uses no quota. A Pod without a required amount is rejected with 403 by the quota
 //! that counts the amount.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -86,31 +86,21 @@ pub(super) fn usage(spec: &Value) -> Amounts {
     named(&requests, &limits)
 }
 
-/// Returns the amounts that containers do not state, unless the Pod states them for all.
+/// Returns an error if a container does not state an amount that the quota counts, unless the Pod states it for all.
 ///
-/// `counted` are the names in the quota. The message has one part per amount with the containers
-/// that lack it, as in `must specify limits.cpu for: app; requests.cpu for: app,sidecar`.
+/// `counted` are the names in the quota.
 pub(super) fn missing(counted: &BTreeSet<&str>, spec: &Value) -> Option<String> {
     let is_of_pods = |name: &String| ["cpu", "memory"].contains(&name.as_str()) || name.starts_with(PAGES);
     if [Side::Requests, Side::Limits].iter().any(|side| side.amounts(spec).keys().any(is_of_pods)) {
         return None;
     }
-    let mut missing: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for list in ["containers", "initContainers"] {
-        for container in spec[list].as_array().into_iter().flatten() {
-            let said = named(&Side::Requests.amounts(container), &Side::Limits.amounts(container));
-            let unsaid = counted.iter().filter(|name| REQUIRED.contains(name) && !said.contains_key(**name));
-            for name in unsaid {
-                missing.entry(name).or_default().insert(container["name"].as_str().unwrap_or_default());
-            }
-        }
-    }
-    let told = missing.iter().map(|(name, containers)| {
-        let containers: Vec<&str> = containers.iter().copied().collect();
-        format!("{name} for: {}", containers.join(","))
-    });
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| format!("must specify {}", told.join("; ")))
+    let lists = ["containers", "initContainers"].into_iter();
+    let mut containers = lists.flat_map(|list| spec[list].as_array().into_iter().flatten());
+    containers.find_map(|container| {
+        let stated = named(&Side::Requests.amounts(container), &Side::Limits.amounts(container));
+        let missing = counted.iter().find(|name| REQUIRED.contains(name) && !stated.contains_key(**name))?;
+        Some(format!("container {} must specify {missing}", container["name"]))
+    })
 }
 
 /// Returns `true` if a Pod has terminated, or should have by now (`QuotaV1Pod`).
