@@ -124,7 +124,7 @@ pub(crate) fn is_established(definition: &Value) -> bool {
 /// A CRD with an invalid `caBundle` waits for an update that repairs it.
 pub(crate) fn may_be_established(definition: &Value) -> bool {
     let has_names = condition(definition, "NamesAccepted").is_some_and(|condition| condition["status"] == "True");
-    has_names && !is_established(definition) && bundle::problem(definition).is_none()
+    has_names && !is_established(definition) && !bundle::is_broken(definition)
 }
 
 /// Sets the condition `Established` of a CRD whose names are accepted: `True`, or `False` with the reason
@@ -135,7 +135,7 @@ pub(crate) fn establish(definition: &mut Value, now: &str) {
     if is_established(definition) {
         return;
     }
-    let condition = if bundle::problem(definition).is_some() {
+    let condition = if bundle::is_broken(definition) {
         ["Established", "False", "InvalidCABundle", "The conversion webhook CABundle is invalid"]
     } else {
         ["Established", "True", "InitialNamesAccepted", "the initial names have been accepted"]

@@ -77,10 +77,8 @@ pub(crate) fn validate_definition_status(object: &Value) -> Errors {
 /// from the start, since the name of the object contains both.
 pub(crate) fn validate_change_of_definition(old: &Value, new: &Value) -> Errors {
     let mut errors = validated(Some(old), new);
-    if let Some(why) = bundle::problem(new).filter(|_| bundle::problem(old).is_none()) {
-        let value = &new["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"];
-        let detail = format!("unable to load root certificates: {why}");
-        errors.invalid("spec.conversion.webhookClientConfig.caBundle", value, &detail);
+    if bundle::is_broken(new) && !bundle::is_broken(old) {
+        errors.invalid_as_such("spec.conversion.webhookClientConfig.caBundle", "must be certificates as PEM");
     }
     // Immutable fields below already tie the name to the plural and the group.
     errors.retain(|error| error.field != "metadata.name");

@@ -42,7 +42,7 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Errors) {
     node(schema, path, SchemaPosition { is_root: true, ..SchemaPosition::default() }, errors);
 }
 
-/// Checks a schema and those below it. Errors are in upstream's order.
+/// Checks a schema and those below it.
 ///
 /// Upstream forbids `uniqueItems` because comparing all pairs of items costs the square of their
 /// number.

@@ -39,8 +39,7 @@ fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMu
 /// Reports duplicate items of sets and maps. Each value is reported once, at its first repetition.
 ///
 /// For sets the whole item is compared, for map lists its key fields. An item of a map list that is
-/// not an object is `FieldValueInvalid`, and then the list is not compared. The value in
-/// `FieldValueDuplicate` is the item, or the object of its keys.
+/// not an object is `FieldValueInvalid`, and then the list is not compared.
 pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mut Errors) {
     walk(schema, object, path, &mut |schema, value, path| {
         let Some(items) = value.as_array() else { return };

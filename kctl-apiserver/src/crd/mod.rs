@@ -1,5 +1,5 @@
 //! Custom resources: validates a `CustomResourceDefinition`, and prunes, defaults and validates objects against its
-//! schema. Returns field errors with the messages of kube-apiserver.
+//! schema. Returns field errors.
 //!
 //! A CRD is defaulted (`default_definition`) and validated (`validate_definition`) before it is stored. Its names are
 //! accepted afterwards (`accept_names`), and it is served once it is established (`establish`). A custom object is

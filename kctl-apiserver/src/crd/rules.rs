@@ -51,9 +51,7 @@ const MESSAGE_LEN_MAX: usize = 5 * 1024;
 /// use of a version (`registry`), then shared by all requests.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
-    /// Rules of the schema itself.
-    ///
-    /// In the order of the list in the schema, which is the order of errors.
+    /// Rules of the schema itself, in the order of the list in the schema.
     own: Vec<Rule>,
     /// Converts values to what the own rules see; `None` if the schema has no own rules.
     typed: Option<Typed>,

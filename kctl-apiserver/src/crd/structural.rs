@@ -4,8 +4,7 @@
 //! Upstream: `pkg/apiserver/schema/{convert,validation,complete}.go` of apiextensions-apiserver.
 //!
 //! Only a structural schema can drive pruning, defaulting and server-side apply: each value must
-//! have exactly one schema that declares its type. The order of errors is: invariants, completeness,
-//! defaults, keywords, rules.
+//! have exactly one schema that declares its type.
 
 use serde_json::{Map, Value};
 
@@ -67,7 +66,7 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
     let mut found = Errors::default();
     if unreadable.is_none() {
         invariants(schema, Level::Root, path, &mut found);
-        complete(schema, Some(schema), path, path, &mut found);
+        complete(schema, schema, path, &mut found);
         if found.is_empty() {
             default_values::check(schema, path, &mut found);
         }
@@ -237,8 +236,7 @@ fn alternatives(schema: &Value, path: &str, errors: &mut Errors) {
 /// Checks the alternatives of a schema or of an alternative. `free` returns `true` for an alternative that may have
 /// types: directly for `anyOf`, in its nested `anyOf` for `allOf`.
 ///
-/// Also checks `pattern`, in upstream's place: a regular expression of RE2. `free` gets the
-/// keyword, the index and the alternative.
+/// Also checks `pattern`: a regular expression of RE2. `free` gets the keyword, the index and the alternative.
 fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Errors) {
     for key in ALTERNATIVES {
         for (index, nested) in schema[key].as_array().into_iter().flatten().enumerate() {
@@ -260,8 +258,7 @@ fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool
 
 /// Checks a schema inside `anyOf`, `oneOf`, `allOf` or `not`, which may only hold value validation.
 ///
-/// `properties.metadata` is forbidden, because nested metadata has a fixed schema. Order: nested
-/// alternatives, items, properties, then the schema itself.
+/// `properties.metadata` is forbidden, because nested metadata has a fixed schema.
 fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Errors) {
     values(schema, path, free, errors);
     let none = |_: &str, _: usize, _: &Value| false;
@@ -289,45 +286,36 @@ fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) ->
 
 /// Checks that each field and item of an alternative is declared outside of the alternatives, too.
 ///
-/// `alternative` starts as the schema itself. `path` is the field path where a declaration is needed,
-/// `definition_path` the place that uses it. Upstream: `validateNestedValueValidationCompleteness`.
-fn complete(alternative: &Value, schema: Option<&Value>, path: &str, definition_path: &str, errors: &mut Errors) {
-    let Some(schema) = schema else {
-        errors.required(path, &format!("because it is defined in {definition_path}"));
-        return;
-    };
+/// `alternative` starts as the schema itself. `path` is the field path where a declaration is needed. Upstream:
+/// `validateNestedValueValidationCompleteness`.
+fn complete(alternative: &Value, schema: &Value, path: &str, errors: &mut Errors) {
     if alternative["not"].is_object() {
-        below(&alternative["not"], schema, path, &format!("{definition_path}.not"), errors);
+        below(&alternative["not"], schema, path, errors);
     }
-    for key in ALTERNATIVES {
-        for (index, nested) in alternative[key].as_array().into_iter().flatten().enumerate() {
-            below(nested, schema, path, &format!("{definition_path}.{key}[{index}]"), errors);
-        }
+    for nested in ALTERNATIVES.iter().filter_map(|key| alternative[*key].as_array()).flatten() {
+        below(nested, schema, path, errors);
     }
 }
 
 /// Applies `complete` to an alternative and its nested items and properties.
 ///
 /// A missing declaration is reported once, and nothing below it.
-fn below(alternative: &Value, schema: &Value, path: &str, definition_path: &str, errors: &mut Errors) {
-    complete(alternative, Some(schema), path, definition_path, errors);
-    let missing = |path: &str, definition_path: &str| {
-        FieldError::required(path, &format!("because it is defined in {definition_path}"))
-    };
+fn below(alternative: &Value, schema: &Value, path: &str, errors: &mut Errors) {
+    const MISSING: &str = "must be declared outside of anyOf, oneOf, allOf and not, because one of them uses it";
+    complete(alternative, schema, path, errors);
     if alternative["items"].is_object() {
-        let (path, definition_path) = (format!("{path}.items"), format!("{definition_path}.items"));
+        let path = format!("{path}.items");
         if schema["items"].is_object() {
-            below(&alternative["items"], &schema["items"], &path, &definition_path, errors);
+            below(&alternative["items"], &schema["items"], &path, errors);
         } else {
-            errors.push(missing(&path, &definition_path));
+            errors.required(&path, MISSING);
         }
     }
     for (name, field) in alternative["properties"].as_object().into_iter().flatten() {
-        let (path, definition_path) =
-            (format!("{path}.properties[{name}]"), format!("{definition_path}.properties[{name}]"));
+        let path = format!("{path}.properties[{name}]");
         match schema["properties"].get(name) {
-            Some(schema) => below(field, schema, &path, &definition_path, errors),
-            None => errors.push(missing(&path, &definition_path)),
+            Some(schema) => below(field, schema, &path, errors),
+            None => errors.required(&path, MISSING),
         }
     }
 }

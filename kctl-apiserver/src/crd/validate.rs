@@ -1,7 +1,5 @@
-//! Validation of a custom resource against its schema, with the reasons, messages and field paths of kube-apiserver.
+//! Validation of a custom resource against its schema, with the reasons and field paths of kube-apiserver.
 //!
-//! Errors are in upstream's order: type, `anyOf`/`oneOf`/`allOf`/`not`, string, format, number, list, `enum`, fields;
-//! then duplicates in lists, then embedded objects. Go visits maps in random order; here fields are visited by name.
 //! Upstream: `pkg/validation/validate` of kube-openapi, `structural-schema/{listtype,objectmeta}` of
 //! apiextensions-apiserver.
 //!
@@ -90,7 +88,7 @@ pub(super) fn once(schema: Schema, value: &Value) -> Errors {
 /// The result of validating a value against a schema.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// In upstream's order.
+    /// The errors of the value and of those below it.
     pub(super) errors: Errors,
     /// Number of checks made. If all alternatives fail, the one with the most checks is reported.
     n_checks: usize,
@@ -98,8 +96,6 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// Adds the errors and the number of checks of a nested value.
-    ///
-    /// Keeps the order: the nested errors come last.
     fn merge(&mut self, other: Self) {
         self.errors.extend(other.errors);
         self.n_checks += other.n_checks;

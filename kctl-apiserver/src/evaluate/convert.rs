@@ -1,4 +1,4 @@
-//! Conversions between types, with the errors of upstream.
+//! Conversions between the types of CEL.
 //!
 //! `kube-cel` has these conversions too, with other errors and other bounds.
 

@@ -138,45 +138,26 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates `exists_one`. It visits all items even after a second match, so that later errors are reported as
-    /// upstream does.
+    /// Evaluates `exists_one`.
     ///
-    /// Exactly one iteration must be true. An error makes the result an error.
+    /// Exactly one iteration must be true. An error makes the result an error, also after a second match.
     fn one(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr) -> EvalResult {
-        let mut n_found: EvalResult<usize> = Ok(0);
+        let mut n_found = 0;
         for round in rounds {
-            match self.test(&round, test) {
-                Ok(true) => n_found = n_found.map(|n_found| n_found + 1),
-                Ok(false) => {}
-                // Upstream reports the last error.
-                Err(why) => n_found = Err(why),
-            }
+            n_found += usize::from(self.test(&round, test)?);
         }
-        n_found.map(|n_found| Cel::Bool(n_found == 1))
+        Ok(Cel::Bool(n_found == 1))
     }
 
     /// Returns the list of `value` over the iterations that pass `test`.
-    ///
-    /// As in upstream, the loop goes on after an error. An error of the filter replaces an earlier
-    /// one; errors of the value do not.
     fn made(&mut self, rounds: Vec<Round<'a>>, test: Option<&'a IdedExpr>, value: &'a IdedExpr) -> EvalResult {
-        let mut items: EvalResult<Vec<Cel>> = Ok(Vec::new());
+        let mut items = Vec::new();
         for round in rounds {
-            match test.map_or(Ok(true), |test| self.test(&round, test)) {
-                Ok(false) => {}
-                Ok(true) => {
-                    let made = self.with(&round, |evaluator| evaluator.evaluate(value));
-                    items = items.and_then(|mut items| {
-                        made.map(|item| {
-                            items.push(item);
-                            items
-                        })
-                    });
-                }
-                Err(why) => items = Err(why),
+            if test.map_or(Ok(true), |test| self.test(&round, test))? {
+                items.push(self.with(&round, |evaluator| evaluator.evaluate(value))?);
             }
         }
-        items.map(|items| Cel::List(Arc::new(items)))
+        Ok(Cel::List(Arc::new(items)))
     }
 
     /// Returns a map of the entries that `entries` makes of each iteration and its result.
