@@ -38,7 +38,7 @@ pub(crate) fn resolve(state: &State, config: &Value, seconds: u64) -> Result<Web
         return Ok(ask(url, None));
     }
     let address =
-        service_address(state, text("namespace"), text("name"), port).map_err(|why| format!("Post {url:?}: {why}"))?;
+        service_address(state, text("namespace"), text("name"), port).map_err(|why| format!("{url}: {why}"))?;
     Ok(ask(url, Some(address)))
 }
 

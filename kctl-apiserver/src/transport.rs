@@ -78,15 +78,13 @@ impl Transport {
             .body(review)
             .map_err(|error| failed(call, &error.to_string()))?;
         let answered = tokio::time::timeout_at(deadline, handler(request)).await;
-        answered.map_err(|_elapsed| failed(call, "context deadline exceeded"))
+        answered.map_err(|_elapsed| failed(call, &format!("no response within {:?}", call.timeout)))
     }
 }
 
-/// Returns a message as Go's `url.Error` words it.
-///
-/// Errors of a failed call reach the client in the message of the request.
+/// Returns the error of a failed call. It reaches the client in the message of the request.
 fn failed(call: &WebhookCall, why: &str) -> String {
-    format!("Post {:?}: {why}", call.url)
+    format!("{}: {why}", call.url)
 }
 
 /// Sends a call over TLS on a new connection.

@@ -23,7 +23,7 @@ const CALLS_LEN_MAX: usize = 10_000;
 /// One call of an admission or conversion webhook. Two calls are the same if all fields are equal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WebhookCall {
-    /// The URL with its query `timeout=…s`, as error messages show it.
+    /// The URL with its query `timeout=…s`.
     pub(crate) url: String,
     /// The `host:port` to connect to, if it differs from that of the URL: the address of a Service.
     pub(crate) dial: Option<String>,

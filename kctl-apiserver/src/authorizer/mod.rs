@@ -284,7 +284,6 @@ mod tests {
         let (with, patch) = (PatchParams::apply("test"), Patch::Apply(&config));
         let Err(kube::Error::Api(status)) = configs.patch("x", &with, &patch).await else { panic!("it is refused") };
         assert_eq!(status.code, 403);
-        assert!(status.message.contains("cannot create resource \"configmaps\""), "{}", status.message);
         let admin = Api::<ConfigMap>::default_namespaced(Client::new(server.service(), "default"));
         admin.create(&PostParams::default(), &config).await.unwrap();
         configs.patch("x", &with, &patch).await.unwrap();

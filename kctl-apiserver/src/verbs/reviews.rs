@@ -219,20 +219,15 @@ impl SelectorKind {
     }
 
     /// Returns the error of an invalid selector.
-    ///
-    /// It contains "partially" if at least one requirement could be parsed. `None` for a valid or absent selector.
     fn ignored(self, selector: &Value) -> Option<String> {
         let raw = text(&selector["rawSelector"]);
-        let requirements = selector["requirements"].as_array().map_or(&[][..], Vec::as_slice);
-        let (n_valid, n_all) = if raw.is_empty() {
-            let n_valid = requirements.iter().filter(|requirement| self.is_valid_requirement(requirement)).count();
-            (n_valid, requirements.len())
+        let mut requirements = selector["requirements"].as_array().into_iter().flatten();
+        let is_valid = if raw.is_empty() {
+            requirements.all(|requirement| self.is_valid_requirement(requirement))
         } else {
-            (usize::from(self.is_valid_text(raw)), 1)
+            self.is_valid_text(raw)
         };
-        let part = if n_valid > 0 { "partially " } else { "" };
-        let field = self.field();
-        (n_valid < n_all).then(|| format!("spec.resourceAttributes.{field} {part}ignored due to parse error"))
+        (!is_valid).then(|| format!("spec.resourceAttributes.{} is invalid and was ignored", self.field()))
     }
 
     /// Returns `true` if `rawSelector` can be parsed.

@@ -22,7 +22,7 @@ use crate::{
     status::{FieldError, StatusError},
 };
 
-/// The supported media types, in the order of kube-apiserver's error 415. Custom resources have no protobuf.
+/// The supported media types. Custom resources have no protobuf.
 ///
 /// CBOR is behind a feature gate upstream and is not supported.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];

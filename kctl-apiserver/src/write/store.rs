@@ -69,7 +69,7 @@ fn read_again(info: &RequestInfo, object: &mut Value) {
 
 /// Checks that a new object has no `resourceVersion` and that its name is free.
 ///
-/// An object that is being deleted still occupies its name; the message says so.
+/// An object that is being deleted still occupies its name.
 fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     // The storage checks the version, and a dry run does not reach it.
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -79,11 +79,10 @@ fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Re
         return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     let resource = &info.resource.id;
-    let Some(existing) = state.get(resource, key) else { return Ok(()) };
-    let mut error = StatusError::already_exists(resource, &key.1);
-    if existing["metadata"]["deletionTimestamp"].is_string() {
-        error.message.insert_str(0, "object is being deleted: ");
+    if state.get(resource, key).is_none() {
+        return Ok(());
     }
+    let error = StatusError::already_exists(resource, &key.1);
     let is_generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());
     Err(if is_generated { error.for_generated_name() } else { error })
 }

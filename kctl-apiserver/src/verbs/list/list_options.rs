@@ -77,7 +77,7 @@ impl ListOptions {
             Some(custom_kind) => {
                 let fields = custom_kind.version["selectableFields"].as_array();
                 let paths = fields.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
-                // Every kind supports these two fields. Custom kinds list them too, because their error message does.
+                // Every kind supports these two fields; CRDs do not list them.
                 let always = ["metadata.name", "metadata.namespace"];
                 custom = always.into_iter().chain(paths.map(|path| path.trim_start_matches('.'))).collect();
                 custom.as_slice()
