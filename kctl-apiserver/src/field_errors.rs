@@ -64,9 +64,6 @@ impl Errors {
     }
 
     /// Adds an error of any type.
-    ///
-    /// The message is upstream's sentence for the type, such as `Invalid value`, with the detail
-    /// behind it.
     fn add(&mut self, reason: &'static str, field: &str, message: String) {
         self.0.push(FieldError::new(reason, field, message));
     }
@@ -222,9 +219,7 @@ impl Errors {
         if let Some(text) = value.as_str() {
             let digits = text.strip_suffix('%').unwrap_or_default();
             if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-                let detail = "a valid percent string must be a numeric string followed by an ending '%' \
-                              (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
-                self.invalid(field, value, detail);
+                self.invalid(field, value, "must be a percentage such as 25%");
             }
         } else {
             self.not_negative(field, value);
@@ -240,11 +235,7 @@ impl Errors {
                 self.name(field, &domain.into(), NameRule::Subdomain);
                 let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
                 if !path.bytes().all(allowed) {
-                    self.invalid(
-                        field,
-                        &path.into(),
-                        "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
-                    );
+                    self.invalid(field, &path.into(), "must have only characters of a URL path after the domain");
                 }
             }
             _ => self.invalid(field, value, detail),

@@ -26,8 +26,7 @@ pub(crate) enum Scope {
 
 /// Validates the metadata of an object before it is stored, after its namespace is set and its name generated.
 ///
-/// Errors are in the order of kube-apiserver; those of labels and annotations, which it reports in random order, are
-/// sorted by key. A field with a wrong type counts as missing: decoding rejects such objects earlier.
+/// A field with a wrong type counts as missing: decoding rejects such objects earlier.
 ///
 /// `namespaced` is the scope of the kind. The paths of the errors begin with `metadata`.
 pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule) -> Errors {

@@ -21,7 +21,7 @@ use crate::{
 pub(crate) use crate::names::{ADDRESS_INVALID as INVALID, parse_address as parse};
 
 /// The message for a string that is not a CIDR range.
-const RANGE: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+const RANGE: &str = "must be a CIDR range such as 10.9.8.0/24 or 2001:db8::/64";
 
 /// Validates an IP address that all parsers read alike (`IsValidIPForLegacyField` with the feature
 /// gate `StrictIPCIDRValidation`).
@@ -144,11 +144,10 @@ pub(crate) fn of_interface(value: &Value, path: &str, errors: &mut Errors) {
         return errors.invalid(
             path,
             value,
-            "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)",
+            "must be an address with its prefix length, such as 10.9.8.7/24 or 2001:db8::1/64",
         );
     };
-    // Go prints a mapped address as its IPv4 address, so the prefix length can become negative.
-    let bits = if is_mapped(address) { i64::from(bits) - 96 } else { i64::from(bits) };
+    let bits = if is_mapped(address) { bits.saturating_sub(96) } else { bits };
     let canonical = format!("{}/{bits}", address.to_canonical());
     if canonical != text(value) {
         errors.invalid(path, value, &format!("must be in canonical form ({canonical:?})"));

@@ -27,9 +27,7 @@ pub(crate) fn config_key(key: &str, path: &str, errors: &mut Errors) {
     }
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     if key.is_empty() || !key.bytes().all(allowed) {
-        let detail = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  \
-                      or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-        errors.invalid(path, &key.into(), detail);
+        errors.invalid(path, &key.into(), "must be letters, digits, hyphens, underscores and dots");
     } else if key == "." || key == ".." {
         errors.invalid(path, &key.into(), &format!("must not be '{key}'"));
     } else if key.starts_with("..") {

@@ -94,18 +94,13 @@ pub(crate) fn field(reference: &Value, field_path: &str, allowed: &[&str], error
     if name.is_empty() {
         return errors.required(&path_field, "");
     }
-    let wrong = |why: String| format!("error converting fieldPath: {why}");
-    if version != "v1" {
-        return errors.invalid(&path_field, path, &wrong(format!("unsupported pod version: {version}")));
-    }
     let subscripted = name.strip_suffix("']").and_then(|rest| rest.split_once("['"));
     match subscripted {
+        _ if version != "v1" => errors.invalid(&path_field, path, "the apiVersion must be v1"),
         Some(("metadata.labels", key)) => errors.qualified_name(field_path, key),
         Some(("metadata.annotations", key)) => errors.qualified_name(field_path, &key.to_lowercase()),
-        Some(_) => errors.invalid(&path_field, path, &wrong(format!("field label does not support subscript: {name}"))),
-        None if !KNOWN.contains(&name) => {
-            errors.invalid(&path_field, path, &wrong(format!("field label not supported: {name}")));
-        }
+        Some(_) => errors.invalid(&path_field, path, "only metadata.labels and metadata.annotations have keys"),
+        None if !KNOWN.contains(&name) => errors.invalid(&path_field, path, "must be a field of a Pod"),
         None => errors.one_of(&path_field, path, allowed),
     }
 }

@@ -88,8 +88,8 @@ const DRIVER_LEN_MAX: usize = 63;
 const ID_LEN_MAX: usize = 32;
 /// The longest name of a pool (`PoolNameMaxLength`).
 const POOL_LEN_MAX: usize = 253;
-/// Upstream's message for the part of a name after its domain (`IsCIdentifier`).
-const C_IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
+/// The rule for the part of a name after its domain (`IsCIdentifier`).
+const C_IDENTIFIER: &str = "must be letters, digits and underscores, and must not start with a digit";
 
 /// Validates the name of a driver, of CSI or of devices: a DNS subdomain of at most 63 bytes, case-insensitive
 /// (`ValidateCSIDriverName`).

@@ -1,7 +1,7 @@
 //! Validation of Pods and of Pod templates.
 //!
 //! Upstream: `ValidatePodSpec` and `ValidatePodTemplateSpec` in `pkg/apis/core/validation/validation.go`. The parts of the
-//! spec have a module each; this one calls them in the order in which kube-apiserver reports their errors.
+//! spec have a module each.
 //!
 //! The entry points differ by what is validated:
 //!

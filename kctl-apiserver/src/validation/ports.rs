@@ -59,9 +59,8 @@ fn number(port: &Value, field: &str) -> i64 {
 
 /// Reports a combination of protocol, host IP and host port that occurs again (`FieldValueDuplicate`).
 ///
-/// `containers` are pairs of index in the list and container; `path` is the field path of the list. The key
-/// is shown as `"TCP/127.0.0.1/8080"`. Without a host IP the middle is empty, and differs from any
-/// explicit address, so `0.0.0.0` and an absent address do not conflict.
+/// `containers` are pairs of index in the list and container; `path` is the field path of the list. A key
+/// without a host IP differs from any with an explicit address, so `0.0.0.0` and an absent address do not conflict.
 pub(crate) fn host_ports(containers: &[(usize, &Value)], path: &str, errors: &mut Errors) {
     let mut taken = Vec::new();
     for (index, container) in containers {

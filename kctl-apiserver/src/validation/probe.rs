@@ -134,8 +134,7 @@ fn action(kind: &str, action: &Value, path: &str, grace: Option<i64>, errors: &m
 fn header_name(name: &Value, path: &str, errors: &mut Errors) {
     let text = text(name);
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        let detail = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex \
-                      used for validation is '[-A-Za-z0-9]+')";
+        let detail = "must be letters, digits and hyphens, such as X-Header-Name";
         errors.invalid(path, &text.into(), detail);
     }
 }

@@ -21,9 +21,6 @@ const PARAMETER_LEN_MAX: usize = 253;
 /// Maximum length of the path of an `AppArmor` profile, in bytes: `PATH_MAX` without the final
 /// zero.
 const PROFILE_LEN_MAX: usize = 4095;
-/// Upstream's regular expression for kernel parameters, which the error prints. `is_parameter`
-/// implements it.
-const PARAMETER: &str = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 /// Prefixes of kernel parameters that belong to the network namespace.
 const OF_NETWORK: &[&str] = &["net."];
 /// Prefixes of kernel parameters that belong to the namespace of inter-process communication.
@@ -106,7 +103,9 @@ fn parameters(spec: &Value, path: &str, errors: &mut Errors) {
         if name.is_empty() {
             errors.required(&path, "");
         } else if !is_parameter(name) {
-            let detail = format!("must have at most {PARAMETER_LEN_MAX} characters and match regex {PARAMETER}");
+            let detail = format!(
+                "must be the name of a sysctl such as kernel.shm_rmid_forced, of at most {PARAMETER_LEN_MAX} bytes"
+            );
             errors.invalid(&path, &name.into(), &detail);
         } else if names.contains(&name) {
             errors.duplicate(&path);

@@ -119,14 +119,8 @@ pub(crate) fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
         if reason.is_empty() {
             errors.required(&path("reason"), "");
         } else if !is_condition_reason(reason) {
-            errors.invalid(
-                &path("reason"),
-                &reason.into(),
-                "a condition reason must start with alphabetic character, optionally followed by a string of \
-                 alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  \
-                 or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is \
-                 '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')",
-            );
+            let detail = "must be a word such as MyReason: letters, digits, underscores, commas and colons";
+            errors.invalid(&path("reason"), &reason.into(), detail);
         }
         for (field, most) in [("reason", REASON_LEN_MAX), ("message", MESSAGE_LEN_MAX)] {
             if text(&condition[field]).len() > most {

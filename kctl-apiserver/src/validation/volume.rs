@@ -207,22 +207,20 @@ fn file(file: &Value, path: &str, errors: &mut Errors) {
 /// Validates a projected volume: each source, and the paths of all files, which share one
 /// directory.
 ///
-/// Two files with the same path are `FieldValueInvalid` at the volume. The value in the error is
-/// the name of the object for keys, and the path for the others. Paths of tokens are not compared. A source with several members is
-/// `FieldValueForbidden`; one without a member is a warning only.
+/// Two files with the same path are `FieldValueInvalid` at the volume. Paths of tokens are not compared. A source with
+/// several members is `FieldValueForbidden`; one without a member is a warning only.
 fn projected(volume: &Value, field_path: &str, errors: &mut Errors) {
     const KINDS: &[&str] =
         &["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
-    const CONFLICT: &str = "conflicting duplicate paths";
+    const CONFLICT: &str = "two files have the same path";
     paths::mode(&volume["defaultMode"], &format!("{field_path}.defaultMode"), errors);
-    let mut taken: Vec<String> = Vec::new();
+    let mut taken: Vec<Value> = Vec::new();
     let mut n_without_path = 0;
-    let mut take = |path: &Value, shown: &Value, errors: &mut Errors| {
-        let path = text(path).to_owned();
-        if taken.contains(&path) {
-            errors.invalid(field_path, shown, CONFLICT);
-        } else if !path.is_empty() {
-            taken.push(path);
+    let mut take = |path: &Value, errors: &mut Errors| {
+        if taken.contains(path) {
+            errors.invalid(field_path, path, CONFLICT);
+        } else if !text(path).is_empty() {
+            taken.push(path.clone());
         }
     };
     for (index, source) in entries(&volume["sources"]) {
@@ -233,16 +231,16 @@ fn projected(volume: &Value, field_path: &str, errors: &mut Errors) {
                 errors.required(&format!("{field_path}.name"), "");
             }
             items(&projection["items"], &format!("{field_path}.items"), errors);
-            entries(&projection["items"]).for_each(|(_, item)| take(&item["path"], &projection["name"], errors));
+            entries(&projection["items"]).for_each(|(_, item)| take(&item["path"], errors));
         }
         for (_, projection) in entries(&source["downwardAPI"]["items"]) {
             file(projection, &format!("{source_path}.downwardAPI"), errors);
-            take(&projection["path"], &projection["path"], errors);
+            take(&projection["path"], errors);
         }
         token(&source["serviceAccountToken"], field_path, &format!("{source_path}.serviceAccountToken"), errors);
         if let bundle @ Value::Object(_) = &source["clusterTrustBundle"] {
             trust_bundle(bundle, &format!("{source_path}.clusterTrustBundle"), errors);
-            take(&bundle["path"], &bundle["path"], errors);
+            take(&bundle["path"], errors);
             // Upstream compares the empty path, too.
             n_without_path += usize::from(text(&bundle["path"]).is_empty());
             if n_without_path > 1 && text(&bundle["path"]).is_empty() {
@@ -252,7 +250,7 @@ fn projected(volume: &Value, field_path: &str, errors: &mut Errors) {
         if let certificate @ Value::Object(_) = &source["podCertificate"] {
             pod_certificate(certificate, &format!("{source_path}.podCertificate"), errors);
             for path in CERTIFICATE_PATHS {
-                take(&certificate[path], &certificate[path], errors);
+                take(&certificate[path], errors);
             }
         }
         if KINDS.iter().filter(|kind| source[**kind].is_object()).count() > 1 {

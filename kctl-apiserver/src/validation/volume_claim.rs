@@ -61,8 +61,7 @@ pub(crate) fn access_modes(list: &Value, path: &str, errors: &mut Errors) {
 ///
 /// Name and kind are required in both. Without a group only `PersistentVolumeClaim` is allowed.
 /// With `dataSourceRef.namespace` the older `dataSource` cannot express the reference and must be
-/// absent. The last errors are at the spec with the value `{}`, since upstream's message has an
-/// empty struct there.
+/// absent. Errors about both fields are at the spec.
 fn data_sources(spec: &Value, path: &str, errors: &mut Errors) {
     let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
     for (from, name) in [(source, "dataSource"), (reference, "dataSourceRef")] {

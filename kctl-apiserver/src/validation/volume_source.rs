@@ -146,14 +146,11 @@ static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
     ]
 });
 
-/// Validates the name of an initiator or target (`FieldValueInvalid`). An unknown prefix has
-/// another message for Pods than for `PersistentVolume`s.
-fn initiator(name: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
+/// Validates the name of an initiator or target (`FieldValueInvalid`).
+fn initiator(name: &Value, path: &str, errors: &mut Errors) {
     let form = INITIATORS.iter().find(|(start, _)| text(name).starts_with(start));
-    match (form, owner) {
-        (None, SourceOwner::Pod) => errors.invalid(path, name, "must be valid format starting with iqn, eui, or naa"),
-        (Some((_, form)), _) if form.is_match(text(name)) => {}
-        _ => errors.invalid(path, name, "must be valid format"),
+    if !form.is_some_and(|(_, form)| form.is_match(text(name))) {
+        errors.invalid(path, name, "must be an iSCSI name that starts with iqn, eui or naa");
     }
 }
 
@@ -161,9 +158,9 @@ fn initiator(name: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Erro
 ///
 /// kubelet names the iSCSI interface after them.
 const PORTAL_LEN_MAX: usize = 64;
-/// Upstream's message, with the bound of `PORTAL_LEN_MAX`.
-const PORTAL_TOO_LONG: &str = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if \
-                               iscsi.initiatorName is specified.";
+/// Detail of the error about the length of volume name and portal, with the bound of `PORTAL_LEN_MAX`.
+const PORTAL_TOO_LONG: &str = "the volume name and iscsi.targetPortal must have at most 63 bytes together if \
+                               iscsi.initiatorName is set";
 
 /// Returns `true` if the name of the volume and the portal are too long for the name of an iSCSI interface.
 ///
@@ -193,7 +190,7 @@ fn iscsi(source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors
     if text(&source["iqn"]).is_empty() {
         errors.required(&format!("{path}.iqn"), "");
     } else {
-        initiator(&source["iqn"], owner, &format!("{path}.iqn"), errors);
+        initiator(&source["iqn"], &format!("{path}.iqn"), errors);
     }
     errors.in_range(&format!("{path}.lun"), &source["lun"], 0, 255);
     let (secret, secret_path) = (&source["secretRef"], format!("{path}.secretRef"));
@@ -205,7 +202,7 @@ fn iscsi(source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors
         errors.required(&format!("{secret_path}.name"), "");
     }
     if source["initiatorName"].is_string() {
-        initiator(&source["initiatorName"], owner, &format!("{path}.initiatorname"), errors);
+        initiator(&source["initiatorName"], &format!("{path}.initiatorname"), errors);
     }
 }
 

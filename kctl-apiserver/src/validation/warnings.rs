@@ -3,8 +3,8 @@
 //! Behaviour: `k8s.io/kubernetes/pkg/api/pod/warnings.go` and `pkg/api/service/warnings.go`.
 //!
 //! A warning is a header `Warning: 299 - "…"` of a successful response; kubectl prints it. Each
-//! string begins with the path of the field, then a colon and the reason. Order follows upstream's
-//! walk over the object. The file of a kind has the warnings of this kind only.
+//! string begins with the path of the field, then a colon and the reason. The file of a kind has the warnings of this
+//! kind only.
 
 mod files;
 
@@ -14,20 +14,9 @@ use serde_json::{Value, json};
 
 use crate::{field_errors::text, quantity, registry::Resource, validation::entries};
 
-/// Deprecated volume sources: field, name in the warning, reason.
-///
-/// The warning names the source as the Go code does, which differs from the JSON for one.
-const DEPRECATED: &[(&str, &str, &str)] = &[
-    ("photonPersistentDisk", "photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
-    ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
-    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
-    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
-    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
-];
+/// Deprecated volume sources.
+const DEPRECATED: &[&str] =
+    &["photonPersistentDisk", "gitRepo", "scaleIO", "flocker", "storageos", "quobyte", "glusterfs", "cephfs", "rbd"];
 
 /// Lists of Pod affinity terms, each with the path from an item to its term.
 const TERMS: &[(&str, &str)] = &[
@@ -208,7 +197,7 @@ pub(crate) fn claim(spec: &Value, path: &str, texts: &mut Vec<String>) {
     }
 }
 
-/// Adds the warnings about a Pod spec, in the order of upstream's `warningsForPodSpecAndMeta`.
+/// Adds the warnings about a Pod spec (`warningsForPodSpecAndMeta`).
 ///
 /// `path` is the field path of the spec. Topics are node labels, topology spread, volumes, host aliases,
 /// pull secrets, containers, ports and affinity.
@@ -223,8 +212,9 @@ fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
         }
     }
     for (index, warn) in entries(&spec["volumes"]) {
-        for (_, shown, why) in DEPRECATED.iter().filter(|(name, ..)| warn[*name].is_object()) {
-            texts.push(format!("{path}.volumes[{index}].{shown}: {why}"));
+        for source in DEPRECATED.iter().filter(|source| warn[*source].is_object()) {
+            let remedy = if *source == "gitRepo" { "clone in an init container" } else { "use a CSI driver" };
+            texts.push(format!("{path}.volumes[{index}].{source}: deprecated, {remedy}"));
         }
         let claim_spec = &warn["ephemeral"]["volumeClaimTemplate"]["spec"];
         claim(claim_spec, &format!("{path}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
@@ -282,11 +272,8 @@ fn repeated(list: &Value, field: &str, path: &str, what: &str, texts: &mut Vec<S
 fn one_container(container: &Value, path: &str, texts: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         for part in ["limits", "requests"] {
-            let amount = text(&container["resources"][part][name]);
-            if quantity::amount(amount).is_some_and(|thousandths| thousandths % 1000 != 0) {
-                let why = format!("fractional byte value {amount:?} is invalid, must be an integer");
-                texts.push(format!("{path}.resources.{part}[{name}]: {why}"));
-            }
+            let fraction = fraction(&container["resources"][part][name]);
+            texts.extend(fraction.map(|why| format!("{path}.resources.{part}[{name}]: {why}")));
         }
     }
     let mut names = Vec::new();
@@ -313,22 +300,17 @@ fn one_container(container: &Value, path: &str, texts: &mut Vec<String>) {
 /// | else | | – |
 ///
 /// Pairs are compared across all containers of the Pod. A host IP without a host port has its own
-/// warning. Warnings about names come after those about numbers.
+/// warning.
 fn ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
     let number = |port: &Value, field: &str| port[field].as_i64().unwrap_or(0);
     let mut ports_by_number: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
     let mut names: BTreeMap<&str, String> = BTreeMap::new();
-    let mut of_names = Vec::new();
     for (list, index, container) in containers(spec) {
         for (nth, port) in entries(&container["ports"]) {
             let path = format!("{path}.{list}[{index}].ports[{nth}]");
             let (host, ip, name) = (number(port, "hostPort"), text(&port["hostIP"]), text(&port["name"]));
             if !ip.is_empty() && host == 0 {
-                texts.push(format!(
-                    "{path}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{} Protocol:{} HostIP:{ip}}}",
-                    number(port, "containerPort"),
-                    text(&port["protocol"])
-                ));
+                texts.push(format!("{path}: hostIP {ip} has no effect without a hostPort"));
             }
             let others = ports_by_number.entry((number(port, "containerPort"), text(&port["protocol"]))).or_default();
             for (other_path, other) in others.iter() {
@@ -343,13 +325,11 @@ fn ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
             }
             others.push((path.clone(), port));
             match names.get(name).filter(|_| !name.is_empty()) {
-                Some(other) => of_names.push(format!(
-                    "{path}: duplicate port name {name:?} with {other}, services and probes that select ports by name \
-                     will use {other}"
-                )),
+                Some(other) => {
+                    texts.push(format!("{path}: {other} has the same name {name:?}, which selects only that one"))
+                }
                 None => drop(names.insert(name, path)),
             }
         }
     }
-    texts.extend(of_names);
 }

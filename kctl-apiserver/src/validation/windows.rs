@@ -15,14 +15,12 @@ use crate::{
     validation::container,
 };
 
-/// Bytes of a kibibyte, the unit in the message.
-const KIB: usize = 1024;
 /// Maximum length of `gmsaCredentialSpec`, in bytes.
 ///
 /// A specification is the content of a group Managed Service Account; kubelet passes it to the
 /// runtime.
-const CREDENTIALS_LEN_MAX: usize = 64 * KIB;
-/// Maximum length of the domain in `DOMAIN\USER`, in bytes. The message says "under 256".
+const CREDENTIALS_LEN_MAX: usize = 64 * 1024;
+/// Maximum length of the domain in `DOMAIN\USER`, in bytes.
 const DOMAIN_LEN_MAX: usize = 255;
 /// Maximum length of the user in `DOMAIN\USER`, in bytes.
 const USER_LEN_MAX: usize = 104;
@@ -47,53 +45,30 @@ pub(crate) fn options(options: &Value, path: &str, errors: &mut Errors) {
         errors.name(&path, &options["gmsaCredentialSpecName"], NameRule::Subdomain);
     }
     let (credentials, at_credentials) = (&options["gmsaCredentialSpec"], format!("{path}.gmsaCredentialSpec"));
-    if credentials == "" {
-        errors.invalid(&at_credentials, credentials, "gmsaCredentialSpec cannot be an empty string");
-    } else if text(credentials).len() > CREDENTIALS_LEN_MAX {
-        let detail = format!("gmsaCredentialSpec size must be under {} KiB", CREDENTIALS_LEN_MAX / KIB);
-        errors.invalid(&at_credentials, credentials, &detail);
+    if credentials == "" || text(credentials).len() > CREDENTIALS_LEN_MAX {
+        let detail = format!("must have 1 to {CREDENTIALS_LEN_MAX} bytes");
+        errors.invalid_as_such(&at_credentials, &detail);
     }
-    if let Some(name) = options["runAsUserName"].as_str() {
-        for detail in mistakes(name) {
-            errors.invalid(&format!("{path}.runAsUserName"), &name.into(), &format!("runAsUserName{detail}"));
-        }
+    if options["runAsUserName"].as_str().is_some_and(|name| !is_user_name(name)) {
+        let detail = format!(
+            "must be USER or DOMAIN\\USER, a Windows user of at most {USER_LEN_MAX} bytes and a NetBIOS or DNS domain"
+        );
+        errors.invalid(&format!("{path}.runAsUserName"), &options["runAsUserName"], &detail);
     }
 }
 
-/// Validates a user name, `USER` or `DOMAIN\USER`.
-///
-/// Returns the ends of the messages, which follow the field's name. An empty name, control
-/// characters and a second backslash end the validation; all other rules are reported together. A
-/// name without a backslash has no domain.
-fn mistakes(name: &str) -> Vec<String> {
-    let message = |text: &str| vec![text.to_owned()];
-    let parts: Vec<&str> = name.split('\\').collect();
-    let (domain, user) = match parts[..] {
-        _ if name.is_empty() => return message(" cannot be an empty string"),
-        _ if name.chars().any(|char| char.is_ascii_control()) => return message(" cannot contain control characters"),
-        [user] => (None, user),
-        [domain, user] => (Some(domain), user),
-        _ => return message(" cannot contain more than one backslash"),
+/// Returns `true` for a user name, `USER` or `DOMAIN\USER`. A user is not only dots and blanks.
+fn is_user_name(name: &str) -> bool {
+    let (domain, user) = match name.split_once('\\') {
+        Some((domain, user)) => (Some(domain), user),
+        None => (None, name),
     };
-    let is_blank = !user.is_empty() && user.chars().all(|char| matches!(char, '.' | ' '));
-    let rules = [
-        (
-            domain.is_some_and(|domain| domain.len() > DOMAIN_LEN_MAX),
-            format!("'s Domain length must be under {} characters", DOMAIN_LEN_MAX + 1),
-        ),
-        (
-            domain.is_some_and(|domain| !DOMAIN.is_match(domain)),
-            "'s Domain doesn't match the NetBios nor the DNS format".to_owned(),
-        ),
-        (user.is_empty(), "'s User cannot be empty".to_owned()),
-        (user.len() > USER_LEN_MAX, format!("'s User length must not be longer than {USER_LEN_MAX} characters")),
-        (is_blank, "'s User cannot contain only periods or spaces".to_owned()),
-        (
-            user.contains(|char| NOT_IN_USERS.contains(char)),
-            format!("'s User cannot contain the following characters: {NOT_IN_USERS}"),
-        ),
-    ];
-    rules.into_iter().filter(|(is_wrong, _)| *is_wrong).map(|(_, text)| text).collect()
+    let is_domain = |domain: &str| domain.len() <= DOMAIN_LEN_MAX && DOMAIN.is_match(domain);
+    domain.is_none_or(is_domain)
+        && !name.chars().any(|char| char.is_ascii_control())
+        && user.len() <= USER_LEN_MAX
+        && !user.chars().all(|char| matches!(char, '.' | ' '))
+        && !user.contains(|char| NOT_IN_USERS.contains(char))
 }
 
 /// Validates host process containers: if one container is one, all containers of the Pod must be, on the host network.

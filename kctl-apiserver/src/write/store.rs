@@ -79,10 +79,11 @@ fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Re
         return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
     }
     let resource = &info.resource.id;
-    if state.get(resource, key).is_none() {
-        return Ok(());
+    let Some(existing) = state.get(resource, key) else { return Ok(()) };
+    let mut error = StatusError::already_exists(resource, &key.1);
+    if existing["metadata"]["deletionTimestamp"].is_string() {
+        error.message += "; it is being deleted: wait until its finalizers are removed";
     }
-    let error = StatusError::already_exists(resource, &key.1);
     let is_generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());
     Err(if is_generated { error.for_generated_name() } else { error })
 }

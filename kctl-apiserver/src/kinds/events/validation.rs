@@ -134,8 +134,7 @@ fn series(series: &Value, errors: &mut Errors) {
 
 /// Validates that an update changes nothing but the series.
 ///
-/// Upstream: `ValidateEventUpdate`, which checks `reason` twice, so a changed one is reported
-/// twice.
+/// Upstream: `ValidateEventUpdate`.
 pub(crate) fn fixed(old: &Value, new: &Value, errors: &mut Errors) {
     if old["regarding"] != new["regarding"] {
         errors.invalid("involvedObject", &new["regarding"], IMMUTABLE);
@@ -146,7 +145,6 @@ pub(crate) fn fixed(old: &Value, new: &Value, errors: &mut Errors) {
         ("deprecatedFirstTimestamp", "firstTimestamp"),
         ("deprecatedLastTimestamp", "lastTimestamp"),
         ("deprecatedCount", "count"),
-        ("reason", "reason"),
         ("type", "type"),
         ("eventTime", "eventTime"),
         ("action", "action"),

@@ -63,7 +63,7 @@ pub(crate) fn of_driver(object: &Value, path: &str, errors: &mut Errors) {
     if object.to_string().len() > PARAMETERS_LEN_MAX {
         errors.too_long(path, PARAMETERS_LEN_MAX);
     } else if !object.is_object() {
-        errors.invalid(path, &"<value omitted>".into(), "must be a valid JSON object");
+        errors.invalid_as_such(path, "must be a valid JSON object");
     }
 }
 

@@ -67,8 +67,6 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 
 /// Maximum length of the message of a driver, in bytes (`maxVolumeErrorMessageSize`).
 const ERROR_LEN_MAX: usize = 1024;
-/// The limit that the error names instead, in bytes (`maxAttachedVolumeMetadataSize`).
-const METADATA_LEN_MAX: usize = 256 * 1024;
 
 /// Validates an attachment (`ValidateVolumeAttachment`): its source, and the names of node and
 /// volume.
@@ -102,16 +100,13 @@ fn source(source: &Value, errors: &mut Errors) {
 
 /// Validates the errors that a driver reports.
 ///
-/// A message has at most 1,024 bytes. The error names another limit, that of the metadata, as in
-/// kube-apiserver.
+/// A message has at most 1,024 bytes.
 fn validate_status(object: &Value, errors: &mut Errors) {
     for part in ["attachError", "detachError"] {
         let (error, path) = (&object["status"][part], format!("status.{part}"));
         if text(&error["message"]).len() > ERROR_LEN_MAX {
-            errors.too_long(&format!("{path}.message"), METADATA_LEN_MAX);
+            errors.too_long(&format!("{path}.message"), ERROR_LEN_MAX);
         }
-        if error["errorCode"].as_i64().is_some_and(|code| code < 0) {
-            errors.in_range(&format!("{path}.errorCode"), &error["errorCode"], 0, i32::MAX.into());
-        }
+        errors.not_negative(&format!("{path}.errorCode"), &error["errorCode"]);
     }
 }

@@ -98,8 +98,7 @@ impl Changed<'_> {
     }
 }
 
-/// Validates a new Job status against the stored one (`ValidateJobStatusUpdate`). The rules run in the order in which
-/// kube-apiserver reports them.
+/// Validates a new Job status against the stored one (`ValidateJobStatusUpdate`).
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, now) = (State::new(old), State::new(new));
     let changed = Changed { was: &was, now: &now };

@@ -30,7 +30,7 @@ const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
 /// | `status.conditions` | see `conditions` |
 /// | `status.certificate` | PEM certificates and nothing else, if set |
 ///
-/// The error about a certificate does not show it: the value is `<certificate data>`.
+/// The error about a certificate does not show it.
 pub(crate) fn request(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     if let Err(why) = signed_request(&STANDARD.decode(text(&spec["request"])).unwrap_or_default()) {
@@ -59,7 +59,7 @@ pub(crate) fn request(object: &Value, errors: &mut Errors) {
     if let Some(certificate) = object["status"]["certificate"].as_str().filter(|bytes| !bytes.is_empty())
         && let Err(why) = certificates(&STANDARD.decode(certificate).unwrap_or_default())
     {
-        errors.invalid("status.certificate", &"<certificate data>".into(), &why);
+        errors.invalid_as_such("status.certificate", &why);
     }
 }
 

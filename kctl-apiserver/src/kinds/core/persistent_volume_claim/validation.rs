@@ -58,8 +58,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 
 /// Validates the status of a claim (`ValidatePersistentVolumeClaimStatusUpdate`).
 ///
-/// `allocatedResourceStatuses` has one of the states of a resize for each resource. The error about
-/// an unknown state names the resource, not the state, as in kube-apiserver.
+/// `allocatedResourceStatuses` has one of the states of a resize for each resource.
 pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     let resizes = declared::values("core.v1.PersistentVolumeClaimStatus", "allocatedResourceStatuses");
     let status = &object["status"];
@@ -69,9 +68,7 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     let path = "status.allocatedResourceStatuses";
     for (name, resize) in pairs(&status["allocatedResourceStatuses"]) {
         resource_name(name, path, errors);
-        if !resizes.contains(&text(resize)) {
-            errors.unsupported(path, &name.into(), &resizes);
-        }
+        errors.always_one_of(path, resize, &resizes);
     }
     let path = "status.allocatedResources";
     for (name, amount) in pairs(&status["allocatedResources"]) {

@@ -112,18 +112,13 @@ fn forget_sizes(object: &mut Value) {
 /// Validates that a write to `pods/ephemeralcontainers` only adds containers (`FieldValueForbidden` otherwise).
 ///
 /// Upstream: `ValidatePodEphemeralContainersUpdate` in `pkg/apis/core/validation/validation.go`.
-///
-/// The message ends with a line break, as in kube-apiserver.
 pub(crate) fn ephemeral(old: &Value, new: &Value, errors: &mut Errors) {
     let path = "spec.ephemeralContainers";
     let is = &new["spec"]["ephemeralContainers"];
     for (_, existing) in entries(&old["spec"]["ephemeralContainers"]) {
-        let name = text(&existing["name"]);
-        let what = match entries(is).find(|(_, container)| container["name"] == existing["name"]) {
-            None => "removed",
-            Some((_, container)) if container != existing => "changed",
-            Some(_) => continue,
-        };
-        errors.forbidden(path, &format!("existing ephemeral containers {name:?} may not be {what}\n"));
+        if !entries(is).any(|(_, container)| container == existing) {
+            let name = &existing["name"];
+            errors.forbidden(path, &format!("the existing container {name} may not be removed or changed"));
+        }
     }
 }

@@ -24,8 +24,7 @@ const LISTS: [(&str, &str); 3] = [
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 
-/// Validates a new Pod status against the stored one. The rules run in the order in which
-/// kube-apiserver reports them.
+/// Validates a new Pod status against the stored one.
 ///
 /// The QoS class is immutable: it is computed from the spec when the Pod is created.
 ///
@@ -43,7 +42,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], &new["status"]);
     conditions(&status["conditions"], errors);
     nominated(old, status, errors);
-    not_negative("status.observedGeneration", &status["observedGeneration"], errors);
+    errors.not_negative("status.observedGeneration", &status["observedGeneration"]);
     if text(&before["qosClass"]) != text(&status["qosClass"]) {
         errors.invalid("status.qosClass", &text(&status["qosClass"]).into(), "field is immutable");
     }
@@ -62,13 +61,6 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Rejects a negative number. The message differs from that of `Errors::not_negative`.
-fn not_negative(path: &str, number: &Value, errors: &mut Errors) {
-    if number.as_i64().is_some_and(|number| number < 0) {
-        errors.invalid(path, number, "must be a non-negative integer");
-    }
-}
-
 /// Validates conditions: no negative generation, and a qualified name as type, apart from the
 /// oldest types.
 ///
@@ -76,7 +68,7 @@ fn not_negative(path: &str, number: &Value, errors: &mut Errors) {
 fn conditions(list: &Value, errors: &mut Errors) {
     for (index, condition) in entries(list) {
         let path = format!("status.conditions[{index}]");
-        not_negative(&format!("{path}.observedGeneration"), &condition["observedGeneration"], errors);
+        errors.not_negative(&format!("{path}.observedGeneration"), &condition["observedGeneration"]);
         let kind = text(&condition["type"]);
         if !["PodScheduled", "Ready", "Initialized"].contains(&kind) {
             errors.qualified_name(&format!("{path}.Type"), kind);

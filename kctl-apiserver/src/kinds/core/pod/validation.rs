@@ -11,12 +11,6 @@
 //! | `terminationGracePeriodSeconds` | from a negative number to 1 |
 //! | `schedulingGates` | removals |
 //! | `nodeSelector`, required node affinity | additions, while the Pod has scheduling gates |
-//!
-//! The message for another field, such as a port of a container, is that of kube-apiserver:
-//!
-//! ```text
-//! spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, ...
-//! ```
 
 use serde_json::Value;
 
@@ -27,7 +21,7 @@ use crate::{
 
 /// Validates an update of a Pod. A changed number of containers, or an invalid deadline, ends the validation.
 ///
-/// The last error, at `spec`, is about all other fields. It lists the fields that may change.
+/// The last error, at `spec`, is about all other fields.
 ///
 /// The images are validated again, because they may change: they are required and have no white
 /// space around them.
@@ -73,10 +67,9 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     gates_are_removed(was, is, errors);
     narrows(was, is, errors);
     if was != is && without_mutable_fields(was, was, is) != without_mutable_fields(is, was, is) {
-        let detail = "pod updates may not change fields other than `spec.containers[*].image`,\
-                      `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions \
-                      to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it \
-                      was previously negative)";
+        let detail = "only images, activeDeadlineSeconds, a negative terminationGracePeriodSeconds, new tolerations, \
+                      scheduling gates, and while there are gates the nodeSelector of a Pod may change: delete and \
+                      create it instead";
         errors.forbidden("spec", detail);
     }
 }

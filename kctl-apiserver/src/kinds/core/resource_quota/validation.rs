@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, pairs, text},
@@ -64,8 +64,6 @@ fn counted(name: &str, amount: &Value, path: &str, errors: &mut Errors) {
 }
 
 /// Validates a quota: its amounts, `spec.scopes` and `spec.scopeSelector`.
-///
-/// One error is reported per scope and resource to which the scope does not apply.
 pub(crate) fn quota(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     for (name, amount) in pairs(&spec["hard"]) {
@@ -76,8 +74,8 @@ pub(crate) fn quota(object: &Value, errors: &mut Errors) {
         if !SCOPES.contains(&text(scope)) {
             errors.invalid(path, scopes, "unsupported scope");
         }
-        for _ in unscoped(spec, text(scope)) {
-            errors.invalid(path, scopes, "unsupported scope applied to resource");
+        if let Some(resource) = unscoped(spec, text(scope)).next() {
+            errors.invalid(path, scopes, &format!("{scope} does not apply to {resource}"));
         }
     }
     let all: Vec<&str> = entries(scopes).map(|(_, scope)| text(scope)).collect();
@@ -198,7 +196,7 @@ pub(crate) fn limits(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the names of the resources, in the order of kube-apiserver.
+/// Validates the names of the resources.
 ///
 /// The type Pod has no defaults (`FieldValueForbidden`). The type `PersistentVolumeClaim` needs a
 /// minimum or a maximum of `storage`.
@@ -274,19 +272,18 @@ fn ratio(limit: &Value, name: &str, path: &str, size: &dyn Fn(&str) -> Option<i1
     let (ratio, ratio_path) = (&limit["maxLimitRequestRatio"][name], format!("{path}.maxLimitRequestRatio[{name}]"));
     let Some(most) = resources::size(ratio) else { return };
     if most < quantity::amount("1").unwrap_or_default() {
-        errors.invalid(&ratio_path, ratio, &format!("ratio {} is less than 1", text(ratio)));
+        errors.invalid(&ratio_path, ratio, "must be at least 1");
     }
     if let (Some(least), Some(greatest)) = (size("min"), size("max")) {
         let span = as_float(greatest) / as_float(least);
         if as_float(most) / 1000.0 > span {
-            let detail = format!("ratio {} is greater than max/min = {span:.6}", text(ratio));
-            errors.invalid(&ratio_path, &json!(text(ratio)), &detail);
+            errors.invalid(&ratio_path, ratio, "must be at most max / min");
         }
     }
 }
 
-/// Converts an amount as Go does for the message. Beyond 53 bits, digits are lost.
-#[expect(clippy::cast_precision_loss, reason = "ratios are told to six places")]
+/// Converts an amount to the type in which kube-apiserver compares ratios. Beyond 53 bits, digits are lost.
+#[expect(clippy::cast_precision_loss, reason = "kube-apiserver compares ratios of this precision")]
 fn as_float(amount: i128) -> f64 {
     amount as f64
 }

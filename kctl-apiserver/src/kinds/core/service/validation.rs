@@ -195,8 +195,7 @@ fn service_port<'a>(port: &'a Value, path: &str, names: &mut Vec<&'a str>, error
 /// Validates that no two ports share protocol and number, or protocol and node port (`FieldValueDuplicate`). A
 /// `ClusterIP` Service has no node ports (`FieldValueForbidden`).
 ///
-/// One number may be used once for each protocol, as DNS needs it for TCP and UDP. The error shows
-/// the protocol and the port in a struct of Go, in which all other fields are zero.
+/// One number may be used once for each protocol, as DNS needs it for TCP and UDP.
 fn repeated_ports(spec: &Value, list: &[(usize, &Value)], errors: &mut Errors) {
     let on_node = |port: &Value| port["nodePort"].as_i64().unwrap_or(0);
     if spec["type"] == "ClusterIP" {
@@ -371,7 +370,7 @@ fn families_stay(was: &Value, is: &Value, errors: &mut Errors) {
     let (existing, given) = (&was["ipFamilies"], &is["ipFamilies"]);
     let (n_existing, n_given) = (entries(existing).count(), entries(given).count());
     let n_compared = if n_existing == n_given { n_existing } else { n_existing.min(n_given).min(1) };
-    for _ in (0..n_compared).filter(|index| existing[*index] != given[*index]) {
+    if (0..n_compared).any(|index| existing[index] != given[index]) {
         errors.invalid("spec.ipFamilies[0]", given, "may not change once set");
     }
     if n_existing > n_given && n_given == 1 && is["ipFamilyPolicy"] != "SingleStack" {

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Detail of the error about a host with `*` (`validation.IsWildcardDNS1123Subdomain`).
-const WILDCARD: &str = r"a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const WILDCARD: &str = "must be *. and a DNS subdomain, such as *.example.com";
 /// Parts of a path that proxies interpret in different ways, so that a rule could be bypassed.
 const UNCLEAR: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 /// Ends of a path that proxies interpret in different ways.

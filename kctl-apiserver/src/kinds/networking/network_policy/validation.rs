@@ -37,9 +37,6 @@ pub(crate) fn policy(object: &Value, errors: &mut Errors) {
 
 /// Validates a port by number or name, or a range from `port` to `endPort`. A range needs two
 /// numbers.
-///
-/// An error about the order shows `port`, as in kube-apiserver, though its path is that of
-/// `endPort`.
 fn port(port: &Value, path: &str, errors: &mut Errors) {
     let (first, last, end_port_path) = (&port["port"], &port["endPort"], format!("{path}.endPort"));
     let wrong_end = match first {
@@ -56,7 +53,7 @@ fn port(port: &Value, path: &str, errors: &mut Errors) {
     ports::number_or_name(first, &format!("{path}.port"), errors);
     if wrong_end.is_none() && !last.is_null() {
         if last.as_i64() < first.as_i64() {
-            errors.invalid(&end_port_path, first, "must be greater than or equal to `port`");
+            errors.invalid(&end_port_path, last, "must be greater than or equal to `port`");
         }
         errors.in_range(&end_port_path, last, 1, 65_535);
     }

@@ -37,7 +37,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 /// Validates requests, constraints and configurations of a claim.
 ///
 /// A constraint requires that devices have the same value of an attribute, or that all values
-/// differ. Without either, the message says that several fields are set, as in kube-apiserver.
+/// differ.
 pub(crate) fn devices(devices: &Value, path: &str, errors: &mut Errors) {
     let requests = &devices["requests"];
     each(requests, &format!("{path}.requests"), errors, request);
@@ -50,10 +50,7 @@ pub(crate) fn devices(devices: &Value, path: &str, errors: &mut Errors) {
         } else if other.is_string() {
             fully_qualified(other, &format!("{path}.distinctAttribute"), errors);
         } else {
-            // kube-apiserver reports this message even though neither field is set.
-            let detail =
-                "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
-            errors.required(path, detail);
+            errors.required(path, "one of matchAttribute and distinctAttribute is required");
         }
     });
     each(&devices["config"], &format!("{path}.config"), errors, |config, path, errors| {

@@ -157,24 +157,21 @@ fn bounds(range: &Value, usual: &Value, most: &Value, path: &str, errors: &mut E
 /// Validates the order of the amounts: `min`, the default, `max`, the capacity.
 fn order(range: &Value, usual: &Value, most: &Value, path: &str, errors: &mut Errors) {
     let (min, max) = (&range["min"], &range["max"]);
-    let mut wrong = |name: &str, value: &Value, why: String| errors.invalid(&format!("{path}.{name}"), value, &why);
+    let mut wrong = |name: &str, value: &Value, why: &str| errors.invalid(&format!("{path}.{name}"), value, why);
     if is_more(min, most) {
-        wrong("min", min, format!("min is larger than capacity value: {}", text(most)));
+        wrong("min", min, "must be at most the capacity");
     }
     if is_more(min, usual) {
-        wrong("default", usual, format!("default is less than min: {}", text(min)));
+        wrong("default", usual, "must be at least min");
     }
     if max.is_null() {
         return;
     }
-    if is_more(min, max) {
-        wrong("max", min, format!("min is larger than max: {}", text(max)));
-    }
-    if is_more(max, most) {
-        wrong("max", max, format!("max is larger than capacity value: {}", text(most)));
+    if is_more(min, max) || is_more(max, most) {
+        wrong("max", max, "must be at least min and at most the capacity");
     }
     if is_more(usual, max) {
-        wrong("default", usual, format!("default is more than max: {}", text(max)));
+        wrong("default", usual, "must be at most max");
     }
 }
 

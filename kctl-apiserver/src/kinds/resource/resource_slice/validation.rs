@@ -97,54 +97,47 @@ fn pool(pool: &Value, errors: &mut Errors) {
 
 /// Validates from which nodes the devices can be reached. A node selector has exactly one term.
 fn nodes(spec: &Value, errors: &mut Errors) {
-    let mut set = node_fields(spec, "spec", "must be either unset or set to a non-empty string", errors);
+    let is_per_device = flag(&spec["perDeviceNodeSelection"], "spec.perDeviceNodeSelection", errors);
+    match node_fields(spec, "spec", errors) + usize::from(is_per_device) {
+        0 => errors.required("spec", NODES),
+        1 => {}
+        _ => errors.invalid_as_such("spec", NODES),
+    }
     let terms = &spec["nodeSelector"]["nodeSelectorTerms"];
     if !spec["nodeSelector"].is_null() && entries(terms).count() != 1 {
         let detail = "must have exactly one node selector term";
         errors.invalid("spec.nodeSelector.nodeSelectorTerms", terms, detail);
     }
-    flag(&spec["perDeviceNodeSelection"], "perDeviceNodeSelection", "spec", &mut set, errors);
-    match set.len() {
-        0 => errors.required("spec", NODES),
-        1 => {}
-        _ => {
-            let shown = format!("{{{}}}", set.join(", "));
-            errors.invalid("spec", &shown.into(), &format!("{NODES}, but multiple fields are set"));
-        }
-    }
 }
 
-/// Validates the fields about nodes that both a slice and a device have. Returns the names of those
-/// that are set.
-///
-/// `nameless` is the detail of the error about an empty `nodeName`.
-fn node_fields(object: &Value, path: &str, nameless: &str, errors: &mut Errors) -> Vec<String> {
-    let mut set = Vec::new();
+/// Validates the fields about nodes that both a slice and a device have. Returns the number of those that are set.
+fn node_fields(object: &Value, path: &str, errors: &mut Errors) -> usize {
     let name_path = format!("{path}.nodeName");
-    match object["nodeName"].as_str() {
-        None => {}
-        Some("") => errors.invalid(&name_path, &"".into(), nameless),
-        Some(_) => {
-            set.push("`nodeName`".to_owned());
-            errors.name(&name_path, &object["nodeName"], NameRule::Subdomain);
+    let has_name = match object["nodeName"].as_str() {
+        None => false,
+        Some("") => {
+            errors.invalid(&name_path, &"".into(), "must be absent or the name of a node");
+            false
         }
-    }
+        Some(_) => {
+            errors.name(&name_path, &object["nodeName"], NameRule::Subdomain);
+            true
+        }
+    };
     let selector = &object["nodeSelector"];
     if !selector.is_null() {
-        set.push("`nodeSelector`".to_owned());
         affinity::node_selector(selector, &format!("{path}.nodeSelector"), errors);
     }
-    flag(&object["allNodes"], "allNodes", path, &mut set, errors);
-    set
+    let has_all = flag(&object["allNodes"], &format!("{path}.allNodes"), errors);
+    [has_name, !selector.is_null(), has_all].into_iter().filter(|is_set| *is_set).count()
 }
 
-/// Validates a flag that is `true` or absent, and adds its name to `set`. `false` is invalid.
-fn flag(value: &Value, field: &str, path: &str, set: &mut Vec<String>, errors: &mut Errors) {
-    match value.as_bool() {
-        None => {}
-        Some(true) => set.push(format!("`{field}`")),
-        Some(false) => errors.invalid(&format!("{path}.{field}"), value, "must be either unset or set to true"),
+/// Validates a flag that is `true` or absent, and returns it. `false` is invalid.
+fn flag(value: &Value, path: &str, errors: &mut Errors) -> bool {
+    if value == false {
+        errors.invalid(path, value, "must be absent or true");
     }
+    value == true
 }
 
 /// Validates a device: name, attributes, capacities, taints, nodes and binding conditions.
@@ -192,11 +185,10 @@ fn no_device_nodes(device: &Value, path: &str, errors: &mut Errors) {
 
 /// Validates that a device selects its nodes in exactly one way.
 fn device_nodes(device: &Value, path: &str, errors: &mut Errors) {
-    let set = node_fields(device, path, "must not be empty", errors);
-    match set.len() {
+    match node_fields(device, path, errors) {
         0 => errors.required(path, NODES_OF_DEVICE),
         1 => {}
-        _ => errors.invalid(path, &format!("{{{}}}", set.join(", ")).into(), NODES_OF_DEVICE),
+        _ => errors.invalid_as_such(path, NODES_OF_DEVICE),
     }
 }
 
