@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_trailing_slash_of_a_path_is_allowed() {
+    fn path_may_end_with_one_slash() {
         let n_errors = |path: &str| {
             let config = json!({ "service": { "namespace": "n", "name": "s", "path": path } });
             validate(&config, "clientConfig").len()

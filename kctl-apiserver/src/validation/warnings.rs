@@ -326,7 +326,7 @@ fn ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
             others.push((path.clone(), port));
             match names.get(name).filter(|_| !name.is_empty()) {
                 Some(other) => {
-                    texts.push(format!("{path}: {other} has the same name {name:?}, which selects only that one"))
+                    texts.push(format!("{path}: {other} has the same name {name:?}, which selects only that one"));
                 }
                 None => drop(names.insert(name, path)),
             }
