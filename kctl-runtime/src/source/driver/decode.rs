@@ -1,0 +1,97 @@
+//! Brings the JSON of an object into the form of the cache, with the checks of its readers, and reports unreadable objects.
+
+use std::sync::Arc;
+
+use super::Source;
+use crate::{
+    object::{DecodeError, Meta, Stored},
+    source::check::Arrival,
+};
+
+impl Source {
+    /// Decodes the JSON of an object, runs the checks, and returns it in the form of the cache. The store is not
+    /// changed.
+    ///
+    /// The stage that writes uses it for responses: a state enters the cache in the same form, whichever way it came.
+    ///
+    /// # Errors
+    /// The JSON is not an object of this kind, or does not fit a type that reads the store.
+    pub fn accept(&self, json: &str) -> Result<Arc<Stored>, DecodeError> {
+        self.prepare(self.kept(json)?, Arrival::Alone)
+    }
+
+    /// Returns the kept parts of an object, unchecked.
+    pub(super) fn kept(&self, json: &str) -> Result<Stored, DecodeError> {
+        Stored::accept_masked(&self.config.kind, json, &self.field_mask.read())
+    }
+
+    /// Checks an object, and makes it as small as possible.
+    ///
+    /// Parts that it has in common with the known state, or with other objects of the kind, are shared with them.
+    ///
+    /// # Errors
+    /// The first check that fails.
+    fn prepare(&self, object: Stored, arrival: Arrival) -> Result<Arc<Stored>, DecodeError> {
+        for check in self.checks.read().iter() {
+            check.check(&object, arrival)?;
+        }
+        let cached = self.store.get(object.key());
+        Ok(Arc::new(object.deduplicated(&self.deduplicator, cached.as_deref())))
+    }
+
+    /// Accepts one item. Items of built-in kinds in lists have no `kind` and `apiVersion`, which readers of the JSON
+    /// expect.
+    ///
+    /// An item whose uid and version the store has already is not decoded again: a list after a short break costs
+    /// little more than its bytes.
+    pub(super) fn accept_typed(&self, json: &str, arrival: Arrival) -> Option<Arc<Stored>> {
+        let same = |meta: &Meta| {
+            let cached = self.store.get(&meta.key)?;
+            let is_same = cached.meta().uid == meta.uid && cached.meta().resource_version == meta.resource_version;
+            (is_same && !meta.resource_version.is_empty()).then_some(cached)
+        };
+        let object = Stored::accept_item(&self.config.kind, json, &self.field_mask.read(), same);
+        self.or_report(json, object.and_then(|object| object.or_else(|object| self.prepare(object, arrival))))
+    }
+
+    /// Accepts an object of a complete state. An unreadable one is replaced by its last good state, because it would
+    /// count as deleted otherwise. A predecessor of that name is deleted, so its state does not count.
+    pub(super) fn accept_or_last(&self, json: &str, arrival: Arrival) -> Option<Arc<Stored>> {
+        self.accept_typed(json, arrival).or_else(|| {
+            let unread = self.kept(json).ok()?;
+            self.store.get(unread.key()).filter(|cached| cached.meta().uid == unread.meta().uid)
+        })
+    }
+
+    /// Accepts an object, or reports that it cannot be decoded.
+    pub(super) fn accept_or_report(&self, json: &str) -> Option<Arc<Stored>> {
+        self.or_report(json, self.accept(json))
+    }
+
+    /// Records the outcome: a readable object is no longer on the list of unreadable ones, an unreadable one is added,
+    /// counted and logged with the decoder's message.
+    fn or_report(&self, json: &str, object: Result<Arc<Stored>, DecodeError>) -> Option<Arc<Stored>> {
+        match object {
+            Ok(object) => {
+                self.unreadable.remove(object.key());
+                Some(object)
+            }
+            Err(error) => {
+                self.condition.count_undecodable();
+                if let Ok(unread) = self.kept(json) {
+                    self.unreadable.add(unread, error.source.to_string());
+                }
+                tracing::error!(%error, cause = %error.source, "object can't be deserialized; the cache keeps its last readable state");
+                None
+            }
+        }
+    }
+
+    /// Returns the last state of a deleted object as handlers can read it: its last good state if the final one cannot
+    /// be decoded.
+    pub(super) fn readable(&self, last: Stored) -> Arc<Stored> {
+        let fits = self.checks.read().iter().all(|check| check.check(&last, Arrival::Alone).is_ok());
+        let cached = self.store.get(last.key()).filter(|cached| !fits && cached.meta().uid == last.meta().uid);
+        cached.unwrap_or_else(|| Arc::new(last))
+    }
+}

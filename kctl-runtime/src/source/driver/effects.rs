@@ -1,0 +1,93 @@
+//! Passes inputs to the reflector and performs its effects: deltas for the store, waits and the condition of the source.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use super::Source;
+use crate::{
+    source::{
+        Presence,
+        condition::Activity,
+        reflector::{Effect, Input, Reflector},
+    },
+    store::Delta,
+    transport::ApiError,
+};
+
+impl Source {
+    /// Applies an input, and returns the wait before the next request.
+    ///
+    /// The reflector has moved on before the returned future is polled. Only the push into a full store waits.
+    pub(super) fn perform(
+        &self,
+        reflector: &mut Reflector,
+        input: Input,
+    ) -> impl Future<Output = Option<Duration>> + Send {
+        let (deltas, wait) = self.apply_input(reflector, input);
+        let rest = self.push_deltas(deltas);
+        async move {
+            if let Some(rest) = rest {
+                rest.await;
+            }
+            wait
+        }
+    }
+
+    /// Passes an input to the reflector, and records the health that follows from it. Returns the deltas in order, and
+    /// the wait if the request is over.
+    pub(super) fn apply_input(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
+        if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
+            if self.lacks_optional(error) {
+                self.condition.record_absent(&self.config, reflector.scope());
+            } else if !error.is_expired() {
+                self.condition.record_failure(&self.config, reflector.scope(), Activity::Follow, error);
+            }
+        } else if matches!(input, Input::Page { .. }) {
+            self.condition.record_success(&self.config, reflector.scope(), Activity::Follow);
+        }
+        let (mut deltas, mut wait) = (Vec::new(), None);
+        for effect in reflector.handle(input) {
+            match effect {
+                Effect::Emit(mut delta) => {
+                    if let Delta::Replace(_, objects, _) | Delta::Restore(_, objects, _) = &mut delta {
+                        self.retain_selected(objects);
+                    }
+                    if let Delta::Clear(scope) | Delta::Absent(scope) = &delta {
+                        self.unreadable.clear(scope);
+                    }
+                    if let Delta::Restore(_, objects, version) = &delta {
+                        let (kind, n_objects) = (&self.config.kind.plural, objects.len());
+                        tracing::warn!(
+                            kind,
+                            version,
+                            n_objects,
+                            "the API server returned an older state (restored from a backup?): the cache follows it"
+                        );
+                    }
+                    deltas.push(delta);
+                }
+                Effect::Wait(duration) => wait = Some(duration),
+                Effect::Next => {}
+            }
+        }
+        (deltas, wait)
+    }
+
+    /// Sends deltas to the store: at once where there is room, so that an idle informer keeps no buffer for them.
+    pub(super) fn push_deltas(&self, deltas: Vec<Delta>) -> Option<BoxFuture<'_, ()>> {
+        let mut deltas = deltas.into_iter();
+        let first = deltas.find_map(|delta| self.store.try_push(delta).err())?;
+        Some(Box::pin(async move {
+            self.store.push(first).await;
+            for delta in deltas {
+                self.store.push(delta).await;
+            }
+        }))
+    }
+
+    /// Returns `true` if the error says that the API server does not serve a kind that is optional.
+    pub(in crate::source) fn lacks_optional(&self, error: &ApiError) -> bool {
+        self.config.presence == Presence::Optional && error.is_not_found()
+    }
+}

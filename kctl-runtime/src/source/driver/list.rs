@@ -1,0 +1,169 @@
+//! Lists of a source: the requests of the reflector, and those beside its watch.
+
+use std::{sync::Arc, time::Duration};
+
+use kctl_apimachinery::url;
+use kube::client::Body;
+
+use super::Source;
+use crate::{
+    object::Stored,
+    source::{
+        METADATA_LIST, PAGE_LEN,
+        check::Arrival,
+        filter::Filter,
+        items::ListMeta,
+        pages::each_item,
+        reflector::{Input, Reflector, Request, wants_pages},
+        unreadable::ListNumber,
+    },
+    store::Scope,
+    transport::{self, ApiError, Operation},
+};
+
+/// The state at the beginning of a list, for its later pages.
+#[derive(Default)]
+pub(super) struct ListBegin {
+    /// The number of gained slots.
+    gained: u64,
+    /// The number of the list.
+    list: ListNumber,
+}
+
+/// Number of lists that may be repeated because slots move meanwhile.
+const GAINS_MAX: usize = 3;
+
+impl Source {
+    /// Performs a list, a page or a probe, and returns the wait before the next request.
+    ///
+    /// If a slot was gained since the beginning of the list, it is requested again.
+    pub(super) async fn list(
+        &self,
+        reflector: &mut Reflector,
+        scope: &Scope,
+        begun: &mut ListBegin,
+    ) -> Option<Duration> {
+        let request = reflector.request().clone();
+        if !matches!(request, Request::List { token: Some(_), .. }) {
+            begun.gained = self.n_gained();
+        }
+        let mut input = self.request_list(scope, &request, &mut begun.list).await;
+        if matches!(input, Input::Page { .. }) && request != Request::Probe && self.n_gained() != begun.gained {
+            input = Input::Failed(self.gained());
+        }
+        self.perform(reflector, input).await
+    }
+
+    /// Requests a list or one page of it.
+    ///
+    /// All failures come back as an [`Input`], since the reflector decides about them. Items are in their final form.
+    ///
+    /// `list` is the number of the list that its first page sets. Objects that were unreadable are forgotten only at
+    /// its last page, because a list that fails says nothing about them.
+    pub(in crate::source) async fn request_list(
+        &self,
+        scope: &Scope,
+        request: &Request,
+        list: &mut ListNumber,
+    ) -> Input {
+        if matches!(request, Request::Whole { .. } | Request::List { token: None, .. }) {
+            *list = self.unreadable.begin_list();
+        }
+        // If no object is selected, a list with one item is enough to get the version. If a slot is gained meanwhile,
+        // the list is requested again.
+        let is_empty = matches!(request, Request::Whole { .. }) && self.filter().is_some_and(Filter::selects_nothing);
+        let mut query = Vec::new();
+        let (version, token) = match request {
+            Request::List { version, token } => {
+                query.push(format!("limit={PAGE_LEN}"));
+                (version, token)
+            }
+            Request::Whole { version } => {
+                query.extend(is_empty.then(|| "limit=1".to_owned()));
+                (version, &None)
+            }
+            Request::Probe => {
+                query.push("limit=1".into());
+                (&None, &None)
+            }
+            Request::Stream | Request::Watch { .. } => (&None, &None),
+        };
+        query.extend(token.as_ref().map(|token| format!("continue={}", url::escape(token))));
+        if let Some(version) = version {
+            query.push(format!("resourceVersion={version}&resourceVersionMatch=NotOlderThan"));
+        }
+        let operation = self.config.operation("list");
+        let path = self.path(scope, &query.join("&"));
+        let input = match transport::list_all(&self.client, &operation, &path, self.accepts(METADATA_LIST)).await {
+            Ok(body) => match self.read_list(&operation, body).await {
+                Ok(Input::Page { objects, version, .. }) if is_empty => Input::Page { objects, version, token: None },
+                input => input.unwrap_or_else(Input::Cut),
+            },
+            Err(error) => Input::Failed(error),
+        };
+        let is_last =
+            |input: &Input| matches!(input, Input::Page { token, .. } if token.as_deref().is_none_or(str::is_empty));
+        if *request != Request::Probe && is_last(&input) {
+            self.unreadable.end_list(scope, *list);
+        }
+        input
+    }
+
+    /// Reads the items of a list as they arrive.
+    ///
+    /// # Errors
+    /// The response breaks off or is not a list. Items that cannot be decoded are not an error: they are reported, and
+    /// their last good state is part of the result.
+    pub(in crate::source) async fn read_list(&self, operation: &Operation, body: Body) -> Result<Input, ApiError> {
+        let mut objects = Vec::new();
+        let heard = || self.condition.record_response();
+        let take = |item: &str| {
+            if self.foreign(item).is_none() {
+                objects.extend(self.accept_or_last(item, Arrival::Listed));
+            }
+            Ok(())
+        };
+        let ListMeta { resource_version, token } = each_item(operation, body, heard, take).await?;
+        Ok(Input::Page { objects, version: resource_version, token })
+    }
+
+    /// Lists the newest state beside the watch, whole or in pages, and returns it with its version.
+    ///
+    /// It falls back to pages as the reflector does, for this one read. All pages of a list show the same version.
+    ///
+    /// # Errors
+    /// A request fails, or slots are gained during each of [`GAINS_MAX`] lists. Nothing else is retried here.
+    pub(in crate::source) async fn state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
+        for _try in 0..GAINS_MAX {
+            let gained = self.n_gained();
+            let (mut objects, version) = self.partial_state(scope).await?;
+            if self.n_gained() == gained {
+                self.retain_selected(&mut objects);
+                return Ok((objects, version));
+            }
+        }
+        Err(self.gained())
+    }
+
+    /// Does the same, and keeps a list during which a slot was gained. It lacks some objects of that slot.
+    pub(in crate::source) async fn partial_state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
+        let mut request = Request::Whole { version: None };
+        let (mut state, mut list) = (Vec::new(), ListNumber::default());
+        loop {
+            match self.request_list(scope, &request, &mut list).await {
+                Input::Page { objects, version, token } => {
+                    state.extend(objects);
+                    match token.filter(|token| !token.is_empty()) {
+                        Some(token) => request = Request::List { version: None, token: Some(token) },
+                        None => return Ok((state, version)),
+                    }
+                }
+                Input::Failed(error) if matches!(request, Request::Whole { .. }) && wants_pages(&error) => {
+                    request = Request::List { version: None, token: None };
+                }
+                Input::Failed(error) | Input::Cut(error) => return Err(error),
+                _ => return Ok((state, String::new())),
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The run loop of a source: one future per scope, which performs the requests of its reflector for ever.
+
+use std::{future::pending, sync::atomic::Ordering, time::Duration};
+
+use futures::{
+    StreamExt,
+    future::{AbortHandle, abortable},
+    stream::FuturesUnordered,
+};
+
+use super::{Source, list::ListBegin};
+use crate::{
+    source::{
+        jitter::Jitter,
+        reflector::{Reflector, Request},
+    },
+    store::{Delta, Scope},
+};
+
+/// Shortest life of a watch that is requested from the API server; the longest is twice that, as in client-go. The
+/// server ends the watch, not the client.
+const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
+
+/// The reflected scopes, with the handle that ends each.
+pub(super) type Handles = Vec<(Scope, AbortHandle)>;
+
+/// The time at which a source begins to follow scopes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// With the source.
+    First,
+    /// While the source runs.
+    Later,
+}
+
+impl Source {
+    /// Lists and watches for ever.
+    ///
+    /// Each scope has its own future inside this one, so a slow or forbidden namespace does not hold up
+    /// the others. Changes of the scopes take effect at once: the watch of a removed one is dropped before its objects
+    /// leave the store.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the watches. The store keeps its objects, which then become outdated.
+    pub async fn run(&self) {
+        let (mut running, mut handles) = (FuturesUnordered::new(), Handles::new());
+        let mut start = Start::First;
+        loop {
+            for scope in Box::pin(self.update_scopes(&mut handles, start)).await {
+                let (reflect, handle) = abortable(self.reflect(scope.clone()));
+                // Boxed: `FuturesUnordered` keeps one empty node of that size.
+                running.push(Box::pin(reflect));
+                handles.push((scope, handle));
+            }
+            start = Start::Later;
+            tokio::select! {
+                biased;
+                () = self.scopes.change() => {}
+                () = async { while running.next().await.is_some() {} pending().await } => {}
+            }
+        }
+    }
+
+    /// Ends the scopes that were removed, and returns those that have to be listed and watched now. Of a scope that was
+    /// removed and added again, both.
+    pub(super) async fn update_scopes(&self, handles: &mut Handles, start: Start) -> Vec<Scope> {
+        let (removed, mut scopes) = self.scopes.take_removed();
+        for scope in &removed {
+            // No delta of the scope is sent after this, so `Close` is its last one.
+            for (_, handle) in handles.extract_if(.., |(started, _)| started == scope) {
+                handle.abort();
+            }
+            self.condition.forget_scope(scope);
+            self.unreadable.clear(scope);
+            self.store.push(Delta::Close(scope.clone())).await;
+        }
+        scopes.retain(|scope| handles.iter().all(|(started, _)| started != scope));
+        for scope in &scopes {
+            // The store has the scopes of the start. A later one may have been closed after it was added.
+            if start == Start::Later || removed.contains(scope) {
+                self.store.push(Delta::Open(scope.clone())).await;
+            }
+        }
+        scopes
+    }
+
+    /// Lists and watches one scope for ever: takes the reflector's next request, performs it, and waits for the
+    /// returned time.
+    async fn reflect(&self, scope: Scope) {
+        // A stream never ends, so a filtered source could not check at its end if slots have moved.
+        let streams = self.streams.load(Ordering::Relaxed) && self.filter().is_none();
+        let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::new(scope.clone()) };
+        let mut reflector = reflector.with(self.config.presence);
+        let mut jitter = Jitter::new((&self.config, &scope));
+        // Held from the first list until the watch after it has begun.
+        let (mut permit, mut begun) = (None, ListBegin::default());
+        loop {
+            // Lists are boxed, so that an informer that only watches does not hold the memory of their futures.
+            let wait = match reflector.request() {
+                Request::Whole { .. } | Request::List { .. } => {
+                    if permit.is_none() {
+                        permit = Some(self.list_limiter.next().await);
+                    }
+                    Box::pin(self.list(&mut reflector, &scope, &mut begun)).await
+                }
+                Request::Probe => Box::pin(self.list(&mut reflector, &scope, &mut begun)).await,
+                Request::Stream | Request::Watch { .. } => {
+                    self.watch(&mut reflector, &scope, jitter.life(WATCH_LIFE_MIN), &mut permit).await
+                }
+            };
+            if let Some(wait) = wait {
+                permit = None;
+                tokio::time::sleep(jitter.wait(wait)).await;
+            }
+        }
+    }
+}

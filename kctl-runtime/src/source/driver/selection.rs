@@ -1,0 +1,99 @@
+//! The objects that a source of a sharded program keeps: those of the slots of this replica.
+
+use std::sync::Arc;
+
+use super::Source;
+use crate::{
+    object::Stored,
+    source::filter::{Filter, Head},
+    store::{Delta, Part},
+    transport::ApiError,
+};
+
+impl Source {
+    /// Keeps only the objects that a filter selects. Call it before [`run`](Self::run).
+    ///
+    /// It has no effect after [`keep_all`](Self::keep_all).
+    pub(crate) fn select(&self, filter: Filter) {
+        let _all = self.filter.set(Some(filter));
+    }
+
+    /// Keeps the objects of all slots, for readers that need them.
+    pub(crate) fn keep_all(&self) {
+        let _selected = self.filter.set(None);
+    }
+
+    /// Notes that the labels of the watch config select the objects of this replica, so that a read beyond them fails.
+    pub(crate) fn selects_part(&self, part: Part) {
+        let _first = self.labelled.set(part);
+    }
+
+    /// Returns the part of the kind that the cache has, `None` if it has all objects.
+    pub(crate) fn part(&self) -> Option<Part> {
+        self.filter().map(Filter::part).or_else(|| self.labelled.get().cloned())
+    }
+
+    pub(in crate::source) fn filter(&self) -> Option<&Filter> {
+        self.filter.get()?.as_ref()
+    }
+
+    /// Returns the metadata of an object that the filter does not select.
+    pub(in crate::source) fn foreign<'a>(&self, json: &'a str) -> Option<Head<'a>> {
+        self.filter()?.foreign(json)
+    }
+
+    /// Returns how many slots were gained so far.
+    pub(in crate::source) fn n_gained(&self) -> u64 {
+        self.filter().map_or(0, Filter::n_gained)
+    }
+
+    /// Returns the error of a list during which a slot was gained: the list may lack some of its objects.
+    pub(super) fn gained(&self) -> ApiError {
+        self.expired("this replica gained a slot during the list")
+    }
+
+    /// Returns the error of a list that came too late: another list of the scope was applied, or there were too many
+    /// deletes.
+    pub(in crate::source) fn overtaken(&self) -> ApiError {
+        self.expired("the cache was listed meanwhile, or too many objects were deleted")
+    }
+
+    fn expired(&self, message: &str) -> ApiError {
+        ApiError::Refused {
+            operation: self.config.operation("list"),
+            code: 410,
+            reason: "Expired".into(),
+            message: message.into(),
+            details: Box::default(),
+            retry_after: None,
+        }
+    }
+
+    /// Drops the objects of slots that were lost since they were read.
+    pub(super) fn retain_selected(&self, objects: &mut Vec<Arc<Stored>>) {
+        if let Some(filter) = self.filter() {
+            objects.retain(|object| filter.has(object));
+        }
+    }
+
+    /// Drops the objects of slots that this replica has lost.
+    ///
+    /// Call it only after the reconciles of those slots have ended. Objects of a slot that is gained meanwhile come back
+    /// with the list of [`compare`](Self::compare), which waits for this.
+    pub(crate) async fn drop_lost(&self) {
+        let Some(filter) = self.filter() else { return };
+        let _one_at_a_time = self.moving.lock().await;
+        // Events that were selected before the loss may still wait for the store.
+        self.store.flush().await;
+        for object in self.store.all() {
+            if !filter.has(&object) {
+                self.store.push(Delta::Drop(object)).await;
+            }
+        }
+        for one in self.unreadable.all() {
+            if !filter.has(&one.stored) {
+                self.unreadable.remove(one.stored.key());
+            }
+        }
+    }
+}

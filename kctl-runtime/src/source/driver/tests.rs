@@ -1,0 +1,204 @@
+//! Tests of a source: unreadable objects, removed scopes and lost slots.
+
+use std::convert::Infallible;
+
+use futures::future::AbortHandle;
+use k8s_openapi::api::core::v1::Pod;
+use kube::client::Body;
+use tokio::time::Instant;
+use tower::service_fn;
+
+use super::{
+    super::filter::{BelongsTo, OvertakenList},
+    run::{Handles, Start},
+    *,
+};
+use crate::{
+    object::Stored,
+    source::reflector::{Input, Reflector, Request},
+    store::{Delta, Share},
+    transport::ApiError,
+};
+
+/// Returns a source of Pods whose requests get an empty response.
+fn source() -> Source {
+    let nobody =
+        service_fn(|_request: http::Request<Body>| async { Ok::<_, Infallible>(http::Response::new(Body::empty())) });
+    Source::new(Client::new(nobody, "default"), WatchConfig::new(Kind::of::<Pod>()), Arc::default())
+}
+
+#[tokio::test]
+async fn only_objects_of_events_stay_decoded() {
+    let source = source();
+    let _readers = source.view::<Pod>();
+    let json = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"containers":[]}}}}"#);
+    let line = format!(r#"{{"type":"ADDED","object":{}}}"#, json("alone"));
+    let reflector = Reflector::default();
+    let Some(Input::Applied(alone)) = source.read_event(line.as_bytes(), &reflector, &mut Vec::new()).unwrap() else {
+        panic!("an event");
+    };
+    let list = format!(r#"{{"metadata":{{"resourceVersion":"7"}},"items":[{}]}}"#, json("listed"));
+    let Input::Page { objects, .. } =
+        source.read_list(&"list pods".into(), Body::from(list.into_bytes())).await.unwrap()
+    else {
+        panic!("a list");
+    };
+    assert!(alone.is_decoded(), "its handlers read it at once");
+    assert!(objects.len() == 1 && !objects[0].is_decoded(), "those behind it would push it out");
+}
+
+#[tokio::test]
+async fn scope_removed_before_the_source_looks_is_closed() {
+    let config = WatchConfig::of::<Pod>().in_namespaces(["a"]);
+    let store = SharedStore::for_namespaces(&config.namespaces);
+    let source = Source::new(source().client, config, Arc::new(store));
+    tokio::spawn(source.store().clone().write());
+    let (a, b): (Scope, Scope) = (Some("a".into()), Some("b".into()));
+    let empty = |scope: &Scope| Delta::Replace(scope.clone(), Vec::new(), "1".into());
+    source.store().push(Delta::Open(b.clone())).await;
+    source.scopes().add(b.clone());
+    source.scopes().remove(&b);
+    let mut handles = Handles::new();
+    assert_eq!(source.update_scopes(&mut handles, Start::First).await, std::slice::from_ref(&a));
+    source.store().acknowledged(empty(&a)).await;
+    assert!(source.store().is_synced(), "it waits for no list of `b`");
+    handles.push((a.clone(), AbortHandle::new_pair().0));
+    source.scopes().remove(&a);
+    source.scopes().add(a.clone());
+    assert_eq!(source.update_scopes(&mut handles, Start::Later).await, std::slice::from_ref(&a));
+    source.store().acknowledged(Delta::Bookmark(None, "1".into())).await;
+    assert!(handles.is_empty() && !source.store().is_synced());
+    source.store().acknowledged(empty(&a)).await;
+    assert!(source.store().is_synced(), "its list is applied");
+}
+
+#[tokio::test]
+async fn watch_continues_behind_unreadable_events() {
+    let source = source();
+    let _readers = source.view::<Pod>();
+    tokio::spawn(source.store().clone().write());
+    let mut reflector = Reflector::default();
+    let pod = |name: &str, version: u64, spec: &str| {
+        let meta = format!(r#"{{"name":"{name}","namespace":"a","uid":"{name}","resourceVersion":"{version}"}}"#);
+        format!(r#"{{"metadata":{meta},"spec":{spec}}}"#)
+    };
+    let objects = vec![source.accept(&pod("x", 4, r#"{"containers":[]}"#)).unwrap()];
+    source.perform(&mut reflector, Input::Page { objects, version: "5".into(), token: None }).await;
+    source.store().acknowledged(Delta::Bookmark(None, "5".into())).await;
+    for (kind, name, version) in [("MODIFIED", "x", 9), ("ADDED", "y", 10), ("DELETED", "x", 11)] {
+        let line = format!(r#"{{"type":"{kind}","object":{}}}"#, pod(name, version, "false"));
+        let (rest, _goes_on) = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
+        assert!(rest.is_none(), "the store has room");
+        let next = Request::Watch { version: version.to_string() };
+        assert_eq!(*reflector.request(), next, "{kind} {name}");
+        source.store().acknowledged(Delta::Bookmark(None, "5".into())).await;
+        assert_eq!(source.store().revision(), version, "{kind} {name}");
+    }
+    assert!(source.store().is_empty());
+    assert_eq!(source.num_unreadable(), 1, "`y` is still there");
+}
+
+fn json(name: &str, uid: &str, version: u64, spec: &str) -> String {
+    let meta = format!(r#"{{"name":"{name}","namespace":"a","uid":"{uid}","resourceVersion":"{version}"}}"#);
+    format!(r#"{{"metadata":{meta},"spec":{spec}}}"#)
+}
+
+/// Returns a Pod as the source accepts it.
+fn pod(source: &Source, name: &str, version: u64) -> Arc<Stored> {
+    source.accept(&json(name, name, version, r#"{"containers":[]}"#)).unwrap()
+}
+
+fn last_page(objects: Vec<Arc<Stored>>, version: &str) -> Input {
+    Input::Page { objects, version: version.into(), token: None }
+}
+
+/// Returns a source that reads whole Pods, and a reflector that watches from version 5.
+async fn watching_from_5(objects: impl FnOnce(&Source) -> Vec<Arc<Stored>>) -> (Source, Reflector) {
+    let (source, mut reflector) = (source(), Reflector::default());
+    let _readers = source.view::<Pod>();
+    tokio::spawn(source.store().clone().write());
+    let objects = objects(&source);
+    source.perform(&mut reflector, last_page(objects, "5")).await;
+    source.store().flush().await;
+    (source, reflector)
+}
+
+#[tokio::test]
+async fn unreadable_successor_does_not_keep_its_predecessor() {
+    let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
+    let list = format!(r#"{{"metadata":{{"resourceVersion":"10"}},"items":[{}]}}"#, json("x", "successor", 9, "false"));
+    let input = source.read_list(&"list pods".into(), Body::from(list.into_bytes())).await.unwrap();
+    source.perform(&mut reflector, input).await;
+    source.store().flush().await;
+    assert!(source.store().is_empty(), "its predecessor is gone");
+}
+
+#[tokio::test]
+async fn unreadable_deletion_keeps_a_newer_state() {
+    let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
+    source.store().acknowledged(Delta::Written(pod(&source, "x", 13))).await;
+    // Another client removes the label of the selector at 11, and this process restores it at 13.
+    let line = format!(r#"{{"type":"DELETED","object":{}}}"#, json("x", "x", 11, "false"));
+    let _applied = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
+    source.store().flush().await;
+    assert_eq!((source.store().len(), source.store().revision()), (1, 11));
+    let line = format!(r#"{{"type":"ADDED","object":{}}}"#, json("y", "y", 12, r#"{"containers":[]}"#));
+    let _applied = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
+    source.store().flush().await;
+    assert_eq!(source.store().len(), 2, "the watch has just reported it");
+}
+
+/// The one slot of a replica, which it may lose.
+struct OneSlot(AtomicBool);
+
+impl Share for OneSlot {
+    fn has(&self, _key: &ObjectKey) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn has_namespace(&self, _namespace: &str) -> bool {
+        false
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.0.load(Ordering::Relaxed)
+    }
+
+    fn n_gained(&self) -> u64 {
+        1
+    }
+}
+
+fn sharded() -> (Source, Arc<OneSlot>) {
+    let (source, slot) = (source(), Arc::new(OneSlot(AtomicBool::new(true))));
+    source.select(Filter::new(slot.clone(), vec![BelongsTo::Itself], OvertakenList::Applied));
+    (source, slot)
+}
+
+#[tokio::test]
+async fn list_during_slot_loss_keeps_none_of_them() {
+    let (source, slot) = sharded();
+    tokio::spawn(source.store().clone().write());
+    let mut reflector = Reflector::default();
+    source.perform(&mut reflector, Input::Failed(ApiError::refused("list pods", 413, None, "{}"))).await;
+    let objects = vec![pod(&source, "x", 4)];
+    source.perform(&mut reflector, Input::Page { objects, version: "5".into(), token: Some("more".into()) }).await;
+    let objects = vec![pod(&source, "y", 4)];
+    slot.0.store(false, Ordering::Relaxed);
+    source.drop_lost().await;
+    source.perform(&mut reflector, last_page(objects, "5")).await;
+    source.store().flush().await;
+    assert!(source.store().is_empty());
+}
+
+#[tokio::test]
+async fn waiting_events_leave_with_their_slot() {
+    let (source, slot) = sharded();
+    let mut reflector = Reflector::default();
+    source.perform(&mut reflector, last_page(vec![pod(&source, "x", 4)], "5")).await;
+    tokio::spawn(source.store().clone().write());
+    slot.0.store(false, Ordering::Relaxed);
+    source.drop_lost().await;
+    source.store().flush().await;
+    assert!(source.store().is_synced() && source.store().is_empty());
+}

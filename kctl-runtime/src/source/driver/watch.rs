@@ -1,0 +1,138 @@
+//! One watch of a source: opens it, waits for its bytes, and ends it when the connection is silent for too long.
+
+use std::{ops::ControlFlow, pin::Pin, time::Duration};
+
+use futures::{StreamExt, future::BoxFuture};
+use http_body_util::{BodyDataStream, BodyExt};
+use kube::client::Body;
+use tokio::time::Instant;
+
+use super::Source;
+use crate::{
+    source::{
+        METADATA,
+        condition::Activity,
+        lines::Lines,
+        list_limiter::ListPermit,
+        reflector::{Input, Reflector, Request, STREAM_SILENCE_MAX},
+    },
+    store::Scope,
+    transport::{self, ApiError, Operation},
+};
+
+/// The body of a watch response.
+type Chunks = Pin<Box<BodyDataStream<Body>>>;
+
+/// The query of every watch. Bookmarks cost about one line a minute, and keep the version fresh for the next watch.
+const WATCH: &str = "watch=true&allowWatchBookmarks=true";
+
+/// A watch that is silent for its life and this time longer has a dead connection.
+const WATCH_GRACE: Duration = Duration::from_secs(5);
+
+impl Source {
+    /// Performs one watch. Results are handled before anything is awaited: locals that live across an `.await` need
+    /// memory as long as the watch lasts.
+    ///
+    /// Returns the wait before the next request, or `None` to send it at once.
+    pub(super) async fn watch(
+        &self,
+        reflector: &mut Reflector,
+        scope: &Scope,
+        life: Duration,
+        permit: &mut Option<ListPermit>,
+    ) -> Option<Duration> {
+        let began = Instant::now();
+        let opened = Box::pin(self.open(scope, reflector.request(), life)).await;
+        *permit = None;
+        let mut chunks = match opened.map_err(|error| self.perform(reflector, Input::Failed(error))) {
+            Ok(chunks) => chunks,
+            Err(performed) => return performed.await,
+        };
+        self.condition.record_success(&self.config, scope, Activity::Follow);
+        let (mut lines, mut any) = (Lines::default(), false);
+        while self.receive_chunk(&mut chunks, &mut lines, reflector, life).await {
+            while let Some(line) = lines.next() {
+                any = true;
+                let (rest, next) = self.apply_line(reflector, line, began);
+                if let Some(rest) = rest {
+                    rest.await;
+                }
+                // Later events of this response are not applied.
+                if let ControlFlow::Break(wait) = next {
+                    return wait;
+                }
+            }
+            if lines.is_too_long() {
+                break;
+            }
+        }
+        let lasted = began.elapsed();
+        self.perform(reflector, Input::Closed { lasted, any }).await
+    }
+
+    /// Waits for more bytes of a watch. Returns `false` if it has ended or is silent for too long.
+    ///
+    /// The server ends a watch at its `timeoutSeconds`. Only a dead connection is silent for longer, because a healthy
+    /// one brings a bookmark about once a minute. Pings find most dead connections earlier
+    /// ([`connection`](crate::connection)).
+    async fn receive_chunk(
+        &self,
+        chunks: &mut Chunks,
+        lines: &mut Lines,
+        reflector: &Reflector,
+        life: Duration,
+    ) -> bool {
+        let streams = *reflector.request() == Request::Stream;
+        let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
+        let chunk = tokio::select! {
+            biased;
+            chunk = tokio::time::timeout(silence, chunks.next()) => chunk,
+            () = self.check_served.notified() => return false,
+        };
+        let Ok(Some(Ok(chunk))) = chunk else { return false };
+        self.condition.record_response();
+        lines.push(&chunk);
+        true
+    }
+
+    /// Applies one line of a watch. Returns the rest for which the store has no room yet, and the wait before the next
+    /// request if the watch is over.
+    ///
+    /// An unreadable line or an `ERROR` event ends the watch. Events after it belong to an uncertain state.
+    pub(super) fn apply_line(
+        &self,
+        reflector: &mut Reflector,
+        line: &[u8],
+        began: Instant,
+    ) -> (Option<BoxFuture<'_, ()>>, ControlFlow<Option<Duration>>) {
+        let mut left = Vec::new();
+        let (input, is_over) = match self.read_event(line, reflector, &mut left) {
+            Ok(None) => return (None, ControlFlow::Continue(())),
+            Ok(Some(input)) => (input, false),
+            Err(error) => (Input::Broken { error, lasted: began.elapsed() }, true),
+        };
+        let (mut deltas, wait) = self.apply_input(reflector, input);
+        deltas.splice(0..0, left);
+        let is_over = is_over || wait.is_some();
+        (self.push_deltas(deltas), if is_over { ControlFlow::Break(wait) } else { ControlFlow::Continue(()) })
+    }
+
+    /// Opens a watch. A separate function, so that the request does not live as long as the response.
+    ///
+    /// # Errors
+    /// The server rejects the watch or does not answer within 60 s.
+    async fn open(&self, scope: &Scope, request: &Request, life: Duration) -> Result<Chunks, ApiError> {
+        let from = match request {
+            Request::Watch { version } => format!("resourceVersion={version}"),
+            _ => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=".to_owned(),
+        };
+        let path = self.path(scope, &format!("{WATCH}&{from}&timeoutSeconds={}", life.as_secs()));
+        let body = transport::open(&self.client, &self.watching(), &path, self.accepts(METADATA)).await?;
+        Ok(Box::pin(body.into_data_stream()))
+    }
+
+    /// Returns the name of a watch in errors.
+    pub(super) fn watching(&self) -> Operation {
+        self.config.operation("watch")
+    }
+}
