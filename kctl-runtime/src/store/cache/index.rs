@@ -10,7 +10,7 @@ use std::{
 
 use foldhash::fast::FixedState;
 
-use super::IndexFn;
+use crate::store::IndexFn;
 use crate::{key::ObjectKey, object::Stored};
 
 /// A pointer to an object, compared and hashed by the object's key. Invariant of all sets of these: each change

@@ -1,0 +1,135 @@
+//! Options of a manager for several replicas: leader election, and shards.
+
+use kube::Client;
+
+use super::{
+    Manager,
+    lease::{ElectionConfig, ElectionError, Elector},
+    shards::{Coordinator, Planted, ShardConfig},
+};
+use crate::{object::Kind, writer::WritePermit};
+
+impl Manager {
+    /// Enables leader election: reconciles run only while this process holds the Lease.
+    ///
+    /// Caches are filled before, so a standby takes over without listing everything. Each write also checks
+    /// the rest of the Lease ([`WritePermit`]).
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use kube::client::Body;
+    /// # type Response = http::Response<Body>;
+    /// # let offline = |_: http::Request<Body>| async { Err::<Response, _>(std::io::Error::other("offline")) };
+    /// # let client = kube::Client::new(tower::service_fn(offline), "default");
+    /// use std::sync::Arc;
+    /// use kctl_runtime::manager::{Manager, lease::{ElectionConfig, identity}};
+    ///
+    /// let config = ElectionConfig::new("settings.example.com", "shop", &identity());
+    /// let manager = Manager::new(client, "settings.example.com", Arc::new(|_report| {})).elect(config)?;
+    /// assert!(manager.view().leadership().is_some_and(|leadership| !leadership.is_leading()));
+    /// # Ok::<_, kctl_runtime::manager::lease::ElectionError>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ElectionError`] if names or times in the configuration are invalid; it names the flag.
+    pub fn elect(self, config: ElectionConfig) -> Result<Self, ElectionError> {
+        let client = self.client.clone();
+        self.elect_by(client, config)
+    }
+
+    /// Does the same with a separate client for the Lease, so that its requests don't wait behind rate-limited
+    /// ones.
+    ///
+    /// # Errors
+    /// As [`elect`](Self::elect).
+    pub fn elect_by(mut self, client: Client, config: ElectionConfig) -> Result<Self, ElectionError> {
+        let elector = Elector::new(client, config, self.settable.clock())?;
+        self.permit.bind(&elector.leadership().permit());
+        self.elector = Some(elector);
+        Ok(self)
+    }
+
+    /// Enables leader election without the check before writes, so that tests show what it prevents.
+    pub(crate) fn elect_unfenced(mut self, config: ElectionConfig) -> Result<Self, ElectionError> {
+        self.elector = Some(Elector::new(self.client.clone(), config, self.settable.clock())?);
+        Ok(self)
+    }
+
+    /// Shares the keys among all replicas: each reconciles the keys of its slots, instead of one that reconciles all.
+    ///
+    /// Excludes [`elect`](Self::elect): the last call of either counts. `client` sends the requests about Leases.
+    /// Replicas join and leave at any time; [`shards`] describes how slots move.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # use kube::client::Body;
+    /// # type Response = http::Response<Body>;
+    /// # let offline = |_: http::Request<Body>| async { Err::<Response, _>(std::io::Error::other("offline")) };
+    /// # let client = kube::Client::new(tower::service_fn(offline), "default");
+    /// use std::sync::Arc;
+    /// use kctl_runtime::{
+    ///     manager::{Manager, lease::{ElectionConfig, identity}, shards::ShardConfig},
+    ///     shard::ShardBy,
+    /// };
+    ///
+    /// let leases = ElectionConfig::new("settings.example.com", "shop", &identity());
+    /// let config = ShardConfig::new(leases, 16, ShardBy::Object)?;
+    /// let manager = Manager::new(client.clone(), "settings.example.com", Arc::new(|_report| {})).shard(client, config)?;
+    /// assert_eq!(manager.view().shards().map(|shards| shards.n_owned()), Some(0));
+    /// # Ok::<_, kctl_runtime::manager::shards::ShardError>(())
+    /// # })?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A name or time of the Leases is invalid.
+    pub fn shard(self, client: Client, config: ShardConfig) -> Result<Self, ElectionError> {
+        self.shard_with(client, config, None)
+    }
+
+    /// Does the same with a bug in the protocol, so that tests show what it would do.
+    pub(crate) fn shard_with(
+        mut self,
+        client: Client,
+        config: ShardConfig,
+        bug: Option<Planted>,
+    ) -> Result<Self, ElectionError> {
+        let clock = self.settable.clock();
+        let elector = Elector::new(client.clone(), config.settings(), clock.clone())?.together();
+        let mut coordinator = Coordinator::new(client, clock, config, elector.leadership().permit());
+        if let Some(bug) = bug {
+            coordinator = coordinator.plant(bug);
+        }
+        if bug != Some(Planted::PermitGrants) {
+            self.permit.bind(&WritePermit::from_shards(coordinator.tenures().clone()));
+        }
+        for controller in &self.controllers {
+            controller.env.gate.bind(coordinator.tenures());
+        }
+        self.elector = Some(elector);
+        self.coordinator = Some(coordinator);
+        Ok(self)
+    }
+
+    /// Makes each replica of a sharded program cache all objects of a kind.
+    ///
+    /// Without it a replica caches the primaries of its slots, and of kinds that are only owned, the objects of those
+    /// primaries. Kinds that a controller reads or watches with a mapper are whole anyway.
+    ///
+    /// ```
+    /// # use kctl_runtime::manager::Manager;
+    /// # fn add(manager: Manager) -> Manager {
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kctl_runtime::object::Kind;
+    ///
+    /// manager.cache_whole(Kind::of::<Pod>())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn cache_whole(mut self, kind: Kind) -> Self {
+        self.whole.push(kind);
+        self
+    }
+}

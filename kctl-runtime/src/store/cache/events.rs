@@ -1,0 +1,58 @@
+//! Watch events: deletions, and the progress of the watch.
+
+use std::sync::Arc;
+
+use super::{Cache, delta::Scope, scope_among, version_order::is_later};
+use crate::{key::ObjectKey, object::Stored, store::Change};
+
+impl Cache {
+    /// Removes an object that the watch reported as deleted, and an earlier one of its name. A later state and a
+    /// successor stay.
+    pub(super) fn deleted(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
+        let uid = &object.meta().uid;
+        if self.tombstones.ended(uid, object.meta().revision()) {
+            return self.end_predecessor(object);
+        }
+        match self.get(object.key()).cloned() {
+            // It stopped matching the selector before this process wrote it. The watch has not reached that write yet.
+            Some(old) if is_later(&old, object) => Vec::new(),
+            Some(old) if old.meta().uid == *uid => {
+                self.remove(&old);
+                vec![Change::Deleted { last: object.clone() }]
+            }
+            _ => self.end_predecessor(object),
+        }
+    }
+
+    /// Removes an object that is no longer selected, also in a later state. The mark of the watch stays: the cached state
+    /// may be an own write, with a version that the watch has not reached.
+    pub(super) fn drop_object(&mut self, object: &Stored) -> Vec<Change<Stored>> {
+        let is_same = |cached: &&Arc<Stored>| cached.meta().uid == object.meta().uid;
+        let Some(last) = self.get(object.key()).filter(is_same).cloned() else { return Vec::new() };
+        self.remove(&last);
+        vec![Change::Deleted { last }]
+    }
+
+    /// Records that everything of a scope up to a revision has been reported. Own writes that the watch has passed
+    /// without reporting are outside of its selector, and leave the cache.
+    pub(super) fn advance(&mut self, scope: &Scope, revision: Option<u64>) -> Vec<Change<Stored>> {
+        let Some(mark) = self.scopes.get_mut(scope) else { return Vec::new() };
+        mark.revision = mark.revision.max(revision.unwrap_or(0));
+        let mark = mark.revision;
+        self.forget_reads(scope, mark);
+        let scopes = &self.scopes;
+        let here = |key: &ObjectKey| scope_among(scopes, key).is_some_and(|covering| covering == *scope);
+        self.tombstones.passed(mark, here);
+        let passed = self.unreported.range(..=mark).map(|(_, key)| key).filter(|key| here(key));
+        let passed: Vec<ObjectKey> = passed.cloned().collect();
+        // The watch is past these own writes without reporting them: they do not match its selector, and it would not
+        // report their deletion either.
+        let outside: Vec<_> = passed.iter().filter_map(|key| self.get(key).cloned()).collect();
+        let is_passed = |object: &Arc<Stored>| object.meta().revision().is_some_and(|revision| revision <= mark);
+        debug_assert!(outside.iter().all(is_passed), "an object with a later version still exists");
+        for object in &outside {
+            self.remove(object);
+        }
+        outside.into_iter().map(|last| Change::Deleted { last }).collect()
+    }
+}

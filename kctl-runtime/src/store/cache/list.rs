@@ -1,0 +1,109 @@
+//! Lists of a scope: what they lack was deleted.
+
+use std::{collections::HashSet, sync::Arc};
+
+use super::{Cache, delta::Scope, version_order::newer};
+use crate::{
+    key::ObjectKey,
+    object::{Stored, Uid},
+    store::Change,
+};
+
+impl Cache {
+    /// Applies a list of a scope: objects that it lacks were deleted, unless the cached state is newer than the list.
+    pub(super) fn replace(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
+        let list = version.parse::<u64>().ok();
+        // A list of a scope that is no longer followed is ignored.
+        let Some(mark) = self.scopes.get(scope) else { return Vec::new() };
+        let (revision, has_objects) = (mark.revision, mark.was_listed && !mark.absent);
+        if list.is_some_and(|list| list < revision) {
+            // The cache is newer than the list. It was opened again, and the list proves that the kind is served.
+            if has_objects {
+                self.set_mark(scope, revision);
+            }
+            return Vec::new();
+        }
+        self.joins.end(scope);
+        self.listed(scope, objects, list)
+    }
+
+    /// Applies a list of a scope. Each of its objects exists, even if the watch is past its version.
+    pub(super) fn listed(
+        &mut self,
+        scope: &Scope,
+        objects: Vec<Arc<Stored>>,
+        list: Option<u64>,
+    ) -> Vec<Change<Stored>> {
+        let Some(mark) = self.scopes.get(scope).map(|mark| mark.revision) else { return Vec::new() };
+        // The list of one namespace proves nothing about deletes in another one.
+        let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
+        if !self.tombstones.is_empty() {
+            let uids: HashSet<&Uid> = objects.iter().map(|object| &object.meta().uid).collect();
+            self.tombstones.listed(&uids, list, listed_here);
+        }
+        self.forget_reads(scope, list.unwrap_or(u64::MAX));
+        let mut changes = Vec::new();
+        let vanished = if self.objects.is_empty() { Vec::new() } else { self.vanished(scope, &objects, list) };
+        for last in vanished {
+            self.remove(&last);
+            changes.push(Change::Deleted { last });
+        }
+        for object in objects {
+            changes.extend(self.below_mark(scope, |cache| cache.upsert(object)));
+        }
+        self.set_mark(scope, mark.max(list.unwrap_or(0)));
+        // The list reports all own writes up to its version: an object that it lacks is gone.
+        let reported = list.unwrap_or(0);
+        self.unreported.retain(|revision, key| *revision > reported || (scope.is_some() && key.namespace != *scope));
+        changes
+    }
+
+    /// Returns the objects of a scope that a list would contain if they still existed.
+    fn vanished(&self, scope: &Scope, objects: &[Arc<Stored>], list: Option<u64>) -> Vec<Arc<Stored>> {
+        let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
+        let is_unlisted = |cached: &&Arc<Stored>| self.is_in(cached.key(), scope) && !listed.contains(cached.key());
+        let is_older = |cached: &&Arc<Stored>| !newer(cached.meta().revision(), list) || list.is_none();
+        self.all().filter(is_unlisted).filter(is_older).cloned().collect()
+    }
+
+    /// Replaces a scope by a list, even if the cache is newer. Versions and uids that were undone may appear again.
+    pub(super) fn restore(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
+        if !self.scopes.has(scope) {
+            return Vec::new();
+        }
+        self.joins.end(scope);
+        let here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
+        self.tombstones.forget(here);
+        self.tombstones.forget_ended();
+        self.forget_reads(scope, u64::MAX);
+        self.unreported.retain(|_, key| !here(key));
+        let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
+        let mut undone = self.of_scope(scope);
+        undone.retain(|deleted| !listed.contains(deleted.key()));
+        let mut changes = Vec::new();
+        for last in undone {
+            self.remove(&last);
+            changes.push(Change::Deleted { last });
+        }
+        for object in objects {
+            let state = |object: &Stored| (object.meta().uid.clone(), object.meta().resource_version.clone());
+            if self.get(object.key()).is_none_or(|cached| state(cached) != state(&object)) {
+                changes.extend(self.put(object));
+            }
+        }
+        self.set_mark(scope, version.parse().unwrap_or(0));
+        changes
+    }
+
+    /// Applies objects that exist although the watch has passed their versions.
+    pub(super) fn below_mark<T>(&mut self, scope: &Scope, apply: impl FnOnce(&mut Self) -> T) -> T {
+        let Some(mark) = self.scopes.get_mut(scope).map(|mark| std::mem::take(&mut mark.revision)) else {
+            return apply(self);
+        };
+        let applied = apply(self);
+        if let Some(lowered) = self.scopes.get_mut(scope) {
+            lowered.revision = mark;
+        }
+        applied
+    }
+}

@@ -1,0 +1,106 @@
+//! States that were read beside the watch, of a namespace or of a whole scope.
+
+use std::{collections::HashSet, sync::Arc};
+
+use foldhash::fast::FixedState;
+
+use super::{Cache, delta::Scope, version_order::newer};
+use crate::{
+    key::ObjectKey,
+    object::{Stored, Uid, Version},
+    store::Change,
+};
+
+/// The newest state in the API server, compared with the store while it was read.
+pub(crate) struct Present {
+    /// The keys of all objects.
+    pub(crate) keys: HashSet<ObjectKey, FixedState>,
+    /// Key, uid and version of the objects that the store did not have at that moment.
+    pub(crate) missing: Vec<(ObjectKey, Uid, Version)>,
+    /// The version of the list, if it is a number.
+    pub(crate) version: Option<u64>,
+}
+
+impl Cache {
+    /// Returns `true` if the cache has this state of an object, or a newer one.
+    pub(crate) fn has(&self, key: &ObjectKey, uid: &Uid, version: &Version) -> bool {
+        match self.get(key) {
+            Some(cached) if cached.meta().resource_version == *version => true,
+            Some(cached) => {
+                cached.meta().revision().zip(version.number()).is_some_and(|(revision, written)| revision > written)
+            }
+            None => self.tombstones.has(uid),
+        }
+    }
+
+    /// Returns `true` if the cache has everything that `present` lists, or a newer state of it, and nothing that it
+    /// lacks.
+    pub(crate) fn has_all(&self, scope: &Scope, present: &Present) -> bool {
+        let is_there = |cached: &Arc<Stored>| {
+            let is_newer =
+                || cached.meta().revision().zip(present.version).is_some_and(|(revision, list)| revision > list);
+            present.keys.contains(cached.key()) || is_newer()
+        };
+        let mut missing = present.missing.iter();
+        missing.all(|(key, uid, version)| self.has(key, uid, version))
+            && self.all().filter(|cached| self.is_in(cached.key(), scope)).all(is_there)
+    }
+
+    /// Applies a list of one namespace beside the watch. Objects that are not in it are deleted, unless they are newer.
+    pub(super) fn present(&mut self, scope: Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
+        let Ok(revision) = version.parse::<u64>() else { return Vec::new() };
+        let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
+        let is_gone = |cached: &&Arc<Stored>| {
+            let is_here = scope.is_none() || cached.key().namespace == scope;
+            is_here && !listed.contains(cached.key()) && !newer(cached.meta().revision(), Some(revision))
+        };
+        let gone: Vec<_> = self.all().filter(is_gone).cloned().collect();
+        let mut changes = Vec::new();
+        for last in gone {
+            self.remove(&last);
+            changes.push(Change::Deleted { last });
+        }
+        // An older list proves nothing about the objects of this one: it lacks those of a slot that was gained since.
+        if self.read.get(&scope).is_some_and(|older| *older <= revision) {
+            self.read.remove(&scope);
+        }
+        for object in objects {
+            changes.extend(self.present_object(object));
+        }
+        let announced =
+            self.scopes.get(&scope).or_else(|| self.scopes.get(&None)).map_or(u64::MAX, |mark| mark.revision);
+        if revision > announced {
+            let latest = self.read.entry(scope).or_default();
+            *latest = revision.max(*latest);
+        }
+        changes
+    }
+
+    /// Stores an object of a list of its namespace beside the watch.
+    ///
+    /// While the whole scope is listed, the mark of the watch proves nothing about unknown objects: the source may
+    /// select more than when the watch passed them.
+    fn present_object(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
+        let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
+        let mark = self.scopes.get(&scope).map_or(0, |mark| mark.revision);
+        let is_passed = object.meta().revision().is_some_and(|revision| revision <= mark);
+        if !is_passed || !self.joins.has(&scope) {
+            return self.written(object);
+        }
+        if self.joins.has_deleted(&scope, &object) {
+            return Vec::new();
+        }
+        // The watch is past this version and will not report it, so it is not kept as unreported.
+        self.below_mark(&scope, |cache| cache.upsert(object))
+    }
+
+    /// Returns `true` if the last list beside the watch was applied, and `false` if it has to be requested again.
+    pub(crate) fn has_joined(&self) -> bool {
+        self.joins.is_applied
+    }
+
+    /// Forgets lists beside the watch that the watch has caught up with.
+    pub(super) fn forget_reads(&mut self, scope: &Scope, revision: u64) {
+        self.read.retain(|read, until| *until > revision || (scope.is_some() && read != scope));
+    }
+}

@@ -1,0 +1,125 @@
+//! Creates, updates and patches objects.
+
+use std::sync::Arc;
+
+use http::Method;
+use kctl_apimachinery::url;
+use serde_json::Value;
+
+use super::{
+    Writer,
+    response::{accepted, remove_ended, written},
+    send::{Done, encode, typed, unsendable},
+    target::Target,
+};
+use crate::{
+    object::{Object, Readable},
+    own_writes,
+    queue::BackoffEffect,
+    transport::ApiError,
+};
+
+/// Content type of a JSON merge patch (RFC 7386).
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// Content type of a server-side apply. JSON is accepted under it, because it is YAML as well.
+pub(crate) const APPLY_PATCH: &str = "application/apply-patch+yaml";
+
+impl Writer {
+    /// Creates an object, and returns it with the defaults that the API server set.
+    ///
+    /// # Errors
+    /// 409 `AlreadyExists` if the name is taken. A create whose response is lost is looked up before the next reconcile,
+    /// so `generateName` does not lead to a second object.
+    pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
+        let operation = target.operation("create");
+        let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
+        let body = encode(&operation, &whole)?;
+        let path = format!("{}?fieldManager={}", target.kind().path(target.namespace), url::escape(&self.manager));
+        let answer = self.send(target, &operation, Method::POST, &path, Some(("application/json", body))).await?;
+        written(target, &operation, answer, BackoffEffect::End).await
+    }
+
+    /// Replaces an object. With a `resourceVersion` in it, the server rejects it after any other change.
+    ///
+    /// # Errors
+    /// 409 `Conflict` for an old `resourceVersion`. The key is reconciled again with the newer state.
+    pub(crate) async fn update<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
+        let operation = target.operation("update");
+        let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
+        let body = encode(&operation, &whole)?;
+        let path = self.path(target, "", "");
+        let answer = self.send(target, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
+        written(target, &operation, answer, BackoffEffect::Reset).await
+    }
+
+    /// Sends a patch whose result only the cache needs, which saves decoding it.
+    ///
+    /// The response is cached as JSON. Finalizers are written this way, since only the next reconcile reads the result.
+    pub(crate) async fn patch_stored(
+        &self,
+        target: &Target<'_>,
+        subresource: &str,
+        content_type: &str,
+        patch: &Value,
+    ) -> Result<(), ApiError> {
+        let operation = target.operation("patch");
+        let body = encode(&operation, patch)?;
+        let path = self.path(target, subresource, "");
+        let sent = Some((content_type, body));
+        let answer = self.send(target, &operation, Method::PATCH, &path, sent).await?;
+        accepted(target, &operation, answer, effect_of_patch(subresource, patch)).await
+    }
+
+    /// Sends a patch of an object that cannot be decoded. The watch delivers the result, unless the patch ends the object.
+    ///
+    /// It removes a finalizer from an object that no Rust type of the program can hold, so that deletion is not
+    /// blocked.
+    pub(crate) async fn patch_unreadable(
+        &self,
+        target: &Target<'_>,
+        content_type: &str,
+        patch: &Value,
+    ) -> Result<(), ApiError> {
+        let operation = target.operation("patch");
+        let body = encode(&operation, patch)?;
+        let path = self.path(target, "", "");
+        let Done { text, uncertain } =
+            self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
+        if remove_ended(target, &text).await {
+            target.source.forget_unreadable(&target.key());
+        }
+        uncertain.resolved();
+        Ok(())
+    }
+
+    /// Sends a patch and returns the new state.
+    ///
+    /// `subresource` is empty or has a slash, such as `/status`. An apply is sent with `force=true`: a
+    /// controller takes the fields that it declares from other managers (Kubernetes documentation,
+    /// "Server-Side Apply: Conflicts").
+    pub(crate) async fn patch<K: Readable>(
+        &self,
+        target: &Target<'_>,
+        subresource: &str,
+        content_type: &str,
+        patch: &Value,
+    ) -> Result<Arc<K>, ApiError> {
+        let apply = content_type == APPLY_PATCH;
+        let operation = target.operation(if apply { "apply" } else { "patch" });
+        let body = encode(&operation, patch)?;
+        let path = self.path(target, subresource, if apply { "&force=true" } else { "" });
+        let answer = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
+        written(target, &operation, answer, effect_of_patch(subresource, patch)).await
+    }
+}
+
+/// Returns the greatest effect of a patch on the key of the patched object. Fields beside the status that a patch of the
+/// status names are ignored by the server.
+fn effect_of_patch(subresource: &str, patch: &Value) -> BackoffEffect {
+    match subresource {
+        "" => own_writes::effect_of_body(patch),
+        "/status" => BackoffEffect::Keep,
+        _ => BackoffEffect::End,
+    }
+}

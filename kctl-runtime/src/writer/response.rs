@@ -1,0 +1,129 @@
+//! Brings the response to a write into the cache before the caller gets it.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    deletion::{Deletion, Stage},
+    send::Done,
+    target::Target,
+    uncertain::UncertainWrite,
+};
+use crate::{
+    object::{Readable, Stored},
+    own_writes,
+    queue::BackoffEffect,
+    store::{Delta, decode_checked},
+    transport::{ApiError, Operation},
+};
+
+/// Longest wait for the watch event of a write on a server whose resourceVersions cannot be compared;
+/// after it the key's next reconcile waits for a list.
+const OPAQUE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Stores the object in a response and returns it decoded.
+pub(super) async fn written<K: Readable>(
+    target: &Target<'_>,
+    operation: &Operation,
+    done: Done,
+    effect: BackoffEffect,
+) -> Result<Arc<K>, ApiError> {
+    let Done { text, uncertain } = done;
+    let object = accept(target, operation, &text)?;
+    if remove_ended(target, &text).await {
+        uncertain.resolved();
+    } else {
+        store_written(target, operation, object.clone(), uncertain, effect).await;
+    }
+    decoded(target, operation, &object, &text)
+}
+
+/// Stores the object in a response, without decoding it for the caller.
+pub(super) async fn accepted(
+    target: &Target<'_>,
+    operation: &Operation,
+    done: Done,
+    effect: BackoffEffect,
+) -> Result<(), ApiError> {
+    let Done { text, uncertain } = done;
+    let object = accept(target, operation, &text)?;
+    if remove_ended(target, &text).await {
+        uncertain.resolved();
+    } else {
+        store_written(target, operation, object, uncertain, effect).await;
+    }
+    Ok(())
+}
+
+/// Brings a response into the form of the cache, with the checks of the readers.
+pub(super) fn accept(target: &Target<'_>, operation: &Operation, text: &str) -> Result<Arc<Stored>, ApiError> {
+    target.source.accept(text).map_err(|error| ApiError::Unreadable {
+        operation: operation.into(),
+        cause: format!("{error}: {}", error.source),
+    })
+}
+
+/// Returns the written object as its type.
+///
+/// A cache that keeps the whole object shares its decoded value. Otherwise the response is decoded again,
+/// because the caller gets all fields.
+pub(super) fn decoded<K: Readable>(
+    target: &Target<'_>,
+    operation: &Operation,
+    object: &Arc<Stored>,
+    text: &str,
+) -> Result<Arc<K>, ApiError> {
+    if target.source.is_whole() {
+        let fits = decode_checked(object);
+        return fits
+            .ok_or_else(|| ApiError::Unreadable { operation: operation.into(), cause: "not of its kind".into() });
+    }
+    // The cache keeps only some fields, but the caller gets the whole object from the response.
+    let decoded = Stored::accept(target.kind(), text).and_then(|whole| whole.decode::<K>());
+    decoded.map_err(|error| ApiError::Unreadable {
+        operation: operation.into(),
+        cause: format!("{error}: {}", error.source),
+    })
+}
+
+/// Brings a written state into the cache, and waits until it is there.
+///
+/// A state is ordered by its resourceVersion. If versions cannot be compared, storing the state might undo
+/// a later one, so this waits for the watch instead, at most [`OPAQUE_WITHIN`].
+///
+/// A dry run returns an object without a `resourceVersion`. It is not stored.
+pub(super) async fn store_written(
+    target: &Target<'_>,
+    operation: &Operation,
+    object: Arc<Stored>,
+    uncertain: UncertainWrite,
+    effect: BackoffEffect,
+) {
+    let meta = object.meta();
+    own_writes::record_write(&meta.uid, &meta.resource_version, effect);
+    if meta.revision().is_some() {
+        target.source.store().acknowledged(Delta::Written(object)).await;
+        uncertain.resolved();
+    } else if meta.resource_version.is_none() {
+        // A stored object has a version. This is the response to a dry run, which no watch reports.
+        uncertain.resolved();
+    } else if target.source.arrives(object.key(), &meta.uid, &meta.resource_version, OPAQUE_WITHIN).await {
+        uncertain.resolved();
+    } else {
+        tracing::warn!(
+            %operation,
+            "the watch has not delivered this write within {OPAQUE_WITHIN:?}, and the versions of this API server do not compare: \
+             its objects are listed before the next reconcile"
+        );
+    }
+}
+
+/// Removes an object from the cache whose last finalizer this write has removed: the API server deletes it with that, and
+/// its response has the `resourceVersion` from before. Returns `false` if the object exists.
+pub(super) async fn remove_ended(target: &Target<'_>, text: &str) -> bool {
+    let Some(Deletion { uid, stage: Stage::Ended }) = Deletion::from_response(target.kind(), text) else {
+        return false;
+    };
+    own_writes::record_delete(&uid);
+    target.source.store().acknowledged(Delta::Gone(target.key(), uid)).await;
+    true
+}
