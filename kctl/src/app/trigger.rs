@@ -12,9 +12,12 @@ use kctl_runtime::{
     manager::Manager,
     queue::WorkQueue,
     reconcile::{Controller, Error, Result},
+    spec::ControllerSpec,
     store::SharedStore,
 };
 use parking_lot::Mutex;
+
+use super::{App, Boxed, Env};
 
 /// Maximum number of keys that wait for the app to start, and for the first list of each triggered
 /// kind.
@@ -176,5 +179,67 @@ pub(super) async fn drain<C: Controller>(triggers: Triggers, keys: impl Stream<I
         if let Err(error) = triggers.trigger::<C>(&key) {
             tracing::error!(%key, "{error}");
         }
+    }
+}
+
+/// Opens a stream of keys for the controller of that declaration.
+pub(super) type OpenStream = (fn() -> ControllerSpec, Arc<dyn Fn(Env) -> Boxed<'static, ()> + Send + Sync>);
+
+impl App {
+    /// Returns a handle that enqueues keys of the app's controllers from outside.
+    ///
+    /// Get it before [`App::main`] takes the app; the handle works afterwards as well. [`Triggers`]
+    /// has an example.
+    pub fn triggers(&self) -> Triggers {
+        self.triggers.clone()
+    }
+
+    /// Enqueues a key for the controller `C`: now if the app runs, otherwise at its start. See
+    /// [`Triggers::trigger`].
+    ///
+    /// ```
+    /// use kctl::prelude::*;
+    ///
+    /// #[controller]
+    /// async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let app = App::new("idler").controller::<idle>();
+    /// app.trigger::<idle>(&Key::namespaced("default", "web"))?;
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Triggers::trigger`].
+    pub fn trigger<C: Controller>(&self, key: &Key<C::Primary>) -> Result<()> {
+        self.triggers.trigger::<C>(key)
+    }
+
+    /// Enqueues the keys of a stream for the controller `C`.
+    ///
+    /// The closure opens the stream at each start of `run` and `dev`. When the stream ends, the app
+    /// continues. Use it for message queues, webhooks of external systems, and timers; a periodic
+    /// reconcile of all objects is `resync = "1h"`.
+    ///
+    /// ```
+    /// # use kctl::prelude::*;
+    /// # #[controller]
+    /// # async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> { Ok(Action::await_change()) }
+    /// let app = App::new("idler")
+    ///     .controller::<idle>()
+    ///     .trigger_on::<idle, _, _>(|_env| futures::stream::iter([Key::namespaced("default", "web")]));
+    /// ```
+    #[must_use]
+    pub fn trigger_on<C, F, S>(mut self, open: F) -> Self
+    where
+        C: Controller,
+        F: Fn(Env) -> S + Send + Sync + 'static,
+        S: Stream<Item = Key<C::Primary>> + Send + 'static,
+    {
+        let triggers = self.triggers.clone();
+        let drain = move |env| -> Boxed<'static, ()> { Box::pin(drain::<C>(triggers.clone(), open(env))) };
+        self.streams.push((C::spec, Arc::new(drain)));
+        self
     }
 }

@@ -1,0 +1,124 @@
+//! The commands that generate manifests: they combine what the app declares with the options.
+
+use std::path::Path;
+
+use kctl_runtime::{
+    manifest::{self, Descriptions},
+    reconcile::Result,
+};
+
+use super::manifest_options::{GenerateRbacOptions, ManifestOptions, With};
+use crate::app::{
+    App, helm, names,
+    output::{CrdFiles, OWN_FOLDERS, OWN_SUFFIXES, Owned, reject_breaking, reject_breaking_in, write_manifests},
+    run,
+};
+
+/// Prints or writes all manifests of the app.
+pub(super) fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
+    if let Some(folder) = &options.helm {
+        return generate_chart(app, folder, &options);
+    }
+    let ManifestOptions { image, names, mut deploy, ring, resources, with, out, breaking, .. } = options;
+    let monitoring = with.contains(&With::Monitoring);
+    deploy.metrics |= monitoring;
+    let manager = deploy.manager(app);
+    let specs = app.specs();
+    let names = names.into_rbac_options(app);
+    let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
+    let mut all = manifest::crd_manifests(&app.kinds(), Descriptions::Own)?;
+    all.extend(manifest::rbac(&specs, &names)?);
+    all.extend(manifest::manager_rbac(&names, manager)?);
+    let deployment = manifest::deployment(&names, manager, &resources.resources()?, &image)?;
+    match &ring.controller_ring {
+        Some(ring) => {
+            all.extend(app.ring_rbac(&names, ring)?);
+            all.push(manifest::controller_ring(&specs, ring)?);
+            all.push(manifest::deployment_in_ring(deployment, ring)?);
+        }
+        None => all.push(deployment),
+    }
+    if deploy.metrics {
+        all.push(manifest::metrics_service(&names)?);
+    }
+    if monitoring {
+        all.extend(manifest::monitoring(&names, manager)?);
+    }
+    #[cfg(feature = "webhook")]
+    {
+        use crate::app::webhook::Issued;
+        let issued = if with.contains(&With::CertManager) { Issued::Elsewhere } else { Issued::Here };
+        app.webhook_manifests(&names, &options.register, issued, &mut all)?;
+    }
+    names::check_services(&all)?;
+    reject_breaking(&all, &out, &breaking)?;
+    all.push(manifest::disruption_budget(&names)?);
+    if out.folder().is_some() {
+        all.push(manifest::kustomization(&all)?);
+    }
+    write_manifests(&all, &out, &Owned { name: &names.name, suffixes: &OWN_SUFFIXES, folders: &OWN_FOLDERS })
+}
+
+/// Writes the chart of the app, or compares it.
+fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result<()> {
+    let monitoring = options.with.contains(&With::Monitoring);
+    let mut deploy = options.deploy;
+    deploy.metrics |= monitoring;
+    #[cfg(feature = "webhook")]
+    let cert_manager = options.with.contains(&With::CertManager);
+    #[cfg(not(feature = "webhook"))]
+    let cert_manager = false;
+    let chart = helm::chart(
+        app,
+        helm::ChartOptions {
+            name: options.names.name.clone().unwrap_or_else(|| app.name.clone()),
+            image: options.image.clone(),
+            manager: deploy.manager(app),
+            resources: options.resources.resources()?,
+            monitoring,
+            cert_manager,
+        },
+    )?;
+    let crds = CrdFiles { folder: &helm::crd_folder(folder), parse: helm::parse_crd };
+    reject_breaking_in(&chart.definitions, &crds, &options.breaking)?;
+    let mode = if options.out.is_check() { helm::Mode::Check } else { helm::Mode::Write };
+    helm::write_chart(&chart, folder, mode)
+}
+
+/// Prints or writes the role of the app, or compares it with that in a cluster.
+#[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "webhooks have grants of their own"))]
+pub(super) async fn generate_rbac(mut app: App, options: GenerateRbacOptions) -> Result<()> {
+    let GenerateRbacOptions { names, roles, mut deploy, ring, out, diff } = options;
+    let mut options = names.into_rbac_options(&app);
+    options.labels = roles.label.into_iter().collect();
+    if let Some(cluster) = roles.cluster {
+        app.check_cluster(&cluster)?;
+        options.cluster = cluster;
+    }
+    app.namespaces = roles.objects_in;
+    deploy.metrics |= roles.with.contains(&With::Monitoring);
+    let specs = app.specs_in_use();
+    let mut manifests = manifest::rbac(&specs, &options)?;
+    let mut permissions = manifest::permissions(&specs, &options.cluster);
+    if options.cluster.is_empty() {
+        manifests.extend(manifest::manager_rbac(&options, deploy.manager(&app))?);
+        if let Some(ring) = &ring.controller_ring {
+            manifests.extend(app.ring_rbac(&options, ring)?);
+        }
+        #[cfg(feature = "webhook")]
+        if app.makes_certificate() && !roles.with.contains(&With::CertManager) {
+            let own = app.own_certificate(&options)?;
+            manifests.extend(manifest::webhook_rbac(&options, &own)?);
+            permissions.extend(own);
+        }
+    }
+    if diff.diff_cluster {
+        let client = run::client(&app, diff.kubeconfig, diff.context).await?;
+        return crate::app::diff_cluster::diff(&client, &permissions, &manifests, &options).await;
+    }
+    if roles.user_roles {
+        manifests.extend(manifest::user_roles(&specs, &options)?);
+    }
+    let suffixes = [&OWN_SUFFIXES[..], &["-view", "-edit"]].concat();
+    write_manifests(&manifests, &out, &Owned { name: &options.name, suffixes: &suffixes, folders: &[] })
+}

@@ -1,0 +1,174 @@
+//! Tests of the command line: which options contradict each other, and the manifests that they select.
+
+use std::{path::Path, sync::Arc};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kctl_apimachinery::validation::LABEL_LEN_MAX;
+use kctl_runtime::{
+    manifest::Resources,
+    reconcile::{Action, Context},
+    shard::ShardBy,
+};
+use serde_json::Value;
+
+use super::{run_options::namespace, *};
+
+#[test]
+fn version_lists_the_app_before_kctl_and_build() {
+    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
+    let kctl = format!("kctl {}, debug build for {arch} {os}", env!("CARGO_PKG_VERSION"));
+    let app = || App::new("web");
+    let cases = [
+        (app(), String::new()),
+        (app().version("1.2.3"), "1.2.3\n".to_owned()),
+        (app().commit(Some("abc1234")), "commit abc1234\n".to_owned()),
+        (app().version("1.2.3").commit(Some("abc1234")), "1.2.3, commit abc1234\n".to_owned()),
+        // A build without version and commit.
+        (app().version("1.2.3").commit(Some("")), "1.2.3\n".to_owned()),
+    ];
+    for (app, expected) in cases {
+        let command = Cli::command().name(app.name.clone()).version(version(&app));
+        assert_eq!(command.render_version(), format!("web {expected}{kctl}\n"));
+    }
+}
+
+#[test]
+fn contradicting_options_are_wrong_usage() {
+    let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
+    let cases = [
+        ("--leader-elect --leader-elect-lease-duration=5s", "--leader-elect-lease-duration (5s) has to be longer"),
+        ("--metrics-bind-address=here", "--metrics-bind-address=here: not an address"),
+        ("--proxy-url=ftp://proxy.corp", "--proxy-url: `ftp` is not a proxy scheme"),
+        ("--namespace=", "`` is not a valid namespace name"),
+        ("--namespace=Shop", "`Shop` is not a valid namespace name"),
+    ];
+    for (options, part) in cases {
+        let error = parse(Cli::command(), arguments(&format!("app run {options}"))).err().unwrap();
+        assert_eq!(error.exit_code(), 2, "{options}");
+        assert!(error.to_string().contains(part), "{options}: {error}");
+    }
+}
+
+#[test]
+fn namespaces_are_given_as_to_kubectl() {
+    let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
+    let cli = parse(Cli::command(), arguments("app run -n shop -n bar")).unwrap();
+    let Command::Run(options) = cli.command else { panic!("another command") };
+    assert_eq!(options.namespace, ["shop", "bar"]);
+    assert!(parse(Cli::command(), arguments("app generate-rbac -n ops")).is_ok());
+}
+
+#[test]
+fn a_namespace_is_a_label() {
+    let longest = "a".repeat(LABEL_LEN_MAX);
+    for (text, good) in
+        [("a", true), ("a-1", true), (&longest, true), ("", false), ("a_b", false), ("-a", false), ("a-", false)]
+    {
+        assert_eq!(namespace(text).is_ok(), good, "{text}");
+    }
+    assert!(namespace(&"a".repeat(LABEL_LEN_MAX + 1)).is_err());
+}
+
+#[test]
+fn chart_has_its_folder_and_no_namespace() {
+    let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
+    let parsed =
+        |options: &str| parse(Cli::command(), arguments(&format!("app generate-manifests --helm chart {options}")));
+    for options in ["--check", "--leader-elect --requests cpu=1 --limits memory=1Gi", "--shards 4 --since main"] {
+        assert!(parsed(options).is_ok(), "{options}");
+    }
+    for (options, part) in [
+        ("--check other", "--check has no folder beside --helm"),
+        ("--out other", "cannot be used with"),
+        ("--namespace web", "cannot be used with"),
+        ("--controller-ring web", "a chart has no values for the ring"),
+        ("--limits memory=1GB", "`1GB` is not a quantity of memory"),
+    ] {
+        let error = parsed(options).err().unwrap();
+        assert!(error.exit_code() == 2 && error.to_string().contains(part), "{options}: {error}");
+    }
+}
+
+#[crate::controller(crate = crate)]
+async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+fn manager_of(app: &App, options: &str) -> (Value, Vec<String>) {
+    let line = format!("app generate-manifests{options}");
+    let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
+    let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
+    let (names, manager) = (options.names.into_rbac_options(app), options.deploy.manager(app));
+    let deployment = manifest::deployment(&names, manager, &Resources::default(), "web:1").unwrap().object;
+    let roles = manifest::manager_rbac(&names, manager).unwrap().into_iter().map(|manifest| manifest.file);
+    (deployment["spec"].clone(), roles.filter(|file| file.starts_with("rbac/role-")).collect())
+}
+
+#[test]
+fn manifests_use_app_shards_unless_options_override() {
+    let plain = App::new("web").controller::<idle>();
+    let sharded = App::new("web").controller::<idle>().sharded(8, ShardBy::Namespace);
+    let (shards, elects) = ("rbac/role-web-shards.default.yaml", "rbac/role-web-leader-election.default.yaml");
+    for (app, options, replicas, arg, role) in [
+        (&plain, "", 1, None, None),
+        (&plain, " --shards 0", 1, None, None),
+        (&plain, " --shards 4", 2, Some("--shards=4"), Some(shards)),
+        (&sharded, "", 2, Some("--shards=8"), Some(shards)),
+        (&sharded, " --shards 4", 2, Some("--shards=4"), Some(shards)),
+        (&sharded, " --shards 0", 1, Some("--shards=0"), None),
+        (&sharded, " --leader-elect", 2, Some("--leader-elect"), Some(elects)),
+    ] {
+        let (deployment, roles) = manager_of(app, options);
+        assert_eq!(deployment["replicas"], replicas, "{options:?}");
+        let args = deployment["template"]["spec"]["containers"][0]["args"].to_string();
+        assert!(arg.is_none_or(|arg| args.contains(&format!("{arg:?}"))), "{options:?}: {args}");
+        assert_eq!(args.contains("shards"), arg.is_some_and(|arg| arg.contains("shards")), "{options:?}: {args}");
+        assert_eq!(roles, role.into_iter().collect::<Vec<_>>(), "{options:?}");
+    }
+}
+
+#[tokio::test]
+async fn dry_run_of_sharded_app_is_refused() {
+    let app = App::new("web").controller::<idle>().sharded(8, ShardBy::Namespace);
+    let arguments = ["app", "run", "--dry-run"].map(OsString::from).to_vec();
+    let Command::Run(options) = parse(Cli::command(), arguments).unwrap().command else { panic!("another command") };
+    let error = Box::pin(run::run(app, *options)).await.unwrap_err().to_string();
+    assert!(error.contains("--dry-run does not go with --shards") && error.contains("--shards=0"), "{error}");
+}
+
+#[test]
+fn webhooks_alone_have_two_replicas_without_election() {
+    let (deployment, roles) = manager_of(&App::new("web"), "");
+    assert!(deployment["replicas"] == 2 && deployment["strategy"]["type"] == "RollingUpdate", "{deployment}");
+    assert!(roles.is_empty(), "{roles:?}");
+}
+
+/// `GOLDEN=overwrite` writes the manifests again.
+#[test]
+fn manifests_of_sharded_app_match_golden_files() {
+    // `cargo package` writes this file: a published crate has no golden files.
+    if Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.cargo_vcs_info.json")).exists() {
+        return say!("skipped: the published crate has no golden files");
+    }
+    let all = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden");
+    let app = App::new("web").controller::<idle>().sharded(8, ShardBy::Namespace);
+    let overwrite = std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite");
+    let flag = if overwrite { "--allow-breaking --out" } else { "--check" };
+    let line = format!("app generate-manifests --with monitoring --image web:1 {flag} {all}/sharded");
+    let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
+    let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
+    generate_manifests(&app, options).unwrap();
+}
+
+#[test]
+fn check_needs_a_folder() {
+    let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
+    for command in ["generate-crds", "generate-rbac", "generate-manifests"] {
+        let error = parse(Cli::command(), arguments(&format!("app {command} --check"))).err().unwrap();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("--check needs a folder: `--check DIR`, or --out beside it"), "{error}");
+        for line in ["--check deploy", "--check --out deploy", "--out deploy"] {
+            assert!(parse(Cli::command(), arguments(&format!("app {command} {line}"))).is_ok(), "{command} {line}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Words for the faults of a plan, in reports and in the timeline of a run.
+
+use std::{fmt, time::Duration};
+
+use kctl_apiserver::faults::{EventFault, Moment, Past, RequestFault};
+
+use super::{Behind, Fault, OUTAGE, OnWrite, SLOW_LISTS_FOR, Timed};
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Write { nth, what: OnWrite::Fails(fault) } => write!(formatter, "write {nth}: {}", request(*fault)),
+            Self::Write { nth, what: OnWrite::Crash { moment, behind } } => {
+                write!(formatter, "crash {} write {nth} took effect", moment_text(*moment))?;
+                behind.as_ref().map_or(Ok(()), |behind| write!(formatter, ", restart on {behind}"))
+            }
+            Self::Write { nth, what: OnWrite::CrashLate(time) } => {
+                write!(formatter, "crash at write {nth}, which arrives {time:?} later")
+            }
+            Self::Write { nth, what: OnWrite::Outage(moment) } => {
+                let moment = moment_text(*moment);
+                write!(formatter, "crash {moment} write {nth} took effect, restart {OUTAGE:?} later")
+            }
+            Self::Read { nth, what } => write!(formatter, "read {nth}: {}", request(*what)),
+            Self::Event { nth, what } => write!(formatter, "watch event {nth}: {}", event(*what)),
+            Self::At { time, what } => {
+                write!(formatter, "at {:.3} s: ", time.as_secs_f64())?;
+                match what {
+                    Timed::Crash { instance } => write!(formatter, "crash of app-{instance}"),
+                    Timed::Partition { instance, length } => {
+                        write!(formatter, "app-{instance} does not reach the server for {length:?}")
+                    }
+                    Timed::ClockJump { instance, seconds } => {
+                        write!(formatter, "the clock of app-{instance} jumps by {seconds} s")
+                    }
+                    Timed::Lapse(lapse) => write!(formatter, "who leads {lapse}"),
+                    Timed::LeaseDeleted { slot } => write!(formatter, "the Lease of slot {slot} is deleted by hand"),
+                    Timed::SlowLists { instance, answer } => {
+                        write!(formatter, "crash of app-{instance}, whose lists then {}", slow_lists(*answer))
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Behind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cluster, revision, is_outdated } = self;
+        let of = if cluster.is_empty() { "" } else { " of " };
+        if *is_outdated {
+            write!(formatter, "a server{of}{cluster} that takes revision {revision} for the newest state")
+        } else {
+            write!(formatter, "a server{of}{cluster} that is behind (revision {revision})")
+        }
+    }
+}
+
+/// Describes slow lists, for a timeline.
+pub(in crate::testing::sim) fn slow_lists(answer: Duration) -> String {
+    format!("take {answer:?} for {SLOW_LISTS_FOR:?}, while its watches go on")
+}
+
+/// Returns the word for a moment relative to the effect of a write.
+fn moment_text(moment: Moment) -> &'static str {
+    match moment {
+        Moment::Before => "before",
+        Moment::After => "after",
+    }
+}
+
+fn past_text(past: Past) -> String {
+    match past {
+        Past::Revision(revision) => format!("revision {revision}"),
+        Past::Changes(n_changes) => format!("the state of {n_changes} changes ago"),
+    }
+}
+
+/// Describes a fault of a request, for a timeline.
+pub(in crate::testing::sim) fn request(fault: RequestFault) -> String {
+    match fault {
+        RequestFault::Refuse { code, retry_after, moment } => {
+            let after = retry_after.map(|seconds| format!(" and Retry-After {seconds}")).unwrap_or_default();
+            format!("answered {code}{after} {} it took effect", moment_text(moment))
+        }
+        RequestFault::Reset(moment) => format!("connection reset {} it took effect", moment_text(moment)),
+        RequestFault::Half => "its answer breaks off in the middle".into(),
+        RequestFault::Delay(time) => format!("on its way for {time:?}"),
+        RequestFault::Late(time) => format!("on its way for {time:?}, whoever waits for it"),
+        RequestFault::DelayAnswer(time) => format!("its answer is on its way for {time:?}"),
+        RequestFault::Stale { past, lag } => format!("server is behind ({}), events {lag:?} late", past_text(past)),
+        RequestFault::Outdated { past, lag } => {
+            format!("server takes {} for the newest state, events {lag:?} late", past_text(past))
+        }
+        RequestFault::Crash(moment) => format!("crash {} it took effect", moment_text(moment)),
+        RequestFault::CrashLate(time) => format!("crash; it arrives {time:?} later"),
+        RequestFault::Bookmarks { every, .. } => format!("a bookmark every {every:?}"),
+        // The enum belongs to another crate and may grow; there, each fault has a name.
+        other => kctl_apiserver::faults::Fault::Request(other).name().into(),
+    }
+}
+
+/// Describes a fault of a watch event, for a timeline.
+pub(in crate::testing::sim) fn event(fault: EventFault) -> String {
+    match fault {
+        EventFault::Close => "the watch ends after it".into(),
+        EventFault::Expire => "the watch expires before it".into(),
+        EventFault::Hold(time) => format!("the watch stands still for {time:?} before it"),
+        EventFault::Skip(_) => "is not seen, only what the object becomes next".into(),
+        EventFault::Repeat => "comes twice".into(),
+        other => kctl_apiserver::faults::Fault::Event(other).name().into(),
+    }
+}

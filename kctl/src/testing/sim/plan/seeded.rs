@@ -1,0 +1,167 @@
+//! The plans of seeds: up to five random faults.
+
+use std::time::Duration;
+
+use kctl_apiserver::faults::{EventFault, Moment};
+
+use super::{
+    Behind, Fault, OnWrite, SKIPPED_FOR, Timed,
+    points::{Points, fits},
+    singles::{FAILURES, READ_FAILURES},
+};
+use crate::testing::sim::lapse::{Lapse, Renewals, longest_write};
+
+/// With several instances, one of this many seeded faults is a Lease that lapses.
+const LAPSES_ONE_IN: u64 = 6;
+
+/// With slots, one of this many seeded faults makes the lists of a process slow.
+const SLOW_LISTS_ONE_IN: u64 = 6;
+
+/// Maximum number of faults of a seed.
+const FAULTS_OF_SEED_MAX: u64 = 5;
+
+impl Points {
+    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`].
+    pub(in crate::testing::sim) fn seeded(&self, seed: u64) -> Vec<Fault> {
+        let mut dice = Dice::new(seed);
+        let n_faults = 1 + dice.below(FAULTS_OF_SEED_MAX);
+        (0..n_faults).map(|_| self.any(&mut dice)).collect()
+    }
+
+    /// Returns one random fault. Crashes and failing writes are the most frequent, since they find
+    /// the most.
+    fn any(&self, dice: &mut Dice) -> Fault {
+        // Draws no number for a single instance, so that the plans of its seeds stay the same.
+        if self.instances > 1 && dice.below(LAPSES_ONE_IN) == 0 {
+            return self.any_lapse(dice);
+        }
+        // Draws no number without slots, for the same reason.
+        if self.n_slots > 0 && dice.below(SLOW_LISTS_ONE_IN) == 0 {
+            return self.any_slow_lists(dice);
+        }
+        // Reaches a quarter beyond the counts of the run without faults, because faults cause more writes and events.
+        let reach = |n: usize| (n as u64 + n as u64 / 4).max(1);
+        let nth_write = 1 + dice.below(reach(self.n_writes));
+        let nth_event = 1 + dice.below(reach(self.events.len()));
+        match dice.below(13) {
+            0..=3 => {
+                let moment = if dice.below(2) == 0 { Moment::Before } else { Moment::After };
+                let behind = self.any_behind(dice, nth_write);
+                if let Some(delay) = self.longest_delay().filter(|_| dice.below(4) == 0) {
+                    return Fault::Write { nth: nth_write, what: OnWrite::CrashLate(delay) };
+                }
+                Fault::Write { nth: nth_write, what: OnWrite::Crash { moment, behind } }
+            }
+            4..=6 => {
+                let failures: Vec<_> = FAILURES.into_iter().chain(self.delayed_write()).collect();
+                Fault::Write { nth: nth_write, what: OnWrite::Fails(dice.one_of(&failures)) }
+            }
+            7..=9 => {
+                let what = match dice.below(6) {
+                    0 | 1 => EventFault::Skip(SKIPPED_FOR),
+                    2 => EventFault::Close,
+                    3 => EventFault::Expire,
+                    4 => EventFault::Repeat,
+                    _ => EventFault::Hold(Duration::from_millis(100 + dice.below(8_000))),
+                };
+                Fault::Event { nth: nth_event, what }
+            }
+            10 if !self.reads.is_empty() => {
+                let n = dice.below(self.reads.len() as u64);
+                let verb = usize::try_from(n).ok().and_then(|n| self.reads.get(n)).copied().unwrap_or_default();
+                let failures: Vec<_> = READ_FAILURES.into_iter().filter(|what| fits(verb, *what)).collect();
+                Fault::Read { nth: 1 + n, what: dice.one_of(&failures) }
+            }
+            _ => self.any_timed(dice),
+        }
+    }
+
+    /// Chooses the server on which a process starts again after a write; two of three are up to
+    /// date.
+    fn any_behind(&self, dice: &mut Dice, nth_write: u64) -> Option<Behind> {
+        let kind = dice.below(6);
+        // Draws no number for a single cluster, so that the plans of its seeds stay the same.
+        let n = if self.histories.len() > 1 && kind < 2 { dice.below(self.histories.len() as u64) } else { 0 };
+        let history = self.histories.get(usize::try_from(n).unwrap_or_default())?;
+        let newest = history.newest(nth_write);
+        match kind {
+            0 => Some(history.stale(dice.within(history.oldest(newest), newest))),
+            1 if self.outdated_lists => Some(history.outdated(dice.within(history.first, newest))),
+            _ => None,
+        }
+    }
+
+    /// Returns a Lease that is not renewed from a few seconds before a write on or, if that is not
+    /// possible, from a random time on.
+    fn any_lapse(&self, dice: &mut Dice) -> Fault {
+        let before = Duration::from_millis(dice.within(4_000, 10_000));
+        let n = usize::try_from(dice.below(self.write_times.len() as u64)).unwrap_or_default();
+        let time = self.write_times.get(n).and_then(|time| time.checked_sub(before));
+        let renewals = dice.one_of(&[Renewals::Refused, Renewals::Unanswered]);
+        let length = Duration::from_millis(dice.within(12_000, 17_000));
+        let time = time.unwrap_or_else(|| self.any_time(dice));
+        let write_delay = longest_write(self.n_slots);
+        Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay }) }
+    }
+
+    /// Returns slow lists of a process that crashes while the state is not final yet.
+    fn any_slow_lists(&self, dice: &mut Dice) -> Fault {
+        let settled = u64::try_from(self.settled.as_millis()).unwrap_or(u64::MAX);
+        let time = Duration::from_millis(dice.below(settled));
+        let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
+        let answer = Duration::from_millis(dice.within(200, 3_000));
+        Fault::At { time, what: Timed::SlowLists { instance, answer } }
+    }
+
+    fn any_time(&self, dice: &mut Dice) -> Duration {
+        let length = u64::try_from(self.length.as_millis()).unwrap_or(u64::MAX).max(1);
+        Duration::from_millis(dice.below(length))
+    }
+
+    fn any_timed(&self, dice: &mut Dice) -> Fault {
+        let time = self.any_time(dice);
+        // Draws no number without slots, so that the plans of other scenarios stay the same.
+        if self.n_slots > 0 && dice.below(3) == 0 {
+            let slot = u32::try_from(dice.below(self.n_slots.into())).unwrap_or_default();
+            return Fault::At { time, what: Timed::LeaseDeleted { slot } };
+        }
+        let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
+        let what = match dice.below(4) {
+            0 => Timed::Crash { instance },
+            1 if !self.without_clock_faults => {
+                Timed::ClockJump { instance, seconds: i64::try_from(dice.below(7_200)).unwrap_or_default() - 3_600 }
+            }
+            _ => Timed::Partition { instance, length: Duration::from_millis(500 + dice.below(30_000)) },
+        };
+        Fault::At { time, what }
+    }
+}
+
+/// A seeded random number generator (splitmix64). It is part of the meaning of a seed: changing it
+/// changes all plans.
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Self {
+        Self(seed ^ 0x5de6_c1f2_37a9_80b4)
+    }
+
+    /// Returns a number from 0 up to and excluding `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % end.max(1)
+    }
+
+    /// Returns a number between `first` and `last`, both included.
+    fn within(&mut self, first: u64, last: u64) -> u64 {
+        first + self.below(last.saturating_sub(first) + 1)
+    }
+
+    /// Returns one item of a list that is not empty.
+    fn one_of<T: Copy>(&mut self, list: &[T]) -> T {
+        list[usize::try_from(self.below(list.len() as u64)).unwrap_or_default()]
+    }
+}

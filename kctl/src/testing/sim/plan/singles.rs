@@ -1,0 +1,127 @@
+//! The plans with one fault each.
+
+use std::time::Duration;
+
+use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
+
+use super::{
+    BEHIND_FOR, Fault, OnWrite, SINGLES_MAX, SKIPPED_FOR, Timed,
+    points::{Points, fits},
+};
+use crate::testing::sim::lapse::{Lapse, Renewals};
+
+/// Seconds by which a clock is wrong from the start, fast or slow.
+const SKEW: i64 = 3_600;
+
+/// Maximum number of restarts on servers that are behind, among the single faults.
+const BEHIND_MAX: usize = 1_000;
+
+/// Time for which a Lease is not renewed: longer than its 15 seconds, so that another replica takes
+/// it over.
+const LAPSE_FOR: Duration = Duration::from_secs(17);
+
+/// Failures of a single write.
+pub(super) const FAILURES: [RequestFault; 8] = [
+    RequestFault::Reset(Moment::After),
+    RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::After },
+    RequestFault::Refuse { code: 409, retry_after: None, moment: Moment::Before },
+    RequestFault::Reset(Moment::Before),
+    RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before },
+    RequestFault::Refuse { code: 429, retry_after: Some(1), moment: Moment::Before },
+    RequestFault::DelayAnswer(Duration::from_secs(5)),
+    RequestFault::Half,
+];
+
+/// Failures of a read. A watch response has no end that could be missing, so it is not truncated;
+/// its events have separate faults.
+pub(super) const READ_FAILURES: [RequestFault; 6] = [
+    RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before },
+    RequestFault::Reset(Moment::Before),
+    RequestFault::Refuse { code: 429, retry_after: Some(1), moment: Moment::Before },
+    RequestFault::Refuse { code: 410, retry_after: None, moment: Moment::Before },
+    RequestFault::DelayAnswer(Duration::from_secs(5)),
+    RequestFault::Half,
+];
+
+impl Points {
+    /// Returns each fault alone: a crash before and after each write, each delivered state skipped,
+    /// each restart on each older server, and whatever else a single request or event can meet.
+    ///
+    /// The most productive ones come first, so that a test fails early. At most [`SINGLES_MAX`] are
+    /// returned.
+    pub(in crate::testing::sim) fn singles(&self) -> Vec<Fault> {
+        let writes = || (1..).zip(0..self.n_writes).map(|(nth, _)| nth);
+        let events = || (1..).zip(&self.events).map(|(nth, _)| nth);
+        let on_write = |nth, what| Fault::Write { nth, what };
+        let mut singles = Vec::new();
+        for moment in [Moment::After, Moment::Before] {
+            singles.extend(writes().map(|nth| on_write(nth, OnWrite::Crash { moment, behind: None })));
+        }
+        singles.extend(events().map(|nth| Fault::Event { nth, what: EventFault::Skip(SKIPPED_FOR) }));
+        singles.extend(self.lapses());
+        singles.extend(self.restarts_behind());
+        for fault in FAILURES.into_iter().chain(self.delayed_write()) {
+            singles.extend(writes().map(|nth| on_write(nth, OnWrite::Fails(fault))));
+        }
+        if let Some(delay) = self.longest_delay() {
+            singles.extend(writes().map(|nth| on_write(nth, OnWrite::CrashLate(delay))));
+        }
+        for what in READ_FAILURES {
+            let reads = (1..).zip(&self.reads).filter(|(_, verb)| fits(verb, what));
+            singles.extend(reads.map(|(nth, _)| Fault::Read { nth, what }));
+        }
+        for what in [EventFault::Close, EventFault::Expire, EventFault::Repeat, EventFault::Hold(BEHIND_FOR)] {
+            singles.extend(events().map(|nth| Fault::Event { nth, what }));
+        }
+        for moment in [Moment::Before, Moment::After] {
+            singles.extend(writes().map(|nth| on_write(nth, OnWrite::Outage(moment))));
+        }
+        if !self.without_clock_faults {
+            singles.extend((0..self.instances).flat_map(wrong_clocks));
+        }
+        evenly(singles, SINGLES_MAX)
+    }
+
+    /// Returns each restart on each older server, after each write.
+    pub(super) fn restarts_behind(&self) -> Vec<Fault> {
+        let restart = |nth, behind| Fault::Write { nth, what: OnWrite::Crash { moment: Moment::After, behind } };
+        let restarts = self.histories.iter().flat_map(|history| {
+            (1..).zip(&history.before).flat_map(move |(nth, before)| {
+                let stale = (history.oldest(*before)..=*before).map(|revision| history.stale(revision));
+                let outdated = self.outdated(history, *before).map(|revision| history.outdated(revision));
+                stale.chain(outdated).map(move |behind| restart(nth, Some(behind)))
+            })
+        });
+        evenly(restarts.collect(), BEHIND_MAX)
+    }
+
+    /// Returns Leases that lapse so shortly before a write that only the write permit keeps it from
+    /// being sent.
+    fn lapses(&self) -> Vec<Fault> {
+        let Some(write_delay) = self.longest_delay() else { return Vec::new() };
+        let before = |time: &Duration| {
+            let time = *time;
+            Lapse::BEFORE_WRITE.into_iter().filter_map(move |before| time.checked_sub(before))
+        };
+        let lapse = Lapse { renewals: Renewals::Refused, length: LAPSE_FOR, write_delay };
+        let at = |time| Fault::At { time, what: Timed::Lapse(lapse) };
+        self.write_times.iter().flat_map(before).map(at).collect()
+    }
+}
+
+/// Returns the clocks that are wrong from the start. Clocks that jump during a run are left to the
+/// seeds.
+fn wrong_clocks(instance: usize) -> impl Iterator<Item = Fault> {
+    let jump = move |seconds| Fault::At { time: Duration::ZERO, what: Timed::ClockJump { instance, seconds } };
+    [SKEW, -SKEW].into_iter().map(jump)
+}
+
+/// Returns at most `max` items, spread evenly over the list.
+pub(in crate::testing::sim) fn evenly<T>(all: Vec<T>, max: usize) -> Vec<T> {
+    let n = all.len();
+    if n <= max {
+        return all;
+    }
+    let is_chosen = move |index: usize| (index * max) / n != ((index + 1) * max) / n;
+    all.into_iter().enumerate().filter(|(index, _)| is_chosen(*index)).map(|(_, one)| one).collect()
+}

@@ -1,0 +1,195 @@
+//! Tests of the plans: which single faults there are, and what seeds choose.
+
+use super::{
+    points::{History, Points},
+    singles::{READ_FAILURES, evenly},
+    *,
+};
+use crate::testing::sim::lapse::{Renewals, longest_write};
+
+#[test]
+fn long_lists_are_thinned_evenly() {
+    assert_eq!(evenly((0..10).collect(), 5), [1, 3, 5, 7, 9]);
+    assert_eq!(evenly((0..3).collect(), 5), [0, 1, 2]);
+    assert_eq!(evenly((0..1000).collect::<Vec<i32>>(), 7).len(), 7);
+}
+
+#[test]
+fn each_older_state_is_tried_after_each_write() {
+    let cases = [
+        (true, true, vec![3, 4, 5, 3, 4, 5, 6], vec![3, 4, 3, 4, 5]),
+        (false, true, vec![5, 6], vec![3, 4, 3, 4, 5]),
+        (false, false, vec![5, 6], vec![]),
+    ];
+    for (reads_may_be_cached, outdated_lists, stale, outdated) in cases {
+        let own = History { first: 3, before: vec![5, 6], reads_may_be_cached, ..History::default() };
+        let points = Points { n_writes: 2, histories: vec![own], outdated_lists, ..Points::default() };
+        let behind = |is_outdated: bool| -> Vec<u64> {
+            let restarts = points.singles().into_iter().filter_map(|fault| match fault {
+                Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
+                _ => None,
+            });
+            restarts.filter(|behind| behind.is_outdated == is_outdated).map(|behind| behind.revision).collect()
+        };
+        assert_eq!((behind(false), behind(true)), (stale, outdated));
+    }
+}
+
+fn with_edge() -> Points {
+    let history = |cluster: &str, first, before: &[u64]| History {
+        cluster: cluster.into(),
+        first,
+        before: before.to_vec(),
+        reads_may_be_cached: false,
+    };
+    let histories = vec![history("", 3, &[5, 6]), history("edge", 20, &[20, 22])];
+    Points { n_writes: 2, histories, outdated_lists: true, ..Points::default() }
+}
+
+#[test]
+fn every_older_state_is_tried_after_each_write() {
+    let texts: Vec<_> = with_edge().restarts_behind().iter().map(ToString::to_string).collect();
+    let of_edge: Vec<_> = texts.iter().filter(|text| text.contains("edge")).map(String::as_str).collect();
+    let expected = [
+        "crash after write 1 took effect, restart on a server of edge that is behind (revision 20)",
+        "crash after write 2 took effect, restart on a server of edge that is behind (revision 22)",
+        "crash after write 2 took effect, restart on a server of edge that takes revision 20 for the newest state",
+        "crash after write 2 took effect, restart on a server of edge that takes revision 21 for the newest state",
+    ];
+    assert_eq!(of_edge, expected);
+    assert_eq!(texts.len() - of_edge.len(), 7, "those of the app's own cluster");
+}
+
+#[test]
+fn seeds_choose_servers_and_their_past_states() {
+    let points = with_edge();
+    let chosen = (0..2_000).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
+        Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
+        _ => None,
+    });
+    let mut seen = std::collections::BTreeSet::new();
+    for Behind { cluster, revision, is_outdated } in chosen {
+        let (all, newest) = if cluster.is_empty() { (3..=6, 5..=6) } else { (20..=22, 20..=22) };
+        let revisions = if is_outdated { all } else { newest };
+        assert!(revisions.contains(&revision), "{cluster:?} at {revision}, outdated: {is_outdated}");
+        seen.insert((cluster.to_string(), is_outdated));
+    }
+    let each = ["", "edge"].map(|cluster| [false, true].map(|is_outdated| (cluster.to_owned(), is_outdated)));
+    assert_eq!(seen, each.into_iter().flatten().collect());
+}
+
+#[test]
+fn clock_jump_faults_cover_every_process() {
+    let points = Points { instances: 3, length: Duration::from_secs(9), ..Points::default() };
+    let jumps = (0..400).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
+        Fault::At { what: Timed::ClockJump { instance, .. }, .. } => Some(instance),
+        _ => None,
+    });
+    assert_eq!(jumps.collect::<std::collections::BTreeSet<_>>(), [0, 1, 2].into());
+}
+
+#[test]
+fn only_sharded_replicas_get_slow_lists() {
+    for n_slots in [0, 4] {
+        let settled = Duration::from_secs(60);
+        let points = Points { instances: 3, n_slots, settled, length: 3 * settled, ..Points::default() };
+        let slow = (0..400).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
+            Fault::At { time, what: Timed::SlowLists { instance, .. } } => Some((time, instance)),
+            _ => None,
+        });
+        let slow: Vec<_> = slow.collect();
+        assert!(slow.iter().all(|(time, _)| *time < settled), "{slow:?}");
+        let instances: std::collections::BTreeSet<_> = slow.iter().map(|(_, instance)| *instance).collect();
+        assert_eq!(instances.len(), if n_slots == 0 { 0 } else { 3 });
+    }
+}
+
+#[test]
+fn without_clock_faults_other_faults_remain() {
+    let length = Duration::from_secs(9);
+    let with = Points { instances: 2, n_writes: 3, length, ..Points::default() };
+    let without = Points { without_clock_faults: true, ..with.clone() };
+    let faults = |points: &Points| [points.singles(), (0..400).flat_map(|seed| points.seeded(seed)).collect()].concat();
+    let is_clock = |fault: &Fault| matches!(fault, Fault::At { what: Timed::ClockJump { .. }, .. });
+    assert!(faults(&with).iter().any(is_clock));
+    assert!(!faults(&without).iter().any(is_clock));
+    let n_others = |points: &Points| points.singles().iter().filter(|fault| !is_clock(fault)).count();
+    assert_eq!(n_others(&with), without.singles().len());
+}
+
+#[test]
+fn each_read_gets_all_applicable_failures() {
+    let points = Points { reads: vec!["get", "list", "watch"], ..Points::default() };
+    let of = |read: u64| {
+        let singles = points.singles();
+        singles.iter().filter(|fault| matches!(fault, Fault::Read { nth, .. } if *nth == read)).count()
+    };
+    let n = READ_FAILURES.len();
+    assert_eq!([of(1), of(2), of(3), of(4)], [n - 1, n, n - 1, 0]);
+}
+
+#[test]
+fn late_write_faults_require_multiple_instances() {
+    for (instances, expected) in [(1, 0), (3, 2)] {
+        let points = Points { n_writes: 2, instances, ..Points::default() };
+        let singles = points.singles();
+        let late = |fault: &&Fault| matches!(fault, Fault::Write { what: OnWrite::Fails(RequestFault::Late(_)), .. });
+        assert_eq!(singles.iter().filter(late).count(), expected, "{instances} instances");
+        let of_crash = |fault: &&Fault| matches!(fault, Fault::Write { what: OnWrite::CrashLate(_), .. });
+        assert_eq!(singles.iter().filter(of_crash).count(), expected, "{instances} instances");
+        let seeded = (0..400).flat_map(|seed| points.seeded(seed)).collect::<Vec<_>>();
+        assert_eq!(seeded.iter().any(|fault| of_crash(&fault)), instances > 1);
+    }
+}
+
+#[test]
+fn leases_lapse_shortly_before_a_write() {
+    let [early, at] = [3, 20].map(Duration::from_secs);
+    let lapses = |faults: Vec<Fault>| -> Vec<(Duration, Lapse)> {
+        let of = |fault| match fault {
+            Fault::At { time, what: Timed::Lapse(lapse) } => Some((time, lapse)),
+            _ => None,
+        };
+        faults.into_iter().filter_map(of).collect()
+    };
+    for instances in [1, 2] {
+        let length = Duration::from_secs(30);
+        let points = Points { write_times: vec![early, at], n_writes: 2, instances, length, ..Points::default() };
+        let singles: Vec<_> = lapses(points.singles()).into_iter().map(|(time, _)| at.saturating_sub(time)).collect();
+        let seeded = lapses((0..400).flat_map(|seed| points.seeded(seed)).collect());
+        if instances == 1 {
+            assert!(singles.is_empty() && seeded.is_empty());
+            continue;
+        }
+        // Every lapse begins more than 3 s before its write. The first write is at 3 s, so it has no lapse.
+        assert_eq!(singles, Lapse::BEFORE_WRITE);
+        let before = Duration::from_secs(4)..=Duration::from_secs(10);
+        let n_before = seeded.iter().filter(|(time, _)| before.contains(&at.saturating_sub(*time))).count();
+        assert!(n_before > 50 && n_before < seeded.len(), "{n_before} of {}", seeded.len());
+        for renewals in [Renewals::Refused, Renewals::Unanswered] {
+            assert!(seeded.iter().any(|(_, lapse)| lapse.renewals == renewals), "{renewals:?}");
+        }
+    }
+}
+
+#[test]
+fn lapse_report_includes_its_write_delay() {
+    assert_ne!(longest_write(0), longest_write(4));
+    for n_slots in [0, 4] {
+        let write_times = vec![Duration::from_secs(20)];
+        let points = Points { write_times, n_writes: 1, instances: 2, n_slots, ..Points::default() };
+        let faults = points.singles().into_iter().chain((0..100).flat_map(|seed| points.seeded(seed)));
+        let lapses = faults.filter(|fault| matches!(fault, Fault::At { what: Timed::Lapse(_), .. }));
+        let texts: Vec<_> = lapses.map(|fault| fault.to_string()).collect();
+        let end = format!("while its writes are on their way for {:?}", longest_write(n_slots));
+        assert!(texts.len() > Lapse::BEFORE_WRITE.len(), "singles and seeds have lapses: {texts:?}");
+        assert!(texts.iter().all(|text| text.ends_with(&end)), "{n_slots} slots: {texts:?}");
+    }
+}
+
+#[test]
+fn one_seed_gives_one_combination() {
+    let points = Points { n_writes: 3, instances: 2, length: Duration::from_secs(9), ..Points::default() };
+    assert_eq!(points.seeded(7), points.seeded(7));
+    assert!((0..20).any(|seed| points.seeded(seed) != points.seeded(7)));
+}

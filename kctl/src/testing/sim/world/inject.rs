@@ -1,0 +1,180 @@
+//! Injects the faults of a plan into a run.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kctl_apiserver::faults::{EventFault, RequestFault, RequestSummary, Rule};
+use kctl_runtime::shard::slot_name;
+use kube::{Api, Client, api::DeleteParams};
+use tokio::{task::JoinSet, time::Instant};
+
+use super::Shared;
+use crate::testing::sim::{
+    checks::{is_app, is_bookkeeping},
+    lapse::Lapse,
+    plan::{self, BOOKMARKS_EVERY, Fault, OUTAGE, OnWrite, SLOW_LISTS_FOR, Timed},
+};
+
+/// Returns the rule for a fault at the nth read of the app.
+///
+/// The plan chose the fault for the verb that this read has in the run without faults. Earlier faults of the plan change
+/// which reads the app sends, so the rule looks at the verb again, and does not act on a read that the fault does not fit.
+fn on_read(nth: u64, fault: RequestFault) -> Rule {
+    let n_reads = AtomicU64::new(0);
+    Rule::request(fault, move |request| {
+        let is_read =
+            is_app(&request.client) && !request.is_write() && !is_bookkeeping(&request.group, &request.resource);
+        is_read && n_reads.fetch_add(1, Ordering::Relaxed) + 1 == nth && plan::fits(request.verb, fault)
+    })
+}
+
+impl Shared {
+    /// Sets up the faults of a plan. Returns the end of the last one that happens at a time.
+    pub(super) fn inject(self: &Arc<Self>, plan: &[Fault], tasks: &mut JoinSet<()>) -> Instant {
+        let start = Instant::now();
+        let mut end = start;
+        for fault in plan {
+            match fault.clone() {
+                Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
+                Fault::Read { nth, what } => self.faults.add(on_read(nth, what)),
+                Fault::Event { nth, what } => {
+                    let rule = Rule::event(what, |event| {
+                        is_app(&event.client) && !is_bookkeeping(&event.group, &event.resource)
+                    });
+                    self.faults.add(rule.nth(nth).times(1));
+                }
+                Fault::At { time, what } => {
+                    end = end.max(start + time);
+                    if let Timed::Partition { instance, length } = what {
+                        end = end.max(start + time + length);
+                        self.partition(instance, start + time, length);
+                    }
+                    if let Timed::SlowLists { instance, answer } = what {
+                        end = end.max(start + time + SLOW_LISTS_FOR + answer);
+                        self.slow_lists(instance, start + time, answer);
+                    }
+                    if let Timed::Lapse(Lapse { length, write_delay, .. }) = what {
+                        end = end.max(start + time + length + write_delay);
+                    }
+                    let shared = self.clone();
+                    tasks.spawn(async move {
+                        tokio::time::sleep_until(start + time).await;
+                        match what {
+                            Timed::LeaseDeleted { slot } => shared.delete_lease(slot).await,
+                            what => shared.at_time(what),
+                        }
+                    });
+                }
+            }
+        }
+        end
+    }
+
+    /// Returns the rule for a fault at a write of the app. Crashes also determine how the next process starts.
+    fn on_write(&self, what: OnWrite) -> Rule {
+        let fault = match &what {
+            OnWrite::Fails(fault) => *fault,
+            OnWrite::Crash { moment, .. } | OnWrite::Outage(moment) => RequestFault::Crash(*moment),
+            OnWrite::CrashLate(time) => RequestFault::CrashLate(*time),
+        };
+        let rule = Rule::request(fault, |request| {
+            is_app(&request.client) && request.is_write() && !is_bookkeeping(&request.group, &request.resource)
+        });
+        match what {
+            OnWrite::Crash { behind: Some(behind), .. } => {
+                let next = self.next_behind.clone();
+                rule.then(move || *next.lock() = Some(behind.clone()))
+            }
+            OnWrite::Outage(_) => {
+                let next = self.next_start.clone();
+                rule.then(move || *next.lock() = Some(OUTAGE))
+            }
+            _ => rule,
+        }
+    }
+
+    /// Delays everything that passes between a process and the server in this time by its length.
+    fn partition(&self, instance: usize, from: Instant, length: Duration) {
+        let of_instance = move |client: &str| client.starts_with(&format!("app-{instance}."));
+        let now = move || (from..from + length).contains(&Instant::now());
+        let holds = || {
+            let held_until = self.held_until.clone();
+            move || {
+                let mut until = held_until.lock();
+                *until = until.max(Some(Instant::now() + length));
+            }
+        };
+        let delay = RequestFault::Delay(length);
+        let fills = |request: &RequestSummary| ["list", "watch"].contains(&request.verb);
+        let of_caches = Rule::request(delay, move |request| of_instance(&request.client) && fills(request) && now());
+        self.faults.add(of_caches.then(holds()));
+        self.faults.add(Rule::request(delay, move |request| of_instance(&request.client) && now()));
+        let events = Rule::event(EventFault::Hold(length), move |event| of_instance(&event.client) && now());
+        self.faults.add(events.then(holds()));
+    }
+
+    /// Delays the answers of the lists that fill the caches of a process. Its watches go on, and get many bookmarks.
+    fn slow_lists(&self, instance: usize, from: Instant, answer: Duration) {
+        let now = move || (from..from + SLOW_LISTS_FOR).contains(&Instant::now());
+        let bookmarks = RequestFault::Bookmarks { every: BOOKMARKS_EVERY, lasts: SLOW_LISTS_FOR };
+        for (verb, fault) in [("list", RequestFault::DelayAnswer(answer)), ("watch", bookmarks)] {
+            let of_caches = move |request: &RequestSummary| {
+                let is_own = request.client.starts_with(&format!("app-{instance}."));
+                is_own && request.verb == verb && !is_bookkeeping(&request.group, &request.resource)
+            };
+            self.faults.add(Rule::request(fault, move |request| of_caches(request) && now()));
+        }
+    }
+
+    /// Deletes the Lease of a slot, as an administrator would with kubectl.
+    async fn delete_lease(&self, slot: u32) {
+        let name = slot_name((self.scenario.app)().name(), slot);
+        self.log("fault", format!("the Lease {name} is deleted by hand"));
+        let leases = Api::<Lease>::default_namespaced(Client::new(self.server.service(), "default"));
+        // A Lease that does not exist yet needs no deletion, so a 404 is ignored.
+        drop(leases.delete(&name, &DeleteParams::default()).await);
+    }
+
+    /// Ends a process, if it runs.
+    fn crash(&self, instance: usize) {
+        let connection = self.processes.lock().get(instance).and_then(|process| process.connection.clone());
+        if let Some(connection) = connection {
+            self.log("fault", format!("{} crashes", connection.client()));
+            connection.cut();
+        }
+    }
+
+    /// Injects a fault that is bound to a time rather than to a request.
+    fn at_time(&self, what: Timed) {
+        match what {
+            Timed::LeaseDeleted { .. } => {}
+            Timed::Crash { instance } => self.crash(instance),
+            Timed::Partition { instance, length } => {
+                self.log("fault", format!("app-{instance} does not reach the server for {length:?}"));
+            }
+            Timed::SlowLists { instance, answer } => {
+                self.log("fault", format!("the lists of app-{instance} {}", plan::slow_lists(answer)));
+                self.crash(instance);
+            }
+            Timed::Lapse(lapse) => {
+                let leader = self.checks.lock().leader();
+                if let Some(instance) = leader {
+                    self.log("fault", format!("{instance} {lapse}"));
+                    lapse.begin(&self.faults, &instance);
+                }
+            }
+            Timed::ClockJump { instance, seconds } => {
+                self.log("fault", format!("the clock of app-{instance} jumps by {seconds} s"));
+                if let Some(offset) = self.clock_offsets.get(instance) {
+                    offset.fetch_add(seconds, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The API servers of a scenario: installed once, and copied for each run.
+
+use kctl_apiserver::ApiServer;
+use kctl_runtime::{
+    manifest::{self, RbacOptions},
+    reconcile::{Result, ResultExt},
+};
+use kube::Client;
+
+use crate::{
+    app::{self, FromFile},
+    testing::sim::{scenario::Scenario, timed::TimeDependent},
+};
+
+/// API servers on which the CRDs, the role and the Leases' role are installed. Each run gets copies
+/// (`ApiServer::fork`), which is much cheaper than installing again.
+pub(in crate::testing::sim) struct Servers {
+    pub(super) own: ApiServer,
+    /// The servers of the other clusters, by name.
+    pub(super) others: Vec<(String, ApiServer)>,
+}
+
+impl Servers {
+    /// Installs everything on one server per cluster.
+    ///
+    /// # Errors
+    /// The objects of the scenario can't be parsed, a server rejects a CRD, or a kind of the app is not
+    /// served; the error says how to add it.
+    pub(in crate::testing::sim) async fn installed(scenario: &Scenario) -> Result<Self> {
+        let app = (scenario.app)();
+        let mut objects = Vec::new();
+        app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
+        TimeDependent::parse(&scenario.time_dependent)?;
+        let own = ApiServer::new();
+        install(&own, &app, "", leases(scenario)).await?;
+        let mut others = Vec::new();
+        for cluster in app.cluster_names() {
+            let other = ApiServer::new();
+            install(&other, &app, &cluster, manifest::ManagerOptions::default()).await?;
+            others.push((cluster, other));
+        }
+        let client_of = |cluster: &str| {
+            let other = others.iter().find(|(name, _)| name == cluster);
+            Client::new(other.map_or(&own, |(_, other)| other).service(), "default")
+        };
+        app::check_kinds(&app, client_of, &objects, app::Remedy::Objects).await?;
+        Ok(Self { own, others })
+    }
+}
+
+/// Returns the Leases that the replicas need.
+pub(super) fn leases(scenario: &Scenario) -> manifest::ManagerOptions {
+    let shards = scenario.slots.map(|slots| slots.count());
+    let mut options = manifest::ManagerOptions::default();
+    (options.leader_elect, options.shards) = (scenario.elects(), shards);
+    options
+}
+
+/// Installs the CRDs of the app's kinds and its role.
+async fn install(server: &ApiServer, app: &crate::App, cluster: &str, manager: manifest::ManagerOptions) -> Result<()> {
+    let names = RbacOptions::new(app.name(), "default");
+    let admin = Client::new(server.service(), "default");
+    let permissions = app.permissions().remove(cluster).unwrap_or_default();
+    #[cfg(feature = "webhook")]
+    app.install_on(server, &permissions, &names, cluster).await?;
+    #[cfg(not(feature = "webhook"))]
+    app::install(&admin, &app.definitions()?, &permissions, &names).await?;
+    let lease = manifest::manager_rbac(&names, manager)?;
+    let origin = || "generated manifests".to_owned();
+    let lease = lease.into_iter().map(|manifest| FromFile { object: manifest.object, origin: origin() });
+    app::apply(&admin, &lease.collect::<Vec<_>>()).await.context("the role for the Leases")?;
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Reads what a run still has to do: whether it is idle, what fails and what hangs.
+
+use std::{sync::Arc, time::Duration};
+
+use kctl_runtime::{
+    key::ObjectKey,
+    manager::{View, lease::Leadership},
+    source::Source,
+};
+use tokio::time::Instant;
+
+use super::{Process, World};
+use crate::{
+    app::Simulation,
+    testing::sim::{checks::End, process},
+};
+
+/// A reconcile that runs for this time while nothing changes does not end.
+const HANGS_AFTER: Duration = Duration::from_secs(300);
+
+/// Maximum number of such reconciles that a report names.
+const KEYS_MAX: usize = 20;
+
+impl World {
+    /// Returns `true` if neither the servers, the simulations nor the app have anything to do.
+    ///
+    /// All replicas have to be up, and one of them has to lead: otherwise a run could end while a standby
+    /// still waits for the Lease, and the checkers would miss what the next leader does.
+    pub(in crate::testing::sim) fn is_idle(&self) -> bool {
+        let server = &self.shared.server;
+        let views: Vec<_> = self.shared.processes.lock().iter().map(|process| process.view.clone()).collect();
+        let leads = |view: &View| view.leadership().is_none_or(Leadership::is_leading);
+        // During a partition, idle caches don't show that events are held back.
+        let is_held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
+        !is_held
+            && server.pending() == 0
+            && self.shared.others.iter().all(|(_, other)| other.pending() == 0)
+            && self.simulated.iter().all(Simulation::is_idle)
+            && views.iter().all(|view| view.as_ref().is_some_and(process::is_idle))
+            && views.iter().flatten().any(leads)
+    }
+
+    /// Returns the key that comes due next: its wait and its controller.
+    pub(in crate::testing::sim) fn next_requeue(&self) -> Option<(Duration, String)> {
+        let views: Vec<_> = self.shared.processes.lock().iter().filter_map(|process| process.view.clone()).collect();
+        let due = views.iter().flat_map(View::controllers).filter_map(|(spec, queue)| {
+            let (key, wait) = queue.next_due()?;
+            Some((wait, format!("{} {key}", spec.name)))
+        });
+        due.min()
+    }
+
+    /// Describes the keys whose last reconcile failed. Those of a terminal error are not tried again: they count as long
+    /// as their object exists.
+    pub(in crate::testing::sim) fn failing(&self) -> Vec<String> {
+        let views: Vec<_> = self.shared.processes.lock().iter().filter_map(|process| process.view.clone()).collect();
+        let ends = self.shared.checks.lock().ends.clone();
+        let describe = |((name, key), end): (&(String, ObjectKey), &End)| {
+            let (mut n_failures, mut exists) = (None, false);
+            for view in &views {
+                let controllers = view.controllers().iter().zip(view.primaries());
+                for ((_, queue), primaries) in controllers.filter(|((spec, _), _)| spec.name == *name) {
+                    n_failures = n_failures.or(queue.failing().into_iter().find(|(failing, _)| failing == key));
+                    exists |= primaries.store().get(key).is_some();
+                }
+            }
+            let text = &end.text;
+            match n_failures {
+                Some((_, n)) => Some(format!("{name} {key} failed {n} times in a row, the last time: {text}")),
+                None => exists.then(|| format!("{name} {key} failed and is not tried again: {text}")),
+            }
+        };
+        ends.iter().filter(|(_, end)| end.has_failed).filter_map(describe).collect()
+    }
+
+    /// Describes the replicas that are not at work: not up, without a complete cache, in a reconcile that does not end, or
+    /// all of them without the Lease.
+    pub(in crate::testing::sim) fn not_at_work(&self) -> Vec<String> {
+        let processes = self.shared.processes.lock().clone();
+        let mut texts = Vec::new();
+        for (index, process) in processes.iter().enumerate() {
+            let Some(view) = &process.view else {
+                let ended = process.ended.as_ref().map_or_else(String::new, |ended| format!(": {ended}"));
+                texts.push(format!("app-{index} is not up{ended}"));
+                continue;
+            };
+            let unfilled = view.sources().iter().filter(|source| !source.store().is_synced());
+            let text = |source: &Arc<Source>| format!("app-{index} has no list of {}", source.config().kind.plural);
+            texts.extend(unfilled.map(text));
+            for (spec, queue) in view.controllers() {
+                let hanging = queue.keys(KEYS_MAX).running.into_iter().filter(|(_, since)| *since >= HANGS_AFTER);
+                texts.extend(
+                    hanging.map(|(key, since)| format!("{} {key} is being reconciled for {since:?}", spec.name)),
+                );
+            }
+        }
+        let leads = |process: &Process| process.view.as_ref()?.leadership().map(Leadership::is_leading);
+        if self.shared.scenario.elects() && !processes.iter().any(|process| leads(process) == Some(true)) {
+            texts.push("no replica holds the Lease".into());
+        }
+        texts
+    }
+}
