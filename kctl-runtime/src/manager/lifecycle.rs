@@ -36,7 +36,7 @@ use tokio::{
 };
 
 use super::{
-    Manager, Page, Registered,
+    Manager, Page, Registered, View,
     debug::Debug,
     handlers::{Handlers, queue_all},
     health::Health,
@@ -186,7 +186,7 @@ impl Manager {
         let tenures = self.coordinator.as_ref().map(|coordinator| coordinator.tenures().clone());
         let (mut slots, mut leave) = (JoinSet::new(), None);
         let mut guarded = None;
-        if let (Some(coordinator), Some(leadership)) = (self.coordinator, leadership.clone()) {
+        if let (Some(coordinator), Some(leadership)) = (self.coordinator.take(), leadership.clone()) {
             guarded = self.elector.take().map(|elector| coordinator.guard(elector));
             let (sender, stop) = oneshot::channel();
             leave = Some(sender);
@@ -195,29 +195,13 @@ impl Manager {
             slots.spawn(coordinator.run(leadership, envs, queues, self.graceful_timeout, stop));
         }
         let mut workers = JoinSet::new();
-        for controller in self.controllers {
+        for controller in std::mem::take(&mut self.controllers) {
             workers.spawn(work(controller, self.stopping.subscribe(), leadership.clone(), tenures.clone()));
         }
-        let recorders = self.recorders.into_iter().collect();
-        let mut background: JoinSet<()> = self.background.into_iter().collect();
+        let recorders = std::mem::take(&mut self.recorders).into_iter().collect();
+        let mut background: JoinSet<()> = std::mem::take(&mut self.background).into_iter().collect();
         for (listener, page) in servers {
-            let metrics = || serve::metrics(self.metrics.clone());
-            let health = || Health::new(view.clone(), self.metrics.clone());
-            let server = match page {
-                Page::Health => Server::open(serve::health(Arc::new(health()))),
-                Page::Metrics => Server::open(metrics()),
-                Page::Debug(hosts) => {
-                    let (app, view, health) = (self.name.clone(), view.clone(), health());
-                    let (history, clock) = (self.history.clone(), self.settable.clock());
-                    Server::open(Debug { app, view, health, history, clock, hosts }.pages())
-                }
-                Page::SecureMetrics(client, tls) => {
-                    let acceptor = tls.acceptor.clone();
-                    background.spawn(tls.refresh());
-                    let guard = Some(Arc::new(Guard::new(client)));
-                    Server { pages: metrics(), guard, tls: Some(acceptor) }
-                }
-            };
+            let server = self.server(page, &view, &mut background);
             background.spawn(server.serve(listener));
         }
         let (mut election, mut resign) = (JoinSet::new(), None);
@@ -241,6 +225,27 @@ impl Manager {
             workers,
             recorders,
             _background: background,
+        }
+    }
+
+    /// Returns the server of a page. A certificate that changes is read again in the background.
+    fn server(&self, page: Page, view: &View, background: &mut JoinSet<()>) -> Server {
+        let metrics = || serve::metrics(self.metrics.clone());
+        let health = || Health::new(view.clone(), self.metrics.clone());
+        match page {
+            Page::Health => Server::open(serve::health(Arc::new(health()))),
+            Page::Metrics => Server::open(metrics()),
+            Page::Debug(hosts) => {
+                let (app, view, health) = (self.name.clone(), view.clone(), health());
+                let (history, clock) = (self.history.clone(), self.settable.clock());
+                Server::open(Debug { app, view, health, history, clock, hosts }.pages())
+            }
+            Page::SecureMetrics(client, tls) => {
+                let acceptor = tls.acceptor.clone();
+                background.spawn(tls.refresh());
+                let guard = Some(Arc::new(Guard::new(client)));
+                Server { pages: metrics(), guard, tls: Some(acceptor) }
+            }
         }
     }
 }

@@ -43,15 +43,32 @@ impl Manager {
         if !self.namespaces.is_empty() {
             spec.namespaces.clone_from(&self.namespaces);
         }
+        let env = self.env(spec);
+        let backoff = Backoff { base: env.spec.backoff.0, max: env.spec.backoff.1 };
+        let metrics = self.metrics.of_queue(&env.spec.name);
+        let queue = WorkQueue::observed(QueueConfig::default().backoff(backoff), metrics);
+        self.metrics.declare(&env.spec.name);
+        let gate = env.gate.clone();
+        queue.filter(move |key| gate.admits(key));
+        let pool = Arc::new(Pool {
+            controller: Arc::new(controller),
+            env: env.clone(),
+            queue: queue.clone(),
+            observer: self.observer(),
+            begun: self.settable.begun(),
+        });
+        let handlers = Handlers::new(&env, &queue);
+        self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()), handlers });
+    }
+
+    /// Opens the caches of a controller, and prepares its writer, event recorder and gate.
+    fn env(&mut self, spec: ControllerSpec) -> Arc<Env> {
         let primary = self.source(&spec, &spec.primary);
         let cached = spec
             .relations
             .iter()
             .filter(|relation| !matches!(relation.declared_as, RelationKind::Live | RelationKind::LiveCluster));
         let sources: Vec<_> = cached.map(|relation| (relation.clone(), self.source(&spec, relation))).collect();
-        let backoff = Backoff { base: spec.backoff.0, max: spec.backoff.1 };
-        let queue = WorkQueue::observed(QueueConfig::default().backoff(backoff), self.metrics.of_queue(&spec.name));
-        self.metrics.declare(&spec.name);
         let writer = Writer::new(&self.name).permit(self.permit.clone());
         let (recorder, sending) = Recorder::new(
             self.client_of(&spec.primary.cluster).clone(),
@@ -84,17 +101,7 @@ impl Manager {
         if let Some(ring) = &self.ring {
             ring.bind(&env);
         }
-        let gate = env.gate.clone();
-        queue.filter(move |key| gate.admits(key));
-        let pool = Arc::new(Pool {
-            controller: Arc::new(controller),
-            env: env.clone(),
-            queue: queue.clone(),
-            observer: self.observer(),
-            begun: self.settable.begun(),
-        });
-        let handlers = Handlers::new(&env, &queue);
-        self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()), handlers });
+        env
     }
 
     /// Returns the observer of reconciles. Metrics are recorded first, so that an observer that panics does not lose

@@ -10,6 +10,7 @@ mod marks;
 mod objects;
 mod own_write;
 mod present;
+mod scopes;
 #[cfg(test)]
 mod tests;
 mod version_order;
@@ -24,7 +25,7 @@ use foldhash::fast::FixedState;
 use self::{
     index::{ByKey, Map, UserIndex},
     joins::Joins,
-    marks::{Mark, Marks},
+    marks::Marks,
 };
 use super::{Change, tombstones::Tombstones};
 use crate::{
@@ -165,36 +166,13 @@ impl Cache {
         match delta {
             Delta::Replace(scope, objects, version) => self.replace(&scope, objects, &version),
             Delta::Restore(scope, objects, version) => self.restore(&scope, objects, &version),
-            Delta::Listing(scope) => {
-                if self.scopes.has(&scope) {
-                    self.joins.begin(scope);
-                }
-                Vec::new()
-            }
+            Delta::Listing(scope) => self.begin_join(scope),
             Delta::Join(scope, objects, version) => match self.joins.finish(&scope, objects) {
                 Some(objects) => self.listed(&scope, objects, version.parse().ok()),
                 None => Vec::new(),
             },
-            Delta::Apply(object) => {
-                let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
-                let revision = object.meta().revision();
-                if let Some(revision) = revision {
-                    self.unreported.remove(&revision);
-                    self.tombstones.reported(revision);
-                }
-                self.joins.applied(&object);
-                let mut changes = self.upsert(object);
-                changes.extend(self.advance(&scope, revision));
-                changes
-            }
-            Delta::Delete(object) => {
-                let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
-                let revision = object.meta().revision();
-                self.joins.ended(&scope, object.meta().uid.clone(), revision);
-                let mut changes = self.deleted(&object);
-                changes.extend(self.advance(&scope, revision));
-                changes
-            }
+            Delta::Apply(object) => self.applied(object),
+            Delta::Delete(object) => self.delete_reported(&object),
             Delta::Drop(object) => self.drop_object(&object),
             Delta::Unselected(scope, uid, version) => {
                 self.joins.ended(&scope, uid, version.parse().ok());
@@ -207,57 +185,11 @@ impl Cache {
             Delta::Written(object) => self.written(object),
             Delta::Gone(key, uid) => self.gone(&key, uid),
             Delta::Present(scope, objects, version) => self.present(scope, objects, &version),
-            Delta::Open(scope) => {
-                self.joins.end(&scope);
-                self.scopes.entry(&scope).listed = false;
-                self.blocked.insert(scope);
-                Vec::new()
-            }
+            Delta::Open(scope) => self.open(scope),
             Delta::Clear(scope) => self.clear(&scope),
-            Delta::Absent(scope) => {
-                if !self.scopes.has(&scope) {
-                    return Vec::new();
-                }
-                let changes = self.clear(&scope);
-                let mark = self.scopes.entry(&scope);
-                (mark.listed, mark.was_listed, mark.absent) = (true, true, true);
-                self.blocked.insert(scope);
-                changes
-            }
-            Delta::Close(scope) => {
-                let changes = self.clear(&scope);
-                // No watch will report the end of these objects. The next list of the scope is newer than their deletion.
-                self.tombstones.forget(|key| scope.is_none() || key.namespace == scope);
-                self.scopes.remove(&scope);
-                self.blocked.insert(scope);
-                changes
-            }
+            Delta::Absent(scope) => self.absent(scope),
+            Delta::Close(scope) => self.close(scope),
         }
-    }
-
-    /// Returns the objects of a scope in the order of their keys, so that simulated runs repeat themselves.
-    fn of_scope(&self, scope: &Scope) -> Vec<Arc<Stored>> {
-        self.all().filter(|object| self.is_in(object.key(), scope)).cloned().collect()
-    }
-
-    /// Removes all objects of a scope.
-    fn clear(&mut self, scope: &Scope) -> Vec<Change<Stored>> {
-        self.forget_reads(scope, u64::MAX);
-        self.joins.end(scope);
-        if let Some(mark) = self.scopes.get_mut(scope) {
-            mark.was_listed = false;
-        }
-        let objects = self.of_scope(scope);
-        for object in &objects {
-            self.remove(object);
-        }
-        objects.into_iter().map(|last| Change::Deleted { last }).collect()
-    }
-
-    /// Records that the scope has been listed up to this revision.
-    fn set_mark(&mut self, scope: &Scope, revision: u64) {
-        *self.scopes.entry(scope) = Mark { listed: true, was_listed: true, absent: false, revision };
-        self.blocked.remove(scope);
     }
 }
 

@@ -163,21 +163,7 @@ impl<C: Reconcile> Pool<C> {
         let attempts = Attempts { failures: self.queue.num_requeues(&key), conflicts: self.queue.num_conflicts(&key) };
         let decision = decide(&outcome, attempts, self.env.spec.retries);
         self.record_failure(&key, attempts.failures, &outcome, &decision);
-        let again = |cause| {
-            let _wait = self.queue.add(Add::new(key.clone()).cause(cause));
-        };
-        match &decision {
-            Decision::RequeueAfter(wait) => {
-                self.queue.forget(&key);
-                again(Cause::Requeue(*wait));
-            }
-            Decision::RetryAfter(wait) => again(Cause::FailureAfter(*wait)),
-            // The event of the newer state enqueues the key at once. The wait is for watches that are late.
-            Decision::Outdated { .. } => again(Cause::Conflict(OUTDATED_WAIT)),
-            Decision::RateLimited => again(Cause::Failure),
-            Decision::Drop => self.queue.give_up(key.clone()),
-            Decision::Forget => self.queue.forget(&key),
-        }
+        self.requeue(&key, &decision);
         if !pass.serves() {
             self.queue.evict_key(&key);
         }
@@ -188,6 +174,25 @@ impl<C: Reconcile> Pool<C> {
         // The key is settled already.
         self.observe(&report.key, || (self.observer)(&report));
         true
+    }
+
+    /// Adds the key to the queue again as its outcome asks, or forgets its failures.
+    fn requeue(&self, key: &ObjectKey, decision: &Decision) {
+        let again = |cause| {
+            let _wait = self.queue.add(Add::new(key.clone()).cause(cause));
+        };
+        match decision {
+            Decision::RequeueAfter(wait) => {
+                self.queue.forget(key);
+                again(Cause::Requeue(*wait));
+            }
+            Decision::RetryAfter(wait) => again(Cause::FailureAfter(*wait)),
+            // The event of the newer state enqueues the key at once. The wait is for watches that are late.
+            Decision::Outdated { .. } => again(Cause::Conflict(OUTDATED_WAIT)),
+            Decision::RateLimited => again(Cause::Failure),
+            Decision::Drop => self.queue.give_up(key.clone()),
+            Decision::Forget => self.queue.forget(key),
+        }
     }
 
     /// Waits until the caches are complete again; returns `false` if the manager stops first.

@@ -148,26 +148,7 @@ pub(super) async fn main(app: App) -> Result<()> {
     let arguments = arguments.unwrap_or_else(|error| command.clone().error(ErrorKind::InvalidValue, error).exit());
     let documented = command.clone();
     match parse(command, arguments).unwrap_or_else(|error| refuse(&error, &typed)).command {
-        Command::Run(options) => {
-            log::begin(&app.name, options.log_format);
-            let variables = std::env::vars_os().filter_map(|(name, _value)| name.into_string().ok());
-            for line in settings::misspelt(&documented, variables) {
-                say!("{}: {line}", app.name);
-            }
-            let ran = Box::pin(run::run(app, *options)).await;
-            #[cfg(feature = "otel")]
-            super::otel::flush();
-            if let Err(error) = &ran {
-                let error = format!("{error:?}");
-                if log::is_json() {
-                    // `main` would print an error that it returns as plain text.
-                    log::say_error(&error);
-                    std::process::exit(1);
-                }
-                end_soon(error);
-            }
-            ran
-        }
+        Command::Run(options) => run_logged(app, *options, &documented).await,
         #[cfg(feature = "dev")]
         Command::Dev(options) => {
             super::environment::deny_clusters()?;
@@ -207,6 +188,28 @@ pub(super) async fn main(app: App) -> Result<()> {
             print(&manifest::graph(&app.specs(), format))
         }
     }
+}
+
+/// Runs the controllers, and logs the error that ends them.
+async fn run_logged(app: App, options: RunOptions, command: &clap::Command) -> Result<()> {
+    log::begin(&app.name, options.log_format);
+    let variables = std::env::vars_os().filter_map(|(name, _value)| name.into_string().ok());
+    for line in settings::misspelt(command, variables) {
+        say!("{}: {line}", app.name);
+    }
+    let ran = Box::pin(run::run(app, options)).await;
+    #[cfg(feature = "otel")]
+    super::otel::flush();
+    if let Err(error) = &ran {
+        let error = format!("{error:?}");
+        if log::is_json() {
+            // `main` would print an error that it returns as plain text.
+            log::say_error(&error);
+            std::process::exit(1);
+        }
+        end_soon(error);
+    }
+    ran
 }
 
 /// Ends the process by force if it still exists after [`ENDS_WITHIN`].

@@ -1,5 +1,7 @@
 //! `dev`: the app against an embedded API server with a simulated kubelet.
 
+use std::path::Path;
+
 use std::collections::BTreeSet;
 
 use http::Request;
@@ -8,7 +10,7 @@ use kctl_apiserver::{ApiServer, RequestRecord, ServeOptions};
 use kctl_runtime::{
     manifest::{self, Permission, PermissionTarget},
     object::Kind,
-    reconcile::{Error, Result, ResultExt},
+    reconcile::{Result, ResultExt},
     source::WatchConfig,
     spec::RelationKind,
 };
@@ -49,11 +51,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
             },
         );
     if let Some(folder) = &options.data {
-        server.keep_in(folder).context(folder.display())?;
-        for (name, other) in &others {
-            let folder = folder.join(name);
-            other.keep_in(&folder).context(folder.display())?;
-        }
+        keep(&server, &others, folder)?;
     }
     let served = options.port.is_some() || options.write_kubeconfig.is_some() || !options.until_idle;
     let mut tasks = JoinSet::new();
@@ -63,22 +61,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     #[cfg(feature = "webhook")]
     let webhooks = Webhooks::start(&mut app, &options).await?;
     print_writes(&app, &server, "");
-    let started = async {
-        // No one opens the debug page of a run that ends by itself, unless an option names its address.
-        let usual = if options.until_idle { "0" } else { "127.0.0.1:0" };
-        let page = options.debug.listen(usual).await?;
-        let serve_page = |manager| page.serve(&app.name, manager);
-        let world = World::with_servers(server, others, &app, &app.permissions(), &[], serve_page).await?;
-        for other in &world.others {
-            print_writes(&app, &other.server, &other.name);
-        }
-        if options.simulate_workloads {
-            world.add_workloads();
-        }
-        files::apply(&world.client, &objects).await?;
-        world.check_kinds(&app, Remedy::Files).await?;
-        Ok::<_, Error>(world)
-    };
+    let started = start(server, others, &app, &objects, &options);
     let world = tokio::select! {
         world = started => Some(world?),
         () = signals.stopped() => None,
@@ -108,6 +91,40 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         Format::Yaml => print(&manifest::yaml(&printed)?),
         Format::Table => print(&as_table(&printed, &objects, now)),
     }
+}
+
+/// Stores the objects of all servers in a folder, and loads those that it has.
+fn keep(server: &ApiServer, others: &[(String, ApiServer)], folder: &Path) -> Result<()> {
+    server.keep_in(folder).context(folder.display())?;
+    for (name, other) in others {
+        let folder = folder.join(name);
+        other.keep_in(&folder).context(folder.display())?;
+    }
+    Ok(())
+}
+
+/// Starts the controllers on the servers, and applies the objects.
+async fn start(
+    server: ApiServer,
+    others: Vec<(String, ApiServer)>,
+    app: &App,
+    objects: &[FromFile],
+    options: &DevOptions,
+) -> Result<World> {
+    // No one opens the debug page of a run that ends by itself, unless an option names its address.
+    let usual = if options.until_idle { "0" } else { "127.0.0.1:0" };
+    let page = options.debug.listen(usual).await?;
+    let serve_page = |manager| page.serve(&app.name, manager);
+    let world = World::with_servers(server, others, app, &app.permissions(), &[], serve_page).await?;
+    for other in &world.others {
+        print_writes(app, &other.server, &other.name);
+    }
+    if options.simulate_workloads {
+        world.add_workloads();
+    }
+    files::apply(&world.client, objects).await?;
+    world.check_kinds(app, Remedy::Files).await?;
+    Ok(world)
 }
 
 /// Formats objects as a table, and marks those that came from files.

@@ -37,6 +37,33 @@ pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
             push(what, "remove it, or write it in `items(…)` or `values(…)`");
         }
     }
+    ranges(schema, &mut push);
+    formats(schema, &mut push);
+    let default = &schema["default"];
+    if schema["x-kubernetes-int-or-string"] == true && !(default.is_null() || default.is_i64() || default.is_string()) {
+        push(format!("the default {default} is neither an integer nor a string"), "write another one");
+    }
+    numbers_and_enums(schema, name, &mut push);
+    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let is_open =
+            schema["x-kubernetes-preserve-unknown-fields"] == true || !schema["additionalProperties"].is_null();
+        let is_meta = path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&required);
+        if name == "object" && schema["properties"].get(required).is_none() && !is_open && !is_meta {
+            push(format!("`{required}` is required but no field"), "add the field, or do not require it");
+        }
+    }
+    for (field, below) in schema["properties"].as_object().into_iter().flatten() {
+        check(below, &if path.is_empty() { field.clone() } else { format!("{path}.{field}") }, problems);
+    }
+    for (key, end) in [("items", "[]"), ("additionalProperties", "{}")] {
+        if schema[key].is_object() {
+            check(&schema[key], &format!("{path}{end}"), problems);
+        }
+    }
+}
+
+/// Reports pairs of bounds that no value is between.
+fn ranges(schema: &Value, push: &mut impl FnMut(String, &str)) {
     for (low, high) in [
         ("minimum", "maximum"),
         ("minLength", "maxLength"),
@@ -52,11 +79,10 @@ pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
             );
         }
     }
-    formats(schema, &mut push);
-    let default = &schema["default"];
-    if schema["x-kubernetes-int-or-string"] == true && !(default.is_null() || default.is_i64() || default.is_string()) {
-        push(format!("the default {default} is neither an integer nor a string"), "write another one");
-    }
+}
+
+/// Reports bounds of an integer that are not whole numbers, and an enum without a value of the type.
+fn numbers_and_enums(schema: &Value, name: &str, push: &mut impl FnMut(String, &str)) {
     if name == "integer" {
         for key in ["minimum", "maximum", "multipleOf"] {
             if schema[key].as_f64().is_some_and(|bound| bound.fract() != 0.0) {
@@ -76,22 +102,6 @@ pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
         };
         if !allowed.is_empty() && !allowed.iter().any(fits) {
             push(format!("no allowed value is of type {name}"), "write values of the type of the field");
-        }
-    }
-    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        let is_open =
-            schema["x-kubernetes-preserve-unknown-fields"] == true || !schema["additionalProperties"].is_null();
-        let is_meta = path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&required);
-        if name == "object" && schema["properties"].get(required).is_none() && !is_open && !is_meta {
-            push(format!("`{required}` is required but no field"), "add the field, or do not require it");
-        }
-    }
-    for (field, below) in schema["properties"].as_object().into_iter().flatten() {
-        check(below, &if path.is_empty() { field.clone() } else { format!("{path}.{field}") }, problems);
-    }
-    for (key, end) in [("items", "[]"), ("additionalProperties", "{}")] {
-        if schema[key].is_object() {
-            check(&schema[key], &format!("{path}{end}"), problems);
         }
     }
 }

@@ -25,32 +25,8 @@ pub(super) fn by_name(versions: Vec<Version>) -> Vec<Vec<Version>> {
 /// names, conversion, or the value of a label or annotation.
 pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, DefinitionError> {
     let name = versions.first().and_then(|version| version.crd.metadata.name.clone()).unwrap_or_default();
-    let error = |what: String, help: &str| DefinitionError::Versions { name: name.clone(), what, help: help.into() };
-    let is_stored = |version: &&Version| version.crd.spec.versions.iter().any(|version| version.storage);
-    let stored: Vec<&Version> = versions.iter().filter(is_stored).collect();
-    let named = |versions: &[&Version]| {
-        versions
-            .iter()
-            .map(|version| format!("{} ({})", version.name(), version.location))
-            .collect::<Vec<_>>()
-            .join(" and ")
-    };
-    let root = match stored.as_slice() {
-        [root] => *root,
-        [] => {
-            let all: Vec<&Version> = versions.iter().collect();
-            return Err(error(
-                format!("none of {} is the storage version", named(&all)),
-                "leave out `storage = false` in one of them",
-            ));
-        }
-        several => {
-            return Err(error(
-                format!("{} are both the storage version", named(several)),
-                "write `storage = false` in all of them but one",
-            ));
-        }
-    };
+    let error = &|what: String, help: &str| DefinitionError::Versions { name: name.clone(), what, help: help.into() };
+    let root = stored_version(versions, error)?;
     let mut crd = root.crd.clone();
     for version in versions {
         let (one, other) = (&root.crd.spec, &version.crd.spec);
@@ -83,6 +59,38 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
     }
     crd.spec.versions.sort_by_key(|version| std::cmp::Reverse(priority(&version.name)));
     Ok(crd)
+}
+
+/// Returns the one version that is stored.
+///
+/// # Errors
+/// None of the versions is stored, or several are.
+fn stored_version<'a>(
+    versions: &'a [Version],
+    error: &impl Fn(String, &str) -> DefinitionError,
+) -> Result<&'a Version, DefinitionError> {
+    let is_stored = |version: &&Version| version.crd.spec.versions.iter().any(|version| version.storage);
+    let stored: Vec<&Version> = versions.iter().filter(is_stored).collect();
+    match stored.as_slice() {
+        [root] => Ok(*root),
+        [] => {
+            let all: Vec<&Version> = versions.iter().collect();
+            Err(error(
+                format!("none of {} is the storage version", named(&all)),
+                "leave out `storage = false` in one of them",
+            ))
+        }
+        several => Err(error(
+            format!("{} are both the storage version", named(several)),
+            "write `storage = false` in all of them but one",
+        )),
+    }
+}
+
+/// Names versions with their places in the code, for an error.
+fn named(versions: &[&Version]) -> String {
+    let named: Vec<_> = versions.iter().map(|version| format!("{} ({})", version.name(), version.location)).collect();
+    named.join(" and ")
 }
 
 /// Adds short names, categories, labels and annotations of another version.

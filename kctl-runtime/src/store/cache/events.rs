@@ -6,9 +6,33 @@ use super::{Cache, delta::Scope, scope_among, version_order::is_later};
 use crate::{key::ObjectKey, object::Stored, store::Change};
 
 impl Cache {
+    /// Applies a watch event `ADDED` or `MODIFIED`.
+    pub(super) fn applied(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
+        let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
+        let revision = object.meta().revision();
+        if let Some(revision) = revision {
+            self.unreported.remove(&revision);
+            self.tombstones.reported(revision);
+        }
+        self.joins.applied(&object);
+        let mut changes = self.upsert(object);
+        changes.extend(self.advance(&scope, revision));
+        changes
+    }
+
+    /// Applies a watch event `DELETED`.
+    pub(super) fn delete_reported(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
+        let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
+        let revision = object.meta().revision();
+        self.joins.ended(&scope, object.meta().uid.clone(), revision);
+        let mut changes = self.deleted(object);
+        changes.extend(self.advance(&scope, revision));
+        changes
+    }
+
     /// Removes an object that the watch reported as deleted, and an earlier one of its name. A later state and a
     /// successor stay.
-    pub(super) fn deleted(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
+    fn deleted(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
         let uid = &object.meta().uid;
         if self.tombstones.ended(uid, object.meta().revision()) {
             return self.end_predecessor(object);

@@ -94,6 +94,14 @@ impl Cache {
         self.below_mark(&scope, |cache| cache.upsert(object))
     }
 
+    /// Begins a list of a whole scope beside the watch, if the scope is followed.
+    pub(super) fn begin_join(&mut self, scope: Scope) -> Vec<Change<Stored>> {
+        if self.scopes.has(&scope) {
+            self.joins.begin(scope);
+        }
+        Vec::new()
+    }
+
     /// Returns `true` if the last list beside the watch was applied, and `false` if it has to be requested again.
     pub(crate) fn has_joined(&self) -> bool {
         self.joins.is_applied

@@ -37,7 +37,10 @@ use super::{
     timed::TimeDependent,
     trace::{Line, Trace},
 };
-use crate::app::{self, FromFile, Simulation};
+use crate::{
+    App,
+    app::{self, FromFile, Simulation},
+};
 
 /// Delay of the garbage collector. Without it, a controller that does not know yet that its primary
 /// is gone would create the same object again and again while simulated time stands still.
@@ -118,37 +121,11 @@ impl World {
             tasks.spawn(other.controllers_with(&controllers));
             others.push((cluster.clone(), other));
         }
-        let mut simulated = Vec::new();
-        if scenario.simulated != Simulated::Nothing {
-            for (_, other) in &others {
-                let member = Simulation::of_stubborn_pods(other, &mut tasks);
-                member.add_workloads();
-                simulated.push(member);
-            }
-            let own = Simulation::of_stubborn_pods(&server, &mut tasks);
-            if scenario.simulated == Simulated::Workloads {
-                own.add_workloads();
-            }
-            simulated.push(own);
-        }
+        let simulated = simulate(scenario.simulated, &server, &others, &mut tasks);
         // The node registers before the app starts, so that its creation is not part of the run.
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let mut checks = Checks::new(scenario.invariants.clone(), Ownership::from_specs(&app.specs()));
-        checks.owners = Owners::new(app.name(), scenario.slots);
-        checks.elects = scenario.elects();
-        checks.timed = TimeDependent::parse(&scenario.time_dependent)?;
-        checks.snapshot.started = server.now();
-        let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
-        let own = std::iter::once(history("", server.revision()));
-        let of_others = others.iter().map(|(cluster, other)| history(cluster, other.revision()));
-        let points = Points {
-            histories: own.chain(of_others).collect(),
-            instances: scenario.instances,
-            n_slots: scenario.slots.map_or(0, |slots| slots.count()),
-            outdated_lists: scenario.outdated_lists,
-            without_clock_faults: !scenario.clock_faults,
-            ..Points::default()
-        };
+        let checks = checks(scenario, &app, &server)?;
+        let points = points(scenario, &server, &others);
         let shared = Arc::new(Shared {
             scenario: scenario.clone(),
             server,
@@ -186,6 +163,54 @@ impl World {
     /// Returns the timeline so far.
     pub(super) fn lines(&self) -> Vec<Line> {
         self.shared.trace.lock().lines.clone()
+    }
+}
+
+/// Starts the simulated kubelets and controllers that a scenario has.
+fn simulate(
+    what: Simulated,
+    server: &ApiServer,
+    others: &[(String, ApiServer)],
+    tasks: &mut JoinSet<()>,
+) -> Vec<Simulation> {
+    let mut simulated = Vec::new();
+    if what != Simulated::Nothing {
+        for (_, other) in others {
+            let member = Simulation::of_stubborn_pods(other, tasks);
+            member.add_workloads();
+            simulated.push(member);
+        }
+        let own = Simulation::of_stubborn_pods(server, tasks);
+        if what == Simulated::Workloads {
+            own.add_workloads();
+        }
+        simulated.push(own);
+    }
+    simulated
+}
+
+/// Returns the checkers of a run, which know what the app declares.
+fn checks(scenario: &Scenario, app: &App, server: &ApiServer) -> Result<Checks> {
+    let mut checks = Checks::new(scenario.invariants.clone(), Ownership::from_specs(&app.specs()));
+    checks.owners = Owners::new(app.name(), scenario.slots);
+    checks.elects = scenario.elects();
+    checks.timed = TimeDependent::parse(&scenario.time_dependent)?;
+    checks.snapshot.started = server.now();
+    Ok(checks)
+}
+
+/// Returns the places for faults of a run that has just begun.
+fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)]) -> Points {
+    let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
+    let own = std::iter::once(history("", server.revision()));
+    let of_others = others.iter().map(|(cluster, other)| history(cluster, other.revision()));
+    Points {
+        histories: own.chain(of_others).collect(),
+        instances: scenario.instances,
+        n_slots: scenario.slots.map_or(0, |slots| slots.count()),
+        outdated_lists: scenario.outdated_lists,
+        without_clock_faults: !scenario.clock_faults,
+        ..Points::default()
     }
 }
 

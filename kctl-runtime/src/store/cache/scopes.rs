@@ -1,0 +1,63 @@
+//! The scopes of a cache: opened, listed, absent or closed, and where writes are blocked meanwhile.
+
+use std::sync::Arc;
+
+use super::{Cache, delta::Scope, marks::Mark};
+use crate::{object::Stored, store::Change};
+
+impl Cache {
+    /// Blocks writes in a scope until it has been listed.
+    pub(super) fn open(&mut self, scope: Scope) -> Vec<Change<Stored>> {
+        self.joins.end(&scope);
+        self.scopes.entry(&scope).listed = false;
+        self.blocked.insert(scope);
+        Vec::new()
+    }
+
+    /// Empties a scope whose kind the API server does not serve. It is complete, and nothing is written there.
+    pub(super) fn absent(&mut self, scope: Scope) -> Vec<Change<Stored>> {
+        if !self.scopes.has(&scope) {
+            return Vec::new();
+        }
+        let changes = self.clear(&scope);
+        let mark = self.scopes.entry(&scope);
+        (mark.listed, mark.was_listed, mark.absent) = (true, true, true);
+        self.blocked.insert(scope);
+        changes
+    }
+
+    /// Empties a scope that is no longer followed.
+    pub(super) fn close(&mut self, scope: Scope) -> Vec<Change<Stored>> {
+        let changes = self.clear(&scope);
+        // No watch will report the end of these objects. The next list of the scope is newer than their deletion.
+        self.tombstones.forget(|key| scope.is_none() || key.namespace == scope);
+        self.scopes.remove(&scope);
+        self.blocked.insert(scope);
+        changes
+    }
+
+    /// Removes all objects of a scope.
+    pub(super) fn clear(&mut self, scope: &Scope) -> Vec<Change<Stored>> {
+        self.forget_reads(scope, u64::MAX);
+        self.joins.end(scope);
+        if let Some(mark) = self.scopes.get_mut(scope) {
+            mark.was_listed = false;
+        }
+        let objects = self.of_scope(scope);
+        for object in &objects {
+            self.remove(object);
+        }
+        objects.into_iter().map(|last| Change::Deleted { last }).collect()
+    }
+
+    /// Returns the objects of a scope in the order of their keys, so that simulated runs repeat themselves.
+    pub(super) fn of_scope(&self, scope: &Scope) -> Vec<Arc<Stored>> {
+        self.all().filter(|object| self.is_in(object.key(), scope)).cloned().collect()
+    }
+
+    /// Records that the scope has been listed up to this revision.
+    pub(super) fn set_mark(&mut self, scope: &Scope, revision: u64) {
+        *self.scopes.entry(scope) = Mark { listed: true, was_listed: true, absent: false, revision };
+        self.blocked.remove(scope);
+    }
+}
