@@ -26,6 +26,17 @@ struct ScopeSet {
     removed: BTreeSet<Scope>,
 }
 
+impl ScopeSet {
+    /// Checks the invariant of `all` after a change.
+    fn check(&self) {
+        debug_assert!(self.all.is_sorted_by(|one, next| one < next), "scopes are found by binary search");
+        debug_assert!(
+            self.all.len() < 2 || self.all.first().is_some_and(Option::is_some),
+            "objects of a namespace would be listed twice"
+        );
+    }
+}
+
 impl Scopes {
     /// Creates the scopes of these namespaces; an empty slice means all.
     pub(super) fn new(namespaces: &[String]) -> Self {
@@ -35,7 +46,9 @@ impl Scopes {
         if all.is_empty() {
             all.push(None);
         }
-        Self { state: Mutex::new(ScopeSet { all, removed: BTreeSet::new() }), changes: Notify::new() }
+        let set = ScopeSet { all, removed: BTreeSet::new() };
+        set.check();
+        Self { state: Mutex::new(set), changes: Notify::new() }
     }
 
     /// Returns the present scopes, sorted.
@@ -59,6 +72,7 @@ impl Scopes {
         let mut state = self.state.lock();
         if let Err(idx) = state.all.binary_search(&scope) {
             state.all.insert(idx, scope);
+            state.check();
             self.changes.notify_one();
         }
     }

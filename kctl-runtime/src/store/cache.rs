@@ -152,13 +152,18 @@ impl Cache {
         changes
     }
 
-    /// Checks the invariants of the scopes, of which a cache has few.
+    /// Checks the invariants of the scopes, of which a cache has few, and of the oldest own write.
     fn check(&self) {
         let is_unknown = |scope| self.scopes.get(scope).is_none_or(|mark| !mark.listed || mark.absent);
         debug_assert!(self.blocked.iter().all(is_unknown), "writes are possible where everything is known");
         let watched = |scope| self.scopes.get(scope).or_else(|| self.scopes.get(&None)).map(|mark| mark.revision);
         let is_ahead = |(scope, revision): (_, &u64)| watched(scope).is_none_or(|watched| *revision > watched);
         debug_assert!(self.read.iter().all(is_ahead), "lists that the watch has caught up with are forgotten");
+        debug_assert!(self.joins.scopes().all(|scope| self.scopes.has(scope)), "only followed scopes are listed");
+        let is_present = |(revision, key): (&u64, &ObjectKey)| {
+            self.get(key).and_then(|object| object.meta().revision()) == Some(*revision)
+        };
+        debug_assert!(self.unreported.first_key_value().is_none_or(is_present), "the watch may report this write");
     }
 
     /// Applies a delta and returns all changes, with those of fields that the cache does not keep.

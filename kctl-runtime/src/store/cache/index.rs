@@ -91,6 +91,7 @@ impl UserIndex {
             }
             self.values.insert(key.clone(), values);
         }
+        debug_assert_eq!(self.values.is_empty(), self.keys.is_empty(), "both hold the same objects");
     }
 
     /// Removes an object, by the values that are remembered for it.

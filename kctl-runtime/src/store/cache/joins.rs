@@ -65,6 +65,11 @@ impl Joins {
         self.open.retain(|(listed, _)| listed != scope);
     }
 
+    /// Iterates over the scopes whose lists are under way.
+    pub(super) fn scopes(&self) -> impl Iterator<Item = &Scope> {
+        self.open.iter().map(|(scope, _)| scope)
+    }
+
     fn get(&self, scope: &Scope) -> Option<&Deletes> {
         self.open.iter().find_map(|(listed, deletes)| (listed == scope).then_some(deletes))
     }

@@ -43,7 +43,12 @@ impl Bounds {
         let unavailable = share(rolling.max_unavailable.as_ref(), replicas, 0);
         // If both are 0, one Pod may be unavailable (`ResolveFenceposts`).
         let unavailable = if surge == 0 && unavailable == 0 { 1 } else { unavailable };
-        Self { replicas, surge, unavailable: unavailable.min(replicas), recreates: false }
+        let unavailable = unavailable.min(replicas);
+        debug_assert!(
+            surge > 0 || unavailable > 0 || replicas == 0,
+            "a rollout makes progress: {surge}, {unavailable}"
+        );
+        Self { replicas, surge, unavailable, recreates: false }
     }
 
     /// Returns the new replicas of the current set. It has `has` replicas now, and all sets together have `n_asked`
