@@ -167,6 +167,12 @@ pub enum ChainError {
     },
 }
 
+/// Returns the error of a layer that is asked although it has no rule, as the chain does with the last one.
+#[cfg(any(feature = "lua", feature = "webhook-client"))]
+pub(crate) fn rule_missing(operation: Operation, kind: &Gvk) -> LayerError {
+    ChainError::RuleMissing { operation, kind: kind.clone() }.into()
+}
+
 /// An object in a message: `apps/v1 Deployment default/web`.
 fn shown(kind: &Gvk, name: &str) -> String {
     let space = if name.is_empty() { "" } else { " " };
@@ -314,7 +320,8 @@ impl Chain {
     }
 
     fn layer(&self, operation: Operation, kind: &Gvk) -> Result<(LayerKind, &dyn Layer), ChainError> {
-        // If no layer has a rule, the native layer returns the error, in the words that users of Karmada know.
+        // If no layer has a rule, the native layer returns the error: the built-in kinds in the words that users of Karmada
+        // know, any other layer by `rule_missing`.
         let layer_kind = self.layer_kind(operation, kind).unwrap_or(LayerKind::Native);
         let missing = || ChainError::RuleMissing { operation, kind: kind.clone() };
         Ok((layer_kind, self.layers[layer_kind as usize].as_deref().ok_or_else(missing)?))

@@ -92,3 +92,13 @@ async fn aggregate_status_accepts_nil_items_and_statuses() {
         assert_eq!(silent["aggregatedStatus"]["metadata"], nil["aggregatedStatus"]["metadata"], "{path}");
     }
 }
+
+#[tokio::test]
+async fn last_layer_without_a_rule_is_an_error() {
+    let chain = Chain::default().with(LayerKind::Native, thirdparty::bundled(Pool::new(Limits::default())));
+    let widget = serde_json::json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "a" } });
+    let inputs = Inputs { desired: Some(widget), ..Inputs::default() };
+    let error = chain.answer(Operation::InterpretHealth, &inputs).await.unwrap_err();
+    let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+    assert!(cause.contains("interpreter for InterpretHealth of \"example.com/v1, Kind=Widget\" not found"), "{cause}");
+}

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Customization, CustomizationError, Pool, ScriptInputs, Scripts};
 use crate::{
-    chain::{Layer, LayerFuture},
+    chain::{Layer, LayerFuture, rule_missing},
     kind::Gvk,
     operation::{self, Operation},
 };
@@ -113,7 +113,7 @@ impl Configurable {
             replicas: inputs.replicas,
         };
         let answer = self.scripts.interpret(&self.pool, operation.name(), &values);
-        answer.unwrap_or_else(|| unreachable!("the chain asks only for what the layer handles")).map_err(Into::into)
+        answer.ok_or_else(|| rule_missing(operation, &inputs.kind()))?.map_err(Into::into)
     }
 }
 

@@ -68,8 +68,8 @@ fn decoded(body: &[u8]) -> Result<Request, Box<Response>> {
         Ok(RequestContext { request: Some(request) }) => Ok(request),
         Ok(_) => Err(Box::new(Response::failed(BAD_REQUEST, "there is no content to decode: no request".into()))),
         Err(error) => {
-            let text = format!("the request can't be decoded as a ResourceInterpreterContext: {error}");
-            Err(Box::new(Response { uid: uid_of(body), ..Response::failed(BAD_REQUEST, text) }))
+            let what = "the request can't be decoded as a ResourceInterpreterContext";
+            Err(Box::new(Response { uid: uid_of(body), ..Response::unreadable(what, &error) }))
         }
     }
 }
@@ -141,13 +141,15 @@ async fn call(rule: &Rule, inputs: Arc<Inputs>, running: Running, state: &Reques
 
 /// Returns the response for an error of the call: 400 if another request could succeed, 500 if the program is wrong.
 fn failure(error: &FunctionError) -> Response {
-    let code = match error {
-        FunctionError::Missing { .. } | FunctionError::InputMissing { .. } | FunctionError::InputUnreadable { .. } => {
-            BAD_REQUEST
+    match error {
+        FunctionError::InputUnreadable { source, .. } => Response::unreadable(&error.to_string(), source),
+        FunctionError::Missing { .. } | FunctionError::InputMissing { .. } => {
+            Response::failed(BAD_REQUEST, chained(error))
         }
-        FunctionError::Panicked { .. } | FunctionError::ObjectUnwritable { .. } => INTERNAL_ERROR,
-    };
-    Response::failed(code, chained(error))
+        FunctionError::Panicked { .. } | FunctionError::ObjectUnwritable { .. } => {
+            Response::failed(INTERNAL_ERROR, chained(error))
+        }
+    }
 }
 
 /// Returns an error and its sources in one line, which is all that the operator of the control
@@ -193,4 +195,27 @@ fn respond_with(operation: Operation, object: &Value, mut answer: Value) -> Resu
         }
     }
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_an_unreadable_object_are_not_logged() {
+        let envelope = decoded(br#"{"request":{"uid":"1","operation":"Retain","kind":"hunter2"}}"#).unwrap_err();
+        let source = serde_json::from_str::<i32>("\"hunter2\"").unwrap_err();
+        let object = failure(&FunctionError::InputUnreadable {
+            operation: Operation::Retain,
+            object: "Deployment d/web".into(),
+            input: "the object".into(),
+            wanted: "Deployment".into(),
+            source,
+        });
+        for response in [*envelope, object] {
+            let logged = response.logged.unwrap();
+            assert!(response.status.message.contains("hunter2"), "{}", response.status.message);
+            assert!(!logged.contains("hunter2") && logged.ends_with("the response has the reason"), "{logged}");
+        }
+    }
 }

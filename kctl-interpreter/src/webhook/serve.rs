@@ -65,7 +65,8 @@ impl Endpoint for Interpreter {
         let response = respond(&self.0.functions, &self.0.metrics, body, state).await;
         if !response.successful {
             let (uid, code, called) = (&response.uid, response.status.code, state.running.lock().clone());
-            tracing::warn!(uid, code, called, "{}", response.status.message);
+            let message = response.logged.as_ref().unwrap_or(&response.status.message);
+            tracing::warn!(uid, code, called, "{message}");
         }
         response.into()
     }

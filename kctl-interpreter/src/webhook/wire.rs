@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use axum::http::StatusCode;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
@@ -134,6 +135,9 @@ pub(super) struct Response {
     pub(super) successful: bool,
     /// The code and message.
     pub(super) status: Status,
+    /// The message for the log, if that of the response may contain values of the object.
+    #[serde(skip)]
+    pub(super) logged: Option<String>,
     /// A JSON patch in base64, always together with its type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) patch: Option<String>,
@@ -179,5 +183,12 @@ impl Response {
     /// Returns an error with an HTTP status code.
     pub(super) fn failed(code: u16, message: String) -> Self {
         Self { status: Status { message, code }, ..Self::default() }
+    }
+
+    /// Creates an unsuccessful response for something that can't be read. The log gets no `error`: that of a deserializer
+    /// quotes the value, which may be a password.
+    pub(super) fn unreadable(what: &str, error: &dyn std::fmt::Display) -> Self {
+        let logged = Some(format!("{what}; the response has the reason"));
+        Self { logged, ..Self::failed(StatusCode::BAD_REQUEST.as_u16(), format!("{what}: {error}")) }
     }
 }

@@ -61,7 +61,7 @@ pub use self::{
     error::{CallError, WebhookClientError},
 };
 use crate::{
-    chain::{Layer, LayerError, LayerFuture},
+    chain::{Layer, LayerError, LayerFuture, rule_missing},
     kind::Gvk,
     operation::{Inputs, Operation},
 };
@@ -192,8 +192,8 @@ impl Layer for Webhooks {
 
     fn interpret<'a>(&'a self, operation: Operation, inputs: &'a Inputs) -> LayerFuture<'a> {
         Box::pin(async move {
-            let webhook = self.first(operation, &inputs.kind());
-            let webhook = webhook.unwrap_or_else(|| unreachable!("the chain asks only for what the layer handles"));
+            let kind = inputs.kind();
+            let webhook = self.first(operation, &kind).ok_or_else(|| rule_missing(operation, &kind))?;
             webhook.caller.call(operation, inputs).await.map_err(LayerError::from)
         })
     }

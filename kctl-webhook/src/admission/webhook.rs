@@ -54,8 +54,8 @@ impl Webhook {
     /// Creates a webhook from a function that gets the typed object, for a delete the stored one.
     ///
     /// The function returns the object, changed or not; changes of a validating function are
-    /// ignored. An object that does not fit the type is rejected with 400, and the message names
-    /// the field.
+    /// ignored. An object that does not fit the type is rejected with 400, and the message has
+    /// serde's reason.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Service;

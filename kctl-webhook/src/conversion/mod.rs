@@ -113,7 +113,7 @@ impl Rule {
     ///
     /// # Errors
     /// Not of this call: when the rule runs, an object that does not fit `From` is an error with
-    /// the field.
+    /// serde's reason.
     pub fn new<From, To, F, Fut>(about: About, call: F) -> Self
     where
         From: Kind,
