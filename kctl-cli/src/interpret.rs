@@ -215,12 +215,12 @@ fn wrong_usage(options: &InterpretOptions) -> Option<String> {
     if options.check && options.customization.is_empty() && options.third_party.is_none() {
         return Some("--check needs --customization or --third-party: say what to check".to_owned());
     }
-    let operation = options.operation?;
     let files = [&options.object, &options.desired, &options.observed, &options.status_items];
     let files = files.into_iter().flatten().chain(&options.customization);
     if files.filter(|path| path.as_os_str() == "-").count() > 1 {
         return Some("standard input can be read once: give one file as -".to_owned());
     }
+    let operation = options.operation?;
     let missing = match operation {
         Operation::Retain if options.observed.is_none() => "--observed",
         Operation::Retain if options.desired.is_none() && options.object.is_none() => "--desired",
