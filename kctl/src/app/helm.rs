@@ -476,18 +476,26 @@ mod tests {
         template.split(".Values.").skip(1).filter_map(|rest| rest.split(ends).next()).collect()
     }
 
+    /// Returns `true` if `path` is `other` or a part of it. A template may read a whole section, such as
+    /// `with .Values.resources`.
+    fn is_within(path: &str, other: &str) -> bool {
+        path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+
     #[test]
-    fn templates_without_kinds_read_only_existing_values() {
+    fn templates_without_kinds_read_exactly_the_values() {
         for app in [App::new("web"), App::new("web").controller::<idle>()] {
             let chart = chart_of(&app);
             let rows = values::rows(&chart.items, &Value::Null);
-            for file in &chart.files {
-                for path in read_values(&file.text) {
-                    // A template may read a whole section, such as `with .Values.resources`.
-                    let is_value = |key: &str| key == path || key.starts_with(&format!("{path}."));
-                    assert!(rows.iter().any(|row| is_value(&row.key)), "{}: {path}", file.path);
-                }
-            }
+            let read: BTreeSet<_> = chart.files.iter().flat_map(|file| read_values(&file.text)).collect();
+            let unknown: Vec<_> =
+                read.iter().filter(|path| !rows.iter().any(|row| is_within(&row.key, path))).collect();
+            let without_effect: Vec<_> = rows
+                .iter()
+                .filter(|row| !read.iter().any(|path| is_within(&row.key, path)))
+                .map(|row| &row.key)
+                .collect();
+            assert!(unknown.is_empty() && without_effect.is_empty(), "{unknown:?} {without_effect:?}");
         }
     }
 }

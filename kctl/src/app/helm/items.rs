@@ -129,18 +129,13 @@ fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
             map("annotations", "Its annotations, for example for the identity in a cloud.", json!({})),
         ],
     ));
-    items.push(section(
-        "rbac",
-        "Roles and bindings, which follow from the declarations of the controllers.",
-        vec![
-            switch("create", "Create them.", Switch::On),
-            switch(
-                "userRoles",
-                "Create roles that let people who may view or edit built-in kinds do the same with the program's.",
-                Switch::Off,
-            ),
-        ],
-    ));
+    let mut roles = vec![switch("create", "Create them.", Switch::On)];
+    if !parts.definitions.is_empty() {
+        let comment =
+            "Create roles that let people who may view or edit built-in kinds do the same with the program's.";
+        roles.push(switch("userRoles", comment, Switch::Off));
+    }
+    items.push(section("rbac", "Roles and bindings, which follow from the declarations of the controllers.", roles));
     items.push(metrics(options));
     if !parts.webhooks.is_empty() {
         items.push(section(
