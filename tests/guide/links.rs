@@ -1,6 +1,7 @@
 //! Links between pages point to files and headings that exist, and every page is in the table of contents.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -120,12 +121,16 @@ fn files_that_the_design_pages_name_exist() {
     let mut files = Vec::new();
     rust_files(&root(), &mut files);
     let design = ["", "docs", "docs/decisions"].map(|folder| root().join(folder));
+    let of_folders = ["benches", "tests/conformance", "tests/envtest", "tests/loop"].map(|folder| root().join(folder));
+    let of_folders =
+        of_folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|file| file.unwrap().path());
+    let of_folders = of_folders.filter(|file| file.extension().is_some_and(|extension| extension == "md"));
     let (mut n_names, mut missing) = (0, Vec::new());
     // docs/renames.md names files that no longer exist.
     let is_design = |page: &PathBuf| {
         design.iter().any(|folder| page.parent() == Some(folder)) && !page.ends_with("docs/renames.md")
     };
-    for page in pages().into_iter().filter(is_design) {
+    for page in pages().into_iter().filter(is_design).chain(of_folders) {
         let text = fs::read_to_string(&page).unwrap();
         for name in text
             .split('`')
@@ -141,4 +146,38 @@ fn files_that_the_design_pages_name_exist() {
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
     assert!(n_names > 50, "only {n_names} names were found");
+}
+
+/// Returns the names in the first column of a section's tables.
+fn rows(section: &str) -> impl Iterator<Item = &str> {
+    let cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once(" | ").map(|(cell, _)| cell));
+    cells.flat_map(|cell| cell.split('`').step_by(2)).filter(|name| !name.is_empty())
+}
+
+#[test]
+fn table_of_modules_has_each_module() {
+    let page = fs::read_to_string(root().join("docs/modules.md")).unwrap();
+    let mut n_modules = 0;
+    for section in page.split("\n## ").skip(1) {
+        let (heading, tables) = section.split_once('\n').unwrap();
+        let krate = heading.split([':', ' ']).next().unwrap();
+        let within = heading.split('`').nth(1).unwrap_or_default();
+        let folder = fs::read_dir(root().join(krate).join("src").join(within)).unwrap();
+        let paths = folder.map(|entry| entry.unwrap().path());
+        let paths = paths.filter(|path| path.is_dir() || path.extension().is_some_and(|extension| extension == "rs"));
+        let names = paths.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned());
+        let is_row = |name: &String| !["lib", "main", "mod", "tests", "golden"].contains(&name.as_str());
+        // Some modules are a file and a folder. The hidden module of expansions has a version in its name.
+        let expected: BTreeSet<String> = names.filter(|name| is_row(name) && !name.starts_with("__")).collect();
+        let found: Vec<&str> = tables.split("\n### ").flat_map(rows).collect();
+        n_modules += expected.len();
+        // A row may name the modules that serve it.
+        let missing: Vec<_> = expected.iter().filter(|name| !tables.contains(&format!("`{name}`"))).collect();
+        let surplus: Vec<_> = found.iter().filter(|name| !expected.contains(**name)).collect();
+        assert!(
+            missing.is_empty() && surplus.is_empty(),
+            "{heading}: not in the table {missing:?}; no module {surplus:?}"
+        );
+    }
+    assert!(n_modules > 100, "{n_modules} modules");
 }

@@ -90,3 +90,18 @@ fn features_in_pages_have_the_newest_version() {
     }
     assert!(n_newest >= 3 && n_older == 2, "{n_newest}, {n_older}");
 }
+
+/// crates.io shows the READMEs of a published version for ever.
+#[test]
+fn pages_say_unreleased_only_before_the_first_release() {
+    let changelog = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let is_released = regex::Regex::new(r"(?m)^## \d+\.\d+\.\d+ – \d{4}").unwrap().is_match(&changelog);
+    let says = regex::Regex::new(r"(?i)until \d+\.\d+\.\d+ is published|is not published yet|\d, unreleased").unwrap();
+    let pages = pages_and_readmes().into_iter().filter(|(_, text)| says.is_match(text)).map(|(page, _)| page);
+    let pages: Vec<String> = pages.collect();
+    if is_released {
+        assert!(pages.is_empty(), "remove the sentences about an unpublished version: {pages:?}");
+    } else {
+        assert!(pages.len() > 3, "the sentences are not found any more: {pages:?}");
+    }
+}
