@@ -105,7 +105,7 @@ impl Input {
                 };
                 errors.push(&entry.name, code, &format!("`{attribute}` has no option `{name}`"), &help);
             } else if self.options[..index].iter().any(|before| before.name == entry.name) {
-                errors.push(&entry.name, codes::DUPLICATE, &format!("`{name}` is given twice"), "remove one of them");
+                errors.given_twice(&entry.name);
             }
         }
     }
@@ -136,7 +136,8 @@ pub(crate) fn separated<T: Parse>(input: ParseStream<'_>, mistakes: &mut Vec<Err
 /// Reads a value. A lone `*`, by which people mean all of something, has its own message: as an expression it would
 /// be an unfinished dereference.
 pub(crate) fn expression(input: ParseStream<'_>) -> Result<Expr> {
-    if input.peek(Token![*]) {
+    let ahead = input.fork();
+    if ahead.parse::<Token![*]>().is_ok() && (ahead.is_empty() || ahead.peek(Token![,])) {
         return Err(input.error("`*` is not supported: list each one"));
     }
     input.parse()

@@ -9,7 +9,7 @@
 //!        code: K0018
 //! ```
 
-use proc_macro2::Span;
+use proc_macro2::{Ident, Span};
 use quote::ToTokens;
 use syn::Error;
 
@@ -25,6 +25,11 @@ impl Errors {
     /// a full stop, and `help` begins with a verb: write, remove, did you mean.
     pub(crate) fn push(&mut self, tokens: impl ToTokens, code: Code, what: &str, help: &str) {
         self.add(Error::new_spanned(tokens, message(code, what, help)));
+    }
+
+    /// Adds K0022 for an option or a word that may be given once.
+    pub(crate) fn given_twice(&mut self, name: &Ident) {
+        self.push(name, codes::DUPLICATE, &format!("`{name}` is given twice"), "remove one of them");
     }
 
     /// Adds a mistake at a span, for a place without tokens, such as a pair of parentheses.

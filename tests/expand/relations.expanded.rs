@@ -20,7 +20,7 @@ const _: () = {
                 .owns::<__K0>("owns = Pod(block_owner_deletion)")
                 .map(users_of)
                 .when(is_labelled)
-                .index(by_node, "by_node")
+                .index(by_node)
                 .selector("app")
                 .block_owner_deletion()
                 .watches::<__K1>("watches = Secret(patch)")

@@ -78,7 +78,7 @@ fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, Cra
             for ViewOption { name, value } in options {
                 let text = name.to_string();
                 if !names.insert(text.clone()) {
-                    errors.push(&name, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
+                    errors.given_twice(&name);
                 }
                 match (text.as_str(), value) {
                     ("of", kind) => of = Some(kind),

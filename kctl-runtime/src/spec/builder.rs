@@ -184,10 +184,10 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Adds the index of `primary(index = f)`. `text` is the function as the user wrote it.
+    /// Adds the index of `primary(index = f)`.
     #[must_use]
-    pub fn primary_index(mut self, f: impl Fn(&C::Primary) -> Vec<String> + Send + Sync + 'static, text: &str) -> Self {
-        self.primary = self.primary.index(f, text);
+    pub fn primary_index(mut self, f: impl Fn(&C::Primary) -> Vec<String> + Send + Sync + 'static) -> Self {
+        self.primary = self.primary.index(f);
         self
     }
 

@@ -219,11 +219,11 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     ///     pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
     /// }
     ///
-    /// let relation = Relation::<Settings, Pod>::read("reads = Pod(index = by_node)").index(by_node, "by_node").erase();
+    /// let relation = Relation::<Settings, Pod>::read("reads = Pod(index = by_node)").index(by_node).erase();
     /// assert!(relation.indexes[0].0.ends_with("by_node"));
     /// ```
     #[must_use]
-    pub fn index(mut self, f: impl Fn(&K) -> Vec<String> + Send + Sync + 'static, _text: &str) -> Self
+    pub fn index(mut self, f: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) -> Self
     where
         K: Readable,
     {

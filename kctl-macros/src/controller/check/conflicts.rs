@@ -72,15 +72,11 @@ fn check_owned_clusters(model: &Model, errors: &mut Errors) {
 /// clusters.
 fn check_unique_options(options: &[Entry], errors: &mut Errors) {
     let single = |name: &Ident| RelationKind::of(name).is_none();
-    let same = |one: &Entry, other: &Entry| one.name == other.name && rules_on(one) == rules_on(other);
+    let same =
+        |one: &Entry, other: &Entry| one.name == other.name && (one.name != "rbac" || rules_on(one) == rules_on(other));
     for (index, entry) in options.iter().enumerate().filter(|(_, entry)| single(&entry.name)) {
         if options[..index].iter().any(|before| same(before, entry)) {
-            errors.push(
-                &entry.name,
-                codes::DUPLICATE,
-                &format!("`{}` is given twice", entry.name),
-                "remove one of them",
-            );
+            errors.given_twice(&entry.name);
         }
     }
 }

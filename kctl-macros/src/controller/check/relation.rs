@@ -154,7 +154,7 @@ fn set_flag(word: &Ident, relation: &mut Relation, errors: &mut Errors) -> bool 
 /// Sets a flag. K0022 if it is set already.
 pub(super) fn set_once(word: &Ident, flag: &mut Option<Ident>, errors: &mut Errors) {
     if flag.is_some() {
-        errors.push(word, codes::DUPLICATE, &format!("`{word}` is given twice"), "remove one of them");
+        errors.given_twice(word);
         return;
     }
     *flag = Some(word.clone());

@@ -41,7 +41,7 @@ pub(super) fn relation_option(
         return None;
     };
     if option != RelationOption::Index && options_given.iter().any(|given| given.option == option) {
-        errors.push(word, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
+        errors.given_twice(word);
         return None;
     }
     options_given.push(GivenOption { option, word: word.clone() });

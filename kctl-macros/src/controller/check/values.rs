@@ -12,7 +12,7 @@
 //! A literal is checked here, and any other expression is left to rustc: `concurrency = WORKERS` is emitted as it is.
 
 use quote::ToTokens;
-use syn::{Expr, ExprArray, ExprLit, Lit};
+use syn::{Expr, ExprArray, ExprLit, Lit, UnOp};
 
 use super::{
     super::{
@@ -98,7 +98,7 @@ pub(super) fn number(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
             errors.push(&literal.lit, codes::INVALID_NUMBER, &format!("`{name}` is a number"), &help);
             None
         }
-        Expr::Unary(_) => {
+        Expr::Unary(unary) if matches!(unary.op, UnOp::Neg(_)) => {
             errors.push(value, codes::INVALID_NUMBER, &format!("`{name}` is not negative"), &help);
             None
         }
@@ -164,7 +164,7 @@ pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
                 }
             },
             Argument::Option(name, _) if name == "max" && max.is_some() => {
-                errors.push(name, codes::DUPLICATE, "`max` is given twice", "remove one of them");
+                errors.given_twice(name);
             }
             Argument::Option(name, wait) if name == "max" => max = Some(wait),
             Argument::Option(name, _) | Argument::Word(name) | Argument::Nested(name, _) => {

@@ -30,7 +30,7 @@ pub(super) const OPTIONAL: &str = "optional";
 pub(super) fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, parentheses: &Parentheses, errors: &mut Errors) {
     let text = word.to_string();
     if verbs.iter().any(|declared| declared.word == *word) {
-        errors.push(word, codes::DUPLICATE, &format!("`{text}` is given twice"), "remove one of them");
+        errors.given_twice(word);
         return;
     }
     if let Some(verb) = Verb::of(&text) {

@@ -89,14 +89,9 @@ pub(super) fn relation(relation: &Relation) -> TokenStream {
     quote!(#verbs #(#options)* #(.#flags())*)
 }
 
-/// Returns the call for an option. An index is known by the tokens of its function, so that
-/// `by_index(by_zone, …)` finds it.
+/// Returns the call for an option.
 fn option(declared: &DeclaredOption, method: &str) -> TokenStream {
     let (method, value) = (Ident::new(method, declared.word.span()), &declared.value);
-    if declared.option == RelationOption::Index {
-        let name = value.to_token_stream().to_string();
-        return quote!(.#method(#value, #name));
-    }
     quote!(.#method(#value))
 }
 
