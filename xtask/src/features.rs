@@ -124,16 +124,22 @@ pub(crate) fn check(of: Extent) -> Result {
     Ok(())
 }
 
-/// Runs the unit tests of `kctl-runtime` and `kctl` with the types of one Kubernetes version.
+/// Returns the feature of a Kubernetes version by its name or by `oldest`.
+fn version_named<'a>(names: &[&'a str], wanted: &str) -> Result<&'a str> {
+    let versions = versions(names);
+    let is_wanted = |version: &&&str| wanted == "oldest" || **version == wanted;
+    let found = versions.iter().find(is_wanted).copied();
+    found.ok_or_else(|| format!("no feature `{wanted}`; there are {} and `oldest`", versions.join(", ")))
+}
+
+/// Runs the unit tests of `kctl-runtime` and `kctl` with the types of one Kubernetes version, or the oldest one.
 ///
 /// # Errors
 /// There is no such feature, or a test fails.
-pub(crate) fn test(version: &str) -> Result {
+pub(crate) fn test(wanted: &str) -> Result {
     let manifest = manifest("kctl")?;
     let names = names(&manifest);
-    if !versions(&names).contains(&version) {
-        return Err(format!("no feature `{version}`; there are {}", versions(&names).join(", ")));
-    }
+    let version = version_named(&names, wanted)?;
     let features: Vec<String> = all_together(&names, version).split(',').map(|name| format!("kctl/{name}")).collect();
     let test = cargo("test").args(["-p", "kctl", "-p", "kctl-runtime", "--lib", "--no-default-features"]);
     test.args(["--features", &features.join(",")]).run()
@@ -152,6 +158,14 @@ mod tests {
         assert_eq!(sets(&names(MANIFEST), Extent::Gate), ends);
         let all = ["v1_32", "v1_36", "v1_37", "v1_37,dev", "v1_37,sim", "v1_37,dev,sim"];
         assert_eq!(sets(&names(MANIFEST), Extent::All), all);
+    }
+
+    #[test]
+    fn version_is_found_by_name_or_age() {
+        let names = names(MANIFEST);
+        assert_eq!(version_named(&names, "oldest"), Ok("v1_32"));
+        assert_eq!(version_named(&names, "v1_36"), Ok("v1_36"));
+        assert!(version_named(&names, "v1_35").unwrap_err().contains("v1_32, v1_36, v1_37"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::{
     process::{Run, cargo, root},
     real_server::{self, Servers},
     release::resolve,
+    steps,
 };
 
 /// Arguments of `cargo xtask kubernetes`.
@@ -56,6 +57,10 @@ fn record(kubeconfig: &OsString) -> Result<bool> {
 pub(crate) fn run(arguments: &Arguments) -> Result {
     let version = resolve(&arguments.version)?;
     let version = version.as_str();
+    // The generator and the recordings of kubectl need it, after minutes of building.
+    if !steps::has_recorded_kubectl() {
+        return Err(format!("kubectl {}x is needed in PATH: its output is recorded", steps::KUBECTL));
+    }
     let mut gate = Gate::new(Options::default());
     let Some(mut servers) = Servers::prepare(&mut gate, Some(version))? else {
         return Err("a real kube-apiserver is needed".into());

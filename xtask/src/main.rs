@@ -137,7 +137,8 @@ enum StepCommand {
         /// change.
         #[arg(long)]
         all: bool,
-        /// Runs the unit tests of `kctl` and `kctl-runtime` with this version of Kubernetes instead, for example `v1_33`.
+        /// Runs the unit tests of `kctl` and `kctl-runtime` with this version of Kubernetes instead, for example `v1_33` or
+        /// `oldest`.
         #[arg(long, value_name = "VERSION", conflicts_with = "all")]
         tests: Option<String>,
     },
@@ -294,5 +295,37 @@ mod tests {
             assert!(listed.contains(&step.name()), ".ci/run lacks {}: {listed:?}", step.name());
             assert!(in_workflow.contains(&step.name()), "ci.yml lacks {}: {in_workflow:?}", step.name());
         }
+    }
+
+    /// Collects the reasons of ignored tests in the Rust files below a folder, with the path of each.
+    fn reasons(folder: &std::path::Path, found: &mut Vec<(String, String)>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && name != "target" && !name.starts_with('.') {
+                reasons(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let reasons = text.lines().filter_map(|line| line.trim().strip_prefix("#[ignore")?.strip_suffix(']'));
+                found.extend(reasons.map(|reason| (path.display().to_string(), reason.to_owned())));
+            }
+        }
+    }
+
+    /// The workflow runs the steps in several jobs, so none of them sees a test that no step runs.
+    #[test]
+    fn each_ignored_test_names_its_step() {
+        // Tests of users have no xtask: `on_a_real_server` is a part of their names, by which a step selects those here.
+        let has_step = |(_path, reason): &(String, String)| {
+            let step = reason.split_once("cargo xtask ").map(|(_, rest)| rest.trim_end_matches('"'));
+            step.is_some_and(|step| Step::ALL.iter().any(|known| known.name() == step))
+                || reason.contains("takes an hour")
+                || reason.contains("cargo test on_a_real_server")
+        };
+        let mut found = Vec::new();
+        reasons(&process::root(), &mut found);
+        assert!(found.len() > 40, "{} ignored tests", found.len());
+        found.retain(|test| !has_step(test));
+        assert!(found.is_empty(), "end the reason with `cargo xtask STEP`: {found:#?}");
     }
 }

@@ -14,7 +14,7 @@ use crate::{
 /// `cargo xtask fuzz` takes another number.
 pub(crate) const FUZZ_REQUESTS: u32 = 100_000;
 /// The kubectl version whose output `tests/kubectl` has recorded. Other versions print different messages.
-const KUBECTL: &str = "v1.32.";
+pub(crate) const KUBECTL: &str = "v1.32.";
 
 /// Checks the formatting.
 pub(crate) fn fmt() -> Result {
@@ -82,12 +82,17 @@ pub(crate) fn fuzz(gate: &mut Gate, n_requests: u32) -> Result {
     test.env("FUZZ_REQUESTS", n_requests.to_string()).tests(&mut gate.ledger, 1)
 }
 
+/// Returns `true` if kubectl is installed in the version [`KUBECTL`].
+pub(crate) fn has_recorded_kubectl() -> bool {
+    let version = find("kubectl").and_then(|_| Run::new("kubectl").args(["version", "--client"]).read().ok());
+    version.is_some_and(|version| version.contains(KUBECTL))
+}
+
 /// Compares the output of kubectl against the embedded server with that against a real one.
 ///
 /// It needs the exact minor version in [`KUBECTL`]. Any other version is reported and not compared.
 pub(crate) fn kubectl(gate: &mut Gate) -> Result {
-    let version = find("kubectl").and_then(|_| Run::new("kubectl").args(["version", "--client"]).read().ok());
-    if !version.is_some_and(|version| version.contains(KUBECTL)) {
+    if !has_recorded_kubectl() {
         gate.leave_out(format!("kubectl {KUBECTL}x is not installed: its output is not compared"), &["needs kubectl"]);
         return Ok(());
     }
@@ -163,7 +168,7 @@ pub(crate) fn clients(gate: &mut Gate) -> Clients {
     found
 }
 
-/// Number of tests of Go programs that need no real server: one in `kctl`, the others in `tests/interop`.
+/// Number of tests of Go programs in `tests/interop` that need no real server.
 const N_GO: usize = 5;
 /// Number of ignored tests of `tests/interop` that need no real server.
 const N_INTEROP: usize = N_GO + 7;

@@ -136,14 +136,15 @@ fn go_tool(name: &str, package: &str) -> Option<PathBuf> {
     find(name).or_else(|| built_by_go(name, name, package))
 }
 
-/// Returns a program that Go builds in a folder below `target/xtask`.
+/// Returns a program that Go builds in a folder below `target/xtask`, again if another version is wanted.
 fn built_by_go(folder: &str, name: &str, package: &str) -> Option<PathBuf> {
     let folder = scratch(folder).ok()?;
     let _alone = lock(&folder)?;
-    let program = folder.join(name);
-    if !program.exists() {
+    let (program, installed) = (folder.join(name), folder.join("installed"));
+    if std::fs::read_to_string(&installed).ok().as_deref() != Some(package) {
         find("go")?;
         Run::new("go").args(["install", package]).env("GOBIN", &folder).folder(&folder).run().ok()?;
+        std::fs::write(installed, package).ok()?;
     }
     Some(program)
 }
