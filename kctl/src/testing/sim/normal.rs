@@ -47,29 +47,54 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
     state
 }
 
-/// Replacements for uids and generated names, by the string that is replaced.
+/// Replacements for uids and generated names.
 ///
-/// Strings anywhere in an object may contain them: owner references, selectors, messages of conditions.
+/// Strings anywhere in an object may contain them: names of other objects, owner references, selectors, messages of
+/// conditions.
 #[derive(Default)]
-struct Names(BTreeMap<String, String>);
+struct Names {
+    /// The replacements by the string that is replaced.
+    exact: BTreeMap<String, String>,
+    /// The same, the longest string first: the name of a Pod begins with that of its Job.
+    parts: Vec<(String, String)>,
+}
 
 impl Names {
     fn collect(snapshot: &Snapshot) -> Self {
-        let mut names = BTreeMap::new();
-        for (id, object) in &snapshot.objects {
-            let name = general(object, &id.name);
-            names.insert(uid(object).to_owned(), format!("(uid of {} {name})", id.resource));
+        let mut names = Self::default();
+        let mut objects: Vec<_> = snapshot.objects.iter().collect();
+        // A name that contains another one is longer, so the names that it may contain are known before it.
+        objects.sort_by_key(|(id, _)| id.name.len());
+        for (id, object) in objects {
+            let name = names.general(object, &id.name);
+            names.add(uid(object), format!("(uid of {} {name})", id.resource));
             if name != id.name {
-                names.insert(id.name.clone(), name);
+                names.add(&id.name, name);
             }
         }
-        names.remove("");
-        Self(names)
+        names
+    }
+
+    fn add(&mut self, text: &str, general: String) {
+        if text.is_empty() || self.exact.insert(text.to_owned(), general.clone()).is_some() {
+            return;
+        }
+        let place = self.parts.partition_point(|(longer, _)| longer.len() >= text.len());
+        self.parts.insert(place, (text.to_owned(), general));
+    }
+
+    /// Returns a name without its generated parts. `metadata.generateName` may itself contain a generated name: that of a
+    /// Pod is the name of its Job, and without it the name of a `ReplicaSet` is that of its Deployment and a hash.
+    fn general(&self, object: &Value, name: &str) -> String {
+        match object["metadata"]["generateName"].as_str() {
+            Some(base) if name.starts_with(base) => format!("{}*", self.replace(base)),
+            _ => self.replace(name),
+        }
     }
 
     /// Returns a string with uids, generated names and timestamps replaced.
     fn replace(&self, text: &str) -> String {
-        if let Some(replacement) = self.0.get(text) {
+        if let Some(replacement) = self.exact.get(text) {
             return replacement.clone();
         }
         if text.parse::<Timestamp>().is_ok() {
@@ -77,20 +102,29 @@ impl Names {
         }
         let mut replaced = text.to_owned();
         // Longer strings name objects as well: messages of conditions do.
-        for (name, general) in self.0.iter().filter(|(name, _)| text.len() > name.len() && text.contains(name.as_str()))
-        {
-            replaced = replaced.replace(name, general);
+        for (part, general) in &self.parts {
+            if replaced.contains(part.as_str()) {
+                replaced = replace_words(&replaced, part, general);
+            }
         }
         replaced
     }
 }
 
-/// Returns the name of an object, or `base-*` if it was generated.
-fn general(object: &Value, name: &str) -> String {
-    match object["metadata"]["generateName"].as_str() {
-        Some(base) if name.starts_with(base) => format!("{base}*"),
-        _ => name.to_owned(),
+/// Replaces a name where it stands alone or between characters such as `-`, and not inside of a longer word.
+fn replace_words(text: &str, name: &str, general: &str) -> String {
+    let is_in_word = |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
+    let (mut replaced, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(name) {
+        let (before, found) = rest.split_at(at);
+        let after = &found[name.len()..];
+        let last = before.chars().next_back().or_else(|| replaced.chars().next_back());
+        let is_word = !is_in_word(last) && !is_in_word(after.chars().next());
+        replaced += before;
+        replaced += if is_word { general } else { name };
+        rest = after;
     }
+    replaced + rest
 }
 
 /// Returns the normal form of an object.
@@ -99,7 +133,7 @@ fn normal(id: &Id, object: &Value, maker: Maker, names: &Names, ignored: &[&str]
     for pointer in ignored {
         remove(&mut object, pointer);
     }
-    let name = general(&object, &id.name);
+    let [name, namespace] = [&id.name, &id.namespace].map(|name| names.replace(name));
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|field, _| !OF_THE_SERVER.contains(&field.as_str()));
         metadata.insert("name".into(), name.clone().into());
@@ -110,7 +144,7 @@ fn normal(id: &Id, object: &Value, maker: Maker, names: &Names, ignored: &[&str]
         }
     }
     clean(&mut object, names);
-    Normal { name: Id { name, ..id.clone() }.to_string(), object }
+    Normal { name: Id { name, namespace, ..id.clone() }.to_string(), object }
 }
 
 /// Replaces names, uids and times in all strings below a value, and removes allocated addresses.
@@ -255,6 +289,62 @@ mod tests {
         let other = snapshot(&[("web-x", "7", "2026-01-01T00:10:00Z"), ("web-a", "3", "2026-01-01T00:00:01Z")]);
         let (one, other) = (state(&one, &[], &TimeDependent::default()), state(&other, &[], &TimeDependent::default()));
         assert_eq!(difference(&one, &other), None);
+    }
+
+    /// Returns an object with this `metadata.generateName`; without one if it is empty.
+    fn object(resource: &str, name: &str, base: &str, text: &str) -> (Id, Arc<Value>) {
+        let mut object = json!({
+            "metadata": { "name": name, "namespace": "default", "uid": format!("uid-of-{name}") },
+            "status": { "message": text },
+        });
+        if !base.is_empty() {
+            object["metadata"]["generateName"] = base.into();
+        }
+        let [resource, namespace, name] = [resource, "default", name].map(str::to_owned);
+        let id = Id { cluster: String::new(), group: String::new(), resource, namespace, name };
+        (id, Arc::new(object))
+    }
+
+    fn state_of(objects: &[(&str, &str, &str, &str)]) -> Vec<Normal> {
+        let objects = objects.iter().map(|(resource, name, base, text)| object(resource, name, base, text));
+        let mut snapshot = Snapshot::default();
+        snapshot.objects.extend(objects);
+        state(&snapshot, &[], &TimeDependent::default())
+    }
+
+    #[test]
+    fn names_generated_from_generated_names_make_no_difference() {
+        let job = |name: &str, pod: &str| {
+            let (base, message) = (format!("{name}-"), format!("pod {pod} of {name} has ended"));
+            state_of(&[("jobs", name, "fill-", &message), ("pods", pod, &base, &message)])
+        };
+        let (one, other) = (job("fill-abcde", "fill-abcde-x1y2z"), job("fill-k8s9q", "fill-k8s9q-01234"));
+        assert_eq!(difference(&one, &other), None);
+        let names: Vec<_> = one.iter().map(|normal| normal.name.as_str()).collect();
+        assert_eq!(names, ["jobs default/fill-*", "pods default/fill-*-*"]);
+        // The name of a ReplicaSet is not generated: it is that of the Deployment with the hash of the template.
+        let deployment = |name: &str, pod: &str| {
+            let set = format!("{name}-5d4f");
+            let (pod, base) = (format!("{set}-{pod}"), format!("{set}-"));
+            state_of(&[
+                ("deployments", name, "web-", ""),
+                ("replicasets", &set, "", &format!("of {name}")),
+                ("pods", &pod, &base, &format!("{pod} runs")),
+            ])
+        };
+        let (one, other) = (deployment("web-abcde", "x1y2z"), deployment("web-zzzzz", "01234"));
+        assert_eq!(difference(&one, &other), None);
+        let names: Vec<_> = one.iter().map(|normal| normal.name.as_str()).collect();
+        assert_eq!(names, ["deployments default/web-*", "pods default/web-*-5d4f-*", "replicasets default/web-*-5d4f"]);
+    }
+
+    #[test]
+    fn generated_name_in_a_longer_word_stays() {
+        let of = |name: &str| state_of(&[("pods", "a1", "a", ""), ("configmaps", name, "", "a1 a11 qa1, a1-a1")]);
+        let config = of("a1").remove(0);
+        assert_eq!(config.name, "configmaps default/a*");
+        assert_eq!(config.object["status"]["message"], "a* a11 qa1, a*-a*");
+        assert_eq!(of("qa1-a11").remove(0).name, "configmaps default/qa1-a11");
     }
 
     #[test]
