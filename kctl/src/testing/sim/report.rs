@@ -6,10 +6,10 @@ use std::{
     fmt,
 };
 
-use super::trace::Line;
+use super::trace::{LEFT_OUT, Line};
 
-/// Maximum number of timeline lines in a report: the first and the last ones, and those around
-/// faults.
+/// Maximum number of timeline lines in a report: the first and the last ones, those around faults, and the one that
+/// counts lines that were not kept.
 const SHOWN_MAX: usize = 120;
 const FIRST: usize = 20;
 const LAST: usize = 40;
@@ -157,6 +157,7 @@ fn shown(lines: &[Line]) -> BTreeSet<usize> {
         return (0..n).collect();
     }
     let mut shown: BTreeSet<usize> = (0..FIRST).chain(n - LAST..n).collect();
+    shown.extend(lines.iter().position(|line| line.who == LEFT_OUT));
     for (index, _) in lines.iter().enumerate().filter(|(_, line)| line.who == "fault") {
         let around: BTreeSet<_> = (index.saturating_sub(AROUND.0)..(index + AROUND.1 + 1).min(n)).collect();
         if shown.union(&around).count() <= SHOWN_MAX {
@@ -185,6 +186,9 @@ mod tests {
             let expected: BTreeSet<_> = expected.iter().flat_map(|(from, to)| *from..*to).collect();
             assert_eq!(shown(&lines), expected, "{n} lines, faults at {faults:?}");
         }
+        let mut left_out = vec![Line::default(); 1_000];
+        left_out[500].who = LEFT_OUT.into();
+        assert!(shown(&left_out).contains(&500) && shown(&left_out).len() == FIRST + LAST + 1);
         let faults = vec![Line { who: "fault".into(), ..Line::default() }; 1_000];
         assert!(shown(&faults).len() <= SHOWN_MAX);
     }

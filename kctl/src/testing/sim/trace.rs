@@ -7,15 +7,23 @@ use tokio::time::Instant;
 
 use super::normal;
 
-/// Maximum number of lines of one run; later ones are dropped.
+/// Maximum number of lines of one run. At the bound the last [`TAIL_LEN`] are kept, and a line before them says how many
+/// are left out.
 const LINES_MAX: usize = 50_000;
+/// Number of the last lines that are kept of a longer run. The lines before them are the first ones: two runs of one plan
+/// are compared by both.
+const TAIL_LEN: usize = 1_000;
+/// Index of the line that says how many lines are left out.
+const LEFT_OUT_AT: usize = LINES_MAX - TAIL_LEN - 1;
+/// The author of that line.
+pub(super) const LEFT_OUT: &str = "...";
 
 /// One line: a time, a process or actor, and what it did.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
     /// Simulated time since the start of the run.
     pub(super) at: Duration,
-    /// A process (`app-0.1`), `user`, `server`, `fault` or `checker`.
+    /// A process (`app-0.1`), `user`, `server`, `fault`, `checker` or [`LEFT_OUT`].
     pub(super) who: String,
     /// A predicate: `patches pods default/web`.
     pub(super) what: String,
@@ -42,28 +50,38 @@ impl fmt::Display for Line {
 pub(super) struct Trace {
     start: Instant,
     pub(super) lines: Vec<Line>,
+    n_left_out: usize,
 }
 
 impl Trace {
     /// Starts an empty timeline at the current simulated time.
     pub(super) fn new() -> Self {
-        Self { start: Instant::now(), lines: Vec::new() }
+        Self { start: Instant::now(), lines: Vec::new(), n_left_out: 0 }
     }
 
     pub(super) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// Adds a line at the current time. Above [`LINES_MAX`] it does nothing.
+    /// Adds a line at the current time. At [`LINES_MAX`] it replaces one before the last [`TAIL_LEN`].
     pub(super) fn add(&mut self, who: &str, what: impl Into<String>) {
         self.add_change(who, what, None);
     }
 
     /// Adds a line about a change of an object, with the object after it.
     pub(super) fn add_change(&mut self, who: &str, what: impl Into<String>, object: Option<Arc<Value>>) {
-        if self.lines.len() < LINES_MAX {
-            self.lines.push(Line { at: self.start.elapsed(), who: who.into(), what: what.into(), object });
+        if self.lines.len() == LINES_MAX {
+            self.leave_one_out();
         }
+        self.lines.push(Line { at: self.start.elapsed(), who: who.into(), what: what.into(), object });
+    }
+
+    /// Removes the oldest line of the tail. The first call also replaces a line by the one that counts them.
+    fn leave_one_out(&mut self) {
+        self.n_left_out += if self.n_left_out == 0 { 2 } else { 1 };
+        let Line { at, .. } = self.lines.remove(LEFT_OUT_AT + 1);
+        let what = format!("{} lines are left out", self.n_left_out);
+        self.lines[LEFT_OUT_AT] = Line { at, who: LEFT_OUT.into(), what, object: None };
     }
 }
 
@@ -91,6 +109,31 @@ mod tests {
 
     fn line(what: &str, object: Option<Value>) -> Line {
         Line { what: what.into(), object: object.map(Arc::new), ..Line::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_run_keeps_first_and_last_lines() {
+        let after = |n: usize| {
+            let mut trace = Trace::new();
+            (0..n).for_each(|n| trace.add("app-0.1", n.to_string()));
+            trace.lines
+        };
+        for n in [LINES_MAX - 1, LINES_MAX] {
+            let lines = after(n);
+            assert!(lines.len() == n && lines.iter().all(|line| line.who != LEFT_OUT), "{n}");
+        }
+        for n in [LINES_MAX + 1, LINES_MAX + 2, 2 * LINES_MAX] {
+            let lines = after(n);
+            assert_eq!(lines.len(), LINES_MAX, "{n}");
+            let what = |index: usize| lines[index].what.as_str();
+            assert_eq!(what(LEFT_OUT_AT - 1), (LEFT_OUT_AT - 1).to_string());
+            assert_eq!(what(LEFT_OUT_AT), format!("{} lines are left out", n - TAIL_LEN - LEFT_OUT_AT));
+            assert_eq!(what(LEFT_OUT_AT + 1), (n - TAIL_LEN).to_string());
+            assert_eq!(what(LINES_MAX - 1), (n - 1).to_string());
+        }
+        assert_eq!(difference(&after(LINES_MAX + 9), &after(LINES_MAX + 9), &[]), None);
+        let found = difference(&after(LINES_MAX + 8), &after(LINES_MAX + 9), &[]).unwrap();
+        assert!(found.contains("9 lines are left out") && found.contains("10 lines are left out"), "{found}");
     }
 
     #[test]
