@@ -220,7 +220,9 @@ impl<'a> Search<'a> {
         let plan = (0..self.points.instances).map(crash).collect();
         let restarted = self.compare(&Case { name: String::new(), plan });
         self.count(&restarted);
-        let is_mended = normal::difference(&found.state, &restarted.reference.state).is_none();
+        // A run that fails before it has settled has no state to compare.
+        let has_settled = restarted.found.as_ref().is_none_or(|found| found.checker == SAME_STATE);
+        let is_mended = has_settled && normal::difference(&found.state, &restarted.reference.state).is_none();
         is_mended.then_some(
             "; the run without faults is the wrong one: a restart alone, once everything had settled, leads to the same state as \
              these faults",
@@ -244,5 +246,28 @@ impl<'a> Search<'a> {
 fn add(sum: &mut BTreeMap<&'static str, u64>, more: &BTreeMap<&'static str, u64>) {
     for (name, n) in more {
         *sum.entry(name).or_default() += n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::run::prepare, *};
+    use crate::App;
+
+    #[test]
+    fn restart_that_fails_early_blames_no_run() {
+        let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}";
+        let settles = Scenario::new(|| App::new("nothing")).objects(object);
+        let fails = settles.clone().invariant("none", |_| Err("always".into()));
+        let servers = prepare(&settles).unwrap();
+        let mut search = Search::new(&settles, &servers, "", 0);
+        let settled = search.run(&Case { name: String::new(), plan: Vec::new() }).reference;
+        assert!(
+            search.verdict(&settled).is_some(),
+            "the restart reaches this state, and the run without faults does not"
+        );
+        assert_eq!(search.verdict(&Reference::default()), None);
+        let mut search = Search::new(&fails, &servers, "", 0);
+        assert_eq!(search.verdict(&Reference::default()), None, "the restart has no state");
     }
 }
