@@ -3,18 +3,22 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{Method, Request, Response, StatusCode};
-use kctl_runtime::reconcile::{Error, Result};
+use kctl_runtime::reconcile::{Error, Result, ResultExt};
 use kube::{Client, client::Body, core::PartialObjectMeta};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::RwLock;
 use tower::{BoxError, service_fn};
 
+use super::cleanup;
+
 /// Maximum number of objects that are recorded on a server. A scenario that creates more ends with
 /// an error, because the later ones stay in the cluster.
 const CREATED_MAX: usize = 10_000;
 /// Wait between two checks whether a deleted object is gone.
 const POLL: Duration = Duration::from_millis(100);
+/// Wait for each further object once one has stayed: a cluster that removes none would hold up the end for long.
+const WAIT_AFTER_ONE_STAYED: Duration = Duration::from_secs(1);
 
 /// The paths of objects that some clients created, oldest first. Clones share one record.
 #[derive(Clone, Default)]
@@ -70,7 +74,7 @@ impl CreatedObjects {
     }
 
     /// Deletes what was recorded, the newest first, and waits up to `within` for each object to be
-    /// gone. Finalizers are removed.
+    /// gone. Finalizers are removed. After an error the other objects are deleted as well.
     ///
     /// # Errors
     /// An object stays, may not be deleted, or more than [`CREATED_MAX`] were created.
@@ -78,27 +82,39 @@ impl CreatedObjects {
         let _nothing_in_flight = self.0.in_flight.write().await;
         let made = std::mem::take(&mut *self.0.paths.lock());
         let is_full = made.len() == CREATED_MAX;
+        let (mut ends, mut deleted, mut within) = (Vec::new(), Vec::new(), within);
         for path in made.iter().rev() {
-            delete(client, path).await?;
+            match delete(client, path).await {
+                Ok(()) => deleted.push(path),
+                failed => ends.push(failed.context(path)),
+            }
         }
-        for path in &made {
-            let gone = async {
-                while read(client, path).await?.is_some() {
-                    tokio::time::sleep(POLL).await;
-                }
-                Ok(())
-            };
-            let late = |_elapsed| Err(Error::from(format!("{path} of a trial is not gone after {within:?}")));
-            tokio::time::timeout(within, gone).await.unwrap_or_else(late)?;
+        for path in deleted.into_iter().rev() {
+            let gone = wait_until_gone(client, path, within).await;
+            if gone.is_err() {
+                within = within.min(WAIT_AFTER_ONE_STAYED);
+            }
+            ends.push(gone);
         }
         if is_full {
             let help = "make less of them in one scenario, and delete what is left";
-            return Err(Error::from(format!(
-                "a trial made {CREATED_MAX} objects or more, of which the later ones stay: {help}"
-            )));
+            let what = format!("a trial made {CREATED_MAX} objects or more, of which the later ones stay: {help}");
+            ends.push(Err(Error::from(what)));
+        }
+        cleanup::all(ends)
+    }
+}
+
+/// Waits until an object is gone.
+async fn wait_until_gone(client: &Client, path: &str, within: Duration) -> Result<()> {
+    let gone = async {
+        while read(client, path).await?.is_some() {
+            tokio::time::sleep(POLL).await;
         }
         Ok(())
-    }
+    };
+    let late = |_elapsed| Err(Error::from(format!("{path} of a trial is not gone after {within:?}")));
+    tokio::time::timeout(within, gone).await.unwrap_or_else(late)
 }
 
 /// Returns the name of a created object. Reviews and tokens have no uid, and yield `None`.

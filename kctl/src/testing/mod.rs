@@ -55,6 +55,7 @@
 //! ```
 
 mod bypass;
+mod cleanup;
 mod created_objects;
 mod emitted;
 mod real;

@@ -13,6 +13,7 @@ use k8s_openapi::api::{
 };
 use kctl_runtime::{
     manifest::{Permission, RbacOptions},
+    object::Kind,
     reconcile::{Error, Result, ResultExt},
 };
 use kube::{
@@ -24,7 +25,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tower::{BoxError, ServiceBuilder, service_fn};
 
-use super::created_objects::CreatedObjects;
+use super::{cleanup, created_objects::CreatedObjects};
 use crate::{
     App,
     app::{self, SimulatedNodes},
@@ -46,6 +47,11 @@ pub(super) struct RealServer {
     pub(super) own: Client,
     pub(super) refusals: Refusals,
     pub(super) nodes: SimulatedNodes,
+    footprint: Footprint,
+}
+
+/// Everything that a trial leaves on a server: its namespace, its role, and what it created there.
+struct Footprint {
     /// The administrator's client as given: its requests are not recorded.
     bare: Client,
     created: CreatedObjects,
@@ -55,7 +61,7 @@ pub(super) struct RealServer {
 
 impl RealServer {
     /// Installs the CRDs and the role on a server, in a new namespace, and waits until the server
-    /// enforces them.
+    /// enforces them. After an error the namespace and the role are deleted; CRDs stay.
     pub(super) async fn prepare(
         bare: Client,
         app: &App,
@@ -67,17 +73,15 @@ impl RealServer {
         let metadata = ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
         let space = Namespace { metadata, ..Namespace::default() };
         Api::all(bare.clone()).create(&PostParams::default(), &space).await.context("the namespace of a trial")?;
-        let in_namespace = RbacOptions::new(name, name);
-        app::install(&bare, &app.definitions()?, permissions, &in_namespace).await?;
-        wait_for_kinds(&bare, app).await?;
-        let created = CreatedObjects::default();
+        let footprint = Footprint { bare, created: CreatedObjects::default(), name: name.into() };
         let refusals = Refusals::beyond(permissions.to_vec());
-        let own = created.recording(as_account(bare.clone(), name, &refusals)?);
-        wait_for(&own, permissions).await?;
-        let client = created.recording(in_namespace_of(bare.clone(), name));
-        let nodes = SimulatedNodes::for_client(&bare, "kctl-trial", tasks);
-        let (cluster, name) = (cluster.to_owned(), name.to_owned());
-        let server = Self { cluster, client, own, refusals, nodes, bare, created, name };
+        let own = match footprint.install(app, permissions, &refusals).await {
+            Ok(own) => own,
+            Err(error) => return cleanup::then(Err(error), footprint.remove().await),
+        };
+        let client = footprint.created.recording(in_namespace_of(footprint.bare.clone(), name));
+        let nodes = SimulatedNodes::for_client(&footprint.bare, "kctl-trial", tasks);
+        let server = Self { cluster: cluster.to_owned(), client, own, refusals, nodes, footprint };
         if !server.cluster.is_empty() {
             // The cluster that the app is started against may be a control plane, as in `dev`: there Deployments are
             // only stored.
@@ -105,17 +109,44 @@ impl RealServer {
     }
 
     /// Deletes what the trial created, its namespace and its role.
+    ///
+    /// # Errors
+    /// Something could not be deleted. The rest is gone nevertheless.
     pub(super) async fn end(self) -> Result<()> {
-        self.created.remove(&self.bare, READY_WITHIN).await.context("the end of a trial")?;
+        self.footprint.remove().await
+    }
+}
+
+impl Footprint {
+    /// Installs the CRDs and the role, and waits until the server enforces them. Returns the app's client.
+    async fn install(&self, app: &App, permissions: &[Permission], refusals: &Refusals) -> Result<Client> {
+        let in_namespace = RbacOptions::new(&self.name, &self.name);
+        app::install(&self.bare, &app.definitions()?, permissions, &in_namespace).await?;
+        wait_for_kinds(&self.bare, app).await?;
+        let own = self.created.recording(as_account(self.bare.clone(), &self.name, refusals)?);
+        wait_for(&own, permissions).await?;
+        Ok(own)
+    }
+
+    /// Deletes everything, and attempts each deletion although another one has failed.
+    async fn remove(self) -> Result<()> {
+        let Self { bare, created, name } = self;
         let whole = DeleteParams::default();
-        Api::<Namespace>::all(self.bare.clone()).delete(&self.name, &whole).await.context("the end of a trial")?;
-        let gone = |deleted: kube::Result<()>| match deleted {
-            Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(()),
-            other => other,
-        };
-        gone(Api::<ClusterRole>::all(self.bare.clone()).delete(&self.name, &whole).await.map(drop))?;
-        gone(Api::<ClusterRoleBinding>::all(self.bare).delete(&self.name, &whole).await.map(drop))?;
-        Ok(())
+        let ends = [
+            created.remove(&bare, READY_WITHIN).await,
+            gone(Api::<Namespace>::all(bare.clone()).delete(&name, &whole).await, "namespace", &name),
+            gone(Api::<ClusterRole>::all(bare.clone()).delete(&name, &whole).await, "ClusterRole", &name),
+            gone(Api::<ClusterRoleBinding>::all(bare).delete(&name, &whole).await, "ClusterRoleBinding", &name),
+        ];
+        cleanup::all(ends).context("the end of a trial")
+    }
+}
+
+/// Returns the error of a deletion. An object that does not exist needs none.
+fn gone<T>(deleted: kube::Result<T>, kind: &str, name: &str) -> Result<()> {
+    match deleted {
+        Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(()),
+        other => other.map(drop).context(format!("{kind} {name}")),
     }
 }
 
@@ -158,17 +189,27 @@ fn as_account(client: Client, name: &str, refusals: &Refusals) -> Result<Client>
 /// them.
 async fn wait_for_kinds(client: &Client, app: &App) -> Result<()> {
     for spec in app.specs().into_iter().filter(|spec| spec.crd.is_some()) {
-        let path = format!("{}?limit=1", spec.primary.kind.path(None));
-        let served = async {
-            while client.request::<Value>(Request::get(&path).body(Vec::new())?).await.is_err() {
-                tokio::time::sleep(POLL).await;
-            }
-            Ok(())
-        };
-        let late = |_elapsed| Err(Error::from(format!("{} is not served after {READY_WITHIN:?}", spec.primary.kind)));
-        tokio::time::timeout(READY_WITHIN, served).await.unwrap_or_else(late)?;
+        wait_for_kind(client, &spec.primary.kind).await?;
     }
     Ok(())
+}
+
+/// Waits until a server answers a list of a kind.
+async fn wait_for_kind(client: &Client, kind: &Kind) -> Result<()> {
+    let path = format!("{}?limit=1", kind.path(None));
+    let mut last = None;
+    let served = async {
+        while let Err(error) = client.request::<Value>(Request::get(&path).body(Vec::new())?).await {
+            last = Some(error);
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    };
+    if let Ok(served) = tokio::time::timeout(READY_WITHIN, served).await {
+        return served;
+    }
+    let why = last.map_or_else(|| "no response".to_owned(), |error| error.to_string());
+    Err(Error::from(format!("{kind} is not served after {READY_WITHIN:?}: {why}")))
 }
 
 /// Waits until the authorizer of a server knows the role. It watches roles, so a new one takes
@@ -184,3 +225,6 @@ async fn wait_for(client: &Client, permissions: &[Permission]) -> Result<()> {
         Err(Error::from(format!("the server does not know the role after {READY_WITHIN:?}")))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,7 @@ use kctl_runtime::{
 };
 use kube::Config;
 
-use super::{Trial, bypass::Bypasses, trial::Reach};
+use super::{Trial, bypass::Bypasses, cleanup, trial::Reach};
 use crate::{
     App,
     app::{Permissions, names_a_file},
@@ -209,8 +209,7 @@ async fn check_on_clusters(
     let whole = Trial::on_clusters(&config, &mut app(), reach, None).await?;
     let outcome = run_whole(&whole, &scenario).await;
     let (lacks, unused) = (whole.lacks(), whole.unused_caches());
-    whole.end().await?;
-    check_whole(outcome, lacks)?;
+    cleanup::then(check_whole(outcome, lacks), whole.end().await)?;
     let mut superfluous = Vec::new();
     let mut first = app();
     if reach == Reach::OwnNamespace {
@@ -219,8 +218,7 @@ async fn check_on_clusters(
     for (index, part) in droppable(&first.permissions()) {
         let trial = Trial::on_clusters(&config, &mut app(), reach, Some((&part.cluster, index))).await?;
         let checked = check_part(&trial, &scenario, part, &mut superfluous).await;
-        trial.end().await?;
-        checked?;
+        cleanup::then(checked, trial.end().await)?;
     }
     report(&superfluous, unused)
 }

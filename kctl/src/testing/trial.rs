@@ -14,7 +14,10 @@ use kctl_runtime::{
 use kube::{Client, Config};
 use tokio::task::JoinSet;
 
-use super::real::{POLL, RealServer};
+use super::{
+    cleanup,
+    real::{POLL, RealServer},
+};
 use crate::{
     App,
     app::{Permissions, World},
@@ -127,24 +130,11 @@ impl Trial {
         }
         let mut clients = vec![(String::new(), connection::client(config.clone())?)];
         clients.extend(app.connected().await?);
-        let mut tasks = JoinSet::new();
-        let mut servers = Vec::new();
-        for (cluster, client) in clients {
-            let permissions = role.get(&cluster).map_or(&[][..], Vec::as_slice);
-            servers.push(RealServer::prepare(client, app, &name, &cluster, permissions, &mut tasks).await?);
-        }
-        let others = servers[1..].iter().map(|server| (server.cluster.clone(), server.own.clone()));
-        let manager = app.manager_at(servers[0].own.clone(), others.collect(), |manager| manager).await?;
-        let view = manager.view();
-        tasks.spawn(async move {
-            if let Err(error) = manager.run(std::future::pending()).await {
-                tracing::error!(%error, "the controllers no longer run");
-            }
-        });
+        let started = RealServers::start(clients, app, &name, &role).await?;
         Ok(Self {
-            client: servers[0].client.clone(),
-            refusals: servers.iter().map(|server| server.refusals.clone()).collect(),
-            server: Server::Real(Box::new(RealServers { view, servers, tasks })),
+            client: started.servers[0].client.clone(),
+            refusals: started.servers.iter().map(|server| server.refusals.clone()).collect(),
+            server: Server::Real(Box::new(started)),
         })
     }
 
@@ -214,16 +204,49 @@ impl Trial {
     /// Stops the app and deletes what the trial created in clusters.
     pub(super) async fn end(self) -> Result<()> {
         let Server::Real(real) = self.server else { return Ok(()) };
-        let RealServers { mut tasks, servers, .. } = *real;
-        tasks.shutdown().await;
-        for server in servers {
-            server.end().await?;
-        }
-        Ok(())
+        let RealServers { tasks, servers, .. } = *real;
+        end(tasks, servers).await
     }
 }
 
+/// Stops the tasks of a trial, and deletes what it created on each server.
+async fn end(mut tasks: JoinSet<()>, servers: Vec<RealServer>) -> Result<()> {
+    tasks.shutdown().await;
+    let mut ends = Vec::new();
+    for server in servers {
+        ends.push(server.end().await);
+    }
+    cleanup::all(ends)
+}
+
 impl RealServers {
+    /// Prepares each server, and starts the manager. `clients` has the cluster that the app is started against first.
+    ///
+    /// # Errors
+    /// A server can't be prepared, or a controller not be created. What was prepared before is deleted.
+    async fn start(clients: Vec<(String, Client)>, app: &App, name: &str, role: &Permissions) -> Result<Self> {
+        let (mut tasks, mut servers) = (JoinSet::new(), Vec::new());
+        let started = async {
+            for (cluster, client) in clients {
+                let permissions = role.get(&cluster).map_or(&[][..], Vec::as_slice);
+                servers.push(RealServer::prepare(client, app, name, &cluster, permissions, &mut tasks).await?);
+            }
+            let others = servers[1..].iter().map(|server| (server.cluster.clone(), server.own.clone()));
+            app.manager_at(servers[0].own.clone(), others.collect(), |manager| manager).await
+        };
+        let manager = match started.await {
+            Ok(manager) => manager,
+            Err(error) => return cleanup::then(Err(error), end(tasks, servers).await),
+        };
+        let view = manager.view();
+        tasks.spawn(async move {
+            if let Err(error) = manager.run(std::future::pending()).await {
+                tracing::error!(%error, "the controllers no longer run");
+            }
+        });
+        Ok(Self { view, servers, tasks })
+    }
+
     /// Waits for [`IDLE_POLLS`] quiet polls in a row, then verifies with requests that caches and
     /// simulations are current.
     async fn idle(&self) -> Result<()> {
@@ -273,5 +296,40 @@ impl RealServers {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+    use kctl_apiserver::ApiServer;
+    use kube::{Api, api::PostParams};
+
+    use super::*;
+    use crate::prelude::{Action, Arc, Context, controller};
+
+    #[controller(crate = crate)]
+    async fn idles(_config: Arc<ConfigMap>, _cx: Context<idles>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+
+    /// The second cluster rejects the namespace, because it has one of this name.
+    #[tokio::test(start_paused = true)]
+    async fn start_that_fails_on_one_cluster_cleans_all() {
+        let servers = ["", "edge"].map(|cluster| (cluster.to_owned(), ApiServer::new()));
+        let clients = servers.each_ref().map(|(name, server)| (name.clone(), Client::new(server.service(), "default")));
+        let spaces = clients.each_ref().map(|(_, client)| Api::<Namespace>::all(client.clone()));
+        let taken = crate::from_json::<Namespace>(crate::json!({ "metadata": { "name": "trial" } })).unwrap();
+        spaces[1].create(&PostParams::default(), &taken).await.unwrap();
+        let app = App::new("idler").controller::<idles>();
+        let started = RealServers::start(clients.to_vec(), &app, "trial", &app.permissions()).await;
+        let error = started.err().unwrap().to_string();
+        assert!(error.starts_with("the namespace of a trial: "), "{error}");
+        let mut is_deleted = Vec::new();
+        for spaces in spaces {
+            let space = spaces.get_opt("trial").await.unwrap();
+            is_deleted.push(space.is_none_or(|space| space.metadata.deletion_timestamp.is_some()));
+        }
+        assert_eq!(is_deleted, [true, false], "the namespace of another user stays");
     }
 }
