@@ -12,12 +12,18 @@
 //! fn survives() {
 //!     fn described(scenario: Scenario) -> Scenario { scenario.step(…) }
 //!     let scenario: ::kctl::testing::Scenario = described(Default::default());
-//!     ::kctl::testing::simulate(&scenario, 8u64, env!("CARGO_PKG_NAME"), concat!(module_path!(), "::", "survives"));
+//!     let test = ::kctl::testing::SimulatedTest {
+//!         package: env!("CARGO_PKG_NAME"),
+//!         program: option_env!("CARGO_BIN_NAME"),
+//!         file: file!(),
+//!         path: concat!(module_path!(), "::", "survives"),
+//!     };
+//!     ::kctl::testing::simulate(&scenario, 8u64, &test);
 //! }
 //! ```
 //!
-//! Package and path of the test are what the failure message prints, so that one seed can be run again. Errors here
-//! have no codes: the attribute is used in tests, and its few mistakes fit into a message.
+//! The failure message prints a command from these values, which runs one seed again. Errors here have no codes: the
+//! attribute is used in tests, and its few mistakes fit into a message.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -113,12 +119,13 @@ fn emit(Options { seeds, krate }: &Options, function: &ItemFn) -> TokenStream {
         fn #name() {
             fn described(#inputs) #output #body
             #described
-            #krate::testing::simulate(
-                &scenario,
-                #seeds,
-                ::core::env!("CARGO_PKG_NAME"),
-                ::core::concat!(::core::module_path!(), "::", ::core::stringify!(#name)),
-            );
+            let test = #krate::testing::SimulatedTest {
+                package: ::core::env!("CARGO_PKG_NAME"),
+                program: ::core::option_env!("CARGO_BIN_NAME"),
+                file: ::core::file!(),
+                path: ::core::concat!(::core::module_path!(), "::", ::core::stringify!(#name)),
+            };
+            #krate::testing::simulate(&scenario, #seeds, &test);
         }
     }
 }

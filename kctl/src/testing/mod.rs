@@ -76,10 +76,10 @@ pub use emitted::{Emitted, Granted, Probe, Refused};
 pub use role::names_a_real_server;
 pub use role::{check_role, check_role_on_cluster, check_whole_role_on_cluster};
 #[cfg(feature = "sim")]
-#[doc(hidden)]
-pub use sim::simulate;
-#[cfg(feature = "sim")]
 pub use sim::{Failure, Report, Scenario, Sim, Snapshot};
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+pub use sim::{SimulatedTest, simulate};
 pub use trial::Trial;
 
 use crate::{

@@ -28,6 +28,7 @@ mod owners;
 mod ownership;
 mod plan;
 mod process;
+mod replay;
 mod report;
 mod run;
 mod scenario;
@@ -41,6 +42,8 @@ use std::ops::Range;
 
 use kctl_runtime::reconcile::{Error, Result};
 
+#[doc(hidden)]
+pub use replay::SimulatedTest;
 pub use report::{Failure, Report};
 pub use scenario::Scenario;
 pub use snapshot::Snapshot;
@@ -298,13 +301,10 @@ impl Sim {
 /// # Panics
 /// A run failed, no fault met the app, or the scenario can't be set up.
 #[doc(hidden)]
-pub fn simulate(scenario: &Scenario, seeds: u64, package: &str, test: &str) {
-    // The name of the test is without the name of its crate.
-    let test = test.split_once("::").map_or(test, |(_, rest)| rest);
-    let command = format!("{SEED_VARIABLE}={{seed}} cargo test -p {package} {test}");
-    let sim = Sim::from_env(seeds).map(|sim| sim.replayed_by(&command));
+pub fn simulate(scenario: &Scenario, seeds: u64, test: &SimulatedTest<'_>) {
+    let sim = Sim::from_env(seeds).map(|sim| sim.replayed_by(&test.replay()));
     let report = sim.and_then(|sim| Ok((sim.run(scenario)?, sim)));
-    match report.map(|(report, sim)| (report.failure().map(ToString::to_string), sim.in_vain(&report, test))) {
+    match report.map(|(report, sim)| (report.failure().map(ToString::to_string), sim.in_vain(&report, test.name()))) {
         Ok((None, None)) => {}
         Ok((Some(text), _) | (None, Some(text))) => panic!("{text}"),
         Err(error) => panic!("{error}"),
@@ -338,7 +338,8 @@ mod tests {
 
     #[test]
     fn simulated_test_without_injected_faults_fails() {
-        let simulated = || simulate(&Scenario::new(|| App::new("nothing")), 2, "kctl", "tests::survives");
+        let test = SimulatedTest { package: "kctl", program: None, file: file!(), path: "tests::survives" };
+        let simulated = || simulate(&Scenario::new(|| App::new("nothing")), 2, &test);
         let panic = std::panic::catch_unwind(simulated).unwrap_err();
         let text = panic.downcast_ref::<String>().unwrap();
         assert!(text.starts_with("survives: no fault met"), "{text}");
