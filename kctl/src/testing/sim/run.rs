@@ -206,7 +206,7 @@ async fn settle(world: &World) -> Result<(), Found> {
         if newest != revision {
             (revision, changed) = (newest, now);
         }
-        if newest != revision || !world.is_idle() {
+        if !world.is_idle() {
             quiet_since = now;
         }
         let quiet = now - quiet_since.max(changed) >= QUIET_FOR;
