@@ -26,8 +26,8 @@ use crate::app;
 /// The state has settled when nothing has happened for this time.
 ///
 /// The waits of faults are shorter, such as `SKIPPED_FOR` and the delay of a late write. Otherwise a run would compare a
-/// state that is still about to change. A longer wait counts in [`World::quiet_from`], as a lapse does, or in
-/// `held_until`, as a partition does.
+/// state that is still about to change; `faults_wait_shorter_than_the_state_settles` tests it. A longer wait counts in
+/// [`World::quiet_from`], as a lapse does, or in `held_until`, as a partition does.
 const QUIET_FOR: Duration = Duration::from_secs(15);
 /// A key that always fails keeps a system busy; if nothing changes for this time, the state has
 /// settled anyway.
@@ -352,13 +352,16 @@ mod tests {
     };
 
     use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
-    use kctl_apiserver::faults::{Moment, RequestFault};
+    use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
     use kube::{
         Api,
         api::{Patch, PatchParams},
     };
 
-    use super::{super::plan::Timed, *};
+    use super::{
+        super::plan::{BEHIND_FOR, OnWrite, SKIPPED_FOR, Timed},
+        *,
+    };
     use crate::{
         prelude::{Action, App, Context, controller},
         testing::Snapshot,
@@ -443,6 +446,43 @@ mod tests {
         let outcome = run(&scenario, &servers, 0, &plan, None);
         assert_eq!(outcome.found, None);
         assert_eq!(outcome.injected.get("events held"), Some(&1), "{:?}", outcome.injected);
+    }
+
+    /// Returns how long a fault holds back what would change the state.
+    fn wait_of(fault: &Fault) -> Duration {
+        match fault {
+            Fault::Write { what: OnWrite::Fails(fault), .. } | Fault::Read { what: fault, .. } => match *fault {
+                RequestFault::Delay(time) | RequestFault::Late(time) | RequestFault::DelayAnswer(time) => time,
+                RequestFault::Refuse { retry_after, .. } => Duration::from_secs(retry_after.unwrap_or_default().into()),
+                RequestFault::Reset(_) | RequestFault::Half => Duration::ZERO,
+                other => panic!("the wait of {other:?}"),
+            },
+            Fault::Write { what: OnWrite::CrashLate(time), .. } => *time,
+            Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => {
+                behind.as_ref().map_or(Duration::ZERO, |_| BEHIND_FOR)
+            }
+            Fault::Event { what: EventFault::Skip(time) | EventFault::Hold(time), .. } => *time,
+            Fault::Event { what: EventFault::Close | EventFault::Expire | EventFault::Repeat, .. } => Duration::ZERO,
+            Fault::Event { what, .. } => panic!("the wait of {what:?}"),
+            // A process that is down is not idle, and `inject` counts what happens at a time.
+            Fault::Write { what: OnWrite::Outage(_), .. } | Fault::At { .. } => Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn faults_wait_shorter_than_the_state_settles() {
+        let mut longest = Duration::ZERO;
+        let one = Scenario::new(|| App::new("copies").controller::<copies>())
+            .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {color: blue}}");
+        for scenario in [one.clone(), one.clone().instances(3), one.instances(3).sharded()] {
+            let points = run(&scenario, &prepare(&scenario).unwrap(), 0, &[], None).points;
+            assert!(points.n_writes > 0 && !points.reads.is_empty() && !points.events.is_empty());
+            for fault in points.singles().into_iter().chain((0..2_000).flat_map(|seed| points.seeded(seed))) {
+                longest = longest.max(wait_of(&fault));
+                assert!(wait_of(&fault) + LOOK < QUIET_FOR, "{fault}");
+            }
+        }
+        assert!(longest > SKIPPED_FOR, "the longest delay of a write is among the faults");
     }
 
     #[test]
