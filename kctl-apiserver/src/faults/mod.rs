@@ -221,7 +221,7 @@ impl Faults {
         self.inner.lock().counts.clone()
     }
 
-    /// Adds an observer of all requests, events and injected faults. It must not use the server.
+    /// Sets the observer of all requests, events and injected faults; it replaces an earlier one. It must not use the server.
     pub fn observe(&self, observer: impl Fn(Seen<'_>) + Send + Sync + 'static) {
         self.inner.lock().observer = Some(Arc::new(observer));
     }

@@ -1,7 +1,7 @@
 //! Rules of a fault plan: decide which request or watch event gets a fault.
 //!
 //! A rule has two parts: the function that selects, and limits on how often it acts. Functions see
-//! summaries, not requests, so they cannot depend on bodies or on time.
+//! summaries, not requests, so they cannot depend on bodies. A function may count its calls or compare simulated time.
 
 use http::Request;
 

@@ -58,7 +58,8 @@ pub struct RelationSpec {
     pub namespaced: bool,
     /// The declaration as the user wrote it, for messages: `watches = Pod(map = f)`.
     pub text: String,
-    /// RBAC verbs beyond `get`, `list` and `watch`, and verbs with a subresource such as `scale`.
+    /// RBAC verbs beyond `list` and `watch` of the cache: `get` of `primary(get)`, writes, and verbs with a subresource such
+    /// as `scale`.
     pub verbs: Vec<&'static str>,
     /// The mapper of `map = f`. `None` for an owned kind, whose controller reference is followed.
     pub map: Option<Mapper>,

@@ -251,8 +251,9 @@ impl fmt::Display for Part {
 
 /// Returns each permission that a run leaves out, with its index in the role of its cluster.
 ///
-/// Permissions that kctl itself needs (caches, events, finalizers) are not among them: without
-/// those an app never starts its work.
+/// Permissions that kctl itself needs (caches, events, and `update` of `…/finalizers` for `blockOwnerDeletion`) are not among
+/// them: without those an app never starts its work. The `patch` that adds a finalizer is a verb of the primary, and is
+/// left out like others.
 fn droppable(role: &Permissions) -> impl Iterator<Item = (usize, Part)> {
     let all = role.iter().flat_map(|(cluster, permissions)| {
         permissions

@@ -70,7 +70,8 @@ pub struct Permission {
     pub verb: String,
     /// The declarations that need it, as the user wrote them.
     pub because: BTreeSet<String>,
-    /// `true` if kctl needs it for each declaration of this form: `list` and `watch` of a cache, and events.
+    /// `true` if kctl needs it for each declaration of this form: `list` and `watch` of a cache, events, and `update` of
+    /// `…/finalizers` for `block_owner_deletion`.
     pub framework: bool,
 }
 

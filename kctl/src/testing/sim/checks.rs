@@ -27,7 +27,8 @@ const HOT_RECONCILES_MAX: u32 = 60;
 /// Maximum number of requests of the app within [`HOT_WITHIN`] while nothing changes.
 const HOT_REQUESTS_MAX: u32 = 600;
 const HOT_WITHIN: Duration = Duration::from_secs(10);
-/// Maximum number of requests of the app in one run.
+/// Maximum number of requests of the app in one run, and of its changes in the run without faults, which has no other
+/// bound.
 const REQUESTS_MAX: u64 = 20_000;
 /// Maximum number of needless writes that a report names.
 const NEEDLESS_NAMED_MAX: usize = 3;
@@ -100,7 +101,7 @@ pub(super) struct Checks {
     /// Set if the replicas elect a leader.
     pub(super) elects: bool,
     /// With several replicas, the number of the process that holds the Lease according to the
-    /// server.
+    /// server. With slots it holds the Lease of a slot that changed last.
     leader: Option<String>,
     /// The owners of slots, if the instances share the keys.
     pub(super) owners: Owners,
@@ -267,7 +268,7 @@ impl Checks {
         }
     }
 
-    /// Returns the replica that holds the Lease according to the server.
+    /// Returns the replica that holds the Lease according to the server; with slots, that of the last change.
     pub(super) fn leader(&self) -> Option<String> {
         let (replica, _start) = self.leader.as_deref()?.split_once('.')?;
         Some(format!("app-{replica}"))

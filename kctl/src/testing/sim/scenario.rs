@@ -23,8 +23,8 @@ type Holds = Arc<dyn Fn(&Snapshot) -> Result<(), String> + Send + Sync>;
 /// Default of [`Scenario::requests_per_change`].
 const REQUESTS_PER_CHANGE: u64 = 30;
 
-/// The simulated parts of the app's own cluster. Other clusters always have
-/// [`Workloads`](Self::Workloads).
+/// The simulated parts of the app's own cluster. Other clusters have [`Workloads`](Self::Workloads), or
+/// [`Nothing`](Self::Nothing) like the own one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Simulated {
     /// Objects are only stored.
@@ -402,7 +402,8 @@ impl Scenario {
         self
     }
 
-    /// Leaves Pods as they were created: no kubelet runs them.
+    /// Leaves Pods as they were created: no kubelet runs them, on any cluster. Other clusters of an app then have no
+    /// controllers of Deployments, `ReplicaSets` and Jobs either.
     ///
     /// By default a Pod becomes ready a second after its creation, and takes its whole grace period
     /// to terminate.
@@ -416,7 +417,7 @@ impl Scenario {
     /// status.
     ///
     /// Use it for an app that creates such objects and waits for them. Other clusters of an app
-    /// always have these controllers.
+    /// have these controllers without it, except in a scenario [`without_kubelet`](Self::without_kubelet).
     ///
     /// ```
     /// use kctl::{prelude::*, testing::{Scenario, Sim}};
