@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{
     authors::Authors,
     owners::{AppLease, COORDINATION, Owners},
-    ownership::{Ownership, Plural},
+    ownership::Ownership,
     scenario::Invariant,
     snapshot::{Id, Maker, Snapshot},
     timed::TimeDependent,
@@ -127,8 +127,10 @@ pub(super) struct Checks {
     collected: u64,
 }
 
-/// Returns `true` for Leases and Events, which the app writes beside its work. They are not
-/// compared. Kinds of other groups may have the same plural.
+/// Returns `true` for Leases and Events, whose requests and watch events get no single faults. Kinds of other groups may
+/// have the same plural.
+///
+/// Checkers ask [`Owners::is_bookkeeping`], which knows the Leases of the app's processes from others.
 pub(super) fn is_bookkeeping(group: &str, resource: &str) -> bool {
     matches!((group, resource), (COORDINATION, "leases") | ("" | "events.k8s.io", "events"))
 }
@@ -192,7 +194,7 @@ impl Checks {
         if by_app {
             self.changed.insert(change.by.clone());
         }
-        if !is_bookkeeping(&change.group, &change.resource) {
+        if !self.owners.is_bookkeeping(&id) {
             self.count_change(&id, change, maker, now);
         }
         self.check_invariants();
@@ -315,20 +317,21 @@ impl Checks {
         let by = request.client.as_deref().unwrap_or_default();
         let changes = self.changed.remove(by);
         let (plural, _subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        if is_bookkeeping(&request.group, plural) || *verb == "watch" {
+        let mut id = Id {
+            cluster: cluster.into(),
+            group: request.group.clone(),
+            resource: plural.into(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+        };
+        if self.owners.is_bookkeeping(&id) || *verb == "watch" {
             return None;
         }
+        id.resource.clone_from(resource);
         self.n_requests += 1;
         self.requests += 1;
         self.turn_window(now);
         self.authors.asks(by, &request.trace, verb, resource);
-        let id = Id {
-            cluster: cluster.into(),
-            group: request.group.clone(),
-            resource: resource.clone(),
-            namespace: namespace.clone(),
-            name: name.clone(),
-        };
         let hot = if self.requests > HOT_REQUESTS_MAX {
             Some(format!("{HOT_REQUESTS_MAX} requests within {HOT_WITHIN:?} although nothing changed"))
         } else {
@@ -393,13 +396,21 @@ impl Checks {
         self.ends.insert((controller.to_owned(), key.clone()), end);
     }
 
-    /// Returns what the app has left behind although all its primaries are gone.
-    pub(super) fn leaked(&self, left_behind: &[String], primaries: &BTreeSet<Plural>) -> Vec<String> {
+    /// Returns the state without what the app writes beside its work.
+    pub(super) fn compared(&self) -> Snapshot {
+        let mut snapshot = self.snapshot.clone();
+        snapshot.objects.retain(|id, _| !self.owners.is_bookkeeping(id));
+        snapshot
+    }
+
+    /// Returns what the app has left behind although all its primaries are deleted. `is_primary` names objects that the app
+    /// holds by a finalizer if they still exist.
+    pub(super) fn leaked(&self, left_behind: &[String], is_primary: impl Fn(&Id, &Value) -> bool) -> Vec<String> {
         let leaked = self.snapshot.objects.iter().filter(|(id, object)| {
             let uid = super::snapshot::uid(object);
             let created = self.snapshot.created.contains(uid) || self.snapshot.dependents.contains(uid);
-            let primary = primaries.contains(&(id.cluster.clone(), id.group.clone(), id.resource.clone()));
-            (created || primary) && !is_bookkeeping(&id.group, &id.resource) && !left_behind.contains(&id.resource)
+            let is_left = created || is_primary(id, object);
+            is_left && !self.owners.is_bookkeeping(id) && !left_behind.contains(&id.resource)
         });
         leaked
             .map(|(id, object)| {
@@ -594,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn same_plural_in_another_group_is_not_bookkeeping() {
+    fn kinds_of_leases_and_events_get_no_faults() {
         let cases = [
             ("coordination.k8s.io", "leases", true),
             ("", "events", true),
@@ -614,9 +625,12 @@ mod tests {
             |snapshot: &Snapshot| snapshot.json(COORDINATION, "leases").next().map_or(Ok(()), |_| Err("held".into()));
         let invariant = Invariant { name: "no Lease".into(), holds: Arc::new(no_lease) };
         let mut checks = Checks::new(vec![invariant], Ownership::from_specs(&[]));
+        checks.owners = Owners::new("web", None);
         checks.change("", &lease("app-0.1", "web", "web-0.1"), NOW);
         assert_eq!(checks.found, Some(Found::new("no Lease", "held")));
         assert_eq!(checks.n_changes, 0, "a renewal does not keep the state from settling");
+        checks.change("", &lease("app-0.1", "web-lock", "web-0.1"), NOW);
+        assert_eq!(checks.n_changes, 1, "a Lease that a controller owns is a part of the state");
     }
 
     fn request(by: &str, verb: &'static str, code: u16, trace: &str) -> RequestRecord {

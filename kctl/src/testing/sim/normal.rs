@@ -7,7 +7,6 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
-    checks::is_bookkeeping,
     snapshot::{Id, Maker, Snapshot, uid},
     timed::TimeDependent,
 };
@@ -27,15 +26,14 @@ pub(super) struct Normal {
 
 /// Returns the objects of a snapshot in normal form, in an order that does not depend on generated names.
 ///
-/// Leases and Events are left out, and so are objects that
-/// [`Scenario::depending_on_time`](super::Scenario::depending_on_time) names. `ignored` are the JSON
+/// Objects that [`Scenario::depending_on_time`](super::Scenario::depending_on_time) names are left out. `ignored` are the JSON
 /// pointers of [`Scenario::ignoring`](super::Scenario::ignoring).
 pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDependent) -> Vec<Normal> {
     let names = Names::collect(snapshot);
     let mut state: Vec<Normal> = snapshot
         .objects
         .iter()
-        .filter(|(id, object)| !is_bookkeeping(&id.group, &id.resource) && !timed.has(object))
+        .filter(|(_, object)| !timed.has(object))
         .map(|(id, object)| {
             let maker = if snapshot.created.contains(uid(object)) { Maker::App } else { Maker::Other };
             let mut ignored: Vec<&str> = ignored.iter().map(String::as_str).collect();

@@ -1,9 +1,12 @@
-//! The owners of slots according to the server, for the checker `only the owner writes`.
+//! The Leases of the app's processes, and the owners of slots according to the server, for the checker
+//! `only the owner writes`.
 
 use std::collections::BTreeMap;
 
 use kctl_apiserver::Change;
 use kctl_runtime::{key::ObjectKey, shard::Slots};
+
+use super::snapshot::Id;
 
 /// The API group of Leases.
 pub(super) const COORDINATION: &str = "coordination.k8s.io";
@@ -35,13 +38,25 @@ impl Owners {
         Self { app: app.into(), slots, holders: BTreeMap::new() }
     }
 
-    /// Returns the Lease of the app's processes that a change is about; `None` for any other object.
+    /// Returns the Lease of the app's processes that a change on its own cluster is about; `None` for any other object.
     pub(super) fn lease(&self, change: &Change) -> Option<AppLease> {
-        let place = (change.group.as_str(), change.resource.as_str(), change.namespace.as_str());
-        if place != (COORDINATION, "leases", LEASE_NAMESPACE) {
+        self.lease_of(&Id::for_change("", change))
+    }
+
+    /// Returns `true` for Events and the Leases of the app's processes, which the app writes beside its work.
+    ///
+    /// A list of the namespace of these Leases, and a create that failed, have no name: they count as requests of the
+    /// election.
+    pub(super) fn is_bookkeeping(&self, id: &Id) -> bool {
+        let is_event = matches!((id.group.as_str(), id.resource.as_str()), ("" | "events.k8s.io", "events"));
+        is_event || self.lease_of(id).is_some() || (id.name.is_empty() && is_beside_app_leases(id))
+    }
+
+    fn lease_of(&self, id: &Id) -> Option<AppLease> {
+        if !is_beside_app_leases(id) {
             return None;
         }
-        let part = change.name.strip_prefix(&self.app)?;
+        let part = id.name.strip_prefix(&self.app)?;
         if part.is_empty() {
             return Some(AppLease::Leader);
         }
@@ -63,5 +78,44 @@ impl Owners {
         let (namespace, name) = key.split_once('/').map_or((None, key), |(namespace, name)| (Some(namespace), name));
         let slot = self.slots?.slot_for(&ObjectKey::new(namespace, name));
         Some((slot, self.holders.get(&slot).map_or("", String::as_str)))
+    }
+}
+
+/// Returns `true` for Leases where the app's processes have theirs.
+fn is_beside_app_leases(id: &Id) -> bool {
+    let Id { cluster, group, resource, namespace, name: _ } = id;
+    let place = [cluster, group, resource, namespace].map(String::as_str);
+    place == ["", COORDINATION, "leases", LEASE_NAMESPACE]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_leases_of_app_processes_are_bookkeeping() {
+        let cases = [
+            ("", COORDINATION, "leases", "default", "web", true),
+            ("", COORDINATION, "leases", "default", "web-slot-3", true),
+            ("", COORDINATION, "leases", "default", "web-seat-0", true),
+            ("", COORDINATION, "leases", "default", "", true),
+            ("", COORDINATION, "leases", "", "", false),
+            ("", COORDINATION, "leases", "default", "web-lock", false),
+            ("", COORDINATION, "leases", "default", "other", false),
+            ("", COORDINATION, "leases", "other", "web", false),
+            ("edge", COORDINATION, "leases", "default", "web", false),
+            ("", "gym.example.com", "leases", "default", "web", false),
+            ("", "", "events", "default", "web.1", true),
+            ("edge", "events.k8s.io", "events", "other", "web.1", true),
+            ("", "fair.example.com", "events", "default", "web", false),
+            ("", "", "pods", "default", "web", false),
+        ];
+        let owners = Owners::new("web", None);
+        for (cluster, group, resource, namespace, name, expected) in cases {
+            let [cluster, group, resource, namespace, name] =
+                [cluster, group, resource, namespace, name].map(str::to_owned);
+            let id = Id { cluster, group, resource, namespace, name };
+            assert_eq!(owners.is_bookkeeping(&id), expected, "{id:?}");
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! The phases of a run: apply the objects, take the steps, compare the final state, and delete
-//! everything that was applied.
+//! everything that users created.
 
 use std::{collections::BTreeMap, panic::AssertUnwindSafe, time::Duration};
 
@@ -7,7 +7,7 @@ use futures::FutureExt;
 use http::Request;
 use kctl_runtime::{
     reconcile::{Error, Result, ResultExt},
-    spec::RelationSpec,
+    spec::{ControllerSpec, RelationSpec},
 };
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -18,6 +18,7 @@ use super::{
     plan::{Fault, Points},
     scenario::{FailingKeys, Scenario},
     search::SAME_STATE,
+    snapshot::{Id, uid},
     trace::Line,
     world::{Servers, World, panicked},
 };
@@ -177,7 +178,7 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
         check_work(world)?;
     }
     check_settled(world)?;
-    let snapshot = world.shared.checks.lock().snapshot.clone();
+    let snapshot = world.shared.checks.lock().compared();
     let timed = world.shared.checks.lock().timed.clone();
     *state = normal::state(&snapshot, &scenario.ignored, &timed);
     world.shared.settled_at();
@@ -277,9 +278,12 @@ async fn stays(world: &World) -> Result<(), Found> {
     Err(Found::new("no more writes", what))
 }
 
-/// Deletes what was applied, and every primary, with background propagation like `kubectl delete`.
+/// Deletes the applied objects, those that the steps created, and each primary of a custom resource, with background
+/// propagation like `kubectl delete`.
+///
+/// A primary of a built-in kind that the app created has to go by itself: it may be a leaked object of another controller.
 async fn delete_all(world: &World) -> Result<()> {
-    world.shared.log("user", "deletes what was applied");
+    world.shared.log("user", "deletes what was applied, what the steps created, and all primaries");
     let mut paths: Vec<(String, String)> = Vec::new();
     for file in &world.objects {
         let name = file.object["metadata"]["name"].as_str().unwrap_or_default();
@@ -287,15 +291,11 @@ async fn delete_all(world: &World) -> Result<()> {
         paths.push((String::new(), format!("{path}/{name}")));
     }
     let specs = (world.shared.scenario.app)().specs();
-    let snapshot = world.shared.checks.lock().snapshot.clone();
-    for id in snapshot.objects.keys() {
-        let of_primary = specs.iter().find(|spec| {
-            let kind = &spec.primary.kind;
-            spec.primary.cluster == id.cluster && id.group == kind.group && id.resource == kind.plural
-        });
-        if let Some(spec) = of_primary.filter(|spec| spec.crd.is_some()) {
-            let namespace = Some(id.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-            paths.push((id.cluster.clone(), format!("{}/{}", spec.primary.kind.path(namespace), id.name)));
+    let snapshot = world.shared.checks.lock().compared();
+    for (id, object) in &snapshot.objects {
+        let is_custom_primary = specs.iter().filter(|spec| spec.crd.is_some()).any(|spec| is_of(id, &spec.primary));
+        if is_custom_primary || snapshot.by_users.contains(uid(object)) {
+            paths.push((id.cluster.clone(), path_of(id, object)));
         }
     }
     paths.sort();
@@ -313,19 +313,39 @@ async fn delete_all(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Checks that nothing is left that the app created.
+/// Returns `true` for an object of this kind on this cluster.
+fn is_of(id: &Id, relation: &RelationSpec) -> bool {
+    let kind = &relation.kind;
+    relation.cluster == id.cluster && id.group == kind.group && id.resource == kind.plural
+}
+
+/// Returns the path of a stored object.
+fn path_of(id: &Id, object: &Value) -> String {
+    let version = object["apiVersion"].as_str().unwrap_or_default();
+    let root = if version.contains('/') { "/apis" } else { "/api" };
+    let namespace = if id.namespace.is_empty() { String::new() } else { format!("/namespaces/{}", id.namespace) };
+    format!("{root}/{version}{namespace}/{}/{}", id.resource, id.name)
+}
+
+/// Checks that nothing is left of what the app created, and no primary of what users created.
 fn check_leaks(world: &World) -> Result<(), Found> {
     let checks = world.shared.checks.lock();
     let specs = (world.shared.scenario.app)().specs();
-    let primaries = specs.iter().filter(|spec| spec.crd.is_some());
-    let plural =
-        |primary: &RelationSpec| (primary.cluster.clone(), primary.kind.group.clone(), primary.kind.plural.clone());
-    let primaries = primaries.map(|spec| plural(&spec.primary)).collect();
-    let leaked = checks.leaked(&world.shared.scenario.kept, &primaries);
+    let leaked = checks.leaked(&world.shared.scenario.kept, |id, object| {
+        let mut of_kind = specs.iter().filter(|spec| is_of(id, &spec.primary));
+        // Others may hold an object of a built-in kind: `kubernetes.io/pvc-protection` stays here, without its controller.
+        let is_held = |spec: &ControllerSpec| {
+            let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+            let mut finalizers = finalizers.filter_map(Value::as_str);
+            finalizers.any(|finalizer| Some(finalizer) == spec.finalizer.as_deref())
+        };
+        of_kind.any(|spec| spec.crd.is_some() || (checks.snapshot.by_users.contains(uid(object)) && is_held(spec)))
+    });
     if leaked.is_empty() {
         return Ok(());
     }
-    Err(Found::new("no leaked objects", format!("still there after the end of all primaries: {}", leaked.join(", "))))
+    let what = format!("still there after everything that users created was deleted: {}", leaked.join(", "));
+    Err(Found::new("no leaked objects", what))
 }
 
 /// Checks the number of requests per change.

@@ -97,6 +97,9 @@ pub struct Snapshot {
     /// The uids of objects that others created for those, such as the Pods of a Job, and of their
     /// dependents in turn.
     pub(super) dependents: BTreeSet<String>,
+    /// The uids of objects without an owner that neither the app nor the server created: those of the scenario and its
+    /// steps.
+    pub(super) by_users: BTreeSet<String>,
     pub(super) time: Duration,
     /// The server's clock at the start of the run.
     pub(super) started: Timestamp,
@@ -228,6 +231,9 @@ impl Snapshot {
                         self.created.insert(uid(object).into());
                     } else if self.owner_of_the_app(object).is_some() {
                         self.dependents.insert(uid(object).into());
+                    } else if !change.by.is_empty() && object["metadata"]["ownerReferences"].is_null() {
+                        // Simulated controllers are users for the server, and all that they create has an owner.
+                        self.by_users.insert(uid(object).into());
                     }
                 }
                 self.objects.insert(id, object.clone());
