@@ -38,7 +38,7 @@ mod tests {
     fn error_of_the_outcome_comes_first() {
         for (of_outcome, of_end, expected) in [("", "", ""), ("a", "", "a"), ("", "b", "b"), ("a", "b", "a; b")] {
             let text =
-                then(outcome(of_outcome), outcome(of_end)).map_or_else(|error| error.to_string(), |()| "".into());
+                then(outcome(of_outcome), outcome(of_end)).map_or_else(|error| error.to_string(), |()| String::new());
             assert_eq!(text, expected);
         }
     }

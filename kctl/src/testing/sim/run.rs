@@ -477,15 +477,16 @@ mod tests {
                 RequestFault::Reset(_) | RequestFault::Half => Duration::ZERO,
                 other => panic!("the wait of {other:?}"),
             },
-            Fault::Write { what: OnWrite::CrashLate(time), .. } => *time,
+            Fault::Write { what: OnWrite::CrashLate(time), .. }
+            | Fault::Event { what: EventFault::Skip(time) | EventFault::Hold(time), .. } => *time,
             Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => {
                 behind.as_ref().map_or(Duration::ZERO, |_| BEHIND_FOR)
             }
-            Fault::Event { what: EventFault::Skip(time) | EventFault::Hold(time), .. } => *time,
-            Fault::Event { what: EventFault::Close | EventFault::Expire | EventFault::Repeat, .. } => Duration::ZERO,
-            Fault::Event { what, .. } => panic!("the wait of {what:?}"),
             // A process that is down is not idle, and `inject` counts what happens at a time.
-            Fault::Write { what: OnWrite::Outage(_), .. } | Fault::At { .. } => Duration::ZERO,
+            Fault::Event { what: EventFault::Close | EventFault::Expire | EventFault::Repeat, .. }
+            | Fault::Write { what: OnWrite::Outage(_), .. }
+            | Fault::At { .. } => Duration::ZERO,
+            Fault::Event { what, .. } => panic!("the wait of {what:?}"),
         }
     }
 

@@ -115,7 +115,9 @@ mod tests {
     async fn long_run_keeps_first_and_last_lines() {
         let after = |n: usize| {
             let mut trace = Trace::new();
-            (0..n).for_each(|n| trace.add("app-0.1", n.to_string()));
+            for index in 0..n {
+                trace.add("app-0.1", index.to_string());
+            }
             trace.lines
         };
         for n in [LINES_MAX - 1, LINES_MAX] {
