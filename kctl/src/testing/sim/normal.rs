@@ -142,7 +142,7 @@ fn normal(id: &Id, object: &Value, maker: Maker, names: &Names, ignored: &[&str]
         }
     }
     clean(&mut object, names);
-    Normal { name: Id { name, namespace, ..id.clone() }.to_string(), object }
+    Normal { name: Id { namespace, name, ..id.clone() }.to_string(), object }
 }
 
 /// Replaces names, uids and times in all strings below a value, and removes allocated addresses.
