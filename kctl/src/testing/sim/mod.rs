@@ -139,6 +139,24 @@ enum Cases {
     Seed(u64),
 }
 
+impl Cases {
+    /// Returns the runs at the places for faults that a search has found.
+    fn chosen(&self, search: &Search<'_>) -> Result<Vec<Case>> {
+        Ok(match self {
+            Self::FaultFree => Vec::new(),
+            Self::Singles(max) => search.singles(*max),
+            Self::Single(number) => {
+                let singles = search.singles(SINGLES_MAX);
+                let n = singles.len();
+                let one = singles.into_iter().nth(*number);
+                vec![one.ok_or_else(|| Error::from(format!("there are {n} single faults, no number {number}")))?]
+            }
+            Self::Seed(seed) => vec![search.seeded(*seed)],
+            Self::Seeds(seeds) => seeds.clone().map(|seed| search.seeded(seed)).collect(),
+        })
+    }
+}
+
 impl Sim {
     fn new(cases: Vec<Cases>) -> Self {
         Self { cases, replay: format!("{SEED_VARIABLE}={{seed}}, with Sim::from_env"), twice: TWICE }
@@ -212,6 +230,31 @@ impl Sim {
         Ok(Self::seeds(0..n))
     }
 
+    /// Runs a scenario with the faults of a run of another one, which `seed` names: a corrected twin has to survive those
+    /// that reveal the bug.
+    ///
+    /// # Errors
+    /// A scenario can't be set up, or the other one has no such run.
+    #[doc(hidden)]
+    pub fn run_with_faults_of(other: &Scenario, seed: &str, scenario: &Scenario) -> Result<Report> {
+        let sim = Self::replayed(seed)?.twice(0);
+        let servers = prepare(other)?;
+        let mut search = Search::new(other, &servers, &sim.replay, sim.twice);
+        // A bug that shows without faults has no plan.
+        let mut cases = Vec::new();
+        if search.begin() {
+            for part in &sim.cases {
+                cases.extend(part.chosen(&search)?);
+            }
+        }
+        let servers = prepare(scenario)?;
+        let mut search = Search::new(scenario, &servers, &sim.replay, sim.twice);
+        if search.begin() {
+            search.run_cases(&cases);
+        }
+        Ok(search.report())
+    }
+
     fn replayed(seed: &str) -> Result<Self> {
         if seed == "none" {
             return Ok(Self::new(vec![Cases::FaultFree]));
@@ -256,21 +299,8 @@ impl Sim {
         let servers = prepare(scenario)?;
         let mut search = Search::new(scenario, &servers, &self.replay, self.twice);
         if search.begin() {
-            for cases in &self.cases {
-                let cases = match cases {
-                    Cases::FaultFree => Vec::new(),
-                    Cases::Singles(max) => search.singles(*max),
-                    Cases::Single(number) => {
-                        let singles = search.singles(SINGLES_MAX);
-                        let n = singles.len();
-                        let one = singles.into_iter().nth(*number);
-                        vec![
-                            one.ok_or_else(|| Error::from(format!("there are {n} single faults, no number {number}")))?,
-                        ]
-                    }
-                    Cases::Seed(seed) => vec![search.seeded(*seed)],
-                    Cases::Seeds(seeds) => seeds.clone().map(|seed| search.seeded(seed)).collect::<Vec<Case>>(),
-                };
+            for part in &self.cases {
+                let cases = part.chosen(&search)?;
                 search.run_cases(&cases);
             }
         }
