@@ -856,6 +856,9 @@ async fn read_beyond_the_share_panics_unless_cached_whole() {
     let text = "this replica caches only its share of ConfigMap, which a list of all objects is not limited to: call \
                 `App::cache_whole::<ConfigMap>()`, or read `cx.owned` or `cx.live` instead of `cx.store`";
     assert_eq!(panics["all"], text);
+    let by_namespace = "is not limited to: shard by `ShardBy::Namespace` with `App::sharded`, call `App::cache_whole";
+    assert!(panics["namespace"].contains(by_namespace), "{}", panics["namespace"]);
+    assert!(!panics["children"].contains("ShardBy"), "{}", panics["children"]);
     let by_namespace = panics_of(ShardBy::Namespace, app()).await;
     assert_eq!(by_namespace.keys().collect::<Vec<_>>(), ["all", "children", "number"]);
     let whole = panics_of(ShardBy::Object, app().cache_whole::<ConfigMap>().cache_whole::<Secret>()).await;

@@ -5,8 +5,9 @@
 //! the rest of the object.
 //!
 //! The selection changes when slots move. A list during which a slot was gained lacks some of its objects, so it is
-//! requested again ([`Source::state`](super::Source), [`Source::run`](super::Source::run)). Objects of a slot that was
-//! lost meanwhile are dropped with the slot.
+//! requested again ([`Source::state`](super::Source), [`Source::run`](super::Source::run)). The list for gained slots is
+//! the exception ([`Source::compare`](super::Source::compare)): it is kept, and the next comparison lists for the further
+//! slot. Objects of a slot that was lost meanwhile are dropped with the slot.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 

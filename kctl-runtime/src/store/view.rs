@@ -99,17 +99,27 @@ impl<K: Readable> Store<K> {
 
     /// Panics if the cache may lack objects that the caller asks for.
     fn check(&self, is_cached: impl FnOnce(&dyn Share) -> bool, what: impl fmt::Display) {
-        match &self.part {
-            None => {}
-            Some(Part::Primaries(share)) if is_cached(&**share) => {}
-            Some(_) => {
-                let kind = K::kind(&());
-                panic!(
-                    "this replica caches only its share of {kind}, which {what} is not limited to: call \
-                     `App::cache_whole::<{kind}>()`, or read `cx.owned` or `cx.live` instead of `cx.store`"
-                )
-            }
+        if !self.has_read(is_cached) {
+            Self::panic_beyond(what, "");
         }
+    }
+
+    /// Returns `true` if the cache has all objects of a read.
+    fn has_read(&self, is_cached: impl FnOnce(&dyn Share) -> bool) -> bool {
+        match &self.part {
+            None => true,
+            Some(Part::Primaries(share)) => is_cached(&**share),
+            Some(Part::Children) => false,
+        }
+    }
+
+    /// Panics because of a read beyond the share. `remedy` is one that only this read has.
+    fn panic_beyond(what: impl fmt::Display, remedy: &str) -> ! {
+        let kind = K::kind(&());
+        panic!(
+            "this replica caches only its share of {kind}, which {what} is not limited to: {remedy}call \
+             `App::cache_whole::<{kind}>()`, or read `cx.owned` or `cx.live` instead of `cx.store`"
+        )
     }
 
     /// Adds an index, which [`by_index`](Self::by_index) reads. The path of the function names it: an index of the same name stays
@@ -222,7 +232,11 @@ impl<K: Readable> Store<K> {
     /// assert_eq!(pods.in_namespace("a").count(), 2);
     /// ```
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = Arc<K>> + use<K> {
-        self.check(|share| share.has_namespace(namespace), format_args!("a list of namespace {namespace}"));
+        if !self.has_read(|share| share.has_namespace(namespace)) {
+            let is_primary = matches!(self.part, Some(Part::Primaries(_)));
+            let remedy = if is_primary { "shard by `ShardBy::Namespace` with `App::sharded`, " } else { "" };
+            Self::panic_beyond(format_args!("a list of namespace {namespace}"), remedy);
+        }
         let objects = self.shared.in_namespace(Some(namespace));
         objects.into_iter().filter_map(|object| decode_checked(&object))
     }
