@@ -112,6 +112,10 @@ impl Triggers {
     ///
     /// Before the app runs, the key waits for its start. A key without an object does nothing.
     ///
+    /// With `run --shards`, only the owner of the key's slot enqueues it. While the slot has no owner, such as before
+    /// the first one begins or during a hand-over, the trigger is dropped. The next owner reconciles all keys of the
+    /// slot, except objects that `converged` skips.
+    ///
     /// ```
     /// # use kctl::prelude::*;
     /// # #[controller]
