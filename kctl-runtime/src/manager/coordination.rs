@@ -33,7 +33,8 @@ impl Manager {
     /// ```
     ///
     /// # Errors
-    /// [`ElectionError`] if names or times in the configuration are invalid; it names the flag.
+    /// [`ElectionError`] if names or times in the configuration are invalid; it names the flag. It is also returned
+    /// after another call of this method, [`shard`](Self::shard) or [`join_ring`](Self::join_ring).
     pub fn elect(self, config: ElectionConfig) -> Result<Self, ElectionError> {
         let client = self.client.clone();
         self.elect_by(client, config)
@@ -46,6 +47,7 @@ impl Manager {
     /// As [`elect`](Self::elect).
     pub fn elect_by(mut self, client: Client, config: ElectionConfig) -> Result<Self, ElectionError> {
         let elector = Elector::new(client, config, self.settable.clock())?;
+        self.sole_lease.give("elect")?;
         self.permit.bind(&elector.leadership().permit());
         self.elector = Some(elector);
         Ok(self)
@@ -53,13 +55,14 @@ impl Manager {
 
     /// Enables leader election without the check before writes, so that tests show what it prevents.
     pub(crate) fn elect_unfenced(mut self, config: ElectionConfig) -> Result<Self, ElectionError> {
+        self.sole_lease.give("elect")?;
         self.elector = Some(Elector::new(self.client.clone(), config, self.settable.clock())?);
         Ok(self)
     }
 
     /// Shares the keys among all replicas: each reconciles the keys of its slots, instead of one that reconciles all.
     ///
-    /// Excludes [`elect`](Self::elect): the last call of either counts. `client` sends the requests about Leases.
+    /// Excludes [`elect`](Self::elect) and [`join_ring`](Self::join_ring). `client` sends the requests about Leases.
     /// Replicas join and leave at any time; [`shards`] describes how slots move.
     ///
     /// ```
@@ -84,7 +87,7 @@ impl Manager {
     /// ```
     ///
     /// # Errors
-    /// A name or time of the Leases is invalid.
+    /// A name or time of the Leases is invalid, or the manager has a Lease by another call.
     pub fn shard(self, client: Client, config: ShardConfig) -> Result<Self, ElectionError> {
         self.shard_with(client, config, None)
     }
@@ -98,6 +101,7 @@ impl Manager {
     ) -> Result<Self, ElectionError> {
         let clock = self.settable.clock();
         let elector = Elector::new(client.clone(), config.settings(), clock.clone())?.together();
+        self.sole_lease.give("shard")?;
         let mut coordinator = Coordinator::new(client, clock, config, elector.leadership().permit());
         if let Some(bug) = bug {
             coordinator = coordinator.plant(bug);

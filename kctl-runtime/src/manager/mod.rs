@@ -95,7 +95,7 @@ use self::{
     debug::History,
     endpoints::Page,
     external::{Bound, ReadyCheck},
-    lease::Elector,
+    lease::{Elector, SoleLease},
     metrics::Metrics,
     register::Registered,
     ring::RingView,
@@ -154,6 +154,8 @@ pub struct Manager {
     history: Arc<History>,
     /// Shared by all writers. It is bound to the Lease by [`Manager::elect`], even after controllers were added.
     permit: WritePermit,
+    /// The call that gave this manager its Lease.
+    sole_lease: SoleLease,
     elector: Option<Elector>,
     /// Set in a sharded program.
     coordinator: Option<Coordinator>,
@@ -205,6 +207,7 @@ impl Manager {
             metrics: Metrics::default(),
             history: Arc::default(),
             permit: WritePermit::always(),
+            sole_lease: SoleLease::default(),
             elector: None,
             coordinator: None,
             ring: None,

@@ -94,6 +94,15 @@ pub enum ElectionError {
     /// `retry_period` is zero.
     #[error("leader election: --leader-elect-retry-period has to be longer than nothing")]
     NoPeriod,
+    /// `Manager::elect`, `shard` or `join_ring` was called on a manager that has a Lease by one of them.
+    #[error("`{second}` after `{first}`: a manager has one Lease; call one of `elect`, `shard` and `join_ring`, once")]
+    #[non_exhaustive]
+    SecondLease {
+        /// The earlier call.
+        first: &'static str,
+        /// The rejected call.
+        second: &'static str,
+    },
 }
 
 impl ElectionConfig {

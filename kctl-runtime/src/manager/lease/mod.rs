@@ -41,6 +41,7 @@ mod expired;
 mod handback;
 mod leadership;
 mod record;
+mod sole;
 
 pub(super) use config::LEASE_DURATION;
 pub use config::{ElectionConfig, ElectionError, host_name, identity};
@@ -51,6 +52,7 @@ pub(super) use elector::{Missing, Note, Watched};
 pub(super) use expired::release_expired;
 pub use leadership::{Leadership, Standing};
 pub use record::Record;
+pub(super) use sole::SoleLease;
 
 /// The next request of an election to the API server.
 #[derive(Debug, Clone, PartialEq)]

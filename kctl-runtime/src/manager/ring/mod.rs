@@ -66,8 +66,8 @@ impl Manager {
     /// Makes this process a shard of a controller ring: it reconciles the objects that the sharder labels for it.
     ///
     /// Call it before [`add`](Self::add), because it changes what is cached: of primaries and of kinds that are only
-    /// owned, the objects with the label of this shard. Excludes [`elect`](Self::elect) and [`shard`](Self::shard): the
-    /// last call of them counts. `client` sends the requests about the Lease.
+    /// owned, the objects with the label of this shard. Excludes [`elect`](Self::elect) and [`shard`](Self::shard).
+    /// `client` sends the requests about the Lease.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -89,9 +89,10 @@ impl Manager {
     /// ```
     ///
     /// # Errors
-    /// A name or time of the Lease is invalid.
+    /// A name or time of the Lease is invalid, or the manager has a Lease by another call.
     pub fn join_ring(mut self, client: Client, config: RingConfig) -> Result<Self, RingError> {
         let elector = Elector::new(client, config.lease(), self.settable.clock())?;
+        self.sole_lease.give("join_ring")?;
         // No other process waits for this Lease, so no watch has to notice that it is free.
         let elector =
             elector.numbered(config.lease().seed).watched(Watched { seen: None, missing: None, free: Arc::default() });

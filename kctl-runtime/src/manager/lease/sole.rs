@@ -1,0 +1,74 @@
+//! The one call that gives a manager its Lease.
+
+use super::ElectionError;
+
+/// The call of `elect`, `shard` or `join_ring` that gave a manager its Lease; `None` inside before it.
+///
+/// A permit is bound to the first Lease for good, so that no writer is left with an older one. A second Lease would have
+/// an election without a permit, and the first one a permit without an election: every write would be denied.
+#[derive(Debug, Default)]
+pub(in crate::manager) struct SoleLease(Option<&'static str>);
+
+impl SoleLease {
+    /// Records the call that gives the manager its Lease.
+    ///
+    /// # Errors
+    /// An earlier call gave it one.
+    pub(in crate::manager) fn give(&mut self, call: &'static str) -> Result<(), ElectionError> {
+        match self.0.replace(call) {
+            None => Ok(()),
+            Some(first) => Err(ElectionError::SecondLease { first, second: call }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, sync::Arc};
+
+    use kube::{Client, client::Body};
+
+    use crate::{
+        manager::{Manager, lease::ElectionConfig, ring::RingConfig, shards::ShardConfig},
+        shard::ShardBy,
+    };
+
+    type GiveLease = fn(Manager, Client) -> Result<Manager, String>;
+
+    fn lease() -> ElectionConfig {
+        ElectionConfig::new("web", "shop", "a")
+    }
+
+    fn elect(manager: Manager, _client: Client) -> Result<Manager, String> {
+        manager.elect(lease()).map_err(|error| error.to_string())
+    }
+
+    fn shard(manager: Manager, client: Client) -> Result<Manager, String> {
+        let config = ShardConfig::new(lease(), 4, ShardBy::Object).unwrap();
+        manager.shard(client, config).map_err(|error| error.to_string())
+    }
+
+    fn join_ring(manager: Manager, client: Client) -> Result<Manager, String> {
+        let config = RingConfig::new("web", lease()).unwrap();
+        manager.join_ring(client, config).map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn second_lease_of_a_manager_is_rejected() {
+        let service = tower::service_fn(|_request: http::Request<Body>| {
+            std::future::pending::<Result<http::Response<Body>, Infallible>>()
+        });
+        let client = Client::new(service, "default");
+        let calls: [(&str, GiveLease); 3] = [("elect", elect), ("shard", shard), ("join_ring", join_ring)];
+        for (first, give_first) in calls {
+            for (second, give_second) in calls {
+                let manager = Manager::new(client.clone(), "web", Arc::new(|_report| {}));
+                let manager = give_first(manager, client.clone()).expect(first);
+                let expected = format!(
+                    "`{second}` after `{first}`: a manager has one Lease; call one of `elect`, `shard` and `join_ring`, once"
+                );
+                assert_eq!(give_second(manager, client.clone()).err(), Some(expected));
+            }
+        }
+    }
+}
