@@ -2,6 +2,7 @@
 
 mod error;
 mod operation;
+mod time_limit;
 
 use std::{future::poll_fn, io, task::Poll, time::Duration};
 
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 
 pub use self::{error::ApiError, operation::Operation};
 use crate::{connection::LongResponse, trace::Trace};
+pub(crate) use time_limit::TimeLimit;
 
 /// Longest answer that is read, in bytes: a page of 500 objects of etcd's maximum size.
 const BODY_LEN_MAX: usize = 1 << 30;
@@ -73,31 +75,29 @@ pub(crate) async fn send(
     path: &str,
     body: Option<(&str, Vec<u8>)>,
 ) -> Result<String, ApiError> {
-    send_within(client, operation, method, path, body, ANSWER_WITHIN).await
+    send_within(client, operation, method, path, body, TimeLimit::from_now(ANSWER_WITHIN)).await
 }
 
-/// Sends a request and returns the body, waiting at most `within`, retries included.
+/// Sends a request and returns the body, waiting at most until the limit, retries included.
 pub(crate) async fn send_within(
     client: &Client,
     operation: &Operation,
     method: Method,
     path: &str,
     body: Option<(&str, Vec<u8>)>,
-    within: Duration,
+    limit: TimeLimit,
 ) -> Result<String, ApiError> {
-    let until = Instant::now() + within;
     let ask = Ask { method, path, body, accept: JSON, is_long: false };
-    let answer = async { read(operation, accepted(client, operation, &ask, until).await?).await };
-    in_time(within, answer).await.unwrap_or_else(|| Err(late(operation, within)))
+    let answer = async { read(operation, accepted(client, operation, &ask, limit.until()).await?).await };
+    in_time(limit.until(), answer).await.unwrap_or_else(|| Err(late(operation, limit.length())))
 }
 
-/// Returns the result of a future; `None` if it took longer.
+/// Returns the result of a future; `None` if it is not ready before `until`.
 ///
 /// Unlike [`tokio::time::timeout`], it never polls the future when the time is over. A process that was frozen continues
 /// with both: whatever the request waited for (a `Retry-After`, a connection) is over as well as its time, and a write
 /// that is sent then could arrive after one of the next leader.
-pub(crate) fn in_time<T>(within: Duration, future: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
-    let until = Instant::now() + within;
+pub(crate) fn in_time<T>(until: Instant, future: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
     // On the heap: as a part of the caller's future, a request would be copied into each of the enclosing futures.
     let mut future = Box::pin(future);
     let unless_late =
@@ -286,8 +286,8 @@ mod tests {
         ] {
             let (client, n_requests) = busy(code, wait, refusals);
             let begins = Instant::now();
-            let answer =
-                send_within(&client, &"get it".into(), Method::GET, "/", None, Duration::from_secs(within)).await;
+            let limit = TimeLimit::from_now(Duration::from_secs(within));
+            let answer = send_within(&client, &"get it".into(), Method::GET, "/", None, limit).await;
             let case = format!("{code}, {wait} s, {refusals} times, within {within} s: {answer:?}");
             assert_eq!(begins.elapsed().as_secs(), took, "{case}");
             assert_eq!(n_requests.load(Ordering::Relaxed), requests, "{case}");
@@ -330,7 +330,8 @@ mod tests {
     async fn frozen_process_repeats_no_request_after_its_time() {
         let (client, n_requests) = busy(429, 2, 1);
         let operation = "get it".into();
-        let sent = send_within(&client, &operation, Method::GET, "/", None, Duration::from_secs(10));
+        let limit = TimeLimit::from_now(Duration::from_secs(10));
+        let sent = send_within(&client, &operation, Method::GET, "/", None, limit);
         let mut sent = pin!(sent);
         assert!(futures::poll!(&mut sent).is_pending(), "it waits for the Retry-After");
         tokio::time::advance(Duration::from_secs(15)).await;

@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::{
     key::ObjectKey,
-    transport::{ANSWER_WITHIN, ApiError, Operation},
+    transport::{ANSWER_WITHIN, ApiError, Operation, TimeLimit},
 };
 
 /// The part of a leader election that a [`WritePermit`] reads.
@@ -148,18 +148,24 @@ impl Writes {
 #[derive(Debug)]
 #[must_use = "a write that is not answered keeps the lease from being handed back"]
 pub struct WriteGuard {
-    /// The timeout of the request.
-    timeout: Duration,
+    /// The time of the request, which began when the permit was granted.
+    limit: TimeLimit,
     /// The entries to remove once the server answers, one per Lease. Empty without leader election.
     writes: Vec<(Arc<Mutex<Writes>>, Write)>,
 }
 
 impl WriteGuard {
-    /// Returns how long the write may take. Use it as the timeout of the request.
+    /// Returns how long the write may take. Use it as the timeout of the request, and send the request at once: the time
+    /// begins when [`WritePermit::acquire`] returns.
     ///
     /// It is 60 s without leader election, and the `timeout` of [`WritePermit::from_lease`] with it.
     pub fn timeout(&self) -> Duration {
-        self.timeout
+        self.limit.length()
+    }
+
+    /// Returns the time of the request with its end.
+    pub(crate) fn limit(&self) -> TimeLimit {
+        self.limit
     }
 
     /// Records that the API server has answered, with success or a rejection.
@@ -328,7 +334,7 @@ impl WritePermit {
     /// Dropping the future has no effect: a write counts only once this has returned.
     pub async fn acquire(&self, operation: impl Into<Operation>) -> Result<WriteGuard, ApiError> {
         let Some(source) = self.0.get() else {
-            return Ok(WriteGuard { timeout: ANSWER_WITHIN, writes: Vec::new() });
+            return Ok(WriteGuard { limit: TimeLimit::from_now(ANSWER_WITHIN), writes: Vec::new() });
         };
         let operation = operation.into();
         let denied = || ApiError::NotLeading { operation: operation.clone() };
@@ -346,7 +352,7 @@ impl WritePermit {
                 }
             }
             let writes = lease.begin(now, over).ok_or_else(denied)?;
-            return Ok(WriteGuard { timeout: lease.timeout, writes });
+            return Ok(WriteGuard { limit: TimeLimit::new(now, lease.timeout), writes });
         }
     }
 

@@ -28,8 +28,8 @@ pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
             }
             let operation = Operation::from(format!("{} {}", request.method(), request.uri().path()));
             let guard = permit.acquire(&operation).await?;
-            let within = guard.timeout();
-            match transport::in_time(within, client.send(request)).await {
+            let limit = guard.limit();
+            match transport::in_time(limit.until(), client.send(request)).await {
                 Some(answer) => {
                     let answer = answer.map_err(BoxError::from)?;
                     // A proxy that gives up answers while the API server may still be at work.
@@ -38,7 +38,7 @@ pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
                     }
                     Ok(answer)
                 }
-                None => Err(BoxError::from(transport::late(&operation, within))),
+                None => Err(BoxError::from(transport::late(&operation, limit.length()))),
             }
         }
     });
@@ -99,6 +99,24 @@ mod tests {
             let configs = Api::<ConfigMap>::default_namespaced(guarded(&answers(code), &permit));
             assert!(configs.create(&PostParams::default(), &ConfigMap::default()).await.is_err());
             assert_eq!(permit.unresolved_until().is_some(), is_unresolved, "{code}");
+        }
+    }
+
+    /// A process that is stopped between the permit and the request has no time left when it continues.
+    #[tokio::test(start_paused = true)]
+    async fn write_permitted_before_a_freeze_is_not_sent() {
+        let (client, sent) = counting();
+        let until = tokio::time::Instant::now() + Duration::from_secs(60);
+        let (_permission, lease) = watch::channel(LeaseState::HeldUntil(until));
+        let permit = WritePermit::from_lease(lease, Duration::from_secs(8), Duration::from_secs(1));
+        let operation = Operation::from("patch");
+        for (frozen, n_sent) in [(7, 1), (8, 0)] {
+            sent.store(0, Ordering::Relaxed);
+            let guard = permit.acquire(&operation).await.unwrap();
+            tokio::time::advance(Duration::from_secs(frozen)).await;
+            let answer = transport::send_within(&client, &operation, Method::PATCH, "/", None, guard.limit()).await;
+            assert_eq!((answer.is_ok(), sent.load(Ordering::Relaxed)), (n_sent == 1, n_sent), "{frozen} s");
+            tokio::time::advance(Duration::from_secs(8 - frozen)).await;
         }
     }
 

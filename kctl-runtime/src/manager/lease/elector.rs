@@ -269,8 +269,7 @@ impl Elector {
                 Input::Woke
             }
             Step::Send(request, deadline) => {
-                let within = deadline.saturating_duration_since(Instant::now());
-                let answer = transport::in_time(within, self.send(request)).await;
+                let answer = transport::in_time(deadline, self.send(request)).await;
                 answer.unwrap_or_else(|| {
                     let operation =
                         Operation::from(format!("renew the lease {}/{}", self.config.namespace, self.config.name));
