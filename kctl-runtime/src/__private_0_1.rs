@@ -23,6 +23,7 @@ use crate::manager::{
     shards::ShardConfig,
 };
 
+use crate::writer::WriteGuard;
 pub use crate::{
     allows, converged, function, has,
     manifest::Structure,
@@ -49,6 +50,13 @@ pub use crate::{
 /// The configuration contradicts itself.
 pub fn elect_unfenced(manager: Manager, config: ElectionConfig) -> core::result::Result<Manager, ElectionError> {
     manager.elect_unfenced(config)
+}
+
+/// Returns the response to a write's request, `None` if the time of the write is over before it.
+///
+/// A process that was frozen sends nothing after that, unlike with [`tokio::time::timeout`].
+pub fn in_time<T>(guard: &WriteGuard, request: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
+    crate::transport::in_time(guard.limit().until(), request)
 }
 
 /// Shares keys among replicas with a bug in the protocol. The simulator's tests use it to show that the bug is found.

@@ -16,6 +16,7 @@ use std::{
 use http::{Method, Request, StatusCode};
 use k8s_openapi::{ByteString, api::core::v1::Secret, jiff::Timestamp};
 use kctl_runtime::{
+    __private_0_1::in_time,
     manager::{Clock, View, lease::Leadership, shards::ShardView},
     reconcile::{Error, Result, ResultExt},
     writer::WritePermit,
@@ -225,9 +226,11 @@ impl Keeper {
             return answered(path, ANSWER_WITHIN, self.client.request(request)).await?.context(named(path));
         };
         let guard = permit.acquire(named(path)).await?;
-        let answer = answered(path, guard.timeout(), self.client.request(request)).await?.context(named(path))?;
-        guard.answered();
-        Ok(answer)
+        let answer = in_time(&guard, self.client.request(request)).await.ok_or_else(|| late(path, guard.timeout()))?;
+        if is_decided(&answer) {
+            guard.answered();
+        }
+        answer.context(named(path))
     }
 
     /// Applies a Secret without data under a separate field manager, so it overwrites nothing that
@@ -335,8 +338,22 @@ fn named(path: &str) -> String {
 
 /// Waits for a response, for a limited time.
 async fn answered<T>(path: &str, within: Duration, answer: impl Future<Output = T>) -> Result<T> {
-    let late = |_elapsed| Error::from(format!("{}: no answer within {within:?}; it is asked again", named(path)));
-    tokio::time::timeout(within, answer).await.map_err(late)
+    tokio::time::timeout(within, answer).await.map_err(|_elapsed| late(path, within))
+}
+
+/// Returns the error of a request without a response in time.
+fn late(path: &str, within: Duration) -> Error {
+    Error::from(format!("{}: no answer within {within:?}; it is asked again", named(path)))
+}
+
+/// Returns `true` if nothing of a write is on its way after this response. After a 5xx, or a connection that broke, the
+/// API server may still be at work.
+fn is_decided<T>(answer: &std::result::Result<T, kube::Error>) -> bool {
+    match answer {
+        Ok(_) => true,
+        Err(kube::Error::Api(status)) => status.code < StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
+        Err(_) => false,
+    }
 }
 
 /// Returns the JSON pointers of an object that do not hold the authorities, with what they hold.

@@ -2,6 +2,7 @@
 //! change.
 
 mod foreign_secret;
+mod leader_writes;
 mod of_shards;
 mod two_replicas;
 
