@@ -1,6 +1,7 @@
 //! Shards of a controller ring of kubernetes-controller-sharding, with a sharder that follows its protocol.
 
 mod drains;
+mod failing;
 mod frozen;
 mod leases;
 mod permissions;
