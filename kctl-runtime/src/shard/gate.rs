@@ -30,6 +30,8 @@ pub(crate) enum Pass {
     Always,
     /// The slot is this replica's as long as this tenure lasts.
     During(Arc<Tenure>),
+    /// The key had no object when it was taken, in a shard of a controller ring. Its run may only forget it.
+    Gone,
     /// The key is this shard's, and is not handed over while this exists.
     Counted(#[expect(dead_code, reason = "it is dropped with the reconcile")] RunningReconcile),
 }
@@ -38,7 +40,7 @@ impl Pass {
     /// Runs a reconcile, and returns `None` if its slot is lost meanwhile.
     pub(crate) async fn run<T>(&self, reconcile: impl Future<Output = T>) -> Option<T> {
         match self {
-            Self::Always | Self::Counted(_) => Some(reconcile.await),
+            Self::Always | Self::Gone | Self::Counted(_) => Some(reconcile.await),
             Self::During(tenure) => tenure.run(reconcile).await,
         }
     }
@@ -46,7 +48,7 @@ impl Pass {
     /// Returns `true` while further keys of the slot are given out.
     pub(crate) fn serves(&self) -> bool {
         match self {
-            Self::Always | Self::Counted(_) => true,
+            Self::Always | Self::Gone | Self::Counted(_) => true,
             Self::During(tenure) => tenure.serves(),
         }
     }

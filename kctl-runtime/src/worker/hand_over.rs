@@ -34,7 +34,7 @@ impl<C: Reconcile> Pool<C> {
         };
         let unreadable = self.env.primary.unreadable(key).map(|one| one.stored.clone());
         // A key without an object has no label. Its reconcile only forgets it.
-        let Some(stored) = unreadable.or_else(|| self.env.primary.store().get(key)) else { return Some(Pass::Always) };
+        let Some(stored) = unreadable.or_else(|| self.env.primary.store().get(key)) else { return Some(Pass::Gone) };
         match ring.duty(&self.env.spec.primary.kind, &stored) {
             NextStep::Reconcile(busy) => return Some(Pass::Counted(busy)),
             NextStep::Forget => self.forget(key),

@@ -55,6 +55,7 @@ use crate::{
     panic::panic_text,
     queue::{Add, Cause, WorkQueue},
     reconcile::{Action, Context, Env, Error, Reconcile, ReconcileReason, UnreadableObject},
+    shard::Pass,
     source::Unreadable,
     store::{Change, Delta},
     text::cut,
@@ -153,7 +154,7 @@ impl<C: Reconcile> Pool<C> {
         self.observe(&key, || (self.begun)(&self.env.spec.name, &key, trace));
         let begun = Instant::now();
         // Boxed, so that an idle worker does not hold the memory of a reconcile.
-        let run = pass.run(Box::pin(self.traced(&key, &reason, trace)));
+        let run = pass.run(Box::pin(self.traced(&key, &reason, trace, &pass)));
         let (outcome, written) = own_writes::record(async { run.await.unwrap_or_else(slot_lost) }).await;
         let took = begun.elapsed();
         if outcome.is_failure() {
@@ -246,21 +247,21 @@ impl<C: Reconcile> Pool<C> {
 
     /// Runs the reconcile in its trace and in a span with controller, key and reason, so that its log lines and
     /// requests carry them.
-    async fn traced(&self, key: &ObjectKey, reason: &ReconcileReason, trace: Trace) -> Outcome {
+    async fn traced(&self, key: &ObjectKey, reason: &ReconcileReason, trace: Trace, pass: &Pass) -> Outcome {
         let controller = &self.env.spec.name;
         let run = async {
             let span = tracing::info_span!("reconcile", controller, %key, %reason, trace_id = %trace);
-            self.reconcile(key, reason.tags()).instrument(span).await
+            self.reconcile(key, reason.tags(), pass).instrument(span).await
         };
         trace.run(run).await
     }
 
-    async fn reconcile(&self, key: &ObjectKey, tags: u32) -> Outcome {
-        let run = AssertUnwindSafe(self.run_once(key, tags)).catch_unwind();
+    async fn reconcile(&self, key: &ObjectKey, tags: u32, pass: &Pass) -> Outcome {
+        let run = AssertUnwindSafe(self.run_once(key, tags, pass)).catch_unwind();
         run.await.unwrap_or_else(|panic| Outcome::Panicked(bounded(panic_text(&*panic))))
     }
 
-    async fn run_once(&self, key: &ObjectKey, tags: u32) -> Outcome {
+    async fn run_once(&self, key: &ObjectKey, tags: u32, pass: &Pass) -> Outcome {
         if let Err(error) = self.env.writer.uncertain_writes().resolve(key).await {
             return outcome(Err(error.into()), key, &self.env);
         }
@@ -271,6 +272,12 @@ impl<C: Reconcile> Pool<C> {
             self.env.applied.forget(key);
             return Outcome::Vanished;
         };
+        if matches!(pass, Pass::Gone) {
+            // The sharder assigned the object to this shard meanwhile. Its next run is counted, so that no other controller
+            // hands it over during that run.
+            self.queue.add(Add::new(key.clone()).tags(tags));
+            return Outcome::Vanished;
+        }
         let uid = stored.meta().uid.clone();
         // Boxed, because each future around it would be several times as large.
         let run = Box::pin(async {
