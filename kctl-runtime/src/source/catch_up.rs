@@ -62,7 +62,7 @@ struct Listing<'a>(&'a AtomicU32);
 
 impl<'a> Listing<'a> {
     fn begin(n_lists: &'a AtomicU32) -> Self {
-        n_lists.fetch_add(1, Ordering::Relaxed);
+        n_lists.fetch_add(1, Ordering::Release);
         Self(n_lists)
     }
 }
@@ -217,5 +217,64 @@ impl Source {
             return Ok(());
         }
         if self.store().join(scope.clone(), objects, version).await { Ok(()) } else { Err(self.overtaken()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        future::pending,
+        sync::{Arc, Weak},
+    };
+
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::{Client, client::Body};
+    use tower::service_fn;
+
+    use super::*;
+    use crate::{
+        source::{BelongsTo, Filter, Reflector, WatchConfig},
+        store::Share,
+    };
+
+    /// A replica without slots. A list for a slot that it gains begins while the filter looks at an event.
+    struct GainsMeanwhile(Weak<Source>);
+
+    impl Share for GainsMeanwhile {
+        fn has(&self, _key: &ObjectKey) -> bool {
+            self.0.upgrade().unwrap().n_lists.fetch_add(1, Ordering::Release);
+            false
+        }
+
+        fn has_namespace(&self, _namespace: &str) -> bool {
+            false
+        }
+
+        fn is_empty(&self) -> bool {
+            true
+        }
+
+        fn n_gained(&self) -> u64 {
+            0
+        }
+    }
+
+    #[tokio::test]
+    async fn list_begun_after_unselected_event_keeps_its_object() {
+        let silent = service_fn(|_request: http::Request<Body>| pending::<Result<http::Response<Body>, Infallible>>());
+        let client = Client::new(silent, "default");
+        let source = Arc::new_cyclic(|source| {
+            let (share, rules) = (GainsMeanwhile(source.clone()), vec![BelongsTo::Itself]);
+            let source = Source::new(client, WatchConfig::of::<Pod>(), Arc::default());
+            source.select(Filter::new(Arc::new(share), rules, OvertakenList::Applied));
+            source
+        });
+        let event = br#"{"type":"MODIFIED","object":{"metadata":{"name":"x","namespace":"a","uid":"1","resourceVersion":"5"}}}"#;
+        for n_unselected in [0, 1] {
+            let mut left = Vec::new();
+            source.read_event(event, &Reflector::new(None), &mut left).unwrap();
+            assert_eq!(left.len(), n_unselected, "only a list that began before the event has to leave its object out");
+        }
     }
 }

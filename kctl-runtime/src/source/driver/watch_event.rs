@@ -23,7 +23,7 @@ impl Source {
     ///
     /// An object that the filter does not select is not decoded, and its event only moves the version on. `left` receives
     /// a deletion if it has just ceased to be selected, and its version while the scope is listed beside the watch.
-    pub(super) fn read_event(
+    pub(in crate::source) fn read_event(
         &self,
         line: &[u8],
         reflector: &Reflector,
@@ -37,12 +37,15 @@ impl Source {
             }
         };
         let json = event.object.get();
+        // Looked at before the filter. A list for a slot that the filter does not see yet begins later and has this event,
+        // whose version would hide the object from it.
+        let is_listed = self.n_lists.load(Ordering::Acquire) > 0;
         if ["ADDED", "MODIFIED", "DELETED"].contains(&event.kind)
             && let Some(head) = self.foreign(json)
         {
             self.unreadable.remove(&head.key());
             left.extend(self.last_selected(&head).map(Delta::Delete));
-            if self.n_lists.load(Ordering::Relaxed) > 0 {
+            if is_listed {
                 left.push(Delta::Unselected(
                     reflector.scope().clone(),
                     (&*head.uid).into(),
