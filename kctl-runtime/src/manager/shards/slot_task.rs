@@ -57,10 +57,10 @@ impl Holder {
             let _sent = stop.send(true);
             election.await;
             self.quiet(slot).await;
-            return self.tenures.end(slot);
+            return self.end(slot);
         }
         // Reconciles that still run are cut off before another replica may begin.
-        self.tenures.end(slot);
+        self.end(slot);
         if let Some(release) = release {
             let _sent = stop.send(release);
             election.await;
@@ -75,16 +75,14 @@ impl Holder {
             return;
         }
         let slot = tenure.slot();
-        for queue in &self.queues {
-            queue.evict(|key| self.tenures.slots().slot_for(key) == slot);
-        }
+        self.evict(slot);
         let quiet = self.quiet(slot);
         match self.graceful {
             None => quiet.await,
             Some(period) => {
                 if timeout(period, quiet).await.is_err() {
                     tracing::warn!(slot, "reconciles still ran {period:?} after the hand-over began and are cut off");
-                    self.tenures.end(slot);
+                    self.end(slot);
                     let _late = timeout(CUT_OFF_WITHIN, self.quiet(slot)).await;
                 }
             }
@@ -92,6 +90,19 @@ impl Holder {
         tenure.permit().close();
         while let Some(over) = tenure.permit().unresolved_until().filter(|over| *over > Instant::now()) {
             sleep_until(over).await;
+        }
+    }
+
+    /// Ends the tenure of a slot. Its waits and failures are those of the next owner.
+    fn end(&self, slot: u32) {
+        self.tenures.end(slot);
+        self.evict(slot);
+    }
+
+    /// Removes the keys of a slot whose keys are no longer given out.
+    fn evict(&self, slot: u32) {
+        for queue in &self.queues {
+            queue.evict(|key| self.tenures.slots().slot_for(key) == slot);
         }
     }
 
