@@ -45,8 +45,7 @@ impl Holder {
             }
             let tenure = self.tenures.begin(slot, &leadership.permit());
             drop(wanted.wait_for(|wanted| !wanted).await);
-            self.hand_over(&tenure).await;
-            true
+            self.hand_over(&tenure).await
         };
         let release = tokio::select! {
             biased;
@@ -69,28 +68,46 @@ impl Holder {
 
     /// Stops giving out keys of the slot. Waits until none of its reconciles runs and none of its writes can be on the
     /// way.
-    async fn hand_over(&self, tenure: &Tenure) {
+    ///
+    /// Returns `false` if a reconcile goes on although it was cut off. The Lease is not released then, but expires.
+    async fn hand_over(&self, tenure: &Tenure) -> bool {
         self.tenures.drain(tenure);
         if self.planted == Some(Planted::HandOverAtOnce) {
-            return;
+            return true;
         }
         let slot = tenure.slot();
         self.evict(slot);
-        let quiet = self.quiet(slot);
-        match self.graceful {
-            None => quiet.await,
-            Some(period) => {
-                if timeout(period, quiet).await.is_err() {
-                    tracing::warn!(slot, "reconciles still ran {period:?} after the hand-over began and are cut off");
-                    self.end(slot);
-                    let _late = timeout(CUT_OFF_WITHIN, self.quiet(slot)).await;
-                }
+        let is_quiet = match self.graceful {
+            None => {
+                self.quiet(slot).await;
+                true
             }
-        }
+            Some(period) => timeout(period, self.quiet(slot)).await.is_ok() || self.cut_off(slot, period).await,
+        };
         tenure.permit().close();
         while let Some(over) = tenure.permit().unresolved_until().filter(|over| *over > Instant::now()) {
             sleep_until(over).await;
         }
+        is_quiet
+    }
+
+    /// Cuts off the reconciles of a slot. Returns `false` if one of them goes on: it blocks its thread, so it is not
+    /// polled.
+    async fn cut_off(&self, slot: u32, period: Duration) -> bool {
+        tracing::warn!(slot, "reconciles still ran {period:?} after the hand-over began and are cut off");
+        self.end(slot);
+        if timeout(CUT_OFF_WITHIN, self.quiet(slot)).await.is_ok() {
+            return true;
+        }
+        let running = self.queues.iter().flat_map(|queue| queue.processing_for(Duration::ZERO));
+        for (key, _since) in running.filter(|(key, _)| self.tenures.slots().slot_for(key) == slot) {
+            tracing::error!(
+                slot,
+                %key,
+                "a reconcile blocks its thread and cannot be cut off; the Lease of its slot is not released and expires"
+            );
+        }
+        false
     }
 
     /// Ends the tenure of a slot. Its waits and failures are those of the next owner.
@@ -110,6 +127,34 @@ impl Holder {
     async fn quiet(&self, slot: u32) {
         for queue in &self.queues {
             queue.processed(|key| self.tenures.slots().slot_for(key) == slot).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        queue::QueueConfig,
+        shard::{ShardBy, Slots},
+        writer::WritePermit,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn reconcile_that_blocks_its_thread_keeps_the_lease() {
+        let tenures = Arc::new(Tenures::new(Slots::new(1, ShardBy::Object), WritePermit::always()));
+        let queue = WorkQueue::new(QueueConfig::default());
+        let graceful = Some(Duration::from_secs(30));
+        let holder = Holder { tenures: tenures.clone(), queues: vec![queue.clone()], graceful, planted: None };
+        let key = ObjectKey::new(Some("default"), "web");
+        queue.add(key.clone());
+        let _taken = queue.get().await;
+        for is_released in [false, true] {
+            let tenure = tenures.begin(0, &WritePermit::always());
+            assert_eq!(holder.hand_over(&tenure).await, is_released);
+            holder.end(0);
+            // It returns at last.
+            queue.done(&key);
         }
     }
 }
