@@ -167,6 +167,10 @@ impl<C: Reconcile> Pool<C> {
         self.requeue(&key, &decision);
         if !pass.serves() {
             self.queue.evict_key(&key);
+            // The slot may be this replica's again: then the next run has to look for the write.
+            if !self.env.gate.owns(&key) {
+                self.env.writer.uncertain_writes().forget(&key);
+            }
         }
         // The pass is dropped before the key is free again, because a hand-over waits for all counted reconciles.
         drop(pass);

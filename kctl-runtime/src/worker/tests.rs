@@ -460,3 +460,32 @@ async fn key_of_a_deleted_object_is_forgotten() {
     assert_eq!(world.queue.stats().keys, 0);
     assert_eq!(world.finish().await, ["gone Forget"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn uncertain_write_is_forgotten_with_a_lost_slot() {
+    for (slot, n_left) in [("stays", 1), ("drains", 1), ("ends", 0), ("returns", 1)] {
+        let tenures = Arc::new(Tenures::new(Slots::new(1, ShardBy::Object), WritePermit::always()));
+        let env = env(Test::spec());
+        env.gate.bind(&tenures);
+        let tenure = tenures.begin(0, &WritePermit::always());
+        env.gate.open(&tenure);
+        let (of_run, uncertain) = (env.clone(), env.writer.uncertain_writes().clone());
+        let act = act(move |name, _| {
+            of_run.writer.uncertain_writes().add_lost(&key(&name), &of_run.primary);
+            match slot {
+                "drains" => tenures.drain(&tenure),
+                "ends" | "returns" => tenures.end(0),
+                _ => {}
+            }
+            if slot == "returns" {
+                of_run.gate.open(&tenures.begin(0, &WritePermit::always()));
+            }
+            async { Ok(Action::await_change()) }
+        });
+        let world = World::start(env, act, Arc::default(), Arc::new(|_| {}), Arc::new(|_, _, _| {})).await;
+        world.add("a");
+        sleep(SECOND).await;
+        assert_eq!(uncertain.keys().len(), n_left, "{slot}");
+        world.finish().await;
+    }
+}

@@ -79,6 +79,29 @@ impl UncertainWrites {
         Ok(())
     }
 
+    /// Forgets the writes of keys that `stays` does not select, which this replica no longer reconciles. A replica that
+    /// gets such a key back lists its caches first.
+    pub(crate) fn retain(&self, stays: impl Fn(&ObjectKey) -> bool) {
+        self.0.lock().retain(|key, _scopes| stays(key));
+    }
+
+    /// Forgets the writes of one key in the same way.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.0.lock().remove(key);
+    }
+
+    /// Records a write to any namespace, as if its response had been lost.
+    #[cfg(test)]
+    pub(crate) fn add_lost(&self, key: &ObjectKey, source: &Arc<Source>) {
+        self.add(key.clone(), [(source.clone(), None)]);
+    }
+
+    /// Returns the keys with an uncertain write.
+    #[cfg(test)]
+    pub(crate) fn keys(&self) -> Vec<ObjectKey> {
+        self.0.lock().keys().cloned().collect()
+    }
+
     /// Removes and returns one mark of a key.
     fn take(&self, key: &ObjectKey) -> Option<(Arc<Source>, Scope)> {
         let mut uncertain = self.0.lock();

@@ -33,7 +33,7 @@ use crate::{
     reconcile::Env,
     shard::{Phase, Tenures, slot_name},
     source::{OvertakenList, Source, WatchConfig},
-    store::{Change, Handler, SharedStore},
+    store::{Change, Handler, Share, SharedStore},
     writer::{ShardPermits, WritePermit},
 };
 
@@ -372,8 +372,8 @@ fn source(client: Client, config: &ShardConfig) -> Source {
     Source::new(client, leases, Arc::new(store))
 }
 
-/// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure, and drops the objects
-/// of tenures that have ended. Never returns.
+/// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Drops the objects of
+/// tenures that have ended, and the records of their uncertain writes. Never returns.
 pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>) {
     let mut n_dropped = 0;
     loop {
@@ -383,6 +383,7 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
             for source in env.caches() {
                 source.drop_lost().await;
             }
+            env.writer.uncertain_writes().retain(|key| tenures.has(key));
             n_dropped = n_ended;
         }
         if tenures.serving().iter().all(|tenure| env.gate.is_open(tenure)) {
@@ -419,5 +420,65 @@ async fn gather(tenures: &Tenures) {
         if timeout_at(limit.min(Instant::now() + NEXT_SLOT_WITHIN), next).await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, future::pending};
+
+    use futures::FutureExt;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::{
+        manager::Manager,
+        reconcile::{Action, Context, Controller, Reconcile, Result},
+        shard::ShardBy,
+        spec::{ControllerSpec, SpecBuilder},
+    };
+
+    struct Idle;
+
+    impl Controller for Idle {
+        type Primary = ConfigMap;
+        type Verbs = ();
+
+        fn spec() -> ControllerSpec {
+            SpecBuilder::<Self>::new("Idle", file!(), line!()).build()
+        }
+    }
+
+    impl Reconcile for Idle {
+        async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+            Ok(Action::await_change())
+        }
+    }
+
+    #[tokio::test]
+    async fn uncertain_writes_are_forgotten_with_a_lost_slot() {
+        let silent = tower::service_fn(|_request: http::Request<Body>| {
+            pending::<std::result::Result<http::Response<Body>, Infallible>>()
+        });
+        let client = Client::new(silent, "default");
+        let config = ShardConfig::new(ElectionConfig::new("web", "default", "a"), 2, ShardBy::Object).unwrap();
+        let manager = Manager::new(client.clone(), "web", Arc::new(|_report| {})).shard(client, config);
+        let mut manager = manager.unwrap();
+        manager.add(Idle);
+        let tenures = manager.coordinator.as_ref().unwrap().tenures().clone();
+        let controller = &manager.controllers[0];
+        let (env, queue) = (&controller.env, &controller.queue);
+        let key_of = |slot| {
+            let mut keys = (0..).map(|number| ObjectKey::new(Some("default"), &format!("web-{number}")));
+            keys.find(|key| tenures.slots().slot_for(key) == slot).unwrap()
+        };
+        for slot in 0..2 {
+            drop(tenures.begin(slot, &WritePermit::always()));
+            env.writer.uncertain_writes().add_lost(&key_of(slot), &env.primary);
+        }
+        tenures.end(0);
+        assert!(serve_new_slots(&tenures, env, queue).now_or_never().is_none(), "it goes on");
+        assert_eq!(env.writer.uncertain_writes().keys(), [key_of(1)]);
     }
 }
