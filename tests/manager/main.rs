@@ -19,3 +19,4 @@ mod seats;
 mod shard_faults;
 mod shards;
 mod trace;
+mod unreadable;

@@ -4,7 +4,9 @@
 //! that another shard of a controller ring should get.
 //!
 //! `kubectl describe` then shows the owner of the object why the controller ignores it. Each controller that reads the
-//! kind reports for itself, since each reads it as its own type, which the object may not fit.
+//! kind reports for itself, since each reads it as its own type, which the object may not fit. Of several active replicas
+//! with the same cache, one reports. In a controller ring, that is true of kinds that the sharder labels; each shard
+//! reports objects of other kinds.
 
 use std::{collections::BTreeMap, future::pending, sync::Arc};
 
@@ -40,7 +42,7 @@ pub(super) async fn report(env: &Env, queue: &WorkQueue<ObjectKey>) {
     pending::<()>().await;
 }
 
-/// Reports the unreadable objects of one cache, each state once.
+/// Reports the unreadable objects of one cache, each state once. Those of a slot that is gained later are reported then.
 ///
 /// A source remembers at most [`UNREADABLE_MAX`](crate::source::UNREADABLE_MAX) of them, and the recorder limits the
 /// Events of each.
@@ -49,9 +51,13 @@ async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>
     let (mut changes, mut reported) = (source.unreadable_changes(), Reported::new());
     loop {
         changes.mark_unchanged();
+        let n_moves = env.gate.n_changes();
         let all = source.all_unreadable();
         reported.retain(|key, _| all.iter().any(|one| one.stored.key() == key));
         for one in all {
+            if !reports(env, source, &one) {
+                continue;
+            }
             let meta = one.stored.meta();
             let state = (meta.uid.clone(), meta.resource_version.to_string());
             if reported.insert(meta.key.clone(), state.clone()).as_ref() == Some(&state) {
@@ -63,10 +69,19 @@ async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>
                 queue.add(meta.key.clone());
             }
         }
-        if changes.changed().await.is_err() {
-            return;
+        tokio::select! {
+            biased;
+            changed = changes.changed() => if changed.is_err() { return },
+            () = env.gate.changed_since(n_moves) => {}
         }
     }
+}
+
+/// Returns `true` if this replica is the one that reports an object. In a cache that all replicas have, that is the owner
+/// of the object's slot, or the shard for which the object is labelled.
+fn reports(env: &Env, source: &Source, one: &Unreadable) -> bool {
+    let is_of_another_shard = || env.gate.ring().is_some_and(|ring| ring.labels().is_of_another(&one.stored));
+    source.part().is_some() || (env.gate.owns(one.stored.key()) && !is_of_another_shard())
 }
 
 /// Records the `Warning` event on an unreadable object, with the field and the consequence.

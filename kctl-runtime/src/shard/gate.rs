@@ -2,13 +2,14 @@
 
 use std::{
     collections::BTreeMap,
+    future::pending,
     sync::{Arc, OnceLock},
 };
 
 use parking_lot::Mutex;
 
 use super::{Ring, RunningReconcile, Tenure, Tenures};
-use crate::{key::ObjectKey, writer::ShardPermits};
+use crate::{key::ObjectKey, store::Share, writer::ShardPermits};
 
 /// Admits the keys of slots whose tenure the controller has opened. Clones share the state.
 ///
@@ -81,6 +82,25 @@ impl Gate {
             return ring.slot(key);
         }
         self.tenures.get().map_or(0, |tenures| tenures.slot(key))
+    }
+
+    /// Returns `true` if this replica owns the key's slot, even if its caches are not yet as new as the tenure.
+    pub(crate) fn owns(&self, key: &ObjectKey) -> bool {
+        self.tenures.get().is_none_or(|tenures| tenures.has(key))
+    }
+
+    /// Returns how often a slot has been gained or lost so far.
+    pub(crate) fn n_changes(&self) -> u64 {
+        self.tenures.get().map_or(0, |tenures| tenures.n_changes())
+    }
+
+    /// Waits until a slot was gained or lost since [`n_changes`](Self::n_changes) returned `n_seen`. Without slots it
+    /// never returns.
+    pub(crate) async fn changed_since(&self, n_seen: u64) {
+        match self.tenures.get() {
+            Some(tenures) => tenures.changed_since(n_seen).await,
+            None => pending().await,
+        }
     }
 
     /// Returns `true` if the controller works on the key's slot.

@@ -117,6 +117,11 @@ impl RingLabels {
         object.meta().labels.get(&self.shard_label).is_some_and(|shard| shard == self.shard)
     }
 
+    /// Returns `true` if the sharder has labelled the object for another shard.
+    pub(crate) fn is_of_another(&self, object: &Stored) -> bool {
+        object.meta().labels.get(&self.shard_label).is_some() && !self.is_mine(object)
+    }
+
     /// Returns `true` if the sharder has requested the return of the object.
     pub(crate) fn is_drained(&self, object: &Stored) -> bool {
         object.meta().labels.get(&self.drain_label).is_some()
