@@ -20,7 +20,7 @@ use serde::Deserialize;
 use super::{METADATA_LIST, Source, condition::Activity, filter::OvertakenList, jitter::Jitter, pages::each_item};
 use crate::{
     key::ObjectKey,
-    object::{Uid, Version},
+    object::{Meta, Uid, Version},
     store::{Delta, Present, Scope},
     transport::{self, ApiError},
 };
@@ -30,6 +30,9 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 /// Number of comparisons of versions that are not numbers, before the objects are listed again: the watch gets this
 /// long to bring the newest state.
 const OPAQUE_TRIES: u32 = 12;
+/// Interval and number of the looks at a cache that lacks something, before the objects are listed again. Usually an event
+/// is on its way to it.
+const LOOKS_AGAIN: (Duration, u32) = (Duration::from_millis(20), 10);
 
 /// One item of a metadata list, of which all but name, uid and version is skipped.
 #[derive(Deserialize)]
@@ -163,7 +166,21 @@ impl Source {
         if present.version.is_none() && opaque == OpaqueVersion::Wait {
             return Ok(false);
         }
+        if self.has_all_soon(scope, &present).await {
+            return Ok(true);
+        }
         self.relist(scope).await.map(|()| true)
+    }
+
+    /// Waits for a moment until the watch has brought the rest of the listed state. Returns `false` if it has not.
+    async fn has_all_soon(&self, scope: &Scope, present: &Present) -> bool {
+        for _look in 0..LOOKS_AGAIN.1 {
+            tokio::time::sleep(LOOKS_AGAIN.0).await;
+            if self.store().has_all(scope, present) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Lists the names and versions of the newest state.
@@ -183,7 +200,9 @@ impl Source {
             let Item { metadata } = serde_json::from_str(item)?;
             let (key, version) = (ObjectKey::new(metadata.namespace.as_deref(), &metadata.name), &*metadata.version);
             let version = Version::from(version);
-            if self.store().has(&key, &metadata.uid, &version) {
+            if self.store().has(&key, &metadata.uid, &version)
+                || self.is_known_unreadable(&key, &metadata.uid, &version)
+            {
                 // Shares the key of the cached object instead of allocating an equal one.
                 present.keys.insert(self.store().get(&key).map_or(key, |cached| cached.key().clone()));
             } else {
@@ -195,6 +214,12 @@ impl Source {
         let listed = each_item(&operation, body, || {}, take).await?;
         present.version = listed.resource_version.parse().ok();
         Ok(present)
+    }
+
+    /// Returns `true` for an object that cannot be decoded, in the state that was reported: the store never has it.
+    fn is_known_unreadable(&self, key: &ObjectKey, uid: &Uid, version: &Version) -> bool {
+        let is_listed = |known: &Meta| known.uid == *uid && known.resource_version == *version;
+        self.unreadable(key).is_some_and(|known| is_listed(known.stored.meta()))
     }
 
     /// Lists a scope beside its watch. Older events of the watch change nothing after that.
@@ -275,6 +300,65 @@ mod tests {
             let mut left = Vec::new();
             source.read_event(event, &Reflector::new(None), &mut left).unwrap();
             assert_eq!(left.len(), n_unselected, "only a list that began before the event has to leave its object out");
+        }
+    }
+
+    /// Returns a client of a server that answers each request with this list, and the number of requests.
+    fn listing(item: &str) -> (Client, Arc<AtomicU32>) {
+        let list = format!(r#"{{"metadata":{{"resourceVersion":"10"}},"items":[{item}]}}"#);
+        let n_lists = Arc::<AtomicU32>::default();
+        let counted = n_lists.clone();
+        let server = service_fn(move |_request: http::Request<Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            let body = Body::from(list.clone().into_bytes());
+            async { Ok::<_, Infallible>(http::Response::new(body)) }
+        });
+        (Client::new(server, "default"), n_lists)
+    }
+
+    /// Compares a cache of one Pod with a server that has a newer state of it, which the watch delivers after `wait`.
+    /// Returns the number of lists.
+    async fn n_lists_if_event_comes_after(wait: Duration) -> usize {
+        let item = |version| {
+            format!(
+                r#"{{"metadata":{{"name":"x","namespace":"a","uid":"1","resourceVersion":"{version}"}},"spec":{{"containers":[]}}}}"#
+            )
+        };
+        let (client, n_lists) = listing(&item(9));
+        let source = Source::new(client, WatchConfig::of::<Pod>(), Arc::default());
+        tokio::spawn(source.store().clone().write());
+        let cached = source.accept(&item(5)).unwrap();
+        source.store().acknowledged(Delta::Replace(None, vec![cached], "8".into())).await;
+        let event = async {
+            tokio::time::sleep(wait).await;
+            source.store().acknowledged(Delta::Written(source.accept(&item(9)).unwrap())).await;
+        };
+        tokio::join!(source.compare(), event);
+        n_lists.load(Ordering::Relaxed) as usize
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn event_on_its_way_saves_second_list() {
+        for (millis, n_lists) in [(0, 1), (100, 1), (300, 2)] {
+            assert_eq!(n_lists_if_event_comes_after(Duration::from_millis(millis)).await, n_lists, "{millis} ms");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reported_unreadable_object_causes_no_second_list() {
+        let item = r#"{"metadata":{"name":"x","namespace":"a","uid":"1","resourceVersion":"9"},"spec":false}"#;
+        for (is_reported, n_expected) in [(true, 1), (false, 2)] {
+            let (client, n_lists) = listing(item);
+            let source = Source::new(client, WatchConfig::of::<Pod>(), Arc::default());
+            let _readers = source.view::<Pod>();
+            tokio::spawn(source.store().clone().write());
+            source.store().acknowledged(Delta::Replace(None, Vec::new(), "10".into())).await;
+            if is_reported {
+                let event = format!(r#"{{"type":"ADDED","object":{item}}}"#);
+                source.read_event(event.as_bytes(), &Reflector::new(None), &mut Vec::new()).unwrap();
+            }
+            source.compare().await;
+            assert_eq!(n_lists.load(Ordering::Relaxed), n_expected, "{is_reported}");
         }
     }
 }
