@@ -63,7 +63,7 @@ impl Manager {
     /// Shares the keys among all replicas: each reconciles the keys of its slots, instead of one that reconciles all.
     ///
     /// Excludes [`elect`](Self::elect) and [`join_ring`](Self::join_ring). `client` sends the requests about Leases.
-    /// Replicas join and leave at any time; [`shards`] describes how slots move.
+    /// Replicas join and leave at any time; [`shards`](super::shards) describes how slots move.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
