@@ -82,7 +82,7 @@ impl Transport {
     }
 }
 
-/// Returns the error of a failed call. It reaches the client in the message of the request.
+/// Returns the error of a failed call. The client sees it in the error response to its request.
 fn failed(call: &WebhookCall, why: &str) -> String {
     format!("{}: {why}", call.url)
 }

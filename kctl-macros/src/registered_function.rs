@@ -26,7 +26,7 @@ use crate::{
     marker_type,
 };
 
-/// The words and names of one attribute.
+/// Names and messages of one attribute.
 pub(crate) struct FunctionAttribute {
     /// The attribute as users write it: `#[admission]`.
     pub(crate) name: &'static str,
@@ -34,7 +34,7 @@ pub(crate) struct FunctionAttribute {
     pub(crate) subject: &'static str,
     /// The signature in the help for any other item.
     pub(crate) signature: &'static str,
-    /// The code of any item but a free function.
+    /// The error code for an item that is not a free function.
     pub(crate) misplaced: Code,
     /// The code of a generic function.
     pub(crate) generic: Code,
@@ -67,7 +67,7 @@ impl FunctionAttribute {
     ///
     /// # Errors
     ///
-    /// All errors so far, for another item and for a method: their parameters can't be judged.
+    /// All errors so far if the item is not a free function: its parameters can't be checked.
     pub(crate) fn check_function<'a>(
         &self,
         function: Option<&'a Function>,
@@ -101,7 +101,7 @@ impl FunctionAttribute {
         let Registration { guard, items, types, body } = registration;
         let marker = marker_type::marker(&head.docs, &head.vis, &head.name);
         let (import, implementation) = (self.import(krate), self.implementation(&head.name, types, body));
-        let reason = format!("{} may fail and wait, whether it does or not", self.subject);
+        let reason = format!("{} may be async and return a Result even if it never waits or fails", self.subject);
         quote! {
             #[allow(clippy::unnecessary_wraps, clippy::unused_async, reason = #reason)]
             #item

@@ -2,7 +2,7 @@
 #[allow(
     clippy::unnecessary_wraps,
     clippy::unused_async,
-    reason = "an admission function may fail and wait, whether it does or not"
+    reason = "an admission function may be async and return a Result even if it never waits or fails"
 )]
 pub fn defaults(site: &mut Site, request: &Admission<Site>) {
     site.spec.replicas.get_or_insert(2);

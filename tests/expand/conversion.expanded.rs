@@ -2,7 +2,7 @@
 #[allow(
     clippy::unnecessary_wraps,
     clippy::unused_async,
-    reason = "a conversion may fail and wait, whether it does or not"
+    reason = "a conversion may be async and return a Result even if it never waits or fails"
 )]
 /// The old version had one host.
 pub fn up(old: v1alpha1::Site) -> Result<v1::Site> {

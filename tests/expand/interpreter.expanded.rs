@@ -2,7 +2,7 @@
 #[allow(
     clippy::unnecessary_wraps,
     clippy::unused_async,
-    reason = "an interpreter may fail and wait, whether it does or not"
+    reason = "an interpreter may be async and return a Result even if it never waits or fails"
 )]
 /// A site is healthy when all of its replicas are ready.
 pub fn is_healthy(site: &Site) -> Result<bool> {

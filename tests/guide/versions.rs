@@ -91,7 +91,7 @@ fn features_in_pages_have_the_newest_version() {
     assert!(n_newest >= 3 && n_older == 2, "{n_newest}, {n_older}");
 }
 
-/// crates.io shows the READMEs of a published version for ever.
+/// crates.io shows the READMEs of a published version permanently.
 #[test]
 fn pages_say_unreleased_only_before_the_first_release() {
     let changelog = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result {
     let version = version.as_str();
     // The generator and the recordings of kubectl need it, after minutes of building.
     if !steps::has_recorded_kubectl() {
-        return Err(format!("kubectl {}x is needed in PATH: its output is recorded", steps::KUBECTL));
+        return Err(format!("kubectl {}x was not found in PATH: its output has to be recorded", steps::KUBECTL));
     }
     let mut gate = Gate::new(Options::default());
     let Some(mut servers) = Servers::prepare(&mut gate, Some(version))? else {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::x509::{Certificate, pem};
 
-/// Returns `true` if the CA bundle of a CRD cannot be loaded. An absent bundle can.
+/// Returns `true` if `caBundle` of a CRD is set and is not a valid PEM bundle.
 ///
 /// The field holds PEM in base64. An empty bundle means the roots of the machine, so it is valid. A
 /// value that is not base64 counts as absent.

@@ -8,7 +8,7 @@ use crate::{request::RequestInfo, state::State, status::StatusError};
 
 /// Completes the object.
 ///
-/// Plugins change a new object here and not before its defaults: no client owns the fields that they add, and
+/// Plugins run again on a new object, now that it has its defaults: no client owns the fields that they add here, because
 /// `prepare::New` was taken before.
 ///
 /// # Errors

@@ -10,10 +10,11 @@ use super::{
 };
 use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 
-/// Runs mutating admission: policies and webhooks, then plugins. Returns the source of `managedFields`, taken before
-/// the plugins act: no manager owns the fields that they change.
+/// Runs mutating admission: policies and webhooks. Returns the source of `managedFields`, taken before plugins act: no
+/// manager owns the fields that they change.
 ///
-/// Plugins change a new object later, when it has its defaults (`complete.rs`).
+/// Plugins run before and after the webhooks of an update. On a create they run before them here, and again in
+/// `complete.rs`, when the object has its defaults.
 ///
 /// If nothing can mutate the object (no policies, no webhooks for the resource), the object is not converted to the
 /// form that webhooks see.

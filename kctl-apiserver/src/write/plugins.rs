@@ -8,7 +8,7 @@
 //! | [`admit`] | before mutating webhooks, and again after defaults (`complete.rs`) | before and after mutating webhooks |
 //! | [`validate`] | before validating webhooks | before validating webhooks |
 //!
-//! Changing an object twice is idempotent: the second run changes only what webhooks have removed.
+//! Each plugin is idempotent, because [`admit`] may run again after webhooks have changed the object.
 //!
 //! Some plugins are elsewhere: `NamespaceLifecycle` is the step `namespace.rs`, `ResourceQuota` is the step `quotas.rs`,
 //! the policies and webhooks are in `admission`, and `DefaultTolerationSeconds` is one of the defaults of a Pod

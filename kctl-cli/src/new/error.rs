@@ -15,10 +15,10 @@ pub(super) enum NewFailure {
         "`{0}` is not a valid project name: use at most {NAME_LEN_MAX} lower case letters, digits and dashes, a letter first, such as `web-site`, or give the name by `--name`"
     )]
     Name(String),
-    /// The name is one of `BUILT`.
+    /// Cargo has a folder of that name in `target` (`BUILT`).
     #[error("`{0}` is a folder of Cargo's own among what it builds: choose another name, such as `{0}-site`")]
     CargosName(String),
-    /// The name is one of `TAKEN`.
+    /// A crate of that name would hide another one, or is a keyword (`TAKEN`).
     #[error("`{0}` is a name that Rust or kctl has already: choose another name, such as `{0}-site`")]
     TakenName(String),
     /// The kind would shadow a type that the generated program uses (`is_taken`).

@@ -16,7 +16,7 @@ use proc_macro2::TokenStream;
 
 use crate::{attribute, codes, diagnostics::Errors, registered_function::FunctionAttribute};
 
-/// The words and names of this attribute.
+/// Names and messages of this attribute.
 const ATTRIBUTE: FunctionAttribute = FunctionAttribute {
     name: "#[admission]",
     subject: "an admission function",

@@ -10,7 +10,7 @@ use proc_macro2::TokenStream;
 
 use crate::{codes, function::Function, registered_function::FunctionAttribute};
 
-/// The words and names of this attribute.
+/// Names and messages of this attribute.
 const ATTRIBUTE: FunctionAttribute = FunctionAttribute {
     name: "#[conversion]",
     subject: "a conversion",

@@ -12,7 +12,7 @@ use quote::quote;
 
 use crate::{attribute, codes, diagnostics::Errors, registered_function::FunctionAttribute};
 
-/// The words and names of this attribute.
+/// Names and messages of this attribute.
 const ATTRIBUTE: FunctionAttribute = FunctionAttribute {
     name: "#[interpreter]",
     subject: "an interpreter",
@@ -27,8 +27,8 @@ const ATTRIBUTE: FunctionAttribute = FunctionAttribute {
     registers: "Rule",
 };
 
-/// Expands `#[interpreter(…)]` on a function. The stub after an error claims to be served by a webhook: that is what most
-/// operations are, and the error fails the build anyway.
+/// Expands `#[interpreter(…)]` on a function. After an error, the stub is served by a webhook, as most operations
+/// are; the error fails the build anyway.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let input = attribute::parse(options, item);
     match check::check(&input) {

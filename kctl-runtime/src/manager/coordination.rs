@@ -33,8 +33,8 @@ impl Manager {
     /// ```
     ///
     /// # Errors
-    /// [`ElectionError`] if names or times in the configuration are invalid; it names the flag. It is also returned
-    /// after another call of this method, [`shard`](Self::shard) or [`join_ring`](Self::join_ring).
+    /// [`ElectionError`] if names or times in the configuration are invalid; it names the flag. Also if this
+    /// method, [`shard`](Self::shard) or [`join_ring`](Self::join_ring) was already called.
     pub fn elect(self, config: ElectionConfig) -> Result<Self, ElectionError> {
         let client = self.client.clone();
         self.elect_by(client, config)
@@ -62,7 +62,8 @@ impl Manager {
 
     /// Shares the keys among all replicas: each reconciles the keys of its slots, instead of one that reconciles all.
     ///
-    /// Excludes [`elect`](Self::elect) and [`join_ring`](Self::join_ring). `client` sends the requests about Leases.
+    /// Cannot be combined with [`elect`](Self::elect) and [`join_ring`](Self::join_ring). `client` sends the requests
+    /// about Leases.
     /// Replicas join and leave at any time; [`shards`](super::shards) describes how slots move.
     ///
     /// ```
@@ -87,7 +88,7 @@ impl Manager {
     /// ```
     ///
     /// # Errors
-    /// A name or time of the Leases is invalid, or the manager has a Lease by another call.
+    /// A name or time of the Leases is invalid, or one of these methods was already called.
     pub fn shard(self, client: Client, config: ShardConfig) -> Result<Self, ElectionError> {
         self.shard_with(client, config, None)
     }

@@ -30,9 +30,9 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 /// Number of comparisons of versions that are not numbers, before the objects are listed again: the watch gets this
 /// long to bring the newest state.
 const OPAQUE_TRIES: u32 = 12;
-/// Interval and number of the looks at a cache that lacks something, before the objects are listed again. Usually an event
-/// is on its way to it.
-const LOOKS_AGAIN: (Duration, u32) = (Duration::from_millis(20), 10);
+/// Interval and number of the checks whether the cache has caught up, before the objects are listed again. The missing
+/// event is usually in flight.
+const RECHECKS: (Duration, u32) = (Duration::from_millis(20), 10);
 
 /// One item of a metadata list, of which all but name, uid and version is skipped.
 #[derive(Deserialize)]
@@ -174,8 +174,8 @@ impl Source {
 
     /// Waits for a moment until the watch has brought the rest of the listed state. Returns `false` if it has not.
     async fn has_all_soon(&self, scope: &Scope, present: &Present) -> bool {
-        for _look in 0..LOOKS_AGAIN.1 {
-            tokio::time::sleep(LOOKS_AGAIN.0).await;
+        for _look in 0..RECHECKS.1 {
+            tokio::time::sleep(RECHECKS.0).await;
             if self.store().has_all(scope, present) {
                 return true;
             }

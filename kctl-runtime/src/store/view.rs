@@ -99,13 +99,13 @@ impl<K: Readable> Store<K> {
 
     /// Panics if the cache may lack objects that the caller asks for.
     fn check(&self, is_cached: impl FnOnce(&dyn Share) -> bool, what: impl fmt::Display) {
-        if !self.has_read(is_cached) {
+        if !self.covers(is_cached) {
             Self::panic_beyond(what, "");
         }
     }
 
-    /// Returns `true` if the cache has all objects of a read.
-    fn has_read(&self, is_cached: impl FnOnce(&dyn Share) -> bool) -> bool {
+    /// Returns `true` if the cache has every object that a read may return.
+    fn covers(&self, is_cached: impl FnOnce(&dyn Share) -> bool) -> bool {
         match &self.part {
             None => true,
             Some(Part::Primaries(share)) => is_cached(&**share),
@@ -113,7 +113,7 @@ impl<K: Readable> Store<K> {
         }
     }
 
-    /// Panics because of a read beyond the share. `remedy` is one that only this read has.
+    /// Panics because of a read beyond the share. `remedy` is a further hint for this read.
     fn panic_beyond(what: impl fmt::Display, remedy: &str) -> ! {
         let kind = K::kind(&());
         panic!(
@@ -232,7 +232,7 @@ impl<K: Readable> Store<K> {
     /// assert_eq!(pods.in_namespace("a").count(), 2);
     /// ```
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = Arc<K>> + use<K> {
-        if !self.has_read(|share| share.has_namespace(namespace)) {
+        if !self.covers(|share| share.has_namespace(namespace)) {
             let is_primary = matches!(self.part, Some(Part::Primaries(_)));
             let remedy = if is_primary { "shard by `ShardBy::Namespace` with `App::sharded`, " } else { "" };
             Self::panic_beyond(format_args!("a list of namespace {namespace}"), remedy);

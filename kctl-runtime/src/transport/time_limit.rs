@@ -1,4 +1,4 @@
-//! The end of a request's time, by the local clock.
+//! The deadline of a request, by the monotonic clock.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use tokio::time::Instant;
 
 /// The time that a request has. It begins when the request is permitted, not when it is sent.
 ///
-/// A process may be stopped between the two. A length alone would then give the request all of its time after the stop,
-/// when its Lease has expired.
+/// A process may be stopped between the two. A timeout alone would then begin again after the stop, when the Lease may have
+/// expired.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeLimit {
     until: Instant,
-    /// The time from the begin, for messages.
+    /// The whole timeout, for messages.
     length: Duration,
 }
 

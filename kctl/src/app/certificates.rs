@@ -346,8 +346,8 @@ fn late(path: &str, within: Duration) -> Error {
     Error::from(format!("{}: no answer within {within:?}; it is asked again", named(path)))
 }
 
-/// Returns `true` if nothing of a write is on its way after this response. After a 5xx, or a connection that broke, the
-/// API server may still be at work.
+/// Returns `true` if the response proves that the write is finished. After a 5xx or a broken connection, the API server
+/// may still apply it.
 fn is_decided<T>(answer: &std::result::Result<T, kube::Error>) -> bool {
     match answer {
         Ok(_) => true,

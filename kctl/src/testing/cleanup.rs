@@ -1,11 +1,11 @@
-//! Joins errors, for ends at which everything has to be attempted whatever has failed before.
+//! Combines the errors of cleanup steps, which all run even if one fails.
 
 use kctl_runtime::reconcile::{Error, Result};
 
 /// Maximum number of errors that a message contains; it counts the others.
 const ERRORS_NAMED_MAX: usize = 5;
 
-/// Returns one error with the messages of all, or `Ok` without an error.
+/// Returns `Ok` if all steps succeeded, otherwise one error with their messages.
 pub(super) fn all(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut texts: Vec<String> = results.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
     let n_more = texts.len().saturating_sub(ERRORS_NAMED_MAX);
@@ -16,8 +16,8 @@ pub(super) fn all(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     if texts.is_empty() { Ok(()) } else { Err(Error::from(texts.join("; "))) }
 }
 
-/// Returns an outcome, and the error of the end after it. An error of the outcome comes first, since it is what a user
-/// asked for.
+/// Returns the outcome with the error of the cleanup appended. An error of the outcome comes first, since it is what a
+/// user asked for.
 pub(super) fn then<T>(outcome: Result<T>, ended: Result<()>) -> Result<T> {
     match (outcome, ended) {
         (Err(error), Err(end)) => Err(Error::from(format!("{error}; {end}"))),

@@ -1,4 +1,4 @@
-//! The fields of a kind that a client does not own, though it has written the object.
+//! Exceptions of a kind in the computation of `metadata.managedFields`.
 
 use serde_json::Value;
 

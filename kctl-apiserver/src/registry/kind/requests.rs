@@ -17,7 +17,7 @@ pub(crate) struct Requests {
     pub(crate) review: Option<Review>,
     /// Subresources that lead to processes, which do not exist here.
     pub(crate) connects: &'static [&'static str],
-    /// The process to which they lead.
+    /// The target of those subresources.
     pub(crate) connect_target: ConnectTarget,
     /// A request needs the objects that controllers create in a new namespace, such as its default `ServiceAccount`.
     pub(crate) needs_complete_namespace: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Objects are selected by name and namespace, and stored.
+    /// Objects are stored, and field selectors know their name and namespace alone.
     pub(crate) const DEFAULT: Self = Self {
         deprecation: None,
         selectable_fields: &[],

@@ -16,7 +16,7 @@ pub(crate) trait Environment {
     fn cluster_ip(&mut self) -> String;
 }
 
-/// The request that writes an object.
+/// The parts of a write request that a strategy may use: its user and its warnings.
 pub(crate) trait Requester {
     /// Returns the user, as `UserInfo` of `authentication.k8s.io`.
     fn user_info(&self) -> Value;

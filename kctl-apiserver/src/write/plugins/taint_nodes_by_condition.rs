@@ -1,4 +1,4 @@
-//! `TaintNodesByCondition`: taints a new Node until its kubelet has reported.
+//! `TaintNodesByCondition`: adds the taint `not-ready:NoSchedule` to a new Node.
 //!
 //! Upstream: `Plugin.Admit` in `plugin/pkg/admission/nodetaint/admission.go`.
 

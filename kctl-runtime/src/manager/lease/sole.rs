@@ -1,8 +1,8 @@
-//! The one call that gives a manager its Lease.
+//! Ensures that only one of `elect`, `shard` and `join_ring` is called.
 
 use super::ElectionError;
 
-/// The call of `elect`, `shard` or `join_ring` that gave a manager its Lease; `None` inside before it.
+/// The call of `elect`, `shard` or `join_ring` that gave a manager its Lease, or `None` before it.
 ///
 /// A permit is bound to the first Lease for good, so that no writer is left with an older one. A second Lease would have
 /// an election without a permit, and the first one a permit without an election: every write would be denied.

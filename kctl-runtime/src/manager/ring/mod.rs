@@ -66,8 +66,8 @@ impl Manager {
     /// Makes this process a shard of a controller ring: it reconciles the objects that the sharder labels for it.
     ///
     /// Call it before [`add`](Self::add), because it changes what is cached: of primaries and of kinds that are only
-    /// owned, the objects with the label of this shard. Excludes [`elect`](Self::elect) and [`shard`](Self::shard).
-    /// `client` sends the requests about the Lease.
+    /// owned, the objects with the label of this shard. Cannot be combined with [`elect`](Self::elect) and
+    /// [`shard`](Self::shard). `client` sends the requests about the Lease.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {

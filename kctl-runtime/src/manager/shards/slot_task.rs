@@ -110,7 +110,7 @@ impl Holder {
         false
     }
 
-    /// Ends the tenure of a slot. Its waits and failures are those of the next owner.
+    /// Ends the tenure of a slot. The next owner starts with a backoff of its own.
     fn end(&self, slot: u32) {
         self.tenures.end(slot);
         self.evict(slot);
@@ -153,7 +153,7 @@ mod tests {
             let tenure = tenures.begin(0, &WritePermit::always());
             assert_eq!(holder.hand_over(&tenure).await, is_released);
             holder.end(0);
-            // It returns at last.
+            // The reconcile returns at last.
             queue.done(&key);
         }
     }

@@ -1,4 +1,4 @@
-//! The run loop of a source: one future per scope, which performs the requests of its reflector for ever.
+//! The run loop of a source: one future per scope, which performs the requests of its reflector until it is dropped.
 
 use std::{future::pending, sync::atomic::Ordering, time::Duration};
 

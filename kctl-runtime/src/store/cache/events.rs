@@ -1,4 +1,4 @@
-//! Watch events: deletions, and the progress of the watch.
+//! Applies the events of a watch (`ADDED`, `MODIFIED`, `DELETED`) and records its progress.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Lists of a scope: what they lack was deleted.
+//! Applies lists: an object that a complete list lacks was deleted.
 
 use std::{collections::HashSet, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The scopes of a cache: opened, listed, absent or closed, and where writes are blocked meanwhile.
+//! Opens, lists and closes the scopes of a cache, and blocks writes to those that are not listed yet.
 
 use std::sync::Arc;
 

@@ -53,7 +53,7 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
 struct Names {
     /// The replacements by the string that is replaced.
     exact: BTreeMap<String, String>,
-    /// The same, the longest string first: the name of a Pod begins with that of its Job.
+    /// The same, longest string first, so that the name of a Pod is replaced before that of its Job.
     parts: Vec<(String, String)>,
 }
 

@@ -49,11 +49,11 @@ impl Owners {
     /// election.
     pub(super) fn is_bookkeeping(&self, id: &Id) -> bool {
         let is_event = matches!((id.group.as_str(), id.resource.as_str()), ("" | "events.k8s.io", "events"));
-        is_event || self.lease_of(id).is_some() || (id.name.is_empty() && is_beside_app_leases(id))
+        is_event || self.lease_of(id).is_some() || (id.name.is_empty() && is_in_lease_namespace(id))
     }
 
     fn lease_of(&self, id: &Id) -> Option<AppLease> {
-        if !is_beside_app_leases(id) {
+        if !is_in_lease_namespace(id) {
             return None;
         }
         let part = id.name.strip_prefix(&self.app)?;
@@ -81,8 +81,8 @@ impl Owners {
     }
 }
 
-/// Returns `true` for Leases where the app's processes have theirs.
-fn is_beside_app_leases(id: &Id) -> bool {
+/// Returns `true` for any Lease in the namespace of the app's own Leases.
+fn is_in_lease_namespace(id: &Id) -> bool {
     let Id { cluster, group, resource, namespace, name: _ } = id;
     let place = [cluster, group, resource, namespace].map(String::as_str);
     place == ["", COORDINATION, "leases", LEASE_NAMESPACE]

@@ -75,8 +75,9 @@ fn features(list: &Value, errors: &mut Errors) {
         let path_of = |index: usize| format!("status.declaredFeatures[{index}]");
         let is_path = name.starts_with(|first: char| first.is_ascii_uppercase()) && name.split('/').all(is_word);
         if name.len() > FEATURE_LEN_MAX || !is_path {
-            let detail =
-                format!("must be words with slashes, such as MyFeature/part, of at most {FEATURE_LEN_MAX} bytes");
+            let detail = format!(
+                "must be words separated by slashes, such as MyFeature/part, of at most {FEATURE_LEN_MAX} bytes"
+            );
             errors.invalid(&path_of(index), &(*name).into(), &detail);
         }
         match names.get(index + 1) {

@@ -1,4 +1,4 @@
-//! Words for the faults of a plan, in reports and in the timeline of a run.
+//! Describes the faults of a plan in reports and in the timeline of a run.
 
 use std::{fmt, time::Duration};
 

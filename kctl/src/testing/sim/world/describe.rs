@@ -1,4 +1,4 @@
-//! Words for requests, events and changes in the timeline of a run.
+//! Describes requests, events and changes in the timeline of a run.
 
 use kctl_apiserver::Change;
 
