@@ -112,6 +112,19 @@ pub(crate) struct Pool<C> {
     pub(crate) begun: BeginObserver,
 }
 
+/// A key that a worker has taken. Dropping it hands the key back, also when the worker is cancelled: the hand-over of
+/// a slot waits for its keys.
+struct Taken<'a> {
+    queue: &'a WorkQueue<ObjectKey>,
+    key: ObjectKey,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.queue.done(&self.key);
+    }
+}
+
 impl<C: Reconcile> Pool<C> {
     /// Runs the workers until the manager stops. A reconcile that hangs holds only its own worker.
     pub(crate) async fn run(self: Arc<Self>) {
@@ -121,7 +134,7 @@ impl<C: Reconcile> Pool<C> {
             workers.spawn(async move { while pool.step().await {} });
         }
         while let Some(ended) = workers.join_next().await {
-            // The key of a worker that panics is never done. The panic goes on in the manager, so that the process ends.
+            // The panic goes on in the manager, so that the process ends.
             if let Err(Ok(panic)) = ended.map_err(JoinError::try_into_panic) {
                 std::panic::resume_unwind(panic);
             }
@@ -140,16 +153,13 @@ impl<C: Reconcile> Pool<C> {
         tokio::task::coop::consume_budget().await;
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
+        let taken = Taken { queue: &self.queue, key: key.clone() };
         if !self.env.is_complete() {
             // A reconcile would read an incomplete cache, so the key goes back into the queue.
-            self.queue.add(Add::new(key.clone()).priority(item.priority).tags(tags));
-            self.queue.done(&key);
+            self.queue.add(Add::new(key).priority(item.priority).tags(tags));
             return true;
         }
-        let Some(pass) = self.enter(&key).await else {
-            self.queue.done(&key);
-            return true;
-        };
+        let Some(pass) = self.enter(&key).await else { return true };
         let (reason, trace) = (ReconcileReason::new(self.env.clone(), tags), self.env.traces.read().next());
         self.observe(&key, || (self.begun)(&self.env.spec.name, &key, trace));
         let begun = Instant::now();
@@ -174,7 +184,7 @@ impl<C: Reconcile> Pool<C> {
         }
         // The pass is dropped before the key is free again, because a hand-over waits for all counted reconciles.
         drop(pass);
-        self.queue.done(&key);
+        drop(taken);
         let report = Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took };
         // The key is settled already.
         self.observe(&report.key, || (self.observer)(&report));

@@ -23,7 +23,7 @@ use crate::{
     object::Kind,
     queue::{Add, Cause, QueueConfig},
     reconcile::{Applied, Controller, NoopWrites, Result, ResultExt, UsedCaches},
-    shard::{Gate, ShardBy, Slots, Tenures},
+    shard::{Gate, Pass, ShardBy, Slots, Tenures},
     source::{Source, WatchConfig},
     spec::{ControllerSpec, SpecBuilder},
     store::{Delta, SharedStore},
@@ -488,4 +488,58 @@ async fn uncertain_write_is_forgotten_with_a_lost_slot() {
         assert_eq!(uncertain.keys().len(), n_left, "{slot}");
         world.finish().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelled_worker_hands_back_its_key() {
+    let world = World::new(|_| {}, act(|_, _| std::future::pending())).await;
+    world.add("a");
+    sleep(SECOND).await;
+    assert_eq!(world.queue.processing(), 1);
+    world.pool.abort();
+    sleep(SECOND).await;
+    assert_eq!(world.queue.processing(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_slot_drops_the_next_run_of_its_key() {
+    for (slot, n_left) in [("stays", 1), ("drains", 0), ("ends", 0)] {
+        let tenures = Arc::new(Tenures::new(Slots::new(1, ShardBy::Object), WritePermit::always()));
+        let env = env(Test::spec());
+        env.gate.bind(&tenures);
+        let tenure = tenures.begin(0, &WritePermit::always());
+        env.gate.open(&tenure);
+        let gate = env.gate.clone();
+        let act = act(move |_, _| {
+            match slot {
+                "drains" => tenures.drain(&tenure),
+                "ends" => tenures.end(0),
+                _ => {}
+            }
+            async { Ok(Action::requeue(60 * SECOND)) }
+        });
+        let world = World::start(env, act, Arc::default(), Arc::new(|_| {}), Arc::new(|_, _, _| {})).await;
+        world.queue.filter(move |key| gate.admits(key));
+        world.add("a");
+        sleep(SECOND).await;
+        assert_eq!(world.queue.stats().keys, n_left, "{slot}");
+        world.finish().await;
+    }
+}
+
+/// The reconcile of a key without an object isn't counted, so it must not begin when the object appears meanwhile.
+#[tokio::test(start_paused = true)]
+async fn object_that_appears_in_a_ring_is_reconciled_later() {
+    let never = act(|_, _| async { panic!("this run is not counted") });
+    let env = env(Test::spec());
+    let (ignore, begun): (Observer, BeginObserver) = (Arc::new(|_| {}), Arc::new(|_, _, _| {}));
+    let world = World::start(env.clone(), never.clone(), Arc::default(), ignore.clone(), begun.clone()).await;
+    let queue = WorkQueue::new(QueueConfig::default());
+    let pool = Pool { controller: Arc::new(Test { act: never }), env, queue: queue.clone(), observer: ignore, begun };
+    for (name, n_queued) in [("a", 1), ("gone", 1)] {
+        let outcome = pool.run_once(&key(name), 0, &Pass::Gone).await;
+        assert!(matches!(outcome, Outcome::Vanished), "{outcome:?}");
+        assert_eq!(queue.len(), n_queued, "{name}");
+    }
+    world.finish().await;
 }
