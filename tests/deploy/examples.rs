@@ -170,7 +170,7 @@ async fn website_defaults_validates_and_converts_on_embedded_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG: cargo xtask real-server"]
+#[ignore = "needs KUBECONFIG: cargo xtask roles"]
 async fn every_example_works_on_a_real_server() {
     let place = Place::named("KUBECONFIG").await;
     keeps_pods(&place, "quickstart", QUICKSTART, "ready").await;

@@ -237,7 +237,7 @@ async fn framework_verbs_are_needed_on_embedded_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG: cargo xtask real-server"]
+#[ignore = "needs KUBECONFIG: cargo xtask roles"]
 async fn framework_verbs_are_needed_on_a_real_server() {
     let place = Place::named("KUBECONFIG").await;
     role_is_exact(&place).await;

@@ -82,7 +82,7 @@ async fn the_fleet_divides_on_embedded_servers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG and two members: cargo xtask real-server"]
+#[ignore = "needs KUBECONFIG and two members: cargo xtask roles"]
 async fn fleet_divides_on_a_real_server_and_members() {
     let home = Place::named("KUBECONFIG").await;
     let (first, second) = (Place::named("KUBECONFIG_MEMBER1").await, Place::named("KUBECONFIG_MEMBER2").await);

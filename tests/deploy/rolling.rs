@@ -266,7 +266,7 @@ async fn replicas_are_replaced_under_load_on_embedded_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG: cargo xtask real-server"]
+#[ignore = "needs KUBECONFIG: cargo xtask roles"]
 async fn replacement_under_load_on_a_real_server() {
     let place = Place::named("KUBECONFIG").await;
     is_replaced_one_by_one(&place).await;

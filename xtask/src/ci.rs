@@ -58,11 +58,13 @@ pub(crate) enum Step {
     Conformance,
     /// Operators and clients on a real kube-apiserver.
     RealServer,
+    /// Programs under their generated roles on a real kube-apiserver.
+    Roles,
 }
 
 impl Step {
-    /// All steps, in the order of `cargo xtask ci`: formatting, tests, lints, docs, and the real server last.
-    pub(crate) const ALL: [Self; 18] = [
+    /// All steps, in the order of `cargo xtask ci`: formatting, tests, lints, docs, and real servers last.
+    pub(crate) const ALL: [Self; 19] = [
         Self::Fmt,
         Self::Test,
         Self::Fuzz,
@@ -81,6 +83,7 @@ impl Step {
         Self::Packages,
         Self::Conformance,
         Self::RealServer,
+        Self::Roles,
     ];
 
     /// Returns the name of the step on the command line.
@@ -104,6 +107,7 @@ impl Step {
             Self::Packages => "packages",
             Self::Conformance => "conformance",
             Self::RealServer => "real-server",
+            Self::Roles => "roles",
         }
     }
 
@@ -131,6 +135,7 @@ impl Step {
             Self::Packages => packages::check(packages::Builds::Together),
             Self::Conformance => real_server::conformance(gate),
             Self::RealServer => real_server::suites(gate, None),
+            Self::Roles => real_server::roles(gate, None),
         }
     }
 }
@@ -150,23 +155,42 @@ fn cpu_time() -> Option<Duration> {
 
 /// The duration of a step.
 struct StepTime {
-    /// The step that ran, whether it succeeded or failed.
-    step: Step,
+    /// The name of the step that ran, whether it succeeded or failed.
+    step: &'static str,
     /// Elapsed time of the step.
     wall: Duration,
     /// CPU time of its processes. `None` on systems without `/proc`.
     cpu: Option<Duration>,
 }
 
-/// Prints a table of the steps with wall time and CPU time, which shows the step to speed up.
-fn print_times(times: &[StepTime]) {
-    eprintln!("\n{:<14}{:>10}{:>12}", "step", "seconds", "CPU seconds");
-    for StepTime { step, wall, cpu } in times {
-        let cpu = cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.as_secs().to_string());
-        eprintln!("{:<14}{:>10}{cpu:>12}", step.name(), wall.as_secs());
+/// The table of the steps that have run, with wall time and CPU time. It shows the step to speed up.
+struct Times {
+    steps: Vec<StepTime>,
+    /// The begin of the run.
+    begun: Instant,
+}
+
+impl Times {
+    /// Runs a step, and adds its time.
+    fn measure(&mut self, step: &'static str, run: impl FnOnce() -> Result) -> Result {
+        eprintln!("\n=== {step} ({} s after the begin)", self.begun.elapsed().as_secs());
+        let (begun, cpu_before) = (Instant::now(), cpu_time());
+        let result = run().map_err(|error| format!("{step}: {error}"));
+        let cpu = cpu_time().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+        self.steps.push(StepTime { step, wall: begun.elapsed(), cpu });
+        result
     }
-    let all: Duration = times.iter().map(|taken| taken.wall).sum();
-    eprintln!("{:<14}{:>10}", "all", all.as_secs());
+
+    /// Prints the table.
+    fn print(&self) {
+        eprintln!("\n{:<14}{:>10}{:>12}", "step", "seconds", "CPU seconds");
+        for StepTime { step, wall, cpu } in &self.steps {
+            let cpu = cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.as_secs().to_string());
+            eprintln!("{step:<14}{:>10}{cpu:>12}", wall.as_secs());
+        }
+        let all: Duration = self.steps.iter().map(|taken| taken.wall).sum();
+        eprintln!("{:<14}{:>10}", "all", all.as_secs());
+    }
 }
 
 /// The way in which a process runs steps at the same time as this one.
@@ -273,14 +297,15 @@ impl Plan {
 /// A step failed, a test ran in no step of a complete run, or something was left out with `--strict`.
 pub(crate) fn run(plan: &Plan, options: Options) -> Result {
     let mut gate = Gate::new(options);
-    let mut times = Vec::new();
+    let mut times = Times { steps: Vec::new(), begun: Instant::now() };
     let mut beside = Vec::new();
     let result = run_in_order(plan, options, &mut gate, &mut times, &mut beside);
-    print_times(&times);
+    times.print();
     result?;
     for running in beside {
         running.finish(&mut gate)?;
     }
+    eprintln!("the last step ended {} s after the begin", times.begun.elapsed().as_secs());
     let forgotten = gate.forgotten();
     if plan.is_whole() && !forgotten.is_empty() {
         return Err(format!("these tests were ignored and no step ran them:\n{}", forgotten.join("\n")));
@@ -293,17 +318,11 @@ pub(crate) fn run(plan: &Plan, options: Options) -> Result {
 
 /// Runs the steps that run one after another, and starts the other ones between them. Ends early, without an error, if a
 /// step beside has failed: its end reports that.
-fn run_in_order(
-    plan: &Plan,
-    options: Options,
-    gate: &mut Gate,
-    times: &mut Vec<StepTime>,
-    beside: &mut Vec<Beside>,
-) -> Result {
+fn run_in_order(plan: &Plan, options: Options, gate: &mut Gate, times: &mut Times, beside: &mut Vec<Beside>) -> Result {
     let (mut compilers, mut suites) = (Some(&plan.beside), Some(&plan.waiting));
     for step in plan.in_order() {
         if step == Step::Test {
-            steps::build_tests()?;
+            times.measure("build", steps::build_tests)?;
         }
         if step != Step::Fmt
             && let Some(steps) = compilers.take()
@@ -319,12 +338,7 @@ fn run_in_order(
         if beside.iter_mut().any(Beside::has_failed) {
             return Ok(());
         }
-        eprintln!("\n=== {}", step.name());
-        let (begun, cpu_before) = (Instant::now(), cpu_time());
-        let result = step.run(gate).map_err(|error| format!("{}: {error}", step.name()));
-        let cpu = cpu_time().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
-        times.push(StepTime { step, wall: begun.elapsed(), cpu });
-        result?;
+        times.measure(step.name(), || step.run(gate))?;
     }
     beside.extend(Beside::start(compilers.map_or(&[][..], |steps| steps), Lane::Idle, options)?);
     start_waiting(suites.map_or(&[][..], |steps| steps), options, beside)

@@ -185,6 +185,14 @@ enum StepCommand {
         #[command(flatten)]
         version: real_server::Version,
     },
+    /// Runs programs under their generated roles on a real kube-apiserver: each role is enough and minimal. Needs what
+    /// `server` needs. 8 minutes, and 8 for the first start.
+    Roles {
+        #[command(flatten)]
+        options: Options,
+        #[command(flatten)]
+        version: real_server::Version,
+    },
 }
 
 /// Options of each step.
@@ -234,6 +242,9 @@ fn run_step(command: StepCommand) -> Result {
         StepCommand::Conformance(options) => alone(options, |gate| Step::Conformance.run(gate)),
         StepCommand::RealServer { options, version } => {
             alone(options, |gate| real_server::suites(gate, version.complete()?.as_deref()))
+        }
+        StepCommand::Roles { options, version } => {
+            alone(options, |gate| real_server::roles(gate, version.complete()?.as_deref()))
         }
     }
 }

@@ -239,23 +239,9 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         .env("EMBEDDED", "0")
         .tests(&mut gate.ledger, 20)?;
     servers.down("webhooks");
-
-    let roles = servers.fleet("roles")?;
-    cargo_test(&["--test", "fleet", "on_real_api_servers", "--", "--ignored"])
-        .envs(&roles)
-        .tests(&mut gate.ledger, 1)?;
-    cargo_test(&["--tests", "role_is_minimal_on_a_real_server", "--", "--ignored"])
-        .envs(&roles)
-        .tests(&mut gate.ledger, 7)?;
-    clients_in_other_languages(gate, &roles)?;
-    servers.fleet_down("roles");
-
-    // Deployed programs watch all namespaces, so an earlier test must not leave a terminating namespace.
-    let deploy = servers.fleet("deploy")?;
-    cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored", "--skip", "helm::"])
-        .envs(&deploy)
-        .tests(&mut gate.ledger, 5)?;
-    servers.fleet_down("deploy");
+    let clients = named(servers.up("clients")?);
+    clients_in_other_languages(gate, &clients)?;
+    servers.down("clients");
     if cfg!(target_os = "linux") {
         shards::short_chaos(version)?;
     }
@@ -267,6 +253,28 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         .envs(&charts)
         .env("PATH", path)
         .tests(&mut gate.ledger, 1)
+}
+
+/// Runs programs under their generated roles, with a control plane and two members: each role is enough and minimal.
+///
+/// # Errors
+/// A server does not start, or a test fails.
+pub(crate) fn roles(gate: &mut Gate, version: Option<&str>) -> Result {
+    let Some(mut servers) = Servers::prepare(gate, version)? else { return Ok(()) };
+    let roles = servers.fleet("roles")?;
+    cargo_test(&["--test", "fleet", "on_real_api_servers", "--", "--ignored"])
+        .envs(&roles)
+        .tests(&mut gate.ledger, 1)?;
+    cargo_test(&["--tests", "role_is_minimal_on_a_real_server", "--", "--ignored"])
+        .envs(&roles)
+        .tests(&mut gate.ledger, 7)?;
+    servers.fleet_down("roles");
+
+    // Deployed programs watch all namespaces, so an earlier test must not leave a terminating namespace.
+    let deploy = servers.fleet("deploy")?;
+    cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored", "--skip", "helm::"])
+        .envs(&deploy)
+        .tests(&mut gate.ledger, 5)
 }
 
 /// Runs the clients that have a test against a real server: Go and fabric8.

@@ -35,7 +35,7 @@ async fn clients() -> [Client; 3] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG and two members: cargo xtask real-server"]
+#[ignore = "needs KUBECONFIG and two members: cargo xtask roles"]
 async fn flow_on_real_api_servers() {
     let [home, first, second] = clients().await;
     let _alone = REAL.lock().await;

@@ -108,7 +108,7 @@ async fn roles_are_exactly_what_is_needed() {
 
 /// `KUBECONFIG_MEMBER1` and `KUBECONFIG_MEMBER2` name the members.
 #[tokio::test]
-#[ignore = "needs KUBECONFIG and two members: cargo xtask real-server"]
+#[ignore = "needs KUBECONFIG and two members: cargo xtask roles"]
 async fn role_is_minimal_on_a_real_server() {
     let _alone = REAL.lock().await;
     kctl::testing::check_whole_role_on_cluster(multicluster::app, everything_that_it_does).await.unwrap();
