@@ -56,7 +56,7 @@ pub fn elect_unfenced(manager: Manager, config: ElectionConfig) -> core::result:
 ///
 /// A process that was frozen sends nothing after that, unlike with [`tokio::time::timeout`].
 pub fn in_time<T>(guard: &WriteGuard, request: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
-    crate::transport::in_time(guard.limit().until(), request)
+    crate::transport::in_time(guard.deadline().at(), request)
 }
 
 /// Shares keys among replicas with a bug in the protocol. The simulator's tests use it to show that the bug is found.

@@ -4,33 +4,33 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The time that a request has. It begins when the request is permitted, not when it is sent.
+/// The end of a request's time, which begins when the request is permitted and not when it is sent.
 ///
 /// A process may be stopped between the two. A timeout alone would then begin again after the stop, when the Lease may have
 /// expired.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TimeLimit {
-    until: Instant,
+pub(crate) struct Deadline {
+    at: Instant,
     /// The whole timeout, for messages.
-    length: Duration,
+    timeout: Duration,
 }
 
-impl TimeLimit {
-    /// Returns the limit of a request that is permitted at `begin`.
-    pub(crate) fn new(begin: Instant, length: Duration) -> Self {
-        Self { until: begin + length, length }
+impl Deadline {
+    /// Returns the deadline of a request that is permitted at `begin`.
+    pub(crate) fn new(begin: Instant, timeout: Duration) -> Self {
+        Self { at: begin + timeout, timeout }
     }
 
-    /// Returns the limit of a request that needs no permit.
-    pub(crate) fn from_now(length: Duration) -> Self {
-        Self::new(Instant::now(), length)
+    /// Returns the deadline of a request that needs no permit.
+    pub(crate) fn from_now(timeout: Duration) -> Self {
+        Self::new(Instant::now(), timeout)
     }
 
-    pub(crate) fn until(self) -> Instant {
-        self.until
+    pub(crate) fn at(self) -> Instant {
+        self.at
     }
 
-    pub(crate) fn length(self) -> Duration {
-        self.length
+    pub(crate) fn timeout(self) -> Duration {
+        self.timeout
     }
 }

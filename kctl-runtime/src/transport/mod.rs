@@ -1,8 +1,8 @@
 //! One request and its response: status and body, or an error that names the operation.
 
+mod deadline;
 mod error;
 mod operation;
-mod time_limit;
 
 use std::{future::poll_fn, io, task::Poll, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 pub use self::{error::ApiError, operation::Operation};
 use crate::{connection::LongResponse, trace::Trace};
-pub(crate) use time_limit::TimeLimit;
+pub(crate) use deadline::Deadline;
 
 /// Longest answer that is read, in bytes: a page of 500 objects of etcd's maximum size.
 const BODY_LEN_MAX: usize = 1 << 30;
@@ -75,21 +75,21 @@ pub(crate) async fn send(
     path: &str,
     body: Option<(&str, Vec<u8>)>,
 ) -> Result<String, ApiError> {
-    send_within(client, operation, method, path, body, TimeLimit::from_now(ANSWER_WITHIN)).await
+    send_within(client, operation, method, path, body, Deadline::from_now(ANSWER_WITHIN)).await
 }
 
-/// Sends a request and returns the body, waiting at most until the limit, retries included.
+/// Sends a request and returns the body, waiting at most until the deadline, retries included.
 pub(crate) async fn send_within(
     client: &Client,
     operation: &Operation,
     method: Method,
     path: &str,
     body: Option<(&str, Vec<u8>)>,
-    limit: TimeLimit,
+    deadline: Deadline,
 ) -> Result<String, ApiError> {
     let ask = Ask { method, path, body, accept: JSON, is_long: false };
-    let answer = async { read(operation, accepted(client, operation, &ask, limit.until()).await?).await };
-    in_time(limit.until(), answer).await.unwrap_or_else(|| Err(late(operation, limit.length())))
+    let answer = async { read(operation, accepted(client, operation, &ask, deadline.at()).await?).await };
+    in_time(deadline.at(), answer).await.unwrap_or_else(|| Err(late(operation, deadline.timeout())))
 }
 
 /// Returns the result of a future; `None` if it is not ready before `until`.
@@ -286,8 +286,8 @@ mod tests {
         ] {
             let (client, n_requests) = busy(code, wait, refusals);
             let begins = Instant::now();
-            let limit = TimeLimit::from_now(Duration::from_secs(within));
-            let answer = send_within(&client, &"get it".into(), Method::GET, "/", None, limit).await;
+            let deadline = Deadline::from_now(Duration::from_secs(within));
+            let answer = send_within(&client, &"get it".into(), Method::GET, "/", None, deadline).await;
             let case = format!("{code}, {wait} s, {refusals} times, within {within} s: {answer:?}");
             assert_eq!(begins.elapsed().as_secs(), took, "{case}");
             assert_eq!(n_requests.load(Ordering::Relaxed), requests, "{case}");
@@ -330,8 +330,8 @@ mod tests {
     async fn frozen_process_repeats_no_request_after_its_time() {
         let (client, n_requests) = busy(429, 2, 1);
         let operation = "get it".into();
-        let limit = TimeLimit::from_now(Duration::from_secs(10));
-        let sent = send_within(&client, &operation, Method::GET, "/", None, limit);
+        let deadline = Deadline::from_now(Duration::from_secs(10));
+        let sent = send_within(&client, &operation, Method::GET, "/", None, deadline);
         let mut sent = pin!(sent);
         assert!(futures::poll!(&mut sent).is_pending(), "it waits for the Retry-After");
         tokio::time::advance(Duration::from_secs(15)).await;

@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::{
     key::ObjectKey,
-    transport::{ANSWER_WITHIN, ApiError, Operation, TimeLimit},
+    transport::{ANSWER_WITHIN, ApiError, Deadline, Operation},
 };
 
 /// The part of a leader election that a [`WritePermit`] reads.
@@ -148,8 +148,8 @@ impl Writes {
 #[derive(Debug)]
 #[must_use = "a write that is not answered keeps the lease from being handed back"]
 pub struct WriteGuard {
-    /// The time of the request, which began when the permit was granted.
-    limit: TimeLimit,
+    /// The deadline of the request, whose time began when the permit was granted.
+    deadline: Deadline,
     /// The entries to remove once the server answers, one per Lease. Empty without leader election.
     writes: Vec<(Arc<Mutex<Writes>>, Write)>,
 }
@@ -160,12 +160,12 @@ impl WriteGuard {
     ///
     /// It is 60 s without leader election, and the `timeout` of [`WritePermit::from_lease`] with it.
     pub fn timeout(&self) -> Duration {
-        self.limit.length()
+        self.deadline.timeout()
     }
 
-    /// Returns the time of the request with its end.
-    pub(crate) fn limit(&self) -> TimeLimit {
-        self.limit
+    /// Returns the deadline of the request.
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.deadline
     }
 
     /// Records that the API server has answered, with success or a rejection.
@@ -334,7 +334,7 @@ impl WritePermit {
     /// Dropping the future has no effect: a write counts only once this has returned.
     pub async fn acquire(&self, operation: impl Into<Operation>) -> Result<WriteGuard, ApiError> {
         let Some(source) = self.0.get() else {
-            return Ok(WriteGuard { limit: TimeLimit::from_now(ANSWER_WITHIN), writes: Vec::new() });
+            return Ok(WriteGuard { deadline: Deadline::from_now(ANSWER_WITHIN), writes: Vec::new() });
         };
         let operation = operation.into();
         let denied = || ApiError::NotLeading { operation: operation.clone() };
@@ -352,7 +352,7 @@ impl WritePermit {
                 }
             }
             let writes = lease.begin(now, over).ok_or_else(denied)?;
-            return Ok(WriteGuard { limit: TimeLimit::new(now, lease.timeout), writes });
+            return Ok(WriteGuard { deadline: Deadline::new(now, lease.timeout), writes });
         }
     }
 

@@ -28,8 +28,8 @@ pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
             }
             let operation = Operation::from(format!("{} {}", request.method(), request.uri().path()));
             let guard = permit.acquire(&operation).await?;
-            let limit = guard.limit();
-            match transport::in_time(limit.until(), client.send(request)).await {
+            let deadline = guard.deadline();
+            match transport::in_time(deadline.at(), client.send(request)).await {
                 Some(answer) => {
                     let answer = answer.map_err(BoxError::from)?;
                     // A proxy that gives up answers while the API server may still be at work.
@@ -38,7 +38,7 @@ pub(crate) fn guarded(client: &Client, permit: &WritePermit) -> Client {
                     }
                     Ok(answer)
                 }
-                None => Err(BoxError::from(transport::late(&operation, limit.length()))),
+                None => Err(BoxError::from(transport::late(&operation, deadline.timeout()))),
             }
         }
     });
@@ -114,7 +114,7 @@ mod tests {
             sent.store(0, Ordering::Relaxed);
             let guard = permit.acquire(&operation).await.unwrap();
             tokio::time::advance(Duration::from_secs(frozen)).await;
-            let answer = transport::send_within(&client, &operation, Method::PATCH, "/", None, guard.limit()).await;
+            let answer = transport::send_within(&client, &operation, Method::PATCH, "/", None, guard.deadline()).await;
             assert_eq!((answer.is_ok(), sent.load(Ordering::Relaxed)), (n_sent == 1, n_sent), "{frozen} s");
             tokio::time::advance(Duration::from_secs(8 - frozen)).await;
         }

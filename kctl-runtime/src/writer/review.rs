@@ -13,7 +13,7 @@ use kube::Client;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::transport::{self, ApiError, Operation, TimeLimit};
+use crate::transport::{self, ApiError, Deadline, Operation};
 
 /// Longest wait for a response (controller-runtime, `pkg/metrics/filters`).
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -92,8 +92,8 @@ async fn create_review<T: DeserializeOwned>(
     let review = json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "spec": spec });
     let path = format!("/apis/{group}/v1/{}s", kind.to_lowercase());
     let sent = Some(("application/json", review.to_string().into_bytes()));
-    let limit = TimeLimit::from_now(ANSWER_WITHIN);
-    let answer = transport::send_within(client, &operation, Method::POST, &path, sent, limit).await?;
+    let deadline = Deadline::from_now(ANSWER_WITHIN);
+    let answer = transport::send_within(client, &operation, Method::POST, &path, sent, deadline).await?;
     let review: Result<Review<T>, _> = serde_json::from_str(&answer);
     review.map(|review| review.status).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
 }

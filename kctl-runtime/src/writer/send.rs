@@ -47,10 +47,10 @@ impl Writer {
             guard.answered();
             return Err(blocked());
         }
-        let limit = guard.limit();
+        let deadline = guard.deadline();
         let creates = method == Method::POST;
         let uncertain = self.uncertain_writes.mark(target);
-        let answer = transport::send_within(target.source.client(), operation, method, path, body, limit).await;
+        let answer = transport::send_within(target.source.client(), operation, method, path, body, deadline).await;
         guard.finish(&answer);
         if creates && answer.as_ref().is_err_and(ApiError::is_unknown_resource) {
             // The CRD was probably deleted. The watch notices it a second later; until then every key would fail here.

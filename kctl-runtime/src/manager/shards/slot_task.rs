@@ -110,7 +110,7 @@ impl Holder {
         false
     }
 
-    /// Ends the tenure of a slot. The next owner starts with a backoff of its own.
+    /// Ends the tenure of a slot. The next owner starts without its backoff.
     fn end(&self, slot: u32) {
         self.tenures.end(slot);
         self.evict(slot);

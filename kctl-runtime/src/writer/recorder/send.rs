@@ -146,7 +146,7 @@ impl Sender {
             let guard = self.permit.acquire(&operation).await?;
             let sent = Some((body.0, body.1.clone()));
             let answer =
-                transport::send_within(&self.client, &operation, method.clone(), path, sent, guard.limit()).await;
+                transport::send_within(&self.client, &operation, method.clone(), path, sent, guard.deadline()).await;
             guard.finish(&answer);
             match answer {
                 Err(ApiError::Unanswered { .. }) if tries < TRIES_MAX => {
