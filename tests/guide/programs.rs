@@ -4,6 +4,7 @@
 mod filters;
 mod format;
 mod links;
+mod options;
 mod prose;
 mod public_api;
 mod readme;

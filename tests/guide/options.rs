@@ -1,0 +1,35 @@
+//! The tables of options in `guide/attributes.md` have the options that the macros accept.
+
+use std::{collections::BTreeSet, fs};
+
+use crate::links::root;
+
+/// Returns the strings of `const OPTIONS` in a file of `kctl-macros/src`.
+fn accepted(file: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(root().join("kctl-macros/src").join(file)).unwrap();
+    let list = text.split_once("const OPTIONS: ").and_then(|(_, rest)| rest.split_once("];")).unwrap().0;
+    list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Returns the names in the first column of the first table of options after a line of the page. A cell may have several
+/// examples: `` `reads = K(live)` ``, `` `a = "…"`, `b = "…"` ``.
+fn documented(after: &str) -> BTreeSet<String> {
+    let page = fs::read_to_string(root().join("guide/attributes.md")).unwrap();
+    let table = page.split_once(after).and_then(|(_, rest)| rest.split_once("| option |")).unwrap().1;
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with("| `"));
+    let cells = rows.map(|row| row.trim_start_matches("| ").split(" | ").next().unwrap());
+    let examples = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    examples.map(|example| example.split([' ', '(']).next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_option_of_an_attribute_is_in_the_guide() {
+    let controllers = accepted("controller/check/unknown_option.rs");
+    // The page explains `of` with the struct that it belongs to.
+    let with_of = &documented("# ") | &BTreeSet::from(["of".to_owned()]);
+    assert_eq!(controllers, with_of);
+    let admission = accepted("admission/options.rs");
+    // These are the attribute's two forms, above the table.
+    let forms = BTreeSet::from(["mutate".to_owned(), "validate".to_owned()]);
+    assert_eq!(admission, &documented("## Admission\n") | &forms);
+}
