@@ -134,24 +134,24 @@ struct CachedCredential {
 ///
 /// Two `exec` sections are the same if their JSON is, including the cluster if the plugin asked for it. Entries of
 /// plugins that no client uses any more are removed by the next [`Plugin::take`].
-static IN_USE: Mutex<Vec<(Value, Slot)>> = Mutex::new(Vec::new());
+static IN_USE: Mutex<Vec<(Value, PluginEntry)>> = Mutex::new(Vec::new());
 
 /// The entry of one plugin. Its lock is held while the plugin runs for the first time.
-type Slot = Arc<Mutex<Weak<Plugin>>>;
+type PluginEntry = Arc<Mutex<Weak<Plugin>>>;
 
-/// Returns the slot of a plugin, and removes slots that no client uses.
-fn slot(identity: Value) -> Slot {
+/// Returns the entry of a plugin, and removes entries that no client uses.
+fn entry_of(identity: Value) -> PluginEntry {
     let mut in_use = IN_USE.lock();
-    // A locked slot is in use: its plugin is running.
-    in_use.retain(|(_, slot)| {
-        Arc::strong_count(slot) > 1 || slot.try_lock().is_none_or(|plugin| plugin.strong_count() > 0)
+    // A locked entry is in use: its plugin is running.
+    in_use.retain(|(_, entry)| {
+        Arc::strong_count(entry) > 1 || entry.try_lock().is_none_or(|plugin| plugin.strong_count() > 0)
     });
-    if let Some((_, slot)) = in_use.iter().find(|(known, _)| *known == identity) {
-        return slot.clone();
+    if let Some((_, entry)) = in_use.iter().find(|(known, _)| *known == identity) {
+        return entry.clone();
     }
-    let slot = Slot::default();
-    in_use.push((identity, slot.clone()));
-    slot
+    let entry = PluginEntry::default();
+    in_use.push((identity, entry.clone()));
+    entry
 }
 
 impl Plugin {
@@ -165,8 +165,8 @@ impl Plugin {
     pub(super) fn take(config: &mut Config, every: Duration) -> Result<Option<Arc<Self>>, PluginError> {
         let Some(exec) = config.auth_info.exec.take() else { return Ok(None) };
         let identity = json!([exec, exec.cluster]);
-        let slot = slot(identity);
-        let mut plugin_ref = slot.lock();
+        let entry = entry_of(identity);
+        let mut plugin_ref = entry.lock();
         if let Some(plugin) = plugin_ref.upgrade() {
             return Ok(Some(plugin));
         }

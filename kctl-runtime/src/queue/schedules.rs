@@ -18,18 +18,18 @@ const WORKERS: usize = 3;
 
 /// The wanted state of each key and the state that workers reached: a worker that begins sees everything wanted before.
 #[derive(Default)]
-struct Seen {
+struct Progress {
     wanted: BTreeMap<u8, u64>,
     done: BTreeMap<u8, u64>,
     working: BTreeMap<u8, usize>,
 }
 
-type Shared = Arc<Mutex<Seen>>;
+type SharedProgress = Arc<Mutex<Progress>>;
 
-async fn handle(queue: WorkQueue<u8>, seen: Shared, handler: usize) {
+async fn handle(queue: WorkQueue<u8>, progress: SharedProgress, handler: usize) {
     for _ in 0..ROUNDS {
         for key in 0..KEYS {
-            *seen.lock().unwrap().wanted.entry(key).or_default() += 1;
+            *progress.lock().unwrap().wanted.entry(key).or_default() += 1;
             let changed = Add::new(key).priority(-100).tags(1).cause(Cause::Changed);
             queue.add(if handler == 0 { Add::new(key) } else { changed });
         }
@@ -37,20 +37,20 @@ async fn handle(queue: WorkQueue<u8>, seen: Shared, handler: usize) {
     }
 }
 
-async fn work(queue: WorkQueue<u8>, seen: Shared) {
+async fn work(queue: WorkQueue<u8>, progress: SharedProgress) {
     while let Some(item) = queue.get().await {
         let wanted = {
-            let mut seen = seen.lock().unwrap();
-            let n_workers = seen.working.entry(item.key).or_default();
+            let mut progress = progress.lock().unwrap();
+            let n_workers = progress.working.entry(item.key).or_default();
             *n_workers += 1;
             assert_eq!(*n_workers, 1, "key {} is in two workers' hands", item.key);
-            seen.wanted.get(&item.key).copied().unwrap_or_default()
+            progress.wanted.get(&item.key).copied().unwrap_or_default()
         };
         yield_now().await;
         {
-            let mut seen = seen.lock().unwrap();
-            seen.working.insert(item.key, 0);
-            seen.done.insert(item.key, wanted);
+            let mut progress = progress.lock().unwrap();
+            progress.working.insert(item.key, 0);
+            progress.done.insert(item.key, wanted);
         }
         queue.done(&item.key);
     }
@@ -60,10 +60,10 @@ async fn work(queue: WorkQueue<u8>, seen: Shared) {
 fn any_schedule_gives_each_key_to_one_worker() {
     any_schedule(|| {
         block_on(async {
-            let (queue, seen) = (WorkQueue::new(QueueConfig::default()), Shared::default());
-            let workers: Vec<_> = (0..WORKERS).map(|_| spawn(work(queue.clone(), seen.clone()))).collect();
+            let (queue, progress) = (WorkQueue::new(QueueConfig::default()), SharedProgress::default());
+            let workers: Vec<_> = (0..WORKERS).map(|_| spawn(work(queue.clone(), progress.clone()))).collect();
             let handlers: Vec<_> =
-                (0..HANDLERS).map(|handler| spawn(handle(queue.clone(), seen.clone(), handler))).collect();
+                (0..HANDLERS).map(|handler| spawn(handle(queue.clone(), progress.clone(), handler))).collect();
             for handler in handlers {
                 handler.await.unwrap();
             }
@@ -71,8 +71,8 @@ fn any_schedule_gives_each_key_to_one_worker() {
             for worker in workers {
                 worker.await.unwrap();
             }
-            let seen = seen.lock().unwrap();
-            assert_eq!(seen.done, seen.wanted, "the last that was wanted of a key was not worked on");
+            let progress = progress.lock().unwrap();
+            assert_eq!(progress.done, progress.wanted, "the last that was wanted of a key was not worked on");
             assert_eq!((queue.len(), queue.processing()), (0, 0));
         });
     });

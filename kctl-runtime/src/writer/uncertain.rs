@@ -18,11 +18,11 @@ use crate::{key::ObjectKey, source::Source, store::Scope};
 /// Caches and namespaces that have to be listed before a key is reconciled again. Invariant: not empty, and each once.
 ///
 /// A key rarely has more than one, so a linear search is enough.
-type Scopes = Vec<(Arc<Source>, Scope)>;
+type ListsNeeded = Vec<(Arc<Source>, Scope)>;
 
 /// The uncertain writes of one controller. Clones share the state.
 #[derive(Clone, Default)]
-pub(crate) struct UncertainWrites(Arc<Mutex<HashMap<ObjectKey, Scopes>>>);
+pub(crate) struct UncertainWrites(Arc<Mutex<HashMap<ObjectKey, ListsNeeded>>>);
 
 /// A write that is under way.
 ///

@@ -165,7 +165,7 @@ impl Keeper {
             None => self.empty().await?,
         };
         let fields = secret.data.clone().unwrap_or_default().into_iter().map(|(name, ByteString(value))| (name, value));
-        let fields: Fields = fields.collect();
+        let fields: SecretData = fields.collect();
         if is_of_others(&secret, &fields) {
             return self.serve_of_others(&fields);
         }
@@ -194,7 +194,7 @@ impl Keeper {
 
     /// Serves a certificate that another program writes, such as cert-manager. That program also
     /// makes configurations trust it.
-    fn serve_of_others(&self, fields: &Fields) -> Result<()> {
+    fn serve_of_others(&self, fields: &SecretData) -> Result<()> {
         let text = |name: &str| fields.get(name).map(|value| String::from_utf8_lossy(value).into_owned());
         let [certificate, key] = ["tls.crt", "tls.key"].map(|name| text(name).unwrap_or_default());
         let name = &self.of.secret;
@@ -314,11 +314,11 @@ fn client_configs(object: &Value) -> impl Iterator<Item = String> {
 }
 
 /// The data of a Secret.
-type Fields = BTreeMap<String, Vec<u8>>;
+type SecretData = BTreeMap<String, Vec<u8>>;
 
 /// Returns `true` if another program writes the Secret, such as cert-manager. kctl's own is
 /// `Opaque` and has the key of an authority.
-fn is_of_others(secret: &Secret, fields: &Fields) -> bool {
+fn is_of_others(secret: &Secret, fields: &SecretData) -> bool {
     let has = |name: &str| fields.get(name).is_some_and(|value| !value.is_empty());
     let is_own = has("ca.key") || has("state.json");
     secret.type_.as_deref() == Some("kubernetes.io/tls") || (has("tls.crt") && !is_own)

@@ -69,11 +69,11 @@ struct Held {
     free: Arc<Notify>,
     /// When the state of the Lease was seen of which the task was notified. A candidate that may not write the Lease
     /// would otherwise try again with each renewal of any other Lease.
-    notified_of: Option<Seen>,
+    notified_of: Option<FirstSeen>,
 }
 
 /// When the present state of a free Lease was first seen; `None` inside if it never was.
-type Seen = Option<Instant>;
+type FirstSeen = Option<Instant>;
 
 impl Coordinator {
     /// Creates a coordinator that does nothing before [`run`](Self::run). `common` is the permit of the Lease of the
@@ -325,7 +325,7 @@ impl Coordinator {
     }
 
     /// Returns when the present state of a free Lease was seen; `None` if the Lease is held.
-    fn free_since(&self, lease: &str, now: Instant) -> Option<Seen> {
+    fn free_since(&self, lease: &str, now: Instant) -> Option<FirstSeen> {
         let sightings = &self.shared.lock().sightings;
         let is_free = sightings.holder(lease, now).is_none();
         is_free.then(|| sightings.last(lease).map(|(_, seen)| *seen))
