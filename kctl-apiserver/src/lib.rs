@@ -31,6 +31,7 @@ mod deletion;
 mod evaluate;
 pub mod faults;
 mod feature_gates;
+mod field;
 mod field_error;
 mod field_errors;
 mod go;

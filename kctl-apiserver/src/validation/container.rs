@@ -17,6 +17,7 @@
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     names::NameRule,
     validation::{
@@ -76,7 +77,7 @@ pub(crate) fn containers(
         let path = format!("{list_path}[{index}]");
         common(container, &path, spec, volumes, claims, errors);
         named(container, &path, &mut names, errors);
-        probe::of_container(container, &path, spec, errors);
+        probe::of_container(&Field::new(container, &path, errors), spec);
         restarts(container, &path, errors);
     }
     let all: Vec<(usize, &Value)> = entries(&spec["containers"]).collect();
@@ -94,7 +95,7 @@ pub(crate) fn containers(
         named(container, &path, &mut names, errors);
         ports::host_ports(&[(0, container)], &list_path, errors);
         if container["restartPolicy"] == "Always" {
-            probe::of_container(container, &path, spec, errors);
+            probe::of_container(&Field::new(container, &path, errors), spec);
         } else {
             ends_before(container, &path, errors);
         }
@@ -219,7 +220,7 @@ fn common(
     ports::of_container(&container["ports"], &field("ports"), errors);
     environment::variables(&container["env"], &field("env"), errors);
     environment::sources(&container["envFrom"], &field("envFrom"), errors);
-    mounts::of_container(container, path, volumes, errors);
+    mounts::of_container(&Field::new(container, path, errors), volumes);
     resources::resources(&container["resources"], &field("resources"), Asker::Container, claims, errors);
     resizes(&container["resizePolicy"], &field("resizePolicy"), &spec["restartPolicy"], errors);
     security::of_container(&container["securityContext"], &field("securityContext"), spec, errors);

@@ -6,135 +6,87 @@
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, text},
-    validation::{entries, ports},
-};
+use crate::{field::Field, field_errors::text, validation::ports};
 
 /// Handler types of a probe, in the order of upstream's checks.
 const OF_PROBES: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 /// Handler types of `postStart` and `preStop`. They include `sleep`, but not `grpc`.
 const OF_LIFECYCLES: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
+/// Times and thresholds of a probe; 0 is valid for each of them here.
+const NUMBERS: [&str; 5] =
+    ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
 
 /// Validates the three probes and the lifecycle of a container.
 ///
-/// `terminationGracePeriodSeconds` is `FieldValueInvalid` in a readiness probe. The other two must have
-/// `successThreshold: 1`.
-///
-/// Upstream: `validateLivenessProbe`, `validateReadinessProbe` and `validateStartupProbe`. A
-/// readiness probe never kills the container, so a grace period has no meaning for it. A liveness
-/// or startup probe acts on the first success.
-pub(crate) fn of_container(container: &Value, path: &str, spec: &Value, errors: &mut Errors) {
-    let grace = spec["terminationGracePeriodSeconds"].as_i64();
-    lifecycle(&container["lifecycle"], &format!("{path}.lifecycle"), grace, errors);
+/// Upstream: `validateLivenessProbe`, `validateReadinessProbe` and `validateStartupProbe`. A readiness probe never kills
+/// the container, so a grace period has no meaning for it. A liveness or startup probe acts on the first success.
+pub(crate) fn of_container(container: &Field<'_>, spec: &Value) {
+    let (lifecycle, grace) = (container.at("lifecycle"), spec["terminationGracePeriodSeconds"].as_i64());
+    for hook in ["postStart", "preStop"].map(|name| lifecycle.at(name)).iter().filter(|hook| hook.is_object()) {
+        handler(hook, OF_LIFECYCLES, grace);
+    }
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let (probe_value, path) = (&container[name], format!("{path}.{name}"));
-        if probe_value.is_null() {
+        let probe = container.at(name);
+        if probe.is_null() {
             continue;
         }
-        probe(probe_value, &path, errors);
+        handler(&probe, OF_PROBES, None);
+        NUMBERS.map(|name| probe.at(name)).iter().for_each(Field::not_negative);
+        let (grace, successes) = (probe.at("terminationGracePeriodSeconds"), probe.at("successThreshold"));
+        grace.invalid_if(grace.as_i64().is_some_and(|seconds| seconds <= 0), "must be greater than 0");
         if name == "readinessProbe" {
-            let seconds = &probe_value["terminationGracePeriodSeconds"];
-            if !seconds.is_null() {
-                let path = format!("{path}.terminationGracePeriodSeconds");
-                errors.invalid(&path, seconds, "must not be set for readinessProbes");
-            }
-        } else if probe_value["successThreshold"].as_i64().is_some_and(|times| times != 1) {
-            errors.invalid(&format!("{path}.successThreshold"), &probe_value["successThreshold"], "must be 1");
-        }
-    }
-}
-
-/// Validates a probe: one handler, times and thresholds not negative, a grace period above 0 (`validateProbe`).
-///
-/// Numbers are in seconds or counts; 0 is valid for each of them here.
-fn probe(probe: &Value, path: &str, errors: &mut Errors) {
-    handler(probe, path, OF_PROBES, None, errors);
-    let times = ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
-    for name in times {
-        errors.not_negative(&format!("{path}.{name}"), &probe[name]);
-    }
-    let seconds = &probe["terminationGracePeriodSeconds"];
-    if seconds.as_i64().is_some_and(|seconds| seconds <= 0) {
-        errors.invalid(&format!("{path}.terminationGracePeriodSeconds"), seconds, "must be greater than 0");
-    }
-}
-
-/// Validates `postStart` and `preStop` (`validateLifecycle`). `grace` is the grace period of the Pod, in seconds.
-///
-/// The grace period bounds a `sleep` action: a longer one would always be interrupted.
-fn lifecycle(lifecycle: &Value, path: &str, grace: Option<i64>, errors: &mut Errors) {
-    for name in ["postStart", "preStop"] {
-        if lifecycle[name].is_object() {
-            handler(&lifecycle[name], &format!("{path}.{name}"), OF_LIFECYCLES, grace, errors);
-        }
-    }
-}
-
-/// Validates that exactly one of the handler types in `kinds` is set (`validateHandler`).
-///
-/// None is `FieldValueRequired`; each one after the first is `FieldValueForbidden` and not validated further.
-///
-/// The first one in the order of `kinds` counts as the intended one, regardless of the order in the client's JSON.
-fn handler(handler: &Value, path: &str, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
-    let present: Vec<&&str> = kinds.iter().filter(|kind| handler[**kind].is_object()).collect();
-    for (index, kind) in present.iter().enumerate() {
-        let path = format!("{path}.{kind}");
-        if index > 0 {
-            errors.leave_out(&format!("{path}."));
-            errors.forbidden(&path, "may not specify more than 1 handler type");
+            grace.invalid_if(!grace.is_null(), "must not be set for readinessProbes");
         } else {
-            action(kind, &handler[**kind], &path, grace, errors);
+            successes.invalid_if(successes.as_i64().is_some_and(|successes| successes != 1), "must be 1");
         }
-    }
-    if present.is_empty() {
-        errors.required(path, "must specify a handler type");
     }
 }
 
-/// Validates the fields of one handler type.
+/// Validates that exactly one of the handler types in `kinds` is set (`validateHandler`). `grace` is the grace period of
+/// the Pod, in seconds.
 ///
-/// | type | rule |
-/// |---|---|
-/// | `exec` | `command` has at least one item |
-/// | `httpGet` | a path, a port by number or name, valid header names |
-/// | `tcpSocket`, `grpc` | a port |
-/// | `sleep` | from 0 to the grace period of the Pod, if it has one |
+/// The first one in the order of `kinds` counts as the intended one, regardless of the order in the client's JSON. Each
+/// further one is forbidden and not validated further.
+fn handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
+    let mut present = kinds.iter().filter(|kind| handler[**kind].is_object());
+    match present.next() {
+        Some(kind) => action(kind, &handler.at(kind), grace),
+        None => handler.required(),
+    }
+    for kind in present {
+        let further = handler.at(kind);
+        further.leave_out();
+        further.forbidden("may not specify more than 1 handler type");
+    }
+}
+
+/// Validates the fields of one handler type. Hosts, schemes and values of headers are not validated here.
 ///
-/// An absent port counts as 0 and is out of range. Hosts and schemes are not validated here.
-fn action(kind: &str, action: &Value, path: &str, grace: Option<i64>, errors: &mut Errors) {
-    let port_path = format!("{path}.port");
-    // An absent port counts as 0.
-    let port = if action["port"].is_null() { &Value::from(0) } else { &action["port"] };
+/// A `sleep` longer than the grace period of the Pod would always be interrupted.
+fn action(kind: &str, action: &Field<'_>, grace: Option<i64>) {
     match kind {
-        "exec" if entries(&action["command"]).next().is_none() => errors.required(&format!("{path}.command"), ""),
-        "exec" => {}
-        "httpGet" => {
-            if text(&action["path"]).is_empty() {
-                errors.required(&format!("{path}.path"), "");
-            }
-            ports::number_or_name(port, &port_path, errors);
-            for (_, header) in entries(&action["httpHeaders"]) {
-                header_name(&header["name"], &format!("{path}.httpHeaders"), errors);
-            }
-        }
+        "exec" => action.at("command").required_if(action.at("command").is_empty()),
         "sleep" => {
             let seconds = action["seconds"].as_i64().unwrap_or(0);
             if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
-                let detail = format!("must be non-negative and less than terminationGracePeriodSeconds ({grace})");
-                errors.invalid(path, &seconds.into(), &detail);
+                action.invalid(format_args!("seconds must be from 0 to terminationGracePeriodSeconds ({grace})"));
             }
         }
-        _ => ports::number_or_name(port, &port_path, errors),
+        _ => {
+            let (port, absent) = (action.at("port"), Value::from(0));
+            let port = if port.is_null() { port.with(&absent) } else { port.clone() };
+            port.check(ports::number_or_name);
+        }
+    }
+    if kind == "httpGet" {
+        action.at("path").required_if(action.at("path").is_empty());
+        let headers = action.at("httpHeaders");
+        let are_names = headers.items().all(|header| is_header_name(text(&header["name"])));
+        headers.invalid_if(!are_names, "names must be letters, digits and hyphens, such as X-Header-Name");
     }
 }
 
-/// Validates the name of an HTTP header: letters, digits and dashes (`IsHTTPHeaderName`). Values
-/// are not validated. The error is at the list of headers, without an index.
-fn header_name(name: &Value, path: &str, errors: &mut Errors) {
-    let text = text(name);
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        let detail = "must be letters, digits and hyphens, such as X-Header-Name";
-        errors.invalid(path, &text.into(), detail);
-    }
+/// Returns `true` for the name of an HTTP header (`IsHTTPHeaderName`).
+fn is_header_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }

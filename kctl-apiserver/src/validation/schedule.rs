@@ -11,7 +11,7 @@
 use kctl_apimachinery::duration;
 
 /// A field of a schedule: its least and its greatest number, and the names of numbers.
-struct Field {
+struct Range {
     /// The least number, inclusive.
     least: i64,
     /// The greatest number, inclusive. It is also the end of `*` and of `5/10`.
@@ -40,12 +40,12 @@ const MONTHS: &[(&str, i64)] = &[
 const DAYS: &[(&str, i64)] = &[("sun", 0), ("mon", 1), ("tue", 2), ("wed", 3), ("thu", 4), ("fri", 5), ("sat", 6)];
 /// Minute, hour, day of month, month and day of week. Days are not checked against months: the 31st
 /// of February is a valid schedule that never fires.
-const FIELDS: [Field; 5] = [
-    Field { least: 0, most: 59, names: &[] },
-    Field { least: 0, most: 23, names: &[] },
-    Field { least: 1, most: 31, names: &[] },
-    Field { least: 1, most: 12, names: MONTHS },
-    Field { least: 0, most: 6, names: DAYS },
+const FIELDS: [Range; 5] = [
+    Range { least: 0, most: 59, names: &[] },
+    Range { least: 0, most: 23, names: &[] },
+    Range { least: 1, most: 31, names: &[] },
+    Range { least: 1, most: 12, names: MONTHS },
+    Range { least: 0, most: 6, names: DAYS },
 ];
 
 /// Case-sensitive. `@reboot` is not one of them.
@@ -60,7 +60,7 @@ pub(crate) fn is_schedule(schedule: &str) -> bool {
         return duration::parse(every).is_some();
     }
     let texts: Vec<&str> = schedule.split_whitespace().collect();
-    let is_field = |(text, field): (&&str, &Field)| {
+    let is_field = |(text, field): (&&str, &Range)| {
         text.split(',').filter(|range| !range.is_empty()).all(|range| is_range(range, field))
     };
     DESCRIPTORS.contains(&schedule) || (texts.len() == FIELDS.len() && texts.iter().zip(&FIELDS).all(is_field))
@@ -76,7 +76,7 @@ pub(crate) fn is_schedule(schedule: &str) -> bool {
 /// | `5-20/10` | 5 to 20, by 10 |
 ///
 /// A range must not wrap: `fri-mon` is invalid.
-fn is_range(text: &str, field: &Field) -> bool {
+fn is_range(text: &str, field: &Range) -> bool {
     let (range, step) = text.split_once('/').map_or((text, None), |(range, step)| (range, Some(step)));
     let parts: Vec<&str> = range.split('-').collect();
     let ends = match parts.as_slice() {
@@ -89,7 +89,7 @@ fn is_range(text: &str, field: &Field) -> bool {
         && step.is_none_or(|step| step.parse().is_ok_and(|step: i64| step > 0))
 }
 
-impl Field {
+impl Range {
     /// Returns the number of a name or of decimal digits.
     fn number(&self, text: &str) -> Option<i64> {
         let named = self.names.iter().find(|(name, _)| text.eq_ignore_ascii_case(name));

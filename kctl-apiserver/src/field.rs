@@ -1,0 +1,323 @@
+//! A field of an object that is validated.
+
+use std::{
+    cell::Cell,
+    collections::BTreeSet,
+    fmt::{self, Display},
+    ops::Deref,
+};
+
+use serde_json::Value;
+
+use crate::{
+    field_errors::{Errors, text},
+    names::NameRule,
+};
+
+/// A field: its value, its path, and the errors of its object. It dereferences to its value.
+///
+/// Rules are methods. Each adds at most one error at the path of the field, and accepts an absent field unless its name
+/// says otherwise. `field["name"]` is the value of a field below this one, and `field.at("name")` is that field.
+///
+/// ```text
+/// let port = service.at("spec").at("ports").items().next()?;   // spec.ports[0]
+/// port.at("port").in_range(1, 65_535);                          // Invalid at spec.ports[0].port
+/// ```
+#[derive(Clone)]
+pub(crate) struct Field<'a> {
+    value: &'a Value,
+    path: String,
+    /// Shared by all fields of the object. It is only empty while a rule adds to the errors.
+    errors: &'a Cell<Errors>,
+}
+
+impl Deref for Field<'_> {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        self.value
+    }
+}
+
+impl fmt::Debug for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.value)
+    }
+}
+
+impl<'a> Field<'a> {
+    /// Creates the field of a value. The path of a whole object is empty.
+    pub(crate) fn new(value: &'a Value, path: impl Into<String>, errors: &'a mut Errors) -> Self {
+        Self { value, path: path.into(), errors: Cell::from_mut(errors) }
+    }
+
+    pub(crate) fn value(&self) -> &'a Value {
+        self.value
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Returns the string, or the empty one for another value.
+    pub(crate) fn text(&self) -> &'a str {
+        text(self.value)
+    }
+
+    /// Returns `true` for an absent field, an empty string, an empty list and an empty map.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self.value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Object(map) => map.is_empty(),
+            Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    /// Returns the field with this name below this one.
+    pub(crate) fn at(&self, name: &str) -> Self {
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        Self { value: &self.value[name], path, errors: self.errors }
+    }
+
+    /// Returns the entry of a map with this key, such as `metadata.labels[app]`.
+    pub(crate) fn at_key(&self, key: &str) -> Self {
+        Self { value: &self.value[key], path: format!("{}[{key}]", self.path), errors: self.errors }
+    }
+
+    /// Returns the same field with another value, such as its default.
+    pub(crate) fn with<'b>(&'b self, value: &'b Value) -> Field<'b> {
+        Field { value, path: self.path.clone(), errors: self.errors }
+    }
+
+    /// Returns the field with this name below the path of this one, with the value of another field. Upstream reports
+    /// some errors of items at their list.
+    pub(crate) fn at_with<'b>(&'b self, name: &str, value: &'b Value) -> Field<'b> {
+        Field { value, path: format!("{}.{name}", self.path), errors: self.errors }
+    }
+
+    /// Iterates over the items of a list, at paths such as `spec.ports[0]`; another value has none.
+    ///
+    /// A list with more items than the `maxItems` of its tags has none either. kube-apiserver skips them as well: a client
+    /// could otherwise consume any amount of CPU time with a long list.
+    pub(crate) fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
+        let (errors, path) = (self.errors, self.path.clone());
+        let items = self.value.as_array().map_or(&[][..], |items| &items[..]);
+        let items = if items.is_empty() || self.tell(|errors, path| errors.is_too_long(path)) { &[] } else { items };
+        let item = move |(index, value)| Self { value, path: format!("{path}[{index}]"), errors };
+        items.iter().enumerate().map(item)
+    }
+
+    /// Iterates over the entries of a map, each with its key; another value has none.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
+        let (errors, path) = (self.errors, self.path.clone());
+        let entry = move |(key, value): (&'a String, &'a Value)| {
+            (key.as_str(), Self { value, path: format!("{path}[{key}]"), errors })
+        };
+        self.value.as_object().into_iter().flatten().map(entry)
+    }
+
+    /// Calls a rule that takes value, path and errors.
+    pub(crate) fn check(&self, rule: impl FnOnce(&Value, &str, &mut Errors)) {
+        self.tell(|errors, path| rule(self.value, path, errors));
+    }
+
+    /// Lends the errors. They must not be added through a field meanwhile.
+    fn tell<T>(&self, tell: impl FnOnce(&mut Errors, &str) -> T) -> T {
+        let mut errors = self.errors.take();
+        let told = tell(&mut errors, &self.path);
+        let added = self.errors.replace(errors);
+        debug_assert!(added.is_empty(), "errors that were added through a field meanwhile are lost: {added:?}");
+        told
+    }
+
+    pub(crate) fn invalid(&self, detail: impl Display) {
+        self.tell(|errors, path| errors.invalid(path, self.value, &detail.to_string()));
+    }
+
+    pub(crate) fn invalid_if(&self, is_invalid: bool, detail: impl Display) {
+        if is_invalid {
+            self.invalid(detail);
+        }
+    }
+
+    pub(crate) fn required(&self) {
+        self.tell(|errors, path| errors.required(path, ""));
+    }
+
+    pub(crate) fn required_if(&self, is_required: bool) {
+        if is_required {
+            self.required();
+        }
+    }
+
+    /// Requires a value: not absent, and not an empty string, list or map. Returns `true` if there is one.
+    pub(crate) fn is_given(&self) -> bool {
+        self.required_if(self.is_empty());
+        !self.is_empty()
+    }
+
+    pub(crate) fn forbidden(&self, detail: impl Display) {
+        self.tell(|errors, path| errors.forbidden(path, &detail.to_string()));
+    }
+
+    pub(crate) fn forbidden_if(&self, is_forbidden: bool, detail: impl Display) {
+        if is_forbidden {
+            self.forbidden(detail);
+        }
+    }
+
+    pub(crate) fn duplicate(&self) {
+        self.tell(|errors, path| errors.duplicate(path));
+    }
+
+    pub(crate) fn not_found(&self) {
+        self.tell(|errors, path| errors.not_found(path, self.value));
+    }
+
+    pub(crate) fn not_found_if(&self, is_missing: bool) {
+        if is_missing {
+            self.not_found();
+        }
+    }
+
+    pub(crate) fn unsupported(&self, supported: &[&str]) {
+        self.tell(|errors, path| errors.unsupported(path, self.value, supported));
+    }
+
+    /// Bounds a string, in bytes.
+    pub(crate) fn at_most_bytes(&self, most: usize) {
+        if self.text().len() > most {
+            self.tell(|errors, path| errors.too_long(path, most));
+        }
+    }
+
+    /// Bounds the number of items of a list.
+    pub(crate) fn at_most_items(&self, most: usize) {
+        let n_items = self.value.as_array().map_or(0, Vec::len);
+        if n_items > most {
+            self.tell(|errors, path| errors.too_many(path, n_items, most));
+        }
+    }
+
+    /// Reports each item whose key another one has before it. A key that is not a string counts as the empty one.
+    pub(crate) fn unique<'b>(&'b self, key: impl Fn(&'b Value) -> &'b Value) {
+        let mut keys = BTreeSet::new();
+        for item in self.items() {
+            let is_new = keys.insert(text(key(item.value)));
+            if !is_new {
+                item.duplicate();
+            }
+        }
+    }
+
+    pub(crate) fn required_one_of(&self, supported: &[&str]) {
+        self.tell(|errors, path| errors.required_one_of(path, self.value, supported));
+    }
+
+    /// An absent field counts as the empty string.
+    pub(crate) fn always_one_of(&self, supported: &[&str]) {
+        self.tell(|errors, path| errors.always_one_of(path, self.value, supported));
+    }
+
+    pub(crate) fn one_of(&self, supported: &[&str]) {
+        self.tell(|errors, path| errors.one_of(path, self.value, supported));
+    }
+
+    pub(crate) fn not_negative(&self) {
+        self.tell(|errors, path| errors.not_negative(path, self.value));
+    }
+
+    /// Both bounds are inclusive.
+    pub(crate) fn in_range(&self, least: i64, most: i64) {
+        self.tell(|errors, path| errors.in_range(path, self.value, least, most));
+    }
+
+    /// An absent name counts as the empty one.
+    pub(crate) fn name(&self, rule: NameRule) {
+        self.tell(|errors, path| errors.name(path, self.value, rule));
+    }
+
+    /// Accepts an empty name.
+    pub(crate) fn name_if_set(&self, rule: NameRule) {
+        if !self.text().is_empty() {
+            self.name(rule);
+        }
+    }
+
+    pub(crate) fn required_name(&self, rule: NameRule) {
+        self.tell(|errors, path| errors.required_name(path, self.value, rule));
+    }
+
+    /// An absent name counts as the empty one.
+    pub(crate) fn qualified_name(&self) {
+        self.tell(|errors, path| errors.qualified_name(path, self.text()));
+    }
+
+    pub(crate) fn labels(&self) {
+        self.tell(|errors, path| errors.labels(path, self.value));
+    }
+
+    pub(crate) fn annotations(&self) {
+        self.tell(|errors, path| errors.annotations(path, self.value));
+    }
+
+    pub(crate) fn count_or_percent(&self) {
+        self.tell(|errors, path| errors.count_or_percent(path, self.value));
+    }
+
+    pub(crate) fn domain_prefixed(&self) {
+        self.tell(|errors, path| errors.domain_prefixed(path, self.value));
+    }
+
+    pub(crate) fn at_most_all(&self) {
+        self.tell(|errors, path| errors.at_most_all(path, self.value));
+    }
+
+    /// Removes the errors of tags at this field and below it, because kube-apiserver does not validate its value.
+    pub(crate) fn leave_out(&self) {
+        self.tell(|errors, path| errors.leave_out(path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn errors_have_the_path_of_their_field() {
+        let object =
+            json!({ "spec": { "ports": [{ "port": 0, "name": "a" }, { "name": "a" }], "labels": { "app": 1 } } });
+        let mut errors = Errors::default();
+        let spec = Field::new(&object, "", &mut errors).at("spec");
+        for port in spec.at("ports").items() {
+            port.at("port").in_range(1, 65_535);
+        }
+        spec.at("ports").unique(|port| &port["name"]);
+        spec.at("type").required_if(true);
+        spec.at("labels").entries().for_each(|(_key, label)| label.invalid("must be a string"));
+        spec.at("ports").check(|value, path, errors| errors.forbidden(path, &value.to_string()));
+        let found: Vec<_> = errors.iter().map(|error| (error.reason, error.field.as_str())).collect();
+        let expected = [
+            ("FieldValueInvalid", "spec.ports[0].port"),
+            ("FieldValueDuplicate", "spec.ports[1]"),
+            ("FieldValueRequired", "spec.type"),
+            ("FieldValueInvalid", "spec.labels[app]"),
+            ("FieldValueForbidden", "spec.ports"),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn items_of_a_list_that_is_too_long_are_skipped() {
+        let list = json!([1, 2]);
+        let mut errors = Errors::default();
+        let field = Field::new(&list, "list", &mut errors);
+        assert_eq!(field.items().count(), 2);
+        field.at_most_items(1);
+        assert_eq!(field.items().count(), 0);
+    }
+}
