@@ -252,11 +252,3 @@ pub(crate) fn items<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item 
 pub(crate) fn is_text(object: &Value, key: &str, text: &str) -> bool {
     object.get(key).is_some_and(|field| field == text)
 }
-
-/// Sets absent counts of the status to 0, and creates the status.
-pub(crate) fn zero_counts(object: &mut Value, fields: &[&str]) {
-    let status = part(object, "status");
-    for field in fields {
-        add(status, field, 0);
-    }
-}

@@ -51,17 +51,6 @@ pub(crate) fn pod(object: &mut Value) {
     let status = part(object, "status");
     fill(status, "qosClass", class);
     same_addresses(status);
-    for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
-        for container in items(status, list) {
-            for text in ["name", "image", "imageID"] {
-                add(container, text, "");
-            }
-            add(container, "ready", false);
-            add(container, "restartCount", 0);
-            part(container, "state");
-            part(container, "lastState");
-        }
-    }
 }
 
 /// Sets `podIP` and `podIPs[0]` to the same address. If they differ, `podIP` takes precedence.
@@ -117,11 +106,9 @@ pub(crate) fn pod_level_resources(spec: &mut Value) {
 /// Fills in the defaults of a Pod template in a field. Only Pods get requests from limits, host ports and
 /// `enableServiceLinks`.
 ///
-/// The field and its `metadata` and `spec` are created if they are absent.
+/// The field and its `spec` are created if they are absent.
 pub(crate) fn template(object: &mut Value, key: &str) {
-    let template = part(object, key);
-    part(template, "metadata");
-    pod_spec(part(template, "spec"));
+    pod_spec(part(part(object, key), "spec"));
 }
 
 /// Fills in the defaults that Pods and templates share (`SetDefaults_PodSpec`).
@@ -190,7 +177,6 @@ fn forget_signal(container: &mut Value) {
 /// | `imagePullPolicy` | `Always` or `IfNotPresent`, see `image` |
 /// | `terminationMessagePath` | `/dev/termination-log` |
 /// | `terminationMessagePolicy` | `File` |
-/// | `resources` | `{}` |
 /// | `ports[].protocol` | `TCP` |
 fn container(container: &mut Value) {
     if container["imagePullPolicy"].as_str().is_none_or(str::is_empty) {
@@ -202,7 +188,6 @@ fn container(container: &mut Value) {
     }
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
-    add(container, "resources", json!({}));
     items(container, "ports").for_each(|port| fill(port, "protocol", "TCP"));
     for env in items(container, "env") {
         if let Some(from) = env.get_mut("valueFrom") {
@@ -217,15 +202,10 @@ fn container(container: &mut Value) {
     }
 }
 
-/// Sets the defaults of a reference to a field of the Pod.
-///
-/// `apiVersion` of a field is `v1`. The divisor of an amount is written as `0`, which means 1.
+/// Sets the version of a reference to a field of the Pod.
 fn reference_to_itself(from: &mut Value) {
     if let Some(field) = from.get_mut("fieldRef") {
         fill(field, "apiVersion", "v1");
-    }
-    if let Some(amount) = from.get_mut("resourceFieldRef") {
-        add(amount, "divisor", "0");
     }
 }
 
@@ -288,9 +268,6 @@ pub(crate) fn volume_source(volume: &mut Value) {
         add(disk, "kind", "Shared");
     }
     volume.get_mut("downwardAPI").into_iter().for_each(downward_files);
-    if let Some(projected) = volume.get_mut("projected") {
-        add(projected, "sources", Value::Null);
-    }
     for source in volume.get_mut("projected").into_iter().flat_map(|projected| items(projected, "sources")) {
         source.get_mut("downwardAPI").into_iter().for_each(downward_files);
         if let Some(token) = source.get_mut("serviceAccountToken") {
@@ -298,7 +275,6 @@ pub(crate) fn volume_source(volume: &mut Value) {
         }
     }
     if let Some(claim) = at_mut(volume, ["ephemeral", "volumeClaimTemplate"]) {
-        part(claim, "metadata");
         add(part(claim, "spec"), "volumeMode", "Filesystem");
     }
 }

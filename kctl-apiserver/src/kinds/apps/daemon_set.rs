@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting::{add, fill, is_text, part, pod, zero_counts},
+    defaulting::{add, fill, is_text, part, pod},
     field_errors::{Errors, text},
     kinds::apps::validation::{always_restarts, is_none},
     registry::kind::{
@@ -218,5 +218,4 @@ fn default(object: &mut Value) {
     pod::template(spec, "template");
     let annotations = part(part(object, "metadata"), "annotations");
     add(annotations, "deprecated.daemonset.template.generation", "1");
-    zero_counts(object, &["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"]);
 }

@@ -167,5 +167,4 @@ fn default(object: &mut Value) {
         add(update, "maxSurge", "25%");
     }
     pod::template(spec, "template");
-    part(object, "status");
 }

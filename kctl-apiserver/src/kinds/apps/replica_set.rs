@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    defaulting::{add, part, pod, zero_counts},
+    defaulting::{add, part, pod},
     field_errors::Errors,
     kinds::apps::validation::template_of_set,
     registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation},
@@ -59,11 +59,8 @@ fn validate(object: &Value, errors: &mut Errors) {
 }
 
 /// Fills in `replicas: 1` and the defaults of the template (`SetDefaults_ReplicaSet`).
-///
-/// `status.replicas` has no `omitempty` in Go, so a new object has it with the value 0.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);
     pod::template(spec, "template");
-    zero_counts(object, &["replicas"]);
 }

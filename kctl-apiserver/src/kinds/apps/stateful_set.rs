@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting::{add, fill, is_text, items, part, pod, zero_counts},
+    defaulting::{add, fill, is_text, items, part, pod},
     kinds::core::persistent_volume_claim,
     names::NameRule,
     registry::kind::{
@@ -100,7 +100,6 @@ fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);
     add(spec, "revisionHistoryLimit", 10);
-    add(spec, "serviceName", "");
     fill(spec, "podManagementPolicy", "OrderedReady");
     let strategy = part(spec, "updateStrategy");
     // `rollingUpdate` is created only if the type was absent, too.
@@ -125,7 +124,6 @@ fn default(object: &mut Value) {
         persistent_volume_claim::default(claim);
     }
     pod::template(spec, "template");
-    zero_counts(object, &["replicas", "availableReplicas"]);
 }
 
 /// Warns about the Pod template, the claim templates and a negative `revisionHistoryLimit`, which

@@ -137,10 +137,7 @@ fn default(object: &mut Value) {
     add(spec, "suspend", false);
     add(spec, "successfulJobsHistoryLimit", 3);
     add(spec, "failedJobsHistoryLimit", 1);
-    let job = part(spec, "jobTemplate");
-    part(job, "metadata");
-    let job = part(job, "spec");
+    let job = part(part(spec, "jobTemplate"), "spec");
     default_failure_policy(job);
     pod::template(job, "template");
-    part(object, "status");
 }

@@ -152,7 +152,6 @@ pub(crate) fn default(object: &mut Value) {
     add(spec, "podReplacementPolicy", if has_policy { "Failed" } else { "TerminatingOrFailed" });
     default_failure_policy(spec);
     pod::template(spec, "template");
-    part(object, "status");
 }
 
 /// Sets the status `True` of Pod conditions in a failure policy that leave it out.

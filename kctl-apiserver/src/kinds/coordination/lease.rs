@@ -11,11 +11,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting,
     feature_gates::FeatureGate,
     field_errors::Errors,
     json_path::set,
-    registry::kind::{Defaults, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{name, text},
@@ -27,7 +26,6 @@ pub(crate) static KIND: Kind = Kind {
     resource: "leases",
     kind: "Lease",
     metadata: Metadata { finalizers_without_domain: true, ..Metadata::DEFAULT },
-    defaults: Defaults { set: |object| defaulting::add(object, "spec", json!({})), ..Defaults::DEFAULT },
     strategy: Strategy {
         creates_on_update: true,
         allows_unconditional_update: false,

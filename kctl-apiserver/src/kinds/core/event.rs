@@ -9,14 +9,10 @@
 //!
 //! Upstream: `pkg/registry/core/event/strategy.go` and `pkg/apis/core/validation/events.go`.
 
-use serde_json::Value;
-
 use crate::{
-    defaulting::{add, part},
     names::NameRule,
     registry::kind::{
-        Defaults, DeleteStrategy, Kind, ManagedFields, Metadata, Quota, Requests, SharedTable, Strategy, TableColumns,
-        Validation,
+        DeleteStrategy, Kind, ManagedFields, Metadata, Quota, Requests, SharedTable, Strategy, TableColumns, Validation,
     },
 };
 
@@ -41,7 +37,6 @@ pub(crate) static KIND: Kind = Kind {
         ],
         ..Requests::DEFAULT
     },
-    defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
     validation: Validation {
         validates_metadata_last: true,
@@ -62,15 +57,3 @@ pub(crate) static KIND: Kind = Kind {
 /// The Events of both groups, which are stored in the form of the core group.
 pub(crate) static EVENTS: SharedTable =
     SharedTable { owner: &KIND, convert: crate::kinds::events::conversion::converted };
-
-/// Fills in the fields that Go serializes even if they are zero: times as `null`, and strings as
-/// empty.
-fn default(object: &mut Value) {
-    part(object, "source");
-    for field in ["firstTimestamp", "lastTimestamp", "eventTime"] {
-        add(object, field, Value::Null);
-    }
-    for field in ["reportingComponent", "reportingInstance"] {
-        add(object, field, "");
-    }
-}

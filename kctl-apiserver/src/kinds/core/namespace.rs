@@ -187,6 +187,5 @@ fn default(object: &mut Value) {
     {
         labels.insert("kubernetes.io/metadata.name".to_owned(), name);
     }
-    part(object, "spec");
     fill(part(object, "status"), "phase", "Active");
 }

@@ -187,32 +187,12 @@ fn node_ranges(spec: &mut Value) {
 
 /// Fills in the defaults of a Node (`SetDefaults_NodeStatus` in `pkg/apis/core/v1/defaults.go`).
 ///
-/// `allocatable` defaults to the capacity, for a kubelet that reserves nothing. Go serializes the fields of `nodeInfo`
-/// and the port of the kubelet even if they are zero, so each node has them.
+/// `allocatable` defaults to the capacity, for a kubelet that reserves nothing.
 fn default(object: &mut Value) {
-    /// Fields of `status.nodeInfo` without `omitempty`.
-    const INFO: [&str; 10] = [
-        "architecture",
-        "bootID",
-        "containerRuntimeVersion",
-        "kernelVersion",
-        "kubeProxyVersion",
-        "kubeletVersion",
-        "machineID",
-        "operatingSystem",
-        "osImage",
-        "systemUUID",
-    ];
     let spec = part(object, "spec");
     node_ranges(spec);
     let status = part(object, "status");
     if let Some(capacity) = status.get("capacity").cloned() {
         add(status, "allocatable", capacity);
-    }
-    let port = part(part(status, "daemonEndpoints"), "kubeletEndpoint");
-    add(port, "Port", 0);
-    let info = part(status, "nodeInfo");
-    for name in INFO {
-        add(info, name, "");
     }
 }

@@ -164,14 +164,9 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 /// Fills in the defaults of a claim (`SetDefaults_PersistentVolumeClaim`): a file system, and the
 /// phase `Pending`.
 ///
-/// The claim templates of a `StatefulSet` and of ephemeral volumes get them as well. `apiGroup` of
-/// a data source is serialized as `null` where it is absent, which means the core group.
+/// The claim templates of a `StatefulSet` and of ephemeral volumes get them as well.
 pub(crate) fn default(object: &mut Value) {
-    let spec = part(object, "spec");
-    add(spec, "volumeMode", "Filesystem");
-    for source in ["dataSource", "dataSourceRef"] {
-        spec.get_mut(source).into_iter().for_each(|source| add(source, "apiGroup", Value::Null));
-    }
+    add(part(object, "spec"), "volumeMode", "Filesystem");
     fill(part(object, "status"), "phase", "Pending");
 }
 

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting::{add, part, pod, zero_counts},
+    defaulting::{add, part, pod},
     field_errors::Errors,
     kinds::apps::validation::always_restarts,
     names::NameRule,
@@ -91,5 +91,4 @@ fn default(object: &mut Value) {
     if spec.get("template").is_some() {
         pod::template(spec, "template");
     }
-    zero_counts(object, &["replicas"]);
 }

@@ -12,8 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting,
-    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, Quota, TableColumns, Validation},
+    registry::kind::{DeleteAnswer, DeleteStrategy, Kind, Quota, TableColumns, Validation},
     table::{
         age::age,
         fields::{name, scalar, value_at},
@@ -23,7 +22,6 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "resourcequotas",
     kind: "ResourceQuota",
-    defaults: Defaults { set: |object| defaulting::add(object, "status", json!({})), ..Defaults::DEFAULT },
     validation: Validation {
         validate: validation::quota,
         validate_update: |old, new, errors| {

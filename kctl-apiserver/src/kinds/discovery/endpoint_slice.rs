@@ -84,18 +84,11 @@ fn cut_or_unset(items: &[String]) -> String {
     if joined.is_empty() { UNSET.to_owned() } else { joined }
 }
 
-/// Fills in the defaults of a slice (`SetDefaults_EndpointPort` in
+/// Fills in the empty name and the protocol `TCP` of each port (`SetDefaults_EndpointPort` in
 /// `pkg/apis/discovery/v1/defaults.go`).
-///
-/// A port has an empty name and the protocol `TCP`. Absent lists are serialized as `null`, since Go
-/// does not omit them.
 fn default(object: &mut Value) {
     for port in items(object, "ports") {
         add(port, "name", "");
         add(port, "protocol", "TCP");
-    }
-    items(object, "endpoints").for_each(|endpoint| add(endpoint, "conditions", json!({})));
-    for list in ["endpoints", "ports"] {
-        add(object, list, Value::Null);
     }
 }

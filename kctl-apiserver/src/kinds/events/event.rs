@@ -13,10 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting::{add, part},
-    registry::kind::{
-        Defaults, DeleteStrategy, Kind, ManagedFields, Quota, Requests, Strategy, TableColumns, Validation,
-    },
+    registry::kind::{DeleteStrategy, Kind, ManagedFields, Quota, Requests, Strategy, TableColumns, Validation},
     table::{
         age::since_text,
         fields::{first_text, int, name, text},
@@ -44,7 +41,6 @@ pub(crate) static KIND: Kind = Kind {
         error_group: Some(""),
         ..Requests::DEFAULT
     },
-    defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
     validation: Validation {
         validate: super::validation::new_event,
@@ -106,13 +102,4 @@ fn source(object: &Value) -> String {
         "" => component.to_owned(),
         host => format!("{component}, {host}"),
     }
-}
-
-/// Fills in the fields that Go serializes even if they are zero: two times as `null`, and an empty
-/// source.
-fn default(object: &mut Value) {
-    for time in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp"] {
-        add(object, time, Value::Null);
-    }
-    part(object, "deprecatedSource");
 }

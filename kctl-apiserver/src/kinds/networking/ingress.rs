@@ -13,10 +13,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting::part,
     field_errors::Errors,
     kinds::core::service::table::balancer_addresses,
-    registry::kind::{Defaults, Generation, Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Generation, Kind, Metadata, TableColumns, Validation},
     table::{
         age::age,
         fields::{SHOWN_MAX, list, name, text, text_or},
@@ -29,7 +28,6 @@ pub(crate) static KIND: Kind = Kind {
     resource: "ingresses",
     kind: "Ingress",
     metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
-    defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation {
         validate: validation::ingress,
         validate_create: Some(validate_create),
@@ -92,10 +90,4 @@ fn hosts(object: &Value) -> String {
         (false, false) => shown.join(","),
         (false, true) => format!("{} + {} more...", shown.join(","), rules.len() - SHOWN_MAX),
     }
-}
-
-/// Creates spec and `status.loadBalancer`, which Go always serializes.
-pub(crate) fn default(object: &mut Value) {
-    part(object, "spec");
-    part(part(object, "status"), "loadBalancer");
 }

@@ -45,7 +45,6 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
 /// is `TCP`.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
-    part(spec, "podSelector");
     for direction in ["ingress", "egress"] {
         for rule in items(spec, direction) {
             items(rule, "ports").for_each(|port| add(port, "protocol", "TCP"));

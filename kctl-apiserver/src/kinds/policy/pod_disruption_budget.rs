@@ -11,10 +11,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting::{part, zero_counts},
     field_errors::Errors,
     names::NameRule,
-    registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
+    registry::kind::{Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{int, name, scalar, value_at},
@@ -27,7 +26,6 @@ pub(crate) static KIND: Kind = Kind {
     resource: "poddisruptionbudgets",
     kind: "PodDisruptionBudget",
     metadata: Metadata { names: NameRule::PathSegment, generation: Generation::Counted, ..Metadata::DEFAULT },
-    defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { allows_unconditional_update: false, new_status: NewStatus::Empty, ..Strategy::DEFAULT },
     validation: Validation { validates_metadata_last: true, validate, validate_status, ..Validation::DEFAULT },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
@@ -74,10 +72,4 @@ fn validate(object: &Value, errors: &mut Errors) {
         errors.at_most_all(&path, &spec[name]);
     }
     selector::selector(&spec["selector"], "spec.selector", errors);
-}
-
-/// Creates spec and status. The four counts are 0, which Go always serializes.
-fn default(object: &mut Value) {
-    part(object, "spec");
-    zero_counts(object, &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]);
 }

@@ -8,10 +8,7 @@
 //!
 //! Upstream: `pkg/registry/rbac/clusterrole/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
-use serde_json::Value;
-
 use crate::{
-    defaulting,
     names::NameRule,
     registry::kind::{Defaults, Kind, ManagedFields, Metadata, Strategy, Undecoded, Validation},
 };
@@ -21,11 +18,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "clusterroles",
     kind: "ClusterRole",
     metadata: Metadata { names: NameRule::WholePathSegment, ..Metadata::DEFAULT },
-    defaults: Defaults {
-        set: |object| defaulting::add(object, "rules", Value::Null),
-        later: &[("/rules", Undecoded::AsDefault)],
-        ..Defaults::DEFAULT
-    },
+    defaults: Defaults { later: &[("/rules", Undecoded::AsDefault)], ..Defaults::DEFAULT },
     strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
     validation: Validation { validate: super::validation::cluster_role, ..Validation::DEFAULT },
     managed_fields: ManagedFields { filled_in: &["/rules"], ..ManagedFields::DEFAULT },

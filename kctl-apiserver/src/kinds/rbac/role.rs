@@ -7,10 +7,7 @@
 //!
 //! Upstream: `pkg/registry/rbac/role/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
-use serde_json::Value;
-
 use crate::{
-    defaulting,
     metadata::Scope,
     names::NameRule,
     registry::kind::{Defaults, Kind, ManagedFields, Metadata, Strategy, Undecoded, Validation},
@@ -21,11 +18,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "roles",
     kind: "Role",
     metadata: Metadata { names: NameRule::WholePathSegment, ..Metadata::DEFAULT },
-    defaults: Defaults {
-        set: |object| defaulting::add(object, "rules", Value::Null),
-        later: &[("/rules", Undecoded::AsDefault)],
-        ..Defaults::DEFAULT
-    },
+    defaults: Defaults { later: &[("/rules", Undecoded::AsDefault)], ..Defaults::DEFAULT },
     strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
     validation: Validation {
         validate: |object, errors| super::validation::role(object, Scope::Namespaced, errors),

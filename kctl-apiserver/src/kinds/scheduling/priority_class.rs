@@ -26,7 +26,10 @@ pub(crate) static KIND: Kind = Kind {
     resource: "priorityclasses",
     kind: "PriorityClass",
     metadata: Metadata { generation: Generation::Fixed, ..Metadata::DEFAULT },
-    defaults: Defaults { set: default, ..Defaults::DEFAULT },
+    defaults: Defaults {
+        set: |object| defaulting::add(object, "preemptionPolicy", "PreemptLowerPriority"),
+        ..Defaults::DEFAULT
+    },
     validation: Validation { validate_create: Some(validate_create), validate_update, ..Validation::DEFAULT },
     managed_fields: ManagedFields { filled_in: &["/value"], ..ManagedFields::DEFAULT },
     delete: DeleteStrategy { undeletable, ..DeleteStrategy::DEFAULT },
@@ -37,13 +40,6 @@ pub(crate) static KIND: Kind = Kind {
 /// The classes of the system may not be deleted.
 fn undeletable(name: &str) -> Option<&'static str> {
     OF_SYSTEM.contains(&name).then_some("this is a system priority class and cannot be deleted")
-}
-
-/// Fills in `preemptionPolicy: PreemptLowerPriority`, and the value 0, which Go serializes in any
-/// case.
-fn default(object: &mut Value) {
-    defaulting::add(object, "preemptionPolicy", "PreemptLowerPriority");
-    defaulting::add(object, "value", 0);
 }
 
 /// Validates that value and preemption policy are unchanged.

@@ -9,9 +9,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting::{add, items, part},
     field_errors::{Errors, text},
-    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
+    registry::kind::{DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{list, name},
@@ -23,7 +22,6 @@ pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
     resource: "csinodes",
     kind: "CSINode",
-    defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy {
         allows_unconditional_update: false,
         new_status: NewStatus::Empty,
@@ -100,9 +98,4 @@ fn topology(keys: &Value, path: &str, errors: &mut Errors) {
         }
         errors.qualified_name(path, text(key));
     }
-}
-
-/// Creates `topologyKeys: null` of each driver, which Go always serializes.
-fn default(object: &mut Value) {
-    items(part(object, "spec"), "drivers").for_each(|driver| add(driver, "topologyKeys", Value::Null));
 }

@@ -13,11 +13,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    defaulting,
     field_errors::{Errors, text},
     kinds::core::persistent_volume::validation::inline_volume,
     names::NameRule,
-    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, Strategy, TableColumns, Validation},
+    registry::kind::{DeleteAnswer, DeleteStrategy, Kind, ManagedFields, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, flag, name},
@@ -28,10 +27,6 @@ pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
     resource: "volumeattachments",
     kind: "VolumeAttachment",
-    defaults: Defaults {
-        set: |object| defaulting::add(defaulting::part(object, "status"), "attached", false),
-        ..Defaults::DEFAULT
-    },
     strategy: Strategy {
         allows_unconditional_update: false,
         kept_by_status: Kind::CLIENT_METADATA,

@@ -2,13 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::defaulting::{add, part, zero_counts};
+use crate::defaulting::{add, part};
 
 /// Fills in the defaults of version 1: `minReplicas` is 1. `targetCPUUtilizationPercentage` has no
 /// default there.
 pub(crate) fn v1(object: &mut Value) {
     add(part(object, "spec"), "minReplicas", 1);
-    zero_counts(object, &["currentReplicas", "desiredReplicas"]);
 }
 
 /// Fills in the defaults of version 2 (`SetDefaults_HorizontalPodAutoscaler`).
@@ -33,6 +32,4 @@ pub(crate) fn v2(object: &mut Value) {
         add(down, "selectPolicy", "Max");
         add(down, "policies", json!([policy("Percent", 100)]));
     }
-    zero_counts(object, &["desiredReplicas"]);
-    add(part(object, "status"), "currentMetrics", Value::Null);
 }
