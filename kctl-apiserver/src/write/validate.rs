@@ -171,7 +171,8 @@ fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, obje
         Some(old) => change_errors(info, old, object),
         None => Errors::collect(|errors| {
             declared::validate(None, object, errors);
-            kind.validation.validate_create.unwrap_or(kind.validation.validate)(object, errors);
+            (kind.validation.validate)(object, errors);
+            (kind.validation.validate_create)(object, errors);
         }),
     };
     if let Some(old) = old.filter(|_| info.subresource == "status") {

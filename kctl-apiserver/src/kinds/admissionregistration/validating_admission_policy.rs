@@ -31,10 +31,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation {
         validate: super::policies::validating_policy,
-        validate_create: Some(|object, errors| {
-            super::policies::validating_policy(object, errors);
-            super::reserved::name(object, errors);
-        }),
+        validate_create: super::reserved::name,
         validate_status: |_, new, errors| super::policies::status(new, errors),
         warn: super::reserved::warn_of_name,
         ..Validation::DEFAULT

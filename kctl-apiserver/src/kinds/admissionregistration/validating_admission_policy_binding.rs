@@ -24,10 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
     validation: Validation {
         validate: super::policies::validating_binding,
-        validate_create: Some(|object, errors| {
-            super::policies::validating_binding(object, errors);
-            super::reserved::name(object, errors);
-        }),
+        validate_create: super::reserved::name,
         warn: super::reserved::warn_of_name,
         ..Validation::DEFAULT
     },

@@ -21,10 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
     validation: Validation {
         validate: super::webhooks::webhooks,
-        validate_create: Some(|object, errors| {
-            super::webhooks::webhooks(object, errors);
-            super::reserved::name(object, errors);
-        }),
+        validate_create: super::reserved::name,
         warn: super::reserved::warn_of_webhooks,
         ..Validation::DEFAULT
     },

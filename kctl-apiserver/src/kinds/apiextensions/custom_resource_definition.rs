@@ -37,7 +37,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Strategy::DEFAULT
     },
     validation: Validation {
-        validate_create: Some(|object, errors| errors.extend(crd::validate_definition(object))),
+        validate_create: |object, errors| errors.extend(crd::validate_definition(object)),
         validate_update: |old, new, errors| errors.extend(crd::validate_change_of_definition(old, new)),
         validate_status: |_, new, errors| errors.extend(crd::validate_definition_status(new)),
         warn,

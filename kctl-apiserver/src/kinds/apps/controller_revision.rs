@@ -28,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ControllerRevision",
     validation: Validation {
         validate,
-        validate_create: Some(validate_create),
+        validate_create,
         validate_update: |old, new, errors| immutable_field("data", &old["data"], &new["data"], errors),
         warns_once_per_generation: true,
         ..Validation::DEFAULT
@@ -60,9 +60,8 @@ fn validate(object: &Value, errors: &mut Errors) {
     errors.not_negative("revision", &object["revision"]);
 }
 
-/// Validates a new object: also `data`, which is required, and a JSON object. Updates may not change it.
+/// Validates `data`, which is required, and a JSON object. Updates may not change it.
 fn validate_create(object: &Value, errors: &mut Errors) {
-    validate(object, errors);
     if object["data"].is_null() {
         errors.required("data", "data is mandatory");
     } else if !object["data"].is_object() {

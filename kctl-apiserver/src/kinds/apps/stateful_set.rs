@@ -43,7 +43,7 @@ pub(crate) static KIND: Kind = Kind {
     validation: Validation {
         validates_spec_only: true,
         validate: validation::validate,
-        validate_create: Some(validation::validate_create),
+        validate_create: validation::validate_create,
         validate_update: validation::validate_update,
         validate_status: |old, new, errors| crate::validation::status::numbers(&STATUS, old, new, errors),
         warn: |_, object, warnings| warn(&object["spec"], warnings),

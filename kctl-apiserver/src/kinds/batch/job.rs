@@ -43,7 +43,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation {
         validate: validation::validate,
-        validate_create: Some(validation::validate_create),
+        validate_create: validation::validate_create,
         validate_update: validation::validate_update,
         validate_status: status::status,
         warn: warnings::of_template,

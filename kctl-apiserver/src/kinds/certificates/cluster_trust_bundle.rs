@@ -30,7 +30,7 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata { names: NameRule::PathSegment, ..Metadata::DEFAULT },
     requests: Requests { selectable_fields: &["spec.signerName"], ..Requests::DEFAULT },
     strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
-    validation: Validation { validate, validate_create: Some(validate_create), validate_update, ..Validation::DEFAULT },
+    validation: Validation { validate, validate_create, validate_update, ..Validation::DEFAULT },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
@@ -38,9 +38,8 @@ pub(crate) static KIND: Kind = Kind {
 /// Longest bundle, in bytes (`MaxTrustBundleSize`): 1 MiB.
 const BUNDLE_LEN_MAX: usize = 1024 * 1024;
 
-/// Validates a new bundle (`ValidateClusterTrustBundle`).
+/// Validates the certificates of a new bundle (`ValidateClusterTrustBundle`).
 fn validate_create(object: &Value, errors: &mut Errors) {
-    validate(object, errors);
     trust_bundle(text(&object["spec"]["trustBundle"]), errors);
 }
 

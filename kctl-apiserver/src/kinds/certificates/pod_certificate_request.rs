@@ -39,7 +39,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Strategy::DEFAULT
     },
     validation: Validation {
-        validate_create: Some(validation::request),
+        validate_create: validation::request,
         validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
         validate_status_at: validation::status,
         signer,

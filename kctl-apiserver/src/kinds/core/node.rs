@@ -47,7 +47,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation {
         validate: validation::validate,
-        validate_create: Some(validation::validate_create),
+        validate_create: validation::validate_create,
         validate_update,
         validate_status: |_, new, errors| validation::validate_status(new, errors),
         warn,

@@ -77,7 +77,7 @@ pub(crate) static KIND: Kind = Kind {
     validation: Validation {
         validates_spec_only: true,
         validate: crate::validation::pod::pod,
-        validate_create: Some(validate_create),
+        validate_create: crate::validation::pod::new_pod,
         validate_update: validation::validate_update,
         validate_part,
         validate_status: status::status,
@@ -203,12 +203,6 @@ fn prepare_status(old: &Value, new: &mut Value) {
             mounts.for_each(|mount| set(mount, "volumeStatus", None));
         }
     }
-}
-
-/// Validates a new Pod: the rules of every Pod, and those that apply only on create (`ValidatePodCreate`).
-fn validate_create(object: &Value, errors: &mut Errors) {
-    crate::validation::pod::pod(object, errors);
-    crate::validation::pod::new_pod(object, errors);
 }
 
 /// Validates a write to `pods/resize` or `pods/ephemeralcontainers`: the whole new Pod, then the change itself.

@@ -31,7 +31,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { drop_unstored: drop_old_topology, ..Strategy::DEFAULT },
     validation: Validation {
-        validate_create: Some(validation::validate_create),
+        validate_create: validation::validate_create,
         validate_update: |old, new, errors| validation::validate(new, old, errors),
         warn,
         ..Validation::DEFAULT

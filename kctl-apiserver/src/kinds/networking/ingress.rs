@@ -13,7 +13,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    field_errors::Errors,
     kinds::core::service::table::balancer_addresses,
     registry::kind::{Generation, Kind, Metadata, TableColumns, Validation},
     table::{
@@ -30,7 +29,7 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
     validation: Validation {
         validate: validation::ingress,
-        validate_create: Some(validate_create),
+        validate_create: validation::new_ingress,
         validate_status: validation::status,
         warn,
         ..Validation::DEFAULT
@@ -38,13 +37,6 @@ pub(crate) static KIND: Kind = Kind {
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };
-
-/// Validates a new Ingress: the rules of each Ingress, and that annotation and field name the same
-/// class.
-fn validate_create(object: &Value, errors: &mut Errors) {
-    validation::ingress(object, errors);
-    validation::new_ingress(object, errors);
-}
 
 /// Warns about the annotation for the class when an Ingress is created.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {

@@ -25,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "servicecidrs",
     kind: "ServiceCIDR",
     strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::DEFAULT },
-    validation: Validation { validate_create: Some(validate_create), validate_update, ..Validation::DEFAULT },
+    validation: Validation { validate_create, validate_update, ..Validation::DEFAULT },
     managed_fields: ManagedFields {
         reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
         ..ManagedFields::DEFAULT

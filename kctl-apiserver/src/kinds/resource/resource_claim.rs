@@ -34,7 +34,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Strategy::DEFAULT
     },
     validation: Validation {
-        validate_create: Some(validation::validate_create),
+        validate_create: validation::validate_create,
         validate_status: status::status,
         ..Validation::DEFAULT
     },

@@ -21,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ResourceClaimTemplate",
     defaults: Defaults { set: super::defaults::claim_template, ..Defaults::DEFAULT },
     validation: Validation {
-        validate_create: Some(validate_create),
+        validate_create,
         validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
         ..Validation::DEFAULT
     },

@@ -30,7 +30,7 @@ pub(crate) static KIND: Kind = Kind {
         set: |object| defaulting::add(object, "preemptionPolicy", "PreemptLowerPriority"),
         ..Defaults::DEFAULT
     },
-    validation: Validation { validate_create: Some(validate_create), validate_update, ..Validation::DEFAULT },
+    validation: Validation { validate_create, validate_update, ..Validation::DEFAULT },
     managed_fields: ManagedFields { filled_in: &["/value"], ..ManagedFields::DEFAULT },
     delete: DeleteStrategy { undeletable, ..DeleteStrategy::DEFAULT },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },

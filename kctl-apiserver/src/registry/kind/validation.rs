@@ -23,8 +23,8 @@ pub(crate) struct Validation {
     pub(crate) validates_subresources: bool,
     /// Validates an object by itself.
     pub(crate) validate: Validate,
-    /// Validates a new object instead of `validate`.
-    pub(crate) validate_create: Option<Validate>,
+    /// Validates a new object, in addition to `validate`.
+    pub(crate) validate_create: Validate,
     /// Validates the change that an update makes.
     pub(crate) validate_update: ValidateChange,
     /// Validates changes at the end, by subresource.
@@ -50,7 +50,7 @@ impl Validation {
         validates_spec_only: false,
         validates_subresources: false,
         validate: |_, _| {},
-        validate_create: None,
+        validate_create: |_, _| {},
         validate_update: |_, _, _| {},
         validate_subresource: |_, _, _, _| {},
         validate_part: |_, _, _, _| {},

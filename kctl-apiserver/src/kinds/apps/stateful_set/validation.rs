@@ -19,9 +19,8 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     immutable_field(&format!("spec.{field}"), &old["spec"][field], &new["spec"][field], errors);
 }
 
-/// Validates the spec of a new object, including the claim templates and `serviceName`, which never change.
+/// Validates the claim templates and `serviceName`, which never change.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
-    validate(object, errors);
     let spec = &object["spec"];
     for (index, claim) in entries(&spec["volumeClaimTemplates"]) {
         volume_claim::claim_spec(&claim["spec"], &format!("spec.volumeClaimTemplates[{index}].spec"), errors);

@@ -100,7 +100,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     host_names(object, errors);
 }
 
-/// Validates a new Job (`ValidateJobCreate`): a generated selector with its labels, then the Job.
+/// Validates the generated selector of a new Job and its labels (`ValidateJobCreate`).
 ///
 /// Without `manualSelector`, the selector must be the one that the server generates: the UID of the
 /// Job, and nothing else.
@@ -112,14 +112,13 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
         let labels = &spec["selector"]["matchLabels"];
         let is_own = labels["batch.kubernetes.io/controller-uid"] == uid
             && labels.as_object().is_some_and(|labels| labels.len() == 1);
-        // An invalid selector is reported further down, with its own errors only.
+        // `validate` reports an invalid selector.
         let (mut mistakes, given) = (Errors::default(), &spec["selector"]);
         selector::selector(given, "spec.selector", &mut mistakes);
         if !is_own && !given.is_null() && mistakes.is_empty() {
             errors.invalid("spec.selector", given, "`selector` not auto-generated");
         }
     }
-    validate(object, errors);
 }
 
 /// Validates the four labels by which a Job finds its Pods (`validateGeneratedSelector`).

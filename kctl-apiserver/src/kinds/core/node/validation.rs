@@ -16,9 +16,8 @@ const RANGES_MAX: usize = 2;
 /// Maximum length of the name of a declared feature, in bytes (`DNS1123SubdomainMaxLength`).
 const FEATURE_LEN_MAX: usize = 253;
 
-/// Validates a new node: also swap and Pod ranges, which an update validates in the caller.
+/// Validates swap and Pod ranges of a new node. The caller validates those of an update.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
-    validate(object, errors);
     swap(&object["status"]["nodeInfo"]["swap"]["capacity"], errors);
     ranges(&object["spec"]["podCIDRs"], errors);
 }
