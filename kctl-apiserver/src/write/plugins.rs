@@ -48,47 +48,36 @@ pub(crate) use pod_topology_labels::topology;
 
 use crate::{admission::Attributes, registry::kind::Kind, request::RequestInfo, state::State, status::StatusError};
 
-/// An admission plugin (`admission.Interface` of `k8s.io/apiserver/pkg/admission`).
-struct Plugin {
-    /// The name in the flag `--enable-admission-plugins`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "it identifies the plugin; a test compares the order"))]
-    name: &'static str,
-    /// Changes an object (`MutationInterface.Admit`).
-    admit: Option<Admit>,
-    /// Rejects an object (`ValidationInterface.Validate`).
-    validate: Option<Validate>,
-}
-
-/// Changes the object of a write, or rejects it.
+/// Changes the object of a write, or rejects it (`MutationInterface.Admit`).
 type Admit = fn(&mut State, &mut Mutation<'_>) -> Result<(), StatusError>;
-/// Rejects the object of a write.
+/// Rejects the object of a write (`ValidationInterface.Validate`).
 type Validate = fn(&State, &Attributes<'_>, &Value) -> Result<(), StatusError>;
 
-impl Plugin {
-    /// Returns a plugin with this name that does nothing.
-    const fn named(name: &'static str) -> Self {
-        Self { name, admit: None, validate: None }
-    }
-}
+/// The plugins that change objects, in the order of `AllOrderedPlugins`.
+const ADMIT: &[Admit] = &[
+    limit_ranger::admit,
+    service_account::admit,
+    taint_nodes_by_condition::admit,
+    priority::admit,
+    default_storage_class::admit,
+    storage_object_in_use_protection::admit,
+    runtime_class::admit,
+    default_ingress_class::admit,
+    pod_topology_labels::admit,
+];
 
-/// The plugins in the order in which they run (`AllOrderedPlugins`).
-const PLUGINS: &[Plugin] = &[
-    limit_ranger::PLUGIN,
-    service_account::PLUGIN,
-    taint_nodes_by_condition::PLUGIN,
-    pod_security::PLUGIN,
-    priority::PLUGIN,
-    default_storage_class::PLUGIN,
-    storage_object_in_use_protection::PLUGIN,
-    persistent_volume_claim_resize::PLUGIN,
-    runtime_class::PLUGIN,
-    certificate_approval::PLUGIN,
-    certificate_signing::PLUGIN,
-    cluster_trust_bundle_attest::PLUGIN,
-    certificate_subject_restriction::PLUGIN,
-    default_ingress_class::PLUGIN,
-    pod_topology_labels::PLUGIN,
-    pod_resize_validator::PLUGIN,
+/// The plugins that reject objects, in the order of `AllOrderedPlugins`.
+const VALIDATE: &[Validate] = &[
+    limit_ranger::validate,
+    pod_security::validate,
+    priority::validate,
+    persistent_volume_claim_resize::validate,
+    runtime_class::validate,
+    certificate_approval::validate,
+    certificate_signing::validate,
+    cluster_trust_bundle_attest::validate,
+    certificate_subject_restriction::validate,
+    pod_resize_validator::validate,
 ];
 
 /// A write that plugins may change.
@@ -118,7 +107,7 @@ impl<'a> Mutation<'a> {
 /// # Errors
 /// Fails with the first plugin that rejects the write.
 pub(super) fn admit(state: &mut State, mut mutation: Mutation<'_>) -> Result<(), StatusError> {
-    PLUGINS.iter().filter_map(|plugin| plugin.admit).try_for_each(|admit| admit(state, &mut mutation))
+    ADMIT.iter().try_for_each(|admit| admit(state, &mut mutation))
 }
 
 /// Runs the plugins that reject objects. `DELETE` and `CONNECT` have no object here.
@@ -127,37 +116,5 @@ pub(super) fn admit(state: &mut State, mut mutation: Mutation<'_>) -> Result<(),
 /// Fails with the first plugin that rejects the write.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let Some(object) = &attributes.object else { return Ok(()) };
-    PLUGINS.iter().filter_map(|plugin| plugin.validate).try_for_each(|validate| validate(state, attributes, object))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::PLUGINS;
-
-    /// `AllOrderedPlugins` of Kubernetes 1.37, without the plugins that are off by default or elsewhere.
-    const UPSTREAM: &[&str] = &[
-        "LimitRanger",
-        "ServiceAccount",
-        "TaintNodesByCondition",
-        "PodSecurity",
-        "Priority",
-        "DefaultStorageClass",
-        "StorageObjectInUseProtection",
-        "PersistentVolumeClaimResize",
-        "RuntimeClass",
-        "CertificateApproval",
-        "CertificateSigning",
-        "ClusterTrustBundleAttest",
-        "CertificateSubjectRestriction",
-        "DefaultIngressClass",
-        "PodTopologyLabels",
-        "PodResizeValidator",
-    ];
-
-    #[test]
-    fn plugins_have_the_order_of_kube_apiserver() {
-        let names: Vec<_> = PLUGINS.iter().map(|plugin| plugin.name).collect();
-        assert_eq!(names, UPSTREAM);
-        assert!(PLUGINS.iter().all(|plugin| plugin.admit.is_some() || plugin.validate.is_some()));
-    }
+    VALIDATE.iter().try_for_each(|validate| validate(state, attributes, object))
 }

@@ -4,18 +4,16 @@
 
 use serde_json::Value;
 
-use super::{Plugin, signer_permission::require};
+use super::signer_permission::require;
 use crate::{
     admission::Attributes, field_errors::text, kinds::certificates::certificate_signing_request, state::State,
     status::StatusError,
 };
 
-pub(super) const PLUGIN: Plugin = Plugin { validate: Some(validate), ..Plugin::named("CertificateSigning") };
-
 /// Checks that the user who changes the certificate or the conditions of a request may `sign` for its signer.
 ///
 /// The signer is that of the stored request, which the write cannot change.
-fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     let is_status = info.resource.is(&certificate_signing_request::KIND) && info.subresource == "status";
     let Some(old) = attributes.old.as_deref().filter(|_| is_status) else { return Ok(()) };

@@ -5,7 +5,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{Forbid, Plugin};
+use super::Forbid;
 use crate::{
     admission::Attributes,
     field_errors::text,
@@ -16,15 +16,13 @@ use crate::{
     x509::{Request, pem},
 };
 
-pub(super) const PLUGIN: Plugin = Plugin { validate: Some(validate), ..Plugin::named("CertificateSubjectRestriction") };
-
 /// The signer of client certificates, which must not issue administrators.
 const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 /// The group of administrators.
 const ADMINISTRATORS: &str = "system:masters";
 
 /// Checks a new `CertificateSigningRequest`: it must not ask for a certificate of an administrator.
-fn validate(_: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(_: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     let is_new = attributes.operation == Operation::Create && info.subresource.is_empty();
     if is_new

@@ -2,14 +2,12 @@
 //!
 //! Upstream: `classDefaulterPlugin.Admit` in `plugin/pkg/admission/network/defaultingressclass/admission.go`.
 
-use super::{Mutation, Plugin, default_class::default_class};
+use super::{Mutation, default_class::default_class};
 use crate::{
     kinds::networking::{ingress, ingress_class},
     state::State,
     status::StatusError,
 };
-
-pub(super) const PLUGIN: Plugin = Plugin { admit: Some(admit), ..Plugin::named("DefaultIngressClass") };
 
 /// The annotation that marks the default `IngressClass`.
 const IS_DEFAULT: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
@@ -17,7 +15,7 @@ const IS_DEFAULT: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 /// Sets the class of a new Ingress without one. The deprecated annotation counts as a class.
 ///
 /// A class that does not exist is not an error.
-fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     let ingress = &*mutation.object;
     let has_class = ingress["metadata"]["annotations"].get("kubernetes.io/ingress.class").is_some()
         || !ingress["spec"]["ingressClassName"].is_null();

@@ -2,7 +2,7 @@
 //!
 //! Upstream: `claimDefaulterPlugin.Admit` in `plugin/pkg/admission/storage/storageclass/setdefault/admission.go`.
 
-use super::{Mutation, Plugin, default_class::default_class};
+use super::{Mutation, default_class::default_class};
 use crate::{
     kinds::{
         core::persistent_volume_claim::{self, CLASS_OF_CLAIM},
@@ -11,8 +11,6 @@ use crate::{
     state::State,
     status::StatusError,
 };
-
-pub(super) const PLUGIN: Plugin = Plugin { admit: Some(admit), ..Plugin::named("DefaultStorageClass") };
 
 /// Annotations that mark the default `StorageClass`.
 ///
@@ -23,7 +21,7 @@ const IS_DEFAULT: &[&str] =
 /// Sets the class of a new `PersistentVolumeClaim` without one. The empty string is a class.
 ///
 /// The deprecated annotation counts as a class.
-fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     let claim = &*mutation.object;
     let has_class =
         claim["metadata"]["annotations"].get(CLASS_OF_CLAIM).is_some() || !claim["spec"]["storageClassName"].is_null();

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Forbid, Mutation, Plugin};
+use super::{Forbid, Mutation};
 use crate::{
     admission::Attributes,
     amounts::{self, Amounts, Side},
@@ -17,9 +17,6 @@ use crate::{
     state::State,
     status::StatusError,
 };
-
-pub(super) const PLUGIN: Plugin =
-    Plugin { admit: Some(admit), validate: Some(validate), ..Plugin::named("LimitRanger") };
 
 /// The annotation of a Pod that lists the defaults that were set.
 ///
@@ -34,7 +31,7 @@ fn is_being_deleted(object: &Value) -> bool {
 /// Sets the defaults of a new or resized Pod.
 ///
 /// A Pod that is being deleted gets no limits.
-fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates(&pod::KIND) || mutation.updates(&pod::KIND, "resize").is_some_and(|old| !is_being_deleted(old))
     {
         fill(state, &mutation.info.namespace, mutation.object);
@@ -45,7 +42,7 @@ fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusErr
 /// Checks new and resized Pods, and `PersistentVolumeClaims`. Objects that are being deleted are not checked.
 ///
 /// An update of a claim is checked, since it may increase the request.
-fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::new(attributes));
     if attributes.old.as_deref().is_some_and(is_being_deleted) {
         return Ok(());

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Forbid, Plugin};
+use super::Forbid;
 use crate::{
     admission::Attributes,
     field_errors::text,
@@ -17,12 +17,10 @@ use crate::{
     status::StatusError,
 };
 
-pub(super) const PLUGIN: Plugin = Plugin { validate: Some(validate), ..Plugin::named("PersistentVolumeClaimResize") };
-
 /// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it.
 ///
 /// A smaller request is left to validation. An update that changes the class at the same time may not expand the claim.
-fn validate(state: &State, attributes: &Attributes<'_>, new: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>, new: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::new(attributes));
     let is_claim = info.resource.is(&persistent_volume_claim::KIND) && info.subresource.is_empty();
     let Some(old) = attributes.old.as_deref().filter(|_| is_claim) else { return Ok(()) };

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Forbid, Plugin};
+use super::Forbid;
 use crate::{
     admission::Attributes,
     amounts::{self, Amounts, Side},
@@ -15,12 +15,10 @@ use crate::{
     status::StatusError,
 };
 
-pub(super) const PLUGIN: Plugin = Plugin { validate: Some(validate), ..Plugin::named("PodResizeValidator") };
-
 /// Rejects a resize of a Pod that does not fit on its node.
 ///
 /// The reason is in `details.causes`. A write that does not change the spec is not checked.
-fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::new(attributes));
     let is_resize = info.resource.is(&pod::KIND) && info.subresource == "resize";
     let Some(old) = attributes.old.as_deref().filter(|_| is_resize) else { return Ok(()) };

@@ -15,7 +15,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Forbid, Plugin};
+use super::Forbid;
 use crate::{
     admission::Attributes,
     field_errors::text,
@@ -25,8 +25,6 @@ use crate::{
     state::State,
     status::StatusError,
 };
-
-pub(super) const PLUGIN: Plugin = Plugin { validate: Some(validate), ..Plugin::named("PodSecurity") };
 
 /// Maximum number of Pods that are checked when a namespace becomes stricter (`defaultNamespaceMaxPodsToCheck`).
 ///
@@ -40,7 +38,7 @@ const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "
 /// Checks the object of a request.
 ///
 /// Workloads are never rejected, only their Pods.
-fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     let is_whole = info.subresource.is_empty();
     if info.resource.is(&namespace::KIND) && is_whole {

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Mutation, Plugin};
+use super::Mutation;
 use crate::{
     field_errors::text,
     kinds::core::{node, pod},
@@ -13,13 +13,11 @@ use crate::{
     status::StatusError,
 };
 
-pub(super) const PLUGIN: Plugin = Plugin { admit: Some(admit), ..Plugin::named("PodTopologyLabels") };
-
 /// Labels that are copied from a node to its Pods.
 const TOPOLOGY: &[&str] = &["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 /// Sets the labels of a new Pod that names a node.
-fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates(&pod::KIND) {
         for (label, value) in topology(state, text(&mutation.object["spec"]["nodeName"])) {
             mutation.object["metadata"]["labels"][label] = value;

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Mutation, Plugin, forbidden};
+use super::{Mutation, forbidden};
 use crate::{
     admission::Attributes,
     kinds::{core::pod, scheduling::priority_class},
@@ -13,13 +13,11 @@ use crate::{
     status::StatusError,
 };
 
-pub(super) const PLUGIN: Plugin = Plugin { admit: Some(admit), validate: Some(validate), ..Plugin::named("Priority") };
-
 /// The preemption policy of a `PriorityClass` that names none, and of a Pod without a class.
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
 /// Sets the priority of a new Pod, and keeps that of an updated one.
-fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates(&pod::KIND) {
         return give_priority(state, mutation.info, mutation.object);
     }
@@ -75,7 +73,7 @@ fn keep_priority(old: &Value, pod: &mut Value) {
 }
 
 /// Checks that at most one `PriorityClass` is the global default (`validatePriorityClass`).
-fn validate(state: &State, attributes: &Attributes<'_>, class: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>, class: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     if !info.resource.is(&priority_class::KIND) || !info.subresource.is_empty() {
         return Ok(());

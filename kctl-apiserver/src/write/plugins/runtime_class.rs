@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Forbid, Mutation, Plugin, forbidden};
+use super::{Forbid, Mutation, forbidden};
 use crate::{
     admission::Attributes,
     amounts,
@@ -16,9 +16,6 @@ use crate::{
     state::State,
     status::StatusError,
 };
-
-pub(super) const PLUGIN: Plugin =
-    Plugin { admit: Some(admit), validate: Some(validate), ..Plugin::named("RuntimeClass") };
 
 /// Returns the name of the Pod's `RuntimeClass`, and the class if it exists.
 ///
@@ -32,7 +29,7 @@ fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<Arc<Value
 /// Sets the overhead, node selector and tolerations of a new Pod's `RuntimeClass` (`setOverhead`, `setScheduling`).
 ///
 /// Conflicts between Pod and class are `Forbidden`. Tolerations are merged, those of the Pod first.
-fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if !mutation.creates(&pod::KIND) {
         return Ok(());
     }
@@ -105,7 +102,7 @@ const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
 /// Checks that the overhead of a new Pod is that of its `RuntimeClass` (`validateOverhead`).
 ///
 /// Runs after webhooks, which may have changed the overhead.
-fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::new(attributes));
     if attributes.operation != Operation::Create || !info.subresource.is_empty() || !info.resource.is(&pod::KIND) {
         return Ok(());

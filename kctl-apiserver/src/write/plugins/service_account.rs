@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{Mutation, Plugin, forbidden};
+use super::{Mutation, forbidden};
 use crate::{
     controllers::{
         Controller,
@@ -18,8 +18,6 @@ use crate::{
     state::State,
     status::StatusError,
 };
-
-pub(super) const PLUGIN: Plugin = Plugin { admit: Some(admit), ..Plugin::named("ServiceAccount") };
 
 /// The prefix of the names of token volumes.
 ///
@@ -48,7 +46,7 @@ const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 /// Completes a new Pod.
 ///
 /// The plugin is off if its controller is off, because then no account exists.
-fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates(&pod::KIND) && state.controllers.runs(Controller::ServiceAccount) {
         return fill(state, mutation.info, mutation.object);
     }

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Mutation, Plugin};
+use super::Mutation;
 use crate::{
     kinds::{
         core::{persistent_volume, persistent_volume_claim},
@@ -15,8 +15,6 @@ use crate::{
     state::State,
     status::StatusError,
 };
-
-pub(super) const PLUGIN: Plugin = Plugin { admit: Some(admit), ..Plugin::named("StorageObjectInUseProtection") };
 
 /// The protected kinds with their finalizers.
 ///
@@ -28,7 +26,7 @@ static FINALIZERS: [(&Kind, &str); 3] = [
 ];
 
 /// Adds the finalizer of the kind to a new object. A finalizer that was sent is not added twice.
-fn admit(_: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(_: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     let Some((_, finalizer)) = FINALIZERS.iter().find(|(kind, _)| mutation.creates(kind)) else { return Ok(()) };
     match &mut mutation.object["metadata"]["finalizers"] {
         Value::Array(list) if list.iter().any(|existing| existing == finalizer) => {}

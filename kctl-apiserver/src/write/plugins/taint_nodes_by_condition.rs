@@ -4,16 +4,14 @@
 
 use serde_json::{Value, json};
 
-use super::{Mutation, Plugin};
+use super::Mutation;
 use crate::{kinds::core::node, state::State, status::StatusError};
-
-pub(super) const PLUGIN: Plugin = Plugin { admit: Some(admit), ..Plugin::named("TaintNodesByCondition") };
 
 /// Taints a new Node as not ready (`addNotReadyTaint`).
 ///
 /// The node controller removes the taint when the condition `Ready` is `True`. A taint that was
 /// sent is not added twice.
-fn admit(_: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(_: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if !mutation.creates(&node::KIND) {
         return Ok(());
     }
