@@ -16,7 +16,10 @@ use super::{
 use crate::{
     apply::{self, Resets},
     conversion,
-    registry::{Resource, kind::OwnedState},
+    registry::{
+        Resource,
+        kind::{Kind, ManagedFields, OwnedState},
+    },
     request::RequestInfo,
     state::State,
     status::StatusError,
@@ -127,9 +130,13 @@ impl<'a> FieldManager<'a> {
 fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
     const STATUS: Resets = Resets(&[&["status"]]);
     const SPEC: Resets = Resets(&[&["spec"]]);
-    let other = resource.kind.managed_fields.reset_fields.iter().find(|(name, _)| *name == subresource);
+    let kind = resource.kind;
+    let other = kind.managed_fields.reset_fields.iter().find(|(name, _)| *name == subresource);
     match (other, subresource) {
         (Some((_, paths)), _) => Resets(paths),
+        (None, "status") if kind.strategy.kept_by_status == Kind::CLIENT_METADATA => {
+            Resets(ManagedFields::ALL_BUT_STATUS)
+        }
         (None, "status") => SPEC,
         (None, "") if resource.has_status() => STATUS,
         (None, _) => Resets::NOTHING,

@@ -13,7 +13,7 @@
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
 use crate::registry::kind::{
-    Defaults, Generation, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
+    Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -35,10 +35,6 @@ pub(crate) static KIND: Kind = Kind {
         validate_status: |_, new, errors| super::policies::status(new, errors),
         warn: super::reserved::warn_of_name,
         ..Validation::DEFAULT
-    },
-    managed_fields: ManagedFields {
-        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
-        ..ManagedFields::DEFAULT
     },
     table: TableColumns { printer: Some(super::table::validating_policy), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT

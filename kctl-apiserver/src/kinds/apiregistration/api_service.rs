@@ -17,7 +17,7 @@ use crate::{
     defaulting::{add, part},
     field_errors::{Errors, text},
     names::NameRule,
-    registry::kind::{Defaults, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Defaults, Kind, Metadata, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, condition, name, value_at},
@@ -40,10 +40,6 @@ pub(crate) static KIND: Kind = Kind {
         validate,
         validate_status: |_, new, errors| validate_status(new, errors),
         ..Validation::DEFAULT
-    },
-    managed_fields: ManagedFields {
-        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
-        ..ManagedFields::DEFAULT
     },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, part},
-    registry::kind::{Defaults, Kind, ManagedFields, Requests, Strategy, TableColumns, Validation},
+    registry::kind::{Defaults, Kind, Requests, Strategy, TableColumns, Validation},
     table::{
         fields::{list, name, text, value_at},
         labels::labels,
@@ -44,10 +44,6 @@ pub(crate) static KIND: Kind = Kind {
         validate_status_at: validation::status,
         signer,
         ..Validation::DEFAULT
-    },
-    managed_fields: ManagedFields {
-        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
-        ..ManagedFields::DEFAULT
     },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT

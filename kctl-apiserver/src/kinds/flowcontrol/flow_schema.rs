@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting,
-    registry::kind::{Defaults, Generation, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
     table::{
         self,
         age::age,
@@ -33,10 +33,6 @@ pub(crate) static KIND: Kind = Kind {
         validate: super::validation::schema,
         validate_status: |_, new, errors| super::validation::status(new, errors),
         ..Validation::DEFAULT
-    },
-    managed_fields: ManagedFields {
-        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
-        ..ManagedFields::DEFAULT
     },
     table: TableColumns {
         printer: Some(cells),

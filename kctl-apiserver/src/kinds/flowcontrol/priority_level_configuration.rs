@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, fill, part},
-    registry::kind::{Defaults, Generation, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{name, text, value_at},
@@ -34,10 +34,6 @@ pub(crate) static KIND: Kind = Kind {
         validate: super::validation::level,
         validate_status: |_, new, errors| super::validation::status(new, errors),
         ..Validation::DEFAULT
-    },
-    managed_fields: ManagedFields {
-        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
-        ..ManagedFields::DEFAULT
     },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     field_errors::{Errors, text},
-    registry::kind::{Kind, ManagedFields, Strategy, TableColumns, Validation},
+    registry::kind::{Kind, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{name, texts},
@@ -26,10 +26,6 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ServiceCIDR",
     strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::DEFAULT },
     validation: Validation { validate_create, validate_update, ..Validation::DEFAULT },
-    managed_fields: ManagedFields {
-        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
-        ..ManagedFields::DEFAULT
-    },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT
 };

@@ -13,7 +13,7 @@ use crate::{
     field_errors::Errors,
     kinds::resource::{defaults, validation::taint},
     names::NameRule,
-    registry::kind::{Environment, Generation, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Environment, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
     table::{
         age::{age, since_text},
         fields::{name, text},
@@ -40,10 +40,6 @@ pub(crate) static KIND: Kind = Kind {
         validate,
         validate_status: |_, new, errors| validate_status(&new["status"]["conditions"], "status.conditions", errors),
         ..Validation::DEFAULT
-    },
-    managed_fields: ManagedFields {
-        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
-        ..ManagedFields::DEFAULT
     },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT

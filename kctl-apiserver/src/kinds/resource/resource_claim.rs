@@ -38,11 +38,7 @@ pub(crate) static KIND: Kind = Kind {
         validate_status: status::status,
         ..Validation::DEFAULT
     },
-    managed_fields: ManagedFields {
-        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
-        filled_in: &["/spec/devices/requests"],
-        ..ManagedFields::DEFAULT
-    },
+    managed_fields: ManagedFields { filled_in: &["/spec/devices/requests"], ..ManagedFields::DEFAULT },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT

@@ -16,7 +16,7 @@ use crate::{
     field_errors::{Errors, text},
     kinds::core::persistent_volume::validation::inline_volume,
     names::NameRule,
-    registry::kind::{DeleteAnswer, DeleteStrategy, Kind, ManagedFields, Strategy, TableColumns, Validation},
+    registry::kind::{DeleteAnswer, DeleteStrategy, Kind, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, flag, name},
@@ -36,10 +36,6 @@ pub(crate) static KIND: Kind = Kind {
         validate,
         validate_status: |_, new, errors| validate_status(new, errors),
         ..Validation::DEFAULT
-    },
-    managed_fields: ManagedFields {
-        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
-        ..ManagedFields::DEFAULT
     },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     field_errors::{Errors, text},
     names::NameRule,
-    registry::kind::{Kind, ManagedFields, Strategy, TableColumns, Validation},
+    registry::kind::{Kind, Strategy, TableColumns, Validation},
     status::GroupResource,
     table::fields::{self, is_true, name},
     validation::{immutable::immutable_field, status},
@@ -34,10 +34,6 @@ pub(crate) static KIND: Kind = Kind {
         validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
         validate_status,
         ..Validation::DEFAULT
-    },
-    managed_fields: ManagedFields {
-        reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
-        ..ManagedFields::DEFAULT
     },
     table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
     ..Kind::DEFAULT

@@ -50,7 +50,8 @@ pub(crate) struct Strategy {
     pub(crate) parts: &'static [Part],
     /// Returns the old object with the part of a new one that the subresource is for.
     pub(crate) with_part: fn(&str, &Value, &Value) -> Value,
-    /// Fields of the metadata that a write of the status leaves as they are.
+    /// Fields of the metadata that a write of the status leaves as they are. With `CLIENT_METADATA`, the write resets the
+    /// whole metadata (`managed_fields.reset_fields`).
     pub(crate) kept_by_status: &'static [&'static str],
     /// Keeps parts of the old status in a write of the status.
     pub(crate) prepare_status: fn(&Value, &mut Value),
