@@ -23,7 +23,7 @@ mod plugins;
 pub(crate) mod precondition;
 mod prepare;
 mod quotas;
-mod signer_right;
+mod signer_authorization;
 mod sizes;
 mod store;
 mod unpersisted_fields;
@@ -130,7 +130,7 @@ impl Write {
 /// 6. `prepare`: defaults, fields that the write resets, generation.
 /// 7. `complete`, `allocate`, `name`: plugins and the strategy complete the object; allocated values, and a generated
 ///    name.
-/// 8. `validate::validate`, `signer_right`: field errors of the object and of the change, with those of step 5 in one
+/// 8. `validate::validate`, `signer_authorization`: field errors of the object and of the change, with those of step 5 in one
 ///    `Invalid`.
 /// 9. `ownership`: `metadata.managedFields`.
 /// 10. `validating_admission`: plugins, policies, webhooks and quotas may reject the object.
@@ -154,7 +154,7 @@ pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> 
     allocate::allocate(state, info, &mut write)?;
     let key = name::assign(state, info, new.as_ref(), &mut write);
     validate::validate(state, info, &write, errors)?;
-    signer_right::check(state, info, &key.1, &write)?;
+    signer_authorization::check(state, info, &key.1, &write)?;
     ownership::set(state, info, owned, new, &mut write)?;
     let charges = validating_admission::run(state, info, &key, &mut write)?;
     store::store(state, info, &key, write, charges)

@@ -1,6 +1,7 @@
 //! Runs the admission plugins that are on by default, in the order of kube-apiserver.
 //!
-//! Each plugin has a file, and decides itself which requests it handles. [`admit`] changes objects and [`validate`]
+//! Each plugin decides itself which requests it handles. Most have a file; those about permissions on signers are in
+//! `signer_authorization`. [`admit`] changes objects and [`validate`]
 //! rejects them:
 //!
 //! | function | new objects | updated objects |
@@ -20,13 +21,8 @@
 
 #![expect(clippy::unnecessary_wraps, reason = "all plugins have the signature of `Admit`")]
 
-mod certificate_approval;
-mod certificate_signing;
 mod certificate_subject_restriction;
-mod cluster_trust_bundle_attest;
 mod default_class;
-mod default_ingress_class;
-mod default_storage_class;
 mod forbid;
 mod limit_ranger;
 mod persistent_volume_claim_resize;
@@ -36,7 +32,6 @@ mod pod_topology_labels;
 mod priority;
 mod runtime_class;
 mod service_account;
-mod signer_permission;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 
@@ -46,6 +41,7 @@ pub(super) use forbid::Forbid;
 use forbid::forbidden;
 pub(crate) use pod_topology_labels::topology;
 
+use super::signer_authorization;
 use crate::{admission::Attributes, registry::kind::Kind, request::RequestInfo, state::State, status::StatusError};
 
 /// Changes the object of a write, or rejects it (`MutationInterface.Admit`).
@@ -59,10 +55,10 @@ const ADMIT: &[Admit] = &[
     service_account::admit,
     taint_nodes_by_condition::admit,
     priority::admit,
-    default_storage_class::admit,
+    default_class::storage_class,
     storage_object_in_use_protection::admit,
     runtime_class::admit,
-    default_ingress_class::admit,
+    default_class::ingress_class,
     pod_topology_labels::admit,
 ];
 
@@ -73,9 +69,9 @@ const VALIDATE: &[Validate] = &[
     priority::validate,
     persistent_volume_claim_resize::validate,
     runtime_class::validate,
-    certificate_approval::validate,
-    certificate_signing::validate,
-    cluster_trust_bundle_attest::validate,
+    signer_authorization::certificate_approval,
+    signer_authorization::certificate_signing,
+    signer_authorization::cluster_trust_bundle_attest,
     certificate_subject_restriction::validate,
     pod_resize_validator::validate,
 ];
