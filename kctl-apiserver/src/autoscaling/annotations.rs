@@ -4,6 +4,8 @@
 //! A real kube-apiserver reads the annotations that this server writes, and vice versa. Their bytes matter, too: a
 //! client that compares objects must not see a change.
 
+use std::fmt::Display;
+
 use serde_json::{Map, Value, json};
 
 use crate::quantity;
@@ -94,7 +96,7 @@ fn selector(value: &Value) -> String {
 /// Returns a JSON object with its fields in this order; absent ones are left out.
 ///
 /// Values are JSON already. Names need no escapes.
-pub(super) fn ordered(fields: impl IntoIterator<Item = (&'static str, Option<String>)>) -> String {
+pub(super) fn ordered(fields: impl IntoIterator<Item = (impl Display, Option<String>)>) -> String {
     let fields = fields.into_iter().filter_map(|(name, value)| Some(format!("\"{name}\":{}", value?)));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }

@@ -1,149 +1,102 @@
 //! Converts metrics between fields (version 2) and the annotation of version 1. One table names the fields of each
 //! source.
-//!
-//! The names of version 1 differ by source, and its order of fields decides the bytes of the
-//! annotation. A row of the tables is a name in version 1, the JSON pointer in version 2, and the
-//! form of the value:
-//!
-//! ```text
-//! ("targetAverageValue", "/target/averageValue", Shape::MaybeAmount)
-//! ```
 
 use serde_json::{Value, json};
 
 use super::annotations::{self, Shape, ordered};
 use crate::quantity;
 
-/// A source of metrics: its type and field, and its fields in version 1 with their pointer in version 2, in the order
-/// in which Go writes them.
-///
-/// The first string is the type, as in `"type": "Pods"`, and the second the field, as in
-/// `"pods": {...}`.
-type Source = (&'static str, &'static str, &'static [(&'static str, &'static str, Shape)]);
+/// A field of a source: its name in version 1, its JSON pointer in version 2, and its form in a target and in a current
+/// value. `{}` in name and pointer stands for `target` or `current`.
+type Row = (&'static str, &'static str, Shape, Shape);
 
-/// Sources of `spec.metrics`: the target values.
-pub(super) const SPEC: [Source; 5] = [
+/// The sources of metrics by their field, as in `"pods": {...}`. The order of fields is that of Go, which decides the
+/// bytes of the annotation.
+const SOURCES: [(&str, &[Row]); 5] = [
     (
-        "Object",
         "object",
         &[
-            ("target", "/describedObject", Shape::Reference),
-            ("metricName", "/metric/name", Shape::Text),
-            ("targetValue", "/target/value", Shape::Amount),
-            ("selector", "/metric/selector", Shape::Selector),
-            ("averageValue", "/target/averageValue", Shape::MaybeAmount),
+            ("target", "/describedObject", Shape::Reference, Shape::Reference),
+            ("metricName", "/metric/name", Shape::Text, Shape::Text),
+            ("{}Value", "/{}/value", Shape::Amount, Shape::Amount),
+            ("selector", "/metric/selector", Shape::Selector, Shape::Selector),
+            ("averageValue", "/{}/averageValue", Shape::MaybeAmount, Shape::MaybeAmount),
         ],
     ),
     (
-        "Pods",
         "pods",
         &[
-            ("metricName", "/metric/name", Shape::Text),
-            ("targetAverageValue", "/target/averageValue", Shape::Amount),
-            ("selector", "/metric/selector", Shape::Selector),
+            ("metricName", "/metric/name", Shape::Text, Shape::Text),
+            ("{}AverageValue", "/{}/averageValue", Shape::Amount, Shape::Amount),
+            ("selector", "/metric/selector", Shape::Selector, Shape::Selector),
         ],
     ),
     (
-        "Resource",
         "resource",
         &[
-            ("name", "/name", Shape::Text),
-            ("targetAverageUtilization", "/target/averageUtilization", Shape::MaybeNumber),
-            ("targetAverageValue", "/target/averageValue", Shape::MaybeAmount),
+            ("name", "/name", Shape::Text, Shape::Text),
+            ("{}AverageUtilization", "/{}/averageUtilization", Shape::MaybeNumber, Shape::MaybeNumber),
+            ("{}AverageValue", "/{}/averageValue", Shape::MaybeAmount, Shape::Amount),
         ],
     ),
     (
-        "ContainerResource",
         "containerResource",
         &[
-            ("name", "/name", Shape::Text),
-            ("targetAverageUtilization", "/target/averageUtilization", Shape::MaybeNumber),
-            ("targetAverageValue", "/target/averageValue", Shape::MaybeAmount),
-            ("container", "/container", Shape::Text),
+            ("name", "/name", Shape::Text, Shape::Text),
+            ("{}AverageUtilization", "/{}/averageUtilization", Shape::MaybeNumber, Shape::MaybeNumber),
+            ("{}AverageValue", "/{}/averageValue", Shape::MaybeAmount, Shape::Amount),
+            ("container", "/container", Shape::Text, Shape::Text),
         ],
     ),
     (
-        "External",
         "external",
         &[
-            ("metricName", "/metric/name", Shape::Text),
-            ("metricSelector", "/metric/selector", Shape::Selector),
-            ("targetValue", "/target/value", Shape::MaybeAmount),
-            ("targetAverageValue", "/target/averageValue", Shape::MaybeAmount),
+            ("metricName", "/metric/name", Shape::Text, Shape::Text),
+            ("metricSelector", "/metric/selector", Shape::Selector, Shape::Selector),
+            ("{}Value", "/{}/value", Shape::MaybeAmount, Shape::Amount),
+            ("{}AverageValue", "/{}/averageValue", Shape::MaybeAmount, Shape::MaybeAmount),
         ],
     ),
 ];
 
-/// Sources of `status.currentMetrics`: the values that the controller has observed.
-pub(super) const STATUS: [Source; 5] = [
-    (
-        "Object",
-        "object",
-        &[
-            ("target", "/describedObject", Shape::Reference),
-            ("metricName", "/metric/name", Shape::Text),
-            ("currentValue", "/current/value", Shape::Amount),
-            ("selector", "/metric/selector", Shape::Selector),
-            ("averageValue", "/current/averageValue", Shape::MaybeAmount),
-        ],
-    ),
-    (
-        "Pods",
-        "pods",
-        &[
-            ("metricName", "/metric/name", Shape::Text),
-            ("currentAverageValue", "/current/averageValue", Shape::Amount),
-            ("selector", "/metric/selector", Shape::Selector),
-        ],
-    ),
-    (
-        "Resource",
-        "resource",
-        &[
-            ("name", "/name", Shape::Text),
-            ("currentAverageUtilization", "/current/averageUtilization", Shape::MaybeNumber),
-            ("currentAverageValue", "/current/averageValue", Shape::Amount),
-        ],
-    ),
-    (
-        "ContainerResource",
-        "containerResource",
-        &[
-            ("name", "/name", Shape::Text),
-            ("currentAverageUtilization", "/current/averageUtilization", Shape::MaybeNumber),
-            ("currentAverageValue", "/current/averageValue", Shape::Amount),
-            ("container", "/container", Shape::Text),
-        ],
-    ),
-    (
-        "External",
-        "external",
-        &[
-            ("metricName", "/metric/name", Shape::Text),
-            ("metricSelector", "/metric/selector", Shape::Selector),
-            ("currentValue", "/current/value", Shape::Amount),
-            ("currentAverageValue", "/current/averageValue", Shape::MaybeAmount),
-        ],
-    ),
-];
+/// The values in a list of metrics.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum MetricValues {
+    /// The targets of `spec.metrics`.
+    Target,
+    /// The values of `status.currentMetrics`, which the controller has observed.
+    Current,
+}
+
+impl MetricValues {
+    /// Returns name, pointer and form of a field.
+    fn field(self, &(name, pointer, target, current): &Row) -> (String, String, Shape) {
+        let (word, shape) = match self {
+            Self::Target => ("target", target),
+            Self::Current => ("current", current),
+        };
+        (name.replace("{}", word), pointer.replace("{}", word), shape)
+    }
+}
 
 /// Formats metrics as an annotation.
-///
-/// `sources` is `SPEC` or `STATUS`.
-pub(super) fn written(metrics: &[Value], sources: &[Source]) -> String {
-    let all: Vec<String> = metrics.iter().map(|metric| one_written(metric, sources)).collect();
+pub(super) fn written(metrics: &[Value], values: MetricValues) -> String {
+    let all: Vec<String> = metrics.iter().map(|metric| one_written(metric, values)).collect();
     annotations::escaped(&format!("[{}]", all.join(",")))
 }
 
 /// Formats one metric.
 ///
-/// `type` comes first, and each source that is present follows in the order of `sources`.
-fn one_written(metric: &Value, sources: &[Source]) -> String {
+/// `type` comes first, and each source that is present follows.
+fn one_written(metric: &Value, values: MetricValues) -> String {
     let mut parts = vec![("type", Some(annotations::text(&metric["type"])))];
-    for (_, field, fields) in sources {
-        let source = &metric[*field];
-        let inner = fields.iter().map(|(name, pointer, shape)| (*name, shape.written(source.pointer(pointer))));
-        parts.push((*field, source.is_object().then(|| ordered(inner))));
+    for (field, rows) in SOURCES {
+        let source = &metric[field];
+        let inner = rows.iter().map(|row| {
+            let (name, pointer, shape) = values.field(row);
+            (name, shape.written(source.pointer(&pointer)))
+        });
+        parts.push((field, source.is_object().then(|| ordered(inner))));
     }
     ordered(parts)
 }
@@ -151,27 +104,29 @@ fn one_written(metric: &Value, sources: &[Source]) -> String {
 /// Parses metrics; `None` if the annotation is invalid.
 ///
 /// One metric that cannot be read makes the whole annotation invalid.
-pub(super) fn read(annotation: &str, sources: &[Source]) -> Option<Vec<Value>> {
+pub(super) fn read(annotation: &str, values: MetricValues) -> Option<Vec<Value>> {
     let metrics: Vec<Value> = serde_json::from_str(annotation).ok()?;
-    metrics.iter().map(|metric| one_read(metric, sources)).collect()
+    metrics.iter().map(|metric| one_read(metric, values)).collect()
 }
 
 /// Parses one metric.
 ///
 /// Unknown fields are ignored. A source that is present is read even if `type` names another one.
-fn one_read(metric: &Value, sources: &[Source]) -> Option<Value> {
+fn one_read(metric: &Value, values: MetricValues) -> Option<Value> {
     let kind = Shape::Text.read(&metric["type"]).ok()?;
     let mut object = json!({ "type": kind });
-    let present = sources.iter().filter(|(_, field, _)| metric.get(field).is_some_and(|source| !source.is_null()));
-    for (_, field, fields) in present {
+    for (field, rows) in SOURCES.iter().filter(|(field, _)| !metric[*field].is_null()) {
         let source = metric[*field].as_object()?;
         let mut converted = json!({});
-        for (name, pointer, shape) in *fields {
-            if let Some(value) = shape.read(source.get(*name).unwrap_or(&Value::Null)).ok()? {
-                put(&mut converted, pointer, value);
+        for row in *rows {
+            let (name, pointer, shape) = values.field(row);
+            if let Some(value) = shape.read(source.get(&name).unwrap_or(&Value::Null)).ok()? {
+                put(&mut converted, &pointer, value);
             }
         }
-        aim(field, &mut converted);
+        if values == MetricValues::Target {
+            aim(field, &mut converted["target"]);
+        }
         object[*field] = converted;
     }
     Some(object)
@@ -188,7 +143,7 @@ fn put(object: &mut Value, path: &str, value: Value) {
     }
 }
 
-/// Sets `target.type`, which version 1 does not have, by the amounts that are present.
+/// Sets the type of a target, which version 1 does not have, by the amounts that are present.
 ///
 /// | source | type |
 /// |---|---|
@@ -196,13 +151,7 @@ fn put(object: &mut Value, path: &str, value: Value) {
 /// | External | `Value` with a value, otherwise `AverageValue` |
 /// | Resource, `ContainerResource` | `Utilization` with a utilization, otherwise `AverageValue` |
 /// | Pods | `AverageValue` |
-///
-/// Current values have no type.
-fn aim(source: &str, converted: &mut Value) {
-    if converted.get("current").is_some() {
-        return;
-    }
-    let target = &mut converted["target"];
+fn aim(source: &str, target: &mut Value) {
     let has = |field: &str| !target[field].is_null();
     let kind = match source {
         "object" if !has("averageValue") => "Value",

@@ -17,6 +17,7 @@
 mod annotations;
 mod metrics;
 
+use metrics::MetricValues;
 use serde_json::{Map, Value, json};
 
 /// The older version, which only has a CPU target.
@@ -97,10 +98,10 @@ fn first(second: &Value) -> Value {
     let mut annotate = |name: &str, text: String| object["metadata"]["annotations"][name] = text.into();
     let others: Vec<Value> = metrics.iter().filter(|metric| utilization(metric, "target").is_none()).cloned().collect();
     if !others.is_empty() {
-        annotate(METRICS, metrics::written(&others, &metrics::SPEC));
+        annotate(METRICS, metrics::written(&others, MetricValues::Target));
     }
     if !current.is_empty() {
-        annotate(CURRENT_METRICS, metrics::written(&current, &metrics::STATUS));
+        annotate(CURRENT_METRICS, metrics::written(&current, MetricValues::Current));
     }
     if spec["behavior"].is_object() {
         annotate(BEHAVIOR, annotations::behavior_text(&spec["behavior"]));
@@ -153,7 +154,7 @@ fn second(first: &Value) -> Value {
     if let Some(share) = first["spec"]["targetCPUUtilizationPercentage"].as_i64() {
         of_cpu.push(cpu("target", json!({ "type": "Utilization", "averageUtilization": share })));
     }
-    let mut all = annotation(METRICS).and_then(|text| metrics::read(text, &metrics::SPEC)).unwrap_or_default();
+    let mut all = annotation(METRICS).and_then(|text| metrics::read(text, MetricValues::Target)).unwrap_or_default();
     all.extend(of_cpu);
     if all.is_empty() {
         all.push(cpu("target", json!({ "type": "Utilization", "averageUtilization": UTILIZATION })));
@@ -166,7 +167,8 @@ fn second(first: &Value) -> Value {
     if let Some(share) = first["status"]["currentCPUUtilizationPercentage"].as_i64() {
         current.push(cpu("current", json!({ "averageUtilization": share })));
     }
-    current = annotation(CURRENT_METRICS).and_then(|text| metrics::read(text, &metrics::STATUS)).unwrap_or(current);
+    current =
+        annotation(CURRENT_METRICS).and_then(|text| metrics::read(text, MetricValues::Current)).unwrap_or(current);
     let current = if current.is_empty() { Value::Null } else { current.into() };
     set(&mut object, "status", "currentMetrics", current);
     if let Some(conditions) = annotation(CONDITIONS).and_then(annotations::conditions) {
