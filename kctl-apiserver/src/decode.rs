@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use self::path::JsonPath;
 pub(crate) use self::{
     duplicates::duplicates,
-    wrong::{json_type, misfit},
+    wrong::misfit,
     yaml::{is_other_in_yaml, yaml},
 };
 use crate::{proto, schema::Schema};

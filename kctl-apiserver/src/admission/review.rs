@@ -4,14 +4,14 @@
 //! `oldObject` are null where they do not apply, empty strings are left out. Webhooks written for
 //! kube-apiserver rely on that.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Number, Value, json};
 
 use super::{Attributes, Stage, matching::Versioned};
-use crate::{
-    client_config,
-    decode::{json_type, misfit},
-    webhook_round::WebhookReply,
-};
+use crate::{client_config, decode::misfit, webhook_round::WebhookReply};
 
 /// The versions of reviews that the server supports.
 ///
@@ -62,18 +62,25 @@ pub(super) fn review(webhook: &Value, request: &Value) -> Value {
 }
 
 /// The response of a webhook.
-#[derive(Debug, PartialEq)]
 pub(super) struct Verdict {
     /// An absent field counts as `false`.
     pub(super) allowed: bool,
-    /// `response.status`.
-    pub(super) status: Value,
+    pub(super) status: WebhookStatus,
     /// A JSON patch; empty if the response has none.
     pub(super) patch: Vec<u8>,
     /// Passed on to the client.
     pub(super) warnings: Vec<String>,
     /// `response.auditAnnotations`.
-    pub(super) annotations: Value,
+    pub(super) annotations: BTreeMap<String, Option<String>>,
+}
+
+/// The fields of `response.status` that are decoded.
+#[derive(Default, Deserialize)]
+pub(super) struct WebhookStatus {
+    pub(super) message: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) details: Option<Map<String, Value>>,
+    pub(super) code: Option<Number>,
 }
 
 /// Decodes the reply of a webhook (`VerifyAdmissionResponse` of
@@ -88,91 +95,51 @@ pub(super) fn verdict(review: &Value, reply: &WebhookReply, stage: Stage) -> Res
     let body = client_config::decode_reply(reply, review["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
         .map_err(|why| format!("failed to call webhook: {why}"))?;
     let response = &body["response"];
-    typed(response).map_err(|why| format!("failed to call webhook: {why}"))?;
     let invalid = |why: String| Err(format!("received invalid webhook response: {why}"));
     if response.is_null() {
         return invalid("webhook response was absent".into());
     }
-    let uid = response["uid"].as_str().unwrap_or_default();
-    if review["apiVersion"] == "admission.k8s.io/v1" && uid != reply.uid {
-        return invalid(format!("expected response.uid={:?}, got {uid:?}", reply.uid));
+    if !response.is_object() {
+        return Err(format!("failed to call webhook: {}", misfit("response", "an object", response)));
     }
-    let patch = patch(&response["patch"]).map_err(|why| format!("failed to call webhook: {why}"))?;
+    let (uid, patch_type): (String, Option<String>) = (field(response, "uid")?, field(response, "patchType")?);
+    let warnings: Vec<Option<String>> = field(response, "warnings")?;
+    let verdict = Verdict {
+        allowed: field(response, "allowed")?,
+        status: field(response, "status")?,
+        patch: patch(response)?,
+        warnings: warnings.into_iter().flatten().collect(),
+        annotations: field(response, "auditAnnotations")?,
+    };
     if review["apiVersion"] == "admission.k8s.io/v1" {
-        let (has_patch, has_type) = (!patch.is_empty(), response["patchType"].is_string());
-        if has_patch != has_type || (has_patch && stage == Stage::Validating) {
+        if uid != reply.uid {
+            return invalid(format!("expected response.uid={:?}, got {uid:?}", reply.uid));
+        }
+        let has_patch = !verdict.patch.is_empty();
+        if has_patch != patch_type.is_some() || (has_patch && stage == Stage::Validating) {
             return invalid("response.patch and response.patchType belong together, in mutating webhooks".into());
         }
     }
-    let texts = response["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    Ok(Verdict {
-        allowed: response["allowed"] == true,
-        status: response["status"].clone(),
-        patch,
-        warnings: texts.map(str::to_owned).collect(),
-        annotations: response["auditAnnotations"].clone(),
-    })
+    Ok(verdict)
 }
 
-/// The fields of a response that are decoded, with their JSON types.
-///
-/// Paths are relative to `response`.
-const FIELDS: [(&str, &str); 11] = [
-    ("response", "object"),
-    ("response.uid", "string"),
-    ("response.allowed", "bool"),
-    ("response.status", "object"),
-    ("response.status.message", "string"),
-    ("response.status.reason", "string"),
-    ("response.status.details", "object"),
-    ("response.status.code", "number"),
-    ("response.patchType", "string"),
-    ("response.auditAnnotations", "object"),
-    ("response.warnings", "array"),
-];
-
-/// Checks the types of a response. Other fields are ignored.
-///
-/// Go's decoder would fail on other types, so a wrong type is a failed call.
+/// Decodes a field of the response. A null is the default value, as in Go.
 ///
 /// # Errors
 /// Fails with a value of another type.
-fn typed(response: &Value) -> Result<(), String> {
-    for (path, json) in FIELDS {
-        let pointer = path.trim_start_matches("response").replace('.', "/");
-        let value = response.pointer(&pointer).filter(|value| !value.is_null());
-        if let Some(value) = value.filter(|value| json_type(value) != json) {
-            return Err(misfit(path, &format!("a JSON {json}"), value));
-        }
-    }
-    let texts = [
-        (
-            "response.auditAnnotations",
-            response["auditAnnotations"].as_object().map(|all| all.values().collect::<Vec<_>>()),
-        ),
-        ("response.warnings", response["warnings"].as_array().map(|all| all.iter().collect())),
-    ];
-    for (path, all) in texts {
-        if let Some(other) = all.into_iter().flatten().find(|text| !text.is_string() && !text.is_null()) {
-            return Err(misfit(path, "strings", other));
-        }
-    }
-    Ok(())
+fn field<T: DeserializeOwned + Default>(response: &Value, name: &str) -> Result<T, String> {
+    let decoded: Result<Option<T>, _> = Option::deserialize(&response[name]);
+    decoded.map(Option::unwrap_or_default).map_err(|why| format!("failed to call webhook: response.{name}: {why}"))
 }
 
-/// Returns the bytes of a patch. Go decodes them from base64, or from a list of numbers.
+/// Returns the bytes of the patch. Go decodes them from base64, or from a list of numbers, where null is 0.
 ///
 /// Line breaks in base64 are ignored, as Go does.
-fn patch(patch: &Value) -> Result<Vec<u8>, String> {
-    match patch {
-        Value::Null => Ok(Vec::new()),
-        Value::Array(bytes) => {
-            Ok(bytes.iter().filter_map(Value::as_u64).filter_map(|byte| byte.try_into().ok()).collect())
-        }
-        Value::String(text) => {
-            let engine = &base64::engine::general_purpose::STANDARD;
-            base64::Engine::decode(engine, text.replace(['\r', '\n'], "")).map_err(|error| error.to_string())
-        }
-        other => Err(misfit("response.patch", "a string in base64", other)),
+fn patch(response: &Value) -> Result<Vec<u8>, String> {
+    if let Value::String(text) = &response["patch"] {
+        let bytes = STANDARD.decode(text.replace(['\r', '\n'], ""));
+        return bytes.map_err(|why| format!("failed to call webhook: response.patch: {why}"));
     }
+    let bytes: Vec<Option<u8>> = field(response, "patch")?;
+    Ok(bytes.into_iter().map(Option::unwrap_or_default).collect())
 }

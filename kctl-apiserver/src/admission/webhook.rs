@@ -17,7 +17,7 @@ use super::{
     matching::{self, Versioned},
     patch::{self, PatchError},
     redecode,
-    review::{self, Verdict},
+    review::{self, Verdict, WebhookStatus},
 };
 use crate::{
     cel::conditions::{self, Fit},
@@ -171,28 +171,32 @@ fn read_verdict(
     let verdict = review::verdict(review, reply, stage).map_err(WebhookFailure::Call)?;
     let round = &attributes.info.round;
     verdict.warnings.iter().for_each(|text| round.warn(text));
-    for (key, value) in verdict.annotations.as_object().into_iter().flatten() {
-        round.annotate(&format!("{}/{key}", webhook.name()), value.as_str().unwrap_or_default());
+    for (key, value) in &verdict.annotations {
+        round.annotate(&format!("{}/{key}", webhook.name()), value.as_deref().unwrap_or_default());
     }
-    if verdict.allowed { Ok(verdict) } else { Err(WebhookFailure::Final(denied(webhook.name(), &verdict.status))) }
+    if verdict.allowed { Ok(verdict) } else { Err(WebhookFailure::Final(denied(webhook.name(), verdict.status))) }
 }
 
 /// Returns the error of a webhook that denies the request, with the status of its response (`ToStatusErr`).
 ///
 /// Codes below 400 are replaced by 400.
-fn denied(name: &str, status: &Value) -> StatusError {
-    let text = |field: &str| status[field].as_str().unwrap_or_default();
-    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| *code >= 400);
+fn denied(name: &str, status: WebhookStatus) -> StatusError {
+    let code = status
+        .code
+        .and_then(|code| code.as_u64())
+        .and_then(|code| u16::try_from(code).ok())
+        .filter(|code| *code >= 400);
     let code = code.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(StatusCode::BAD_REQUEST);
     let by = format!("admission webhook {name:?} denied the request");
-    let message = match (text("message"), text("reason")) {
+    let reason = status.reason.unwrap_or_default();
+    let message = match (status.message.unwrap_or_default().as_str(), reason.as_str()) {
         ("", "") => format!("{by} without explanation"),
         ("", reason) => format!("{by}: {reason}"),
         (message, _) => format!("{by}: {message}"),
     };
     let mut error = StatusError::new(code, "", message);
-    error.reason = text("reason").to_owned().into();
-    error.details = status["details"].clone();
+    error.reason = reason.into();
+    error.details = status.details.map_or(Value::Null, Value::Object);
     error
 }
 

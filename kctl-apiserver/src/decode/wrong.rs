@@ -41,7 +41,7 @@ pub(crate) fn misfit(path: &str, expected: &str, found: &Value) -> String {
 }
 
 /// Returns the name of the JSON type of a value.
-pub(crate) fn json_type(value: &Value) -> &'static str {
+fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
