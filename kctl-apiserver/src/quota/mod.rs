@@ -6,7 +6,6 @@
 //! Usage is kept in the status of each quota, as upstream: a write adds to it (`charged`) under the lock of the server,
 //! and the controller counts again (`recounted`) after a change that frees something. The two may differ for a moment.
 
-mod scopes;
 mod usage;
 
 use std::collections::BTreeSet;
@@ -44,16 +43,16 @@ pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<
     let QuotaChange { counter, old, new, is_status, now } = change;
     let (hard, used) = (amounts::read(&quota["status"]["hard"]), amounts::read(&quota["status"]["used"]));
     let counted: BTreeSet<&str> = hard.keys().map(String::as_str).filter(|name| counter.counts(name)).collect();
-    if counted.is_empty() || !scopes::fit(quota, counter, new) {
+    if counted.is_empty() || !counter.is_in_scopes(quota, new) {
         return Ok(None);
     }
     let name = quota["metadata"]["name"].as_str().unwrap_or_default();
-    counter.missing(&counted, new).map_or(Ok(()), |why| Err(format!("quota {name:?}: {why}")))?;
+    (counter.quota.missing)(&counted, new).map_or(Ok(()), |why| Err(format!("quota {name:?}: {why}")))?;
     if let Some(resource) = counted.iter().find(|resource| !used.contains_key(**resource)) {
         return Err(format!("quota {name:?}: status.used has no {resource} yet, try again"));
     }
     let mut more = counter.usage(new, *now);
-    if let Some(old) = old.filter(|old| scopes::fit(quota, counter, old)) {
+    if let Some(old) = old.filter(|old| counter.is_in_scopes(quota, old)) {
         let before = counter.usage(old, *now);
         for (name, amount) in &mut more {
             *amount = before.get(name).map_or(*amount, |before| amount.minus(*before));
@@ -97,7 +96,7 @@ pub(crate) fn recounted<'a>(
             continue;
         }
         let mut sum: Amounts = names().map(|name| (name.clone(), amounts::Quantity::default())).collect();
-        for object in objects.iter().filter(|object| scopes::fit(quota, counter, object)) {
+        for object in objects.iter().filter(|object| counter.is_in_scopes(quota, object)) {
             let mut usage = counter.usage(object, now);
             usage.retain(|name, _| sum.contains_key(name));
             amounts::add(&mut sum, &usage);

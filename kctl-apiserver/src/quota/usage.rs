@@ -2,13 +2,12 @@
 //!
 //! Upstream: `pkg/quota/v1/evaluator/core`, and `generic/evaluator.go` of `k8s.io/apiserver`.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
     amounts::Amounts,
+    field_errors::text,
     quantity,
     registry::{Resource, kind::Quota},
     request::Operation,
@@ -23,7 +22,7 @@ pub(crate) struct Counter {
     /// `count/deployments.apps`.
     by_count: String,
     /// The way in which quotas count objects of the kind.
-    quota: &'static Quota,
+    pub(super) quota: &'static Quota,
 }
 
 impl Counter {
@@ -58,12 +57,6 @@ impl Counter {
         name == self.by_count || (self.quota.counts)(name)
     }
 
-    /// Returns the reason why a quota rejects an object that lacks a value which the quota counts; `None` if no value
-    /// is missing.
-    pub(super) fn missing(&self, counted: &BTreeSet<&str>, object: &Value) -> Option<String> {
-        (self.quota.missing)(counted, object)
-    }
-
     /// Returns the usage of an object.
     ///
     /// The count is 1 for each object, in addition to the usage that the kind computes.
@@ -73,8 +66,17 @@ impl Counter {
         usage
     }
 
-    /// Returns `true` if an object is in a scope.
-    pub(super) fn is_in_scope(&self, object: &Value, scope: &str, operator: &str, values: &Value) -> bool {
-        (self.quota.is_in_scope)(object, scope, operator, values)
+    /// Returns `true` if an object is in all scopes of a quota. Only Pods and `PersistentVolumeClaims` can be in a scope.
+    ///
+    /// A quota without scopes applies to all objects. `scopes` are the short form of the operator `Exists`.
+    pub(super) fn is_in_scopes(&self, quota: &Value, object: &Value) -> bool {
+        let (scopes, selected) = (&quota["spec"]["scopes"], &quota["spec"]["scopeSelector"]["matchExpressions"]);
+        let is_in = |scope: &Value, operator: &str, values: &Value| {
+            (self.quota.is_in_scope)(object, text(scope), operator, values)
+        };
+        scopes.as_array().into_iter().flatten().all(|scope| is_in(scope, "Exists", &Value::Null))
+            && selected.as_array().into_iter().flatten().all(|requirement| {
+                is_in(&requirement["scopeName"], text(&requirement["operator"]), &requirement["values"])
+            })
     }
 }
