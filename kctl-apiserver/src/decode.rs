@@ -7,20 +7,18 @@
 
 mod duplicates;
 mod lenient;
-mod path;
 mod scalar;
 mod wrong;
 mod yaml;
 
 use serde_json::{Map, Value};
 
-use self::path::JsonPath;
 pub(crate) use self::{
     duplicates::duplicates,
     wrong::misfit,
     yaml::{is_other_in_yaml, yaml},
 };
-use crate::{proto, schema::Schema};
+use crate::{json_path::JsonPath, proto, schema::Schema};
 
 /// The number of nested lists and maps that are read. kube-apiserver reads 10,000 levels, which would not fit on the
 /// stack of every thread that visits an object.

@@ -1,6 +1,34 @@
-//! Access to nested JSON fields by name. Unlike `Value::pointer`, copies no names.
+//! Access to nested JSON fields by name, and their paths. Unlike `Value::pointer`, copies no names.
+
+use std::fmt;
 
 use serde_json::Value;
+
+/// The path of a value, as its last step and the path of the parent. It lives on the stack of a recursion, and becomes a
+/// string only for an error.
+#[derive(Clone, Copy)]
+pub(crate) enum JsonPath<'a> {
+    /// Formatted as the empty string; fields below it have no leading dot.
+    Root,
+    /// A field, or a key of a map: `.name`.
+    Field(&'a JsonPath<'a>, &'a str),
+    /// `[0]`.
+    Item(&'a JsonPath<'a>, usize),
+    /// A key of a map as validation prints it: `[key]`.
+    Key(&'a JsonPath<'a>, &'a str),
+}
+
+impl fmt::Display for JsonPath<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(Self::Root, name) => out.write_str(name),
+            Self::Field(parent, name) => write!(out, "{parent}.{name}"),
+            Self::Item(parent, index) => write!(out, "{parent}[{index}]"),
+            Self::Key(parent, key) => write!(out, "{parent}[{key}]"),
+        }
+    }
+}
 
 /// Returns a nested field.
 pub(crate) fn value_at<'v, const N: usize>(value: &'v Value, names: [&str; N]) -> Option<&'v Value> {

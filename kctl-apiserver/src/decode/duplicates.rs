@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet, fmt};
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::path::JsonPath;
+use crate::json_path::JsonPath;
 
 /// Returns the paths of duplicate fields, such as `spec.containers[0].image`; none if the bytes are not JSON.
 ///

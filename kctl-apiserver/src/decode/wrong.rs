@@ -4,8 +4,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use kctl_apimachinery::time::{self, Layout};
 use serde_json::Value;
 
-use super::path::JsonPath;
-use crate::{quantity, schema::Schema};
+use crate::{json_path::JsonPath, quantity, schema::Schema};
 
 /// Checks that a value has the type and the format of its field.
 ///

@@ -19,7 +19,6 @@
 //!
 //! `write/validate.rs` calls this for every create and update of a built-in kind.
 
-mod path;
 mod tags;
 mod types;
 
@@ -29,12 +28,12 @@ use serde_json::Value;
 
 pub(crate) use self::types::values;
 use self::{
-    path::{Path, PathSegment},
     tags::{FieldTags, Presence},
     types::{Cardinality, Field, TYPES, Type},
 };
 use crate::{
     field_errors::{Errors, pairs, text},
+    json_path::JsonPath,
     schema::name_of,
     validation::entries,
 };
@@ -60,8 +59,8 @@ fn validate_fields(old: Option<&Value>, object: &Value, is_validated: fn(&str) -
     let type_name = name_of(text(&object["apiVersion"]), text(&object["kind"]));
     let Some(declared) = type_name.and_then(|name| TYPES.get(name)) else { return };
     for field in declared.fields.iter().filter(|field| is_validated(field.name)) {
-        let path = Path { parent: None, part: PathSegment::Field(field.name) };
-        field.validate(declared, old, object, path, errors);
+        let path = JsonPath::Field(&JsonPath::Root, field.name);
+        field.validate(declared, old, object, &path, errors);
     }
 }
 
@@ -73,9 +72,9 @@ impl Type {
     /// and maps: upstream correlates items only where a tag requires it. A union without a
     /// discriminator reports `FieldValueInvalid` at the value itself unless exactly one member is
     /// set.
-    fn validate(&self, old: Option<&Value>, value: &Value, path: Path<'_>, errors: &mut Errors) {
+    fn validate(&self, old: Option<&Value>, value: &Value, path: &JsonPath<'_>, errors: &mut Errors) {
         for field in &self.fields {
-            field.validate(self, old, value, path.then(PathSegment::Field(field.name)), errors);
+            field.validate(self, old, value, &JsonPath::Field(path, field.name), errors);
         }
         let mut members = self.fields.iter().filter(|field| field.rule.union_member).peekable();
         if members.peek().is_some() && members.filter(|member| !value[member.name].is_null()).count() != 1 {
@@ -114,7 +113,14 @@ impl Field {
     /// `object_type` is the type of `object`, which has the discriminator. An unchanged immutable value is not
     /// validated again: it was valid when it was set, and rules may have become stricter since. An absent optional
     /// value is valid. Other values are checked by their own rules, and then their fields are validated.
-    fn validate(&self, object_type: &Type, old: Option<&Value>, object: &Value, path: Path<'_>, errors: &mut Errors) {
+    fn validate(
+        &self,
+        object_type: &Type,
+        old: Option<&Value>,
+        object: &Value,
+        path: &JsonPath<'_>,
+        errors: &mut Errors,
+    ) {
         let (rule, value, old) = (&self.rule, &object[self.name], old.map(|old| &old[self.name]));
         if let Some(old) = old {
             let may_change = rule.no_modify && (old.is_null() || value.is_null());
@@ -152,12 +158,12 @@ impl Field {
             Cardinality::One => {}
             Cardinality::List => {
                 for (index, item) in entries(value) {
-                    inner.validate(None, item, path.then(PathSegment::Index(index)), errors);
+                    inner.validate(None, item, &JsonPath::Item(path, index), errors);
                 }
             }
             Cardinality::Map => {
                 for (key, item) in pairs(value) {
-                    inner.validate(None, item, path.then(PathSegment::Key(key)), errors);
+                    inner.validate(None, item, &JsonPath::Key(path, key), errors);
                 }
             }
         }
@@ -169,7 +175,7 @@ impl FieldTags {
     ///
     /// Each rule reports independently of the others. Rules for other types of values do not apply:
     /// a bound of a number ignores a string. Quantities are strings and have no bounds here.
-    fn validate(&self, value: &Value, path: Path<'_>, errors: &mut Errors) {
+    fn validate(&self, value: &Value, path: &JsonPath<'_>, errors: &mut Errors) {
         if !self.values.is_empty() {
             self.validate_enum(value, path, errors);
         }
@@ -199,11 +205,11 @@ impl FieldTags {
     }
 
     /// Validates a value against the enum. For a list, each item is checked and reported at its index.
-    fn validate_enum(&self, value: &Value, path: Path<'_>, errors: &mut Errors) {
+    fn validate_enum(&self, value: &Value, path: &JsonPath<'_>, errors: &mut Errors) {
         match value {
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    errors.one_of(&path.then(PathSegment::Index(index)).to_string(), item, &self.values);
+                    errors.one_of(&JsonPath::Item(path, index).to_string(), item, &self.values);
                 }
             }
             _ => errors.one_of(&path.to_string(), value, &self.values),
@@ -212,12 +218,12 @@ impl FieldTags {
 }
 
 /// Reports each item that has the same keys as one before it. Without keys, whole items are compared.
-fn validate_unique(keys: &[String], list: &Value, path: Path<'_>, errors: &mut Errors) {
+fn validate_unique(keys: &[String], list: &Value, path: &JsonPath<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for (index, item) in entries(list) {
         let of_keys = || keys.iter().map(|key| (key.as_str(), text(&item[key]))).collect::<Value>().to_string();
         if !seen.insert(if keys.is_empty() { item.to_string() } else { of_keys() }) {
-            errors.duplicate(&path.then(PathSegment::Index(index)).to_string());
+            errors.duplicate(&JsonPath::Item(path, index).to_string());
         }
     }
 }
