@@ -56,6 +56,29 @@ pub(crate) fn remove(object: &mut Value, part: &str, field: &str) {
     }
 }
 
+/// Sets the value at a JSON pointer, or removes it for `None`. A missing parent is not created.
+pub(crate) fn set_at(object: &mut Value, pointer: &str, value: Option<Value>) {
+    let parent = pointer.rsplit_once('/').and_then(|(parent, field)| Some((object.pointer_mut(parent)?, field)));
+    if let Some((parent, field)) = parent {
+        set(parent, field, value);
+    }
+}
+
+/// Appends an item to a list. Another value, such as null, is replaced by a list.
+pub(crate) fn push(list: &mut Value, item: Value) {
+    match list {
+        Value::Array(items) => items.push(item),
+        other => *other = vec![item].into(),
+    }
+}
+
+/// Appends an item to a list that does not have it. Another value, such as null, is replaced by a list.
+pub(crate) fn push_once(list: &mut Value, item: Value) {
+    if !list.as_array().is_some_and(|items| items.contains(&item)) {
+        push(list, item);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

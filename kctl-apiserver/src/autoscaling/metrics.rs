@@ -121,7 +121,7 @@ fn one_read(metric: &Value, values: MetricValues) -> Option<Value> {
         for row in *rows {
             let (name, pointer, shape) = values.field(row);
             if let Some(value) = shape.read(source.get(&name).unwrap_or(&Value::Null)).ok()? {
-                put(&mut converted, &pointer, value);
+                *pointer[1..].split('/').fold(&mut converted, |part, name| &mut part[name]) = value;
             }
         }
         if values == MetricValues::Target {
@@ -130,17 +130,6 @@ fn one_read(metric: &Value, values: MetricValues) -> Option<Value> {
         object[*field] = converted;
     }
     Some(object)
-}
-
-/// Sets a value at a pointer of one or two names.
-///
-/// Parents are created if they are absent.
-fn put(object: &mut Value, path: &str, value: Value) {
-    let names = path.trim_start_matches('/').split_once('/');
-    match names {
-        Some((part, field)) => object[part][field] = value,
-        None => object[path.trim_start_matches('/')] = value,
-    }
 }
 
 /// Sets the type of a target, which version 1 does not have, by the amounts that are present.

@@ -20,6 +20,11 @@ mod metrics;
 use metrics::MetricValues;
 use serde_json::{Map, Value, json};
 
+use crate::{
+    defaulting::part,
+    json_path::{remove, set},
+};
+
 /// The older version, which only has a CPU target.
 pub(crate) const FIRST: &str = "autoscaling/v1";
 /// The version in which autoscalers are stored.
@@ -110,8 +115,11 @@ fn first(second: &Value) -> Value {
     if !conditions.is_empty() {
         annotate(CONDITIONS, annotations::conditions_text(&conditions));
     }
-    rest(&mut object, "spec", &["metrics", "behavior"]);
-    rest(&mut object, "status", &["currentMetrics", "conditions"]);
+    for (part, field) in
+        [("spec", "metrics"), ("spec", "behavior"), ("status", "currentMetrics"), ("status", "conditions")]
+    {
+        remove(&mut object, part, field);
+    }
     if let Some(share) = metrics.iter().find_map(|metric| utilization(metric, "target")) {
         object["spec"]["targetCPUUtilizationPercentage"] = share.into();
     }
@@ -132,13 +140,6 @@ fn utilization(metric: &Value, field: &str) -> Option<i64> {
     metric["resource"][field]["averageUtilization"].as_i64().filter(|_| is_cpu)
 }
 
-/// Removes fields from a part of an object.
-fn rest(object: &mut Value, part: &str, without: &[&str]) {
-    if let Some(fields) = object.get_mut(part).and_then(Value::as_object_mut) {
-        fields.retain(|name, _| !without.contains(&name.as_str()));
-    }
-}
-
 /// Converts version 1 to version 2.
 ///
 /// The metric of CPU is added after those of the annotation. An absent target and an absent
@@ -148,8 +149,8 @@ fn second(first: &Value) -> Value {
     let mut object = first.clone();
     object["apiVersion"] = SECOND.into();
     let annotation = |name: &str| first["metadata"]["annotations"][name].as_str();
-    rest(&mut object, "spec", &["targetCPUUtilizationPercentage"]);
-    rest(&mut object, "status", &["currentCPUUtilizationPercentage"]);
+    remove(&mut object, "spec", "targetCPUUtilizationPercentage");
+    remove(&mut object, "status", "currentCPUUtilizationPercentage");
     let mut of_cpu = Vec::new();
     if let Some(share) = first["spec"]["targetCPUUtilizationPercentage"].as_i64() {
         of_cpu.push(cpu("target", json!({ "type": "Utilization", "averageUtilization": share })));
@@ -159,9 +160,9 @@ fn second(first: &Value) -> Value {
     if all.is_empty() {
         all.push(cpu("target", json!({ "type": "Utilization", "averageUtilization": UTILIZATION })));
     }
-    set(&mut object, "spec", "metrics", all.into());
+    set(part(&mut object, "spec"), "metrics", Some(all.into()));
     if let Some(behavior) = annotation(BEHAVIOR).and_then(annotations::behavior) {
-        set(&mut object, "spec", "behavior", behavior);
+        set(part(&mut object, "spec"), "behavior", Some(behavior));
     }
     let mut current = Vec::new();
     if let Some(share) = first["status"]["currentCPUUtilizationPercentage"].as_i64() {
@@ -170,13 +171,13 @@ fn second(first: &Value) -> Value {
     current =
         annotation(CURRENT_METRICS).and_then(|text| metrics::read(text, MetricValues::Current)).unwrap_or(current);
     let current = if current.is_empty() { Value::Null } else { current.into() };
-    set(&mut object, "status", "currentMetrics", current);
+    set(part(&mut object, "status"), "currentMetrics", Some(current));
     if let Some(conditions) = annotation(CONDITIONS).and_then(annotations::conditions) {
-        set(&mut object, "status", "conditions", conditions);
+        set(part(&mut object, "status"), "conditions", Some(conditions));
     }
     let none_yet = object["status"]["currentReplicas"] == 0;
     if none_yet {
-        rest(&mut object, "status", &["currentReplicas"]);
+        remove(&mut object, "status", "currentReplicas");
     }
     drop_own(&mut object);
     object
@@ -189,14 +190,6 @@ fn cpu(field: &str, amount: Value) -> Value {
     let resource: Map<String, Value> =
         [("name".to_owned(), "cpu".into()), (field.to_owned(), amount)].into_iter().collect();
     json!({ "type": "Resource", "resource": resource })
-}
-
-/// Sets a field of a part, which is created if it is missing.
-fn set(object: &mut Value, part: &str, field: &str, value: Value) {
-    if !object[part].is_object() {
-        object[part] = json!({});
-    }
-    object[part][field] = value;
 }
 
 #[cfg(test)]

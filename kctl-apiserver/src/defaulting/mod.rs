@@ -32,7 +32,9 @@ use kctl_apimachinery::time;
 use serde_json::{Value, json};
 
 use crate::{
-    feature_gates, quantity,
+    feature_gates,
+    json_path::set_at,
+    quantity,
     registry::kind::{Kind, Undecoded},
     schema::{PerPlace, Schema},
 };
@@ -80,13 +82,11 @@ pub(crate) fn default_decoded(type_info: Type<'_>, object: &mut Value) {
     let decoded: Vec<Option<Value>> = later.iter().map(|(pointer, _)| object.pointer(pointer).cloned()).collect();
     default_object(type_info, object, None);
     for ((pointer, undecoded), decoded) in later.iter().zip(decoded) {
-        let Some((parent, field)) = pointer.rsplit_once('/') else { continue };
-        let Some(Value::Object(parent)) = object.pointer_mut(parent) else { continue };
         match (decoded, undecoded) {
-            (Some(decoded), _) => drop(parent.insert(field.to_owned(), decoded)),
-            (None, Undecoded::Text(text)) => drop(parent.insert(field.to_owned(), (*text).into())),
+            (Some(decoded), _) => set_at(object, pointer, Some(decoded)),
+            (None, Undecoded::Text(text)) => set_at(object, pointer, Some((*text).into())),
             (None, Undecoded::AsDefault) => {}
-            (None, Undecoded::Absent) => drop(parent.remove(field)),
+            (None, Undecoded::Absent) => set_at(object, pointer, None),
         }
     }
 }

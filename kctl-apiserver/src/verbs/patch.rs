@@ -80,7 +80,7 @@ pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, Sta
     let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
     let object = patched(info, media, &old)?;
     let sent = if media == "application/merge-patch+json" { &info.body[..] } else { &[] };
-    let new = body::fit_as(info, object, Some(&old), sent).map_err(body::Misfit::of_patch)?;
+    let (new, _dropped) = body::fit_and_tell(info, object, Some(&old), sent).map_err(body::Misfit::of_patch)?;
     let new = Write::update(&old, new, Ownership::Written);
     Ok(Answer::ok(write::write(state, info, new)?))
 }

@@ -106,18 +106,12 @@ impl Misfit {
 /// Duplicate fields can be found in JSON only, here from the raw body.
 fn fit(info: &RequestInfo, object: Value) -> Result<Value, StatusError> {
     let sent = if media_type(info) == "application/json" { &info.body[..] } else { &[] };
-    fit_as(info, object, None, sent).map_err(|misfit| misfit.of_body(info.resource.kind_name()))
+    let fitted = fit_and_tell(info, object, None, sent);
+    fitted.map(|(object, _dropped)| object).map_err(|misfit| misfit.of_body(info.resource.kind_name()))
 }
 
-/// Checks an object like [`fit`]. `stored` is the stored object, and `sent` is the JSON in which duplicate fields are
-/// found.
-///
-/// An empty `sent` means that duplicates are not looked for.
-pub(crate) fn fit_as(info: &RequestInfo, object: Value, stored: Option<&Value>, sent: &[u8]) -> Result<Value, Misfit> {
-    fit_and_tell(info, object, stored, sent).map(|(object, _)| object)
-}
-
-/// Checks an object like [`fit_as`], and returns it with the paths of its dropped fields.
+/// Checks an object like [`fit`], and returns it with the paths of its dropped fields. `stored` is the stored object, and
+/// `sent` is the JSON in which duplicate fields are found; they are not looked for if it is empty.
 ///
 /// After the schema, missing metadata becomes an object, unknown fields are reported, and duplicate owner references
 /// are dropped with a warning.

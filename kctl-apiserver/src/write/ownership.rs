@@ -16,6 +16,7 @@ use super::{
 use crate::{
     apply::{self, Resets},
     conversion,
+    json_path::set_at,
     registry::{
         Resource,
         kind::{Kind, ManagedFields, OwnedState},
@@ -274,10 +275,10 @@ pub(in crate::write) fn set_managed(object: &mut Value, managed: Value) {
 /// The status of a new object is reset, so its sender does not own it.
 fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     if resource.has_status() {
-        remove(object, "/status");
+        set_at(object, "/status", None);
     }
     for field in resource.kind.managed_fields.unowned {
-        remove(object, field);
+        set_at(object, field, None);
     }
     leave_filled_in(resource, sent, object);
 }
@@ -311,38 +312,18 @@ fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let sent = completed.as_ref().unwrap_or(sent);
     for field in kind.managed_fields.filled_in {
         match sent.pointer(field).cloned() {
-            None | Some(Value::Null) => remove(object, field),
+            None | Some(Value::Null) => set_at(object, field, None),
             // An empty list or string counts as absent.
             Some(Value::Array(items)) if items.is_empty() && kind.managed_fields.absent_when_empty.contains(field) => {
-                remove(object, field);
+                set_at(object, field, None);
             }
-            Some(Value::String(text)) if text.is_empty() => remove(object, field),
-            Some(value) if kind.managed_fields.extended_lists.contains(field) => put(object, field, value),
+            Some(Value::String(text)) if text.is_empty() => set_at(object, field, None),
+            Some(value) if kind.managed_fields.extended_lists.contains(field) => set_at(object, field, Some(value)),
             // The client owns the items that it sent, even if the server has dropped them since.
             Some(value) if value.is_object() || object.pointer(field).is_none_or(Value::is_null) => {
-                put(object, field, value);
+                set_at(object, field, Some(value));
             }
             Some(_) => {}
         }
-    }
-}
-
-/// Sets the value at a JSON pointer, if its parent exists.
-///
-/// A missing parent is not created.
-fn put(object: &mut Value, pointer: &str, value: Value) {
-    let Some((parent, key)) = pointer.rsplit_once('/') else { return };
-    if let Some(Value::Object(map)) = object.pointer_mut(parent) {
-        map.insert(key.to_owned(), value);
-    }
-}
-
-/// Removes the value at a JSON pointer.
-///
-/// If the parent is missing, the object is unchanged.
-fn remove(object: &mut Value, pointer: &str) {
-    let Some((parent, key)) = pointer.rsplit_once('/') else { return };
-    if let Some(Value::Object(map)) = object.pointer_mut(parent) {
-        map.remove(key);
     }
 }

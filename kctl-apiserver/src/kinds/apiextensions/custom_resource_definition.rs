@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     crd,
     deletion::{CUSTOM_RESOURCE_CLEANUP, Propagation},
+    json_path::push_once,
     registry::kind::{Defaults, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
     table::fields,
 };
@@ -112,11 +113,7 @@ fn mark(definition: &mut Value, _: Propagation, now: Timestamp) {
     crd::begin_end(definition, &now);
     let meta = &mut definition["metadata"];
     meta["deletionTimestamp"] = now.into();
-    match &mut meta["finalizers"] {
-        Value::Array(list) if list.iter().any(|name| name == CUSTOM_RESOURCE_CLEANUP) => {}
-        Value::Array(list) => list.push(CUSTOM_RESOURCE_CLEANUP.into()),
-        none => *none = vec![CUSTOM_RESOURCE_CLEANUP].into(),
-    }
+    push_once(&mut meta["finalizers"], CUSTOM_RESOURCE_CLEANUP.into());
 }
 
 /// Sets defaults in a `CustomResourceDefinition` without the schemas of its versions, which have separate code.

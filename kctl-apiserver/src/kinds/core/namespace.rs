@@ -16,7 +16,7 @@ use crate::{
     defaulting::{fill, part},
     deletion::{FOREGROUND, Propagation, own_finalizer, set_finalizers},
     field_errors::{Errors, text},
-    json_path::set,
+    json_path::{push_once, set},
     metadata::{DOMAIN_RULE, has_domain},
     names::{NameRule, check_label_value},
     registry::kind::{
@@ -72,12 +72,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 /// status that was sent is replaced by the phase `Active`. Other finalizers of the spec are kept.
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Active" });
-    let own = Value::from("kubernetes");
-    match &mut object["spec"]["finalizers"] {
-        Value::Array(list) if list.contains(&own) => {}
-        Value::Array(list) => list.push(own),
-        none => *none = json!([own]),
-    }
+    push_once(&mut object["spec"]["finalizers"], "kubernetes".into());
     let name = object["metadata"]["name"].clone();
     if name.as_str().is_some_and(|name| !name.is_empty()) {
         object["metadata"]["labels"][NAME_LABEL] = name;

@@ -29,7 +29,7 @@ use crate::{
     defaulting::{self, items},
     feature_gates::FeatureGate,
     field_errors::{Errors, text},
-    json_path::set,
+    json_path::{push, set},
     registry::kind::{
         Defaults, DeleteAnswer, DeleteStrategy, Environment, Generation, Kind, ManagedFields, Metadata, OwnedState,
         Part, Quota, Requester, Requests, Strategy, TableColumns, Validation,
@@ -263,10 +263,7 @@ fn add_requirements(term: &mut Value, labels: &Value) {
                 continue;
             }
             let requirement = json!({ "key": key, "operator": operator, "values": [value] });
-            match &mut term["labelSelector"]["matchExpressions"] {
-                Value::Array(list) => list.push(requirement),
-                none => *none = json!([requirement]),
-            }
+            push(&mut term["labelSelector"]["matchExpressions"], requirement);
         }
     }
 }

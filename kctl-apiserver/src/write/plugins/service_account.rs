@@ -13,6 +13,7 @@ use crate::{
         accounts::{DEFAULT_ACCOUNT, ROOT_CA},
     },
     field_errors::text,
+    json_path::push,
     kinds::core::{pod, service_account},
     request::RequestInfo,
     state::State,
@@ -182,21 +183,11 @@ fn mount(state: &mut State, spec: &mut Value) {
     for field in CONTAINERS {
         let containers = spec.get_mut(field).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter(|container| lacks(container)) {
-            append(container, "volumeMounts", json!({ "name": name, "readOnly": true, "mountPath": MOUNTED_AT }));
+            push(&mut container["volumeMounts"], json!({ "name": name, "readOnly": true, "mountPath": MOUNTED_AT }));
         }
     }
     if existing.is_none() {
-        append(spec, "volumes", json!({ "name": name, "projected": projected() }));
-    }
-}
-
-/// Appends an item to a list field.
-///
-/// Creates the list if it is absent.
-fn append(object: &mut Value, field: &str, item: Value) {
-    match &mut object[field] {
-        Value::Array(items) => items.push(item),
-        none => *none = json!([item]),
+        push(&mut spec["volumes"], json!({ "name": name, "projected": projected() }));
     }
 }
 

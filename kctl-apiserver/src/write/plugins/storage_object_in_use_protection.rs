@@ -3,10 +3,9 @@
 //! Upstream: `storageProtectionPlugin.Admit` in
 //! `plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go`.
 
-use serde_json::{Value, json};
-
 use super::Mutation;
 use crate::{
+    json_path::push_once,
     kinds::{
         core::{persistent_volume, persistent_volume_claim},
         storage::volume_attributes_class,
@@ -28,10 +27,6 @@ static FINALIZERS: [(&Kind, &str); 3] = [
 /// Adds the finalizer of the kind to a new object. A finalizer that was sent is not added twice.
 pub(super) fn admit(_: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     let Some((_, finalizer)) = FINALIZERS.iter().find(|(kind, _)| mutation.creates(kind)) else { return Ok(()) };
-    match &mut mutation.object["metadata"]["finalizers"] {
-        Value::Array(list) if list.iter().any(|existing| existing == finalizer) => {}
-        Value::Array(list) => list.push((*finalizer).into()),
-        none => *none = json!([finalizer]),
-    }
+    push_once(&mut mutation.object["metadata"]["finalizers"], (*finalizer).into());
     Ok(())
 }

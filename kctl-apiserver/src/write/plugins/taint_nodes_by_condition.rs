@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::Mutation;
-use crate::{kinds::core::node, state::State, status::StatusError};
+use crate::{json_path::push, kinds::core::node, state::State, status::StatusError};
 
 /// Taints a new Node as not ready (`addNotReadyTaint`).
 ///
@@ -17,10 +17,9 @@ pub(super) fn admit(_: &mut State, mutation: &mut Mutation<'_>) -> Result<(), St
     }
     let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
     let is_same = |existing: &Value| existing["key"] == taint["key"] && existing["effect"] == taint["effect"];
-    match &mut mutation.object["spec"]["taints"] {
-        Value::Array(list) if list.iter().any(is_same) => {}
-        Value::Array(list) => list.push(taint),
-        none => *none = json!([taint]),
+    let taints = &mut mutation.object["spec"]["taints"];
+    if !taints.as_array().is_some_and(|taints| taints.iter().any(is_same)) {
+        push(taints, taint);
     }
     Ok(())
 }
