@@ -1,41 +1,14 @@
 //! Feature gates of kube-apiserver, as they are by default in the version of the embedded API server.
 //!
 //! Only `data/features.json` defines which gates are on. Fields of disabled gates are dropped when an object is
-//! decoded. Code that depends on a gate otherwise calls [`FeatureGate::is_enabled`].
+//! decoded. Other code that depends on a gate takes it to be off; the tests below list these places.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     sync::LazyLock,
 };
 
 use serde::Deserialize;
-
-/// The feature gates on which code depends. Gates that only add fields need no variant.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq)]
-pub(crate) enum FeatureGate {
-    /// `Lease.spec.strategy` and `preferredHolder`.
-    CoordinatedLeaderElection,
-    /// `lifecycle.stopSignal` of containers.
-    ContainerStopSignals,
-    /// `dataSourceRef.namespace` of claims.
-    CrossNamespaceVolumeDataSource,
-    /// `status.nodeAllocatableResourceClaimStatuses` of Pods.
-    DRANodeAllocatableResources,
-    /// `volumeStatus` of the mounts in the statuses of containers.
-    ImageVolumeWithDigest,
-    /// The operators `Gt` and `Lt` of tolerations.
-    TaintTolerationComparisonOperators,
-    /// All other gates of the table.
-    #[serde(other)]
-    Other,
-}
-
-impl FeatureGate {
-    /// Returns `true` if the gate is on by default.
-    pub(crate) fn is_enabled(self) -> bool {
-        ENABLED.contains(&self)
-    }
-}
 
 /// Fields of disabled gates that decoding keeps, because a function of their kind does more than drop the field.
 const BY_FUNCTION: &[(&str, &str)] = &[
@@ -53,6 +26,7 @@ const BY_FUNCTION: &[(&str, &str)] = &[
 
 #[derive(Deserialize)]
 struct Gate {
+    #[cfg(test)]
     name: String,
     /// The stages of the gate, by version. The last one is that of the version of the data.
     stages: Vec<GateStage>,
@@ -70,18 +44,11 @@ impl Gate {
     fn is_enabled(&self) -> bool {
         self.stages.last().is_some_and(|stage| stage.default)
     }
-
-    fn key(&self) -> FeatureGate {
-        serde_json::from_value(self.name.as_str().into()).unwrap_or(FeatureGate::Other)
-    }
 }
 
 static GATES: LazyLock<Vec<Gate>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../data/features.json")).expect("the file is generated and tested")
 });
-
-static ENABLED: LazyLock<HashSet<FeatureGate>> =
-    LazyLock::new(|| GATES.iter().filter(|gate| gate.is_enabled()).map(Gate::key).collect());
 
 static DISABLED_FIELDS: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
     let mut found: HashMap<_, Vec<_>> = HashMap::new();
@@ -102,23 +69,21 @@ mod tests {
     use super::*;
     use crate::schema::Schema;
 
+    /// Gates that code takes to be off, and the code to change when one is on or removed.
+    const OFF: [(&str, &str); 6] = [
+        ("ContainerStopSignals", "forget_signal in defaulting/pod.rs"),
+        ("CoordinatedLeaderElection", "drop_disabled in kinds/coordination/lease.rs"),
+        ("CrossNamespaceVolumeDataSource", "settle_sources in kinds/core/persistent_volume_claim.rs"),
+        ("DRANodeAllocatableResources", "prepare_status in kinds/core/pod.rs"),
+        ("ImageVolumeWithDigest", "prepare_status in kinds/core/pod.rs"),
+        ("TaintTolerationComparisonOperators", "tolerates in validation/affinity.rs"),
+    ];
+
     #[test]
-    fn feature_gates_used_in_code_still_exist() {
-        use FeatureGate::*;
-        let used = [
-            CoordinatedLeaderElection,
-            ContainerStopSignals,
-            CrossNamespaceVolumeDataSource,
-            DRANodeAllocatableResources,
-            ImageVolumeWithDigest,
-            TaintTolerationComparisonOperators,
-        ];
-        let listed: HashSet<_> = GATES.iter().map(Gate::key).collect();
-        for gate in used {
-            assert!(
-                listed.contains(&gate),
-                "Kubernetes has removed {gate:?}: remove it, and the code without the feature"
-            );
+    fn gates_that_code_takes_to_be_off_are_off() {
+        for (name, code) in OFF {
+            let gate = GATES.iter().find(|gate| gate.name == name);
+            assert!(gate.is_some_and(|gate| !gate.is_enabled()), "{name} is on or removed: change {code}");
         }
     }
 

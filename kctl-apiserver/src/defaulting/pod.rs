@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use crate::{
     amounts::{self, Side},
     defaulting::{add, fill, image, is_text, items, part},
-    feature_gates::FeatureGate,
     json_path::{at_mut, value_at},
 };
 
@@ -161,7 +160,7 @@ fn copy_limits(container: &mut Value) {
     limits.into_iter().for_each(|(name, limit)| add(requests, &name, limit));
 }
 
-/// Removes `lifecycle.stopSignal`, and a `lifecycle` without other fields.
+/// Removes `lifecycle.stopSignal`, because `ContainerStopSignals` is off, and a `lifecycle` without other fields.
 fn forget_signal(container: &mut Value) {
     let Some(fields) = container.as_object_mut() else { return };
     let Some(lifecycle) = fields.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
@@ -183,9 +182,7 @@ fn container(container: &mut Value) {
         let policy = image::pull_policy(container["image"].as_str().unwrap_or_default());
         fill(container, "imagePullPolicy", policy);
     }
-    if !FeatureGate::ContainerStopSignals.is_enabled() {
-        forget_signal(container);
-    }
+    forget_signal(container);
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
     items(container, "ports").for_each(|port| fill(port, "protocol", "TCP"));

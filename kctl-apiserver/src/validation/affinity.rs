@@ -13,7 +13,6 @@
 use serde_json::Value;
 
 use crate::{
-    feature_gates::FeatureGate,
     field_errors::{Errors, text},
     names::{NameRule, check_label_value},
     validation::{declared, entries, selector},
@@ -244,7 +243,8 @@ pub(crate) fn tolerations(list: &Value, path: &str, errors: &mut Errors) {
 /// Validates a toleration.
 ///
 /// An empty key needs the operator `Exists`, which takes no value. `tolerationSeconds` needs the effect `NoExecute`. An
-/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt` without their feature gate.
+/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, because
+/// the feature gate `TaintTolerationComparisonOperators` is off.
 ///
 /// Without an operator the default is `Equal`, whose value must be a valid label value. Errors
 /// about the value are reported at `operator`, as upstream does.
@@ -271,12 +271,6 @@ fn tolerates(toleration: &Value, path: &str, errors: &mut Errors) {
         "" | "Equal" => {
             if let Some(message) = check_label_value(text(&toleration["value"])) {
                 errors.invalid(&operator_path, &toleration["value"], message);
-            }
-        }
-        "Gt" | "Lt" if FeatureGate::TaintTolerationComparisonOperators.is_enabled() => {
-            let value = text(&toleration["value"]);
-            if value.parse::<i64>().map(|number| number.to_string()).as_deref() != Ok(value) {
-                errors.invalid(&format!("{path}.value"), &value.into(), "must be a decimal integer of 64 bits");
             }
         }
         _ => errors.unsupported(&operator_path, &toleration["operator"], &["Equal", "Exists"]),

@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    feature_gates::FeatureGate,
     field_errors::Errors,
     json_path::set,
     registry::kind::{Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
@@ -38,11 +37,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Drops the fields of `CoordinatedLeaderElection`.
+/// Drops the fields of `CoordinatedLeaderElection`, a feature gate that is off.
 fn drop_disabled(lease: &mut Value) {
-    if FeatureGate::CoordinatedLeaderElection.is_enabled() {
-        return;
-    }
     for field in ["strategy", "preferredHolder"] {
         set(&mut lease["spec"], field, None);
     }

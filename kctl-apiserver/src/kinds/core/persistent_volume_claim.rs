@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, fill, part},
-    feature_gates::FeatureGate,
     field_errors::Errors,
     json_path::set,
     kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
@@ -104,7 +103,7 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 /// unless the stored claim has another one (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`).
 ///
 /// An unknown kind in `dataSource` is dropped without an error; `dataSourceRef` accepts any kind.
-/// References to other namespaces are dropped, because their feature gate is off.
+/// References to other namespaces are dropped, because `CrossNamespaceVolumeDataSource` is off.
 fn settle_sources(before: Option<&Value>, spec: &mut Value) {
     let is_taken = |source: &Value| {
         let (group, kind) = (source["apiGroup"].as_str().unwrap_or_default(), source["kind"].as_str());
@@ -114,7 +113,7 @@ fn settle_sources(before: Option<&Value>, spec: &mut Value) {
         )
     };
     let has = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
-    if !FeatureGate::CrossNamespaceVolumeDataSource.is_enabled() && has(&spec["dataSourceRef"]["namespace"]) {
+    if has(&spec["dataSourceRef"]["namespace"]) {
         set(spec, "dataSourceRef", None);
     }
     let was_there = before.is_some_and(|source| !source.is_null());

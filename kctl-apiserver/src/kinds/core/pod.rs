@@ -27,7 +27,6 @@ use serde_json::{Value, json};
 use crate::{
     amounts::Amounts,
     defaulting::{self, items},
-    feature_gates::FeatureGate,
     field_errors::{Errors, text},
     json_path::{push, set},
     registry::kind::{
@@ -194,14 +193,11 @@ fn prepare_status(old: &Value, new: &mut Value) {
     if new["status"]["qosClass"].as_str().unwrap_or_default().is_empty() {
         set(&mut new["status"], "qosClass", old["status"].get("qosClass").cloned());
     }
-    if !FeatureGate::DRANodeAllocatableResources.is_enabled() {
-        set(&mut new["status"], "nodeAllocatableResourceClaimStatuses", None);
-    }
-    if !FeatureGate::ImageVolumeWithDigest.is_enabled() {
-        for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
-            let mounts = items(&mut new["status"], list).flat_map(|status| items(status, "volumeMounts"));
-            mounts.for_each(|mount| set(mount, "volumeStatus", None));
-        }
+    // The feature gates `DRANodeAllocatableResources` and `ImageVolumeWithDigest` are off.
+    set(&mut new["status"], "nodeAllocatableResourceClaimStatuses", None);
+    for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+        let mounts = items(&mut new["status"], list).flat_map(|status| items(status, "volumeMounts"));
+        mounts.for_each(|mount| set(mount, "volumeStatus", None));
     }
 }
 
