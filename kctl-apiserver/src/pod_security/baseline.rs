@@ -1,13 +1,13 @@
 //! The checks of the level `baseline`, which prevents known privilege escalations.
 //!
-//! Each function returns the places that break its rule: containers, volumes, annotations or
-//! fields. An empty list passes.
+//! Each function returns `true` for a part of a Pod that breaks its rule. The spec of the Pod is a part, too: it has the
+//! fields of the Pod, and a security context like each container.
 
 use serde_json::Value;
 
 use super::{
     Check, check,
-    pod::{Pod, items},
+    pod::{Part, items},
 };
 use crate::field_errors::text;
 
@@ -79,113 +79,96 @@ const SE_LINUX: &[(&str, u32)] =
 /// Returns `true` if a context sets a profile that is not allowed.
 ///
 /// `Unconfined` and unknown types are not allowed; an absent profile is allowed.
-pub(super) fn has_other_profile(context: &Value, field: &str) -> bool {
-    let profile = &context[field];
+fn has_other_profile(part: &Part<'_>, field: &str) -> bool {
+    let profile = &part.context()[field];
     profile.is_object() && !["RuntimeDefault", "Localhost"].contains(&text(&profile["type"]))
 }
 
 /// Checks `AppArmor` profiles (`check_appArmorProfile.go`).
 ///
 /// Fields and annotations are both checked, in all versions.
-fn app_armor(pod: &Pod<'_>) -> Vec<String> {
+fn app_armor(part: &Part<'_>) -> bool {
     let is_allowed = |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
-    let mut places = pod.contexts(|context| has_other_profile(context, "appArmorProfile"));
-    let annotations = pod.metadata["annotations"].as_object().into_iter().flatten();
-    let wrong = annotations.filter(|(key, value)| key.starts_with(APP_ARMOR) && !is_allowed(text(value)));
-    places.extend(wrong.map(|(key, _)| format!("annotation {key}")));
-    places
+    let mut annotations = part.pod.metadata["annotations"].as_object().into_iter().flatten();
+    has_other_profile(part, "appArmorProfile")
+        || part.is_whole() && annotations.any(|(key, value)| key.starts_with(APP_ARMOR) && !is_allowed(text(value)))
 }
 
 /// Checks added capabilities (`check_capabilities_baseline.go`).
-fn capabilities(pod: &Pod<'_>) -> Vec<String> {
-    let is_other = |name: &Value| !CAPABILITIES.contains(&text(name));
-    pod.containers(|container| items(&container["securityContext"]["capabilities"]["add"]).any(is_other))
+fn capabilities(part: &Part<'_>) -> bool {
+    items(&part.context()["capabilities"]["add"]).any(|name| !CAPABILITIES.contains(&text(name)))
 }
 
 /// Checks `hostNetwork`, `hostPID` and `hostIPC` (`check_hostNamespaces.go`).
-///
-/// The places are the names of the fields.
-fn host_namespaces(pod: &Pod<'_>) -> Vec<String> {
-    let shared = ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|field| pod.spec[*field] == true);
-    shared.map(str::to_owned).collect()
+fn host_namespaces(part: &Part<'_>) -> bool {
+    ["hostNetwork", "hostPID", "hostIPC"].into_iter().any(|field| part[field] == true)
 }
 
 /// Checks `hostPath` volumes (`check_hostPathVolumes.go`).
-fn host_paths(pod: &Pod<'_>) -> Vec<String> {
-    pod.volumes(|volume| volume["hostPath"].is_object())
+fn host_paths(part: &Part<'_>) -> bool {
+    items(&part["volumes"]).any(|volume| volume["hostPath"].is_object())
 }
 
 /// Checks host ports (`check_hostPorts.go`).
-fn host_ports(pod: &Pod<'_>) -> Vec<String> {
-    let is_set = |port: &Value| port["hostPort"].as_i64().is_some_and(|port| port != 0);
-    pod.containers(|container| items(&container["ports"]).any(is_set))
+fn host_ports(part: &Part<'_>) -> bool {
+    items(&part["ports"]).any(|port| port["hostPort"].as_i64().is_some_and(|port| port != 0))
 }
 
 /// Checks hosts of probes and hooks (`check_hostProbesAndhostLifecycle.go`).
-fn probed_hosts(pod: &Pod<'_>) -> Vec<String> {
-    pod.containers(|container| {
-        let probes = ["livenessProbe", "readinessProbe", "startupProbe"].map(|name| &container[name]);
-        let hooks = ["postStart", "preStop"].map(|name| &container["lifecycle"][name]);
-        let has_host =
-            |handler: &Value| ["httpGet", "tcpSocket"].iter().any(|how| !text(&handler[how]["host"]).is_empty());
-        probes.into_iter().chain(hooks).any(has_host)
-    })
+fn probed_hosts(part: &Part<'_>) -> bool {
+    let probes = ["livenessProbe", "readinessProbe", "startupProbe"].map(|name| &part[name]);
+    let hooks = ["postStart", "preStop"].map(|name| &part["lifecycle"][name]);
+    let has_host = |handler: &Value| ["httpGet", "tcpSocket"].iter().any(|how| !text(&handler[how]["host"]).is_empty());
+    probes.into_iter().chain(hooks).any(has_host)
 }
 
 /// Checks privileged containers (`check_privileged.go`).
-fn privileged(pod: &Pod<'_>) -> Vec<String> {
-    pod.containers(|container| container["securityContext"]["privileged"] == true)
+fn privileged(part: &Part<'_>) -> bool {
+    part.context()["privileged"] == true
 }
 
 /// Checks `procMount` (`check_procMount.go`).
 ///
 /// The exception for user namespaces exists since 1.35.
-fn proc_mount(pod: &Pod<'_>) -> Vec<String> {
-    if pod.is_in_user_namespace() { Vec::new() } else { any_proc_mount(pod) }
+fn proc_mount(part: &Part<'_>) -> bool {
+    !part.pod.is_in_user_namespace() && any_proc_mount(part)
 }
 
 /// Checks `procMount` of all Pods, even those in a user namespace.
-pub(super) fn any_proc_mount(pod: &Pod<'_>) -> Vec<String> {
-    let is_other = |kind: &Value| kind.is_string() && kind != "Default";
-    pod.containers(|container| is_other(&container["securityContext"]["procMount"]))
+pub(super) fn any_proc_mount(part: &Part<'_>) -> bool {
+    let kind = &part.context()["procMount"];
+    kind.is_string() && kind != "Default"
 }
 
 /// Checks `SELinux` options (`check_seLinuxOptions.go`).
 ///
 /// User and role may not be set at all.
-fn se_linux(pod: &Pod<'_>) -> Vec<String> {
-    let is_known = |kind: &str| SE_LINUX.iter().any(|(allowed, since)| *allowed == kind && *since <= pod.minor);
-    pod.contexts(|context| {
-        let option = |field: &str| text(&context["seLinuxOptions"][field]);
-        !is_known(option("type")) || !option("user").is_empty() || !option("role").is_empty()
-    })
+fn se_linux(part: &Part<'_>) -> bool {
+    let option = |field: &str| text(&part.context()["seLinuxOptions"][field]);
+    let (kind, minor) = (option("type"), part.pod.minor);
+    let is_known = SE_LINUX.iter().any(|(allowed, since)| *allowed == kind && *since <= minor);
+    !is_known || !option("user").is_empty() || !option("role").is_empty()
 }
 
-/// Returns the profiles that are set and not allowed. Before 1.19, annotations set the profile.
-pub(super) fn seccomp(pod: &Pod<'_>) -> Vec<String> {
-    if pod.minor >= 19 {
-        return pod.contexts(|context| has_other_profile(context, "seccompProfile"));
+/// Checks that a profile that is set is allowed. Before 1.19, annotations set the profile.
+pub(super) fn seccomp(part: &Part<'_>) -> bool {
+    if part.pod.minor >= 19 {
+        return has_other_profile(part, "seccompProfile");
     }
+    let of_container = format!("{SECCOMP}{}", text(&part["name"]));
+    let key = if part.is_whole() { SECCOMP_OF_POD } else { &of_container };
     let is_allowed =
         |value: &str| ["runtime/default", "docker/default"].contains(&value) || value.starts_with("localhost/");
-    let is_other = |key: &str| pod.metadata["annotations"][key].as_str().is_some_and(|value| !is_allowed(value));
-    let mut places = pod.containers(|container| is_other(&format!("{SECCOMP}{}", text(&container["name"]))));
-    if is_other(SECCOMP_OF_POD) {
-        places.push("pod".to_owned());
-    }
-    places
+    part.pod.metadata["annotations"][key].as_str().is_some_and(|value| !is_allowed(value))
 }
 
 /// Checks sysctls (`check_sysctls.go`).
-///
-/// The places are the names of the sysctls.
-fn sysctls(pod: &Pod<'_>) -> Vec<String> {
-    let is_safe = |name: &str| SYSCTLS.iter().any(|(allowed, since)| *allowed == name && *since <= pod.minor);
-    let names = items(&pod.context()["sysctls"]).map(|sysctl| text(&sysctl["name"]));
-    names.filter(|name| !is_safe(name)).map(str::to_owned).collect()
+fn sysctls(part: &Part<'_>) -> bool {
+    let is_safe = |name: &str| SYSCTLS.iter().any(|(allowed, since)| *allowed == name && *since <= part.pod.minor);
+    items(&part.context()["sysctls"]).any(|sysctl| !is_safe(text(&sysctl["name"])))
 }
 
 /// Checks Windows host processes (`check_windowsHostProcess.go`).
-fn host_process(pod: &Pod<'_>) -> Vec<String> {
-    pod.contexts(|context| context["windowsOptions"]["hostProcess"] == true)
+fn host_process(part: &Part<'_>) -> bool {
+    part.context()["windowsOptions"]["hostProcess"] == true
 }

@@ -12,7 +12,7 @@ mod restricted;
 
 use serde_json::Value;
 
-use self::pod::Pod;
+use self::pod::{Part, Pod};
 use crate::field_errors::{Errors, FieldError};
 
 /// The prefix of the labels of namespaces, and of the annotations of the audit log.
@@ -151,11 +151,10 @@ fn minor(text: &str) -> Option<Option<u32>> {
 }
 
 /// A rule that a pod breaks.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Violation {
     /// The rule in short, without the places.
     rule: &'static str,
-    /// The containers, volumes or fields that break it.
+    /// The names of the parts that break it.
     places: Vec<String>,
 }
 
@@ -167,20 +166,15 @@ struct Check {
     until_restricted: Option<u32>,
     /// The rule, as a violation reports it.
     rule: &'static str,
-    /// Returns the places of a pod that break the rule.
-    find: fn(&Pod<'_>) -> Vec<String>,
+    /// Returns `true` for a part of a Pod that breaks the rule.
+    breaks: fn(&Part<'_>) -> bool,
 }
 
 /// Creates a check, so that the table of checks has one line for each.
 ///
 /// The arguments are in the order of the fields.
-const fn check(
-    since: u32,
-    until_restricted: Option<u32>,
-    rule: &'static str,
-    find: fn(&Pod<'_>) -> Vec<String>,
-) -> Check {
-    Check { since, until_restricted, rule, find }
+const fn check(since: u32, until_restricted: Option<u32>, rule: &'static str, breaks: fn(&Part<'_>) -> bool) -> Check {
+    Check { since, until_restricted, rule, breaks }
 }
 
 /// Returns how a Pod or Pod template violates a standard. Empty if it does not.
@@ -197,6 +191,7 @@ pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation>
     let is_restricted = standard.level == Level::Restricted;
     let minor = standard.minor.map_or(NEWEST, |minor| minor.min(NEWEST));
     let pod = Pod { metadata: &template["metadata"], spec: &template["spec"], minor };
+    let parts = pod.parts();
     let is_replaced =
         |check: &&Check| is_restricted && check.until_restricted.is_some_and(|replaced| replaced <= minor);
     let of_baseline = baseline::CHECKS.iter().filter(|check| !is_replaced(check));
@@ -204,7 +199,10 @@ pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation>
     of_baseline
         .chain(of_restricted)
         .filter(|check| check.since <= minor)
-        .map(|check| Violation { rule: check.rule, places: (check.find)(&pod) })
+        .map(|check| {
+            let broken = parts.iter().filter(|part| (check.breaks)(part));
+            Violation { rule: check.rule, places: broken.map(Part::name).collect() }
+        })
         .filter(|violation| !violation.places.is_empty())
         .collect()
 }

@@ -1,4 +1,6 @@
-//! A Pod in the form that the checks read, and the places in it that break a rule.
+//! A Pod in the form that the checks read, and its parts.
+
+use std::ops::Deref;
 
 use serde_json::Value;
 
@@ -16,28 +18,12 @@ pub(super) struct Pod<'a> {
     pub(super) minor: u32,
 }
 
-impl Pod<'_> {
-    /// Returns the containers of all lists that break a rule.
-    ///
-    /// The places are `container NAME`; an unset name is empty.
-    pub(super) fn containers(&self, breaks_rule: impl Fn(&Value) -> bool) -> Vec<String> {
+impl<'a> Pod<'a> {
+    /// Returns the spec, and the containers of all lists.
+    pub(super) fn parts(&'a self) -> Vec<Part<'a>> {
         let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
-        let containers = lists.flat_map(|list| items(&self.spec[list])).filter(|container| breaks_rule(container));
-        containers.map(|container| format!("container {}", text(&container["name"]))).collect()
-    }
-
-    /// Returns the pod and the containers whose security context breaks a rule.
-    ///
-    /// The Pod comes first.
-    pub(super) fn contexts(&self, breaks_rule: impl Fn(&Value) -> bool) -> Vec<String> {
-        let pod = breaks_rule(self.context()).then(|| "pod".to_owned());
-        pod.into_iter().chain(self.containers(|container| breaks_rule(&container["securityContext"]))).collect()
-    }
-
-    /// Returns the volumes that break a rule, as `volume NAME`.
-    pub(super) fn volumes(&self, breaks_rule: impl Fn(&Value) -> bool) -> Vec<String> {
-        let volumes = items(&self.spec["volumes"]).filter(|volume| breaks_rule(volume));
-        volumes.map(|volume| format!("volume {}", text(&volume["name"]))).collect()
+        let containers = lists.flat_map(|list| items(&self.spec[list]));
+        std::iter::once(self.spec).chain(containers).map(|value| Part { pod: self, value }).collect()
     }
 
     /// Returns the security context of the pod itself.
@@ -55,6 +41,37 @@ impl Pod<'_> {
     /// Since 1.35, `baseline` allows any `procMount` there, and `restricted` allows root.
     pub(super) fn is_in_user_namespace(&self) -> bool {
         self.minor >= 35 && self.spec["hostUsers"] == false
+    }
+}
+
+/// The spec of a Pod, or a container. It dereferences to its value.
+pub(super) struct Part<'a> {
+    pub(super) pod: &'a Pod<'a>,
+    value: &'a Value,
+}
+
+impl Deref for Part<'_> {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        self.value
+    }
+}
+
+impl Part<'_> {
+    /// Returns `true` for the spec of the Pod.
+    pub(super) fn is_whole(&self) -> bool {
+        std::ptr::eq(self.value, self.pod.spec)
+    }
+
+    /// Returns `pod` or `container NAME`.
+    pub(super) fn name(&self) -> String {
+        if self.is_whole() { "pod".to_owned() } else { format!("container {}", text(&self["name"])) }
+    }
+
+    /// Returns the security context of the Pod or of the container.
+    pub(super) fn context(&self) -> &Value {
+        &self["securityContext"]
     }
 }
 

@@ -2,11 +2,9 @@
 //!
 //! Unlike `baseline`, these checks demand settings: an absent field breaks the rule.
 
-use serde_json::Value;
-
 use super::{
     Check, baseline, check,
-    pod::{Pod, items},
+    pod::{Part, items},
 };
 
 /// The checks, in the order of upstream's check ids.
@@ -36,64 +34,45 @@ const VOLUMES: &[&str] = &[
 /// Checks `allowPrivilegeEscalation` (`check_allowPrivilegeEscalation.go`).
 ///
 /// The default of the field is `true`.
-fn escalation(pod: &Pod<'_>) -> Vec<String> {
-    if pod.is_exempt_windows() {
-        return Vec::new();
-    }
-    pod.containers(|container| container["securityContext"]["allowPrivilegeEscalation"] != false)
+fn escalation(part: &Part<'_>) -> bool {
+    let is_exempt = part.is_whole() || part.pod.is_exempt_windows();
+    !is_exempt && part.context()["allowPrivilegeEscalation"] != false
 }
 
 /// Checks dropped and added capabilities (`check_capabilities_restricted.go`).
 ///
 /// Each container must drop `ALL`.
-fn capabilities(pod: &Pod<'_>) -> Vec<String> {
-    if pod.is_exempt_windows() {
-        return Vec::new();
-    }
-    pod.containers(|container| {
-        let capabilities = &container["securityContext"]["capabilities"];
-        !items(&capabilities["drop"]).any(|name| name == "ALL")
-            || items(&capabilities["add"]).any(|name| name != "NET_BIND_SERVICE")
-    })
+fn capabilities(part: &Part<'_>) -> bool {
+    let (is_exempt, capabilities) = (part.is_whole() || part.pod.is_exempt_windows(), &part.context()["capabilities"]);
+    let drops_all = items(&capabilities["drop"]).any(|name| name == "ALL");
+    !is_exempt && (!drops_all || items(&capabilities["add"]).any(|name| name != "NET_BIND_SERVICE"))
 }
 
 /// Checks the types of volumes (`check_restrictedVolumes.go`).
 ///
 /// A volume without a source breaks the rule, too.
-fn volumes(pod: &Pod<'_>) -> Vec<String> {
-    pod.volumes(|volume| !VOLUMES.iter().any(|kind| volume[kind].is_object()))
+fn volumes(part: &Part<'_>) -> bool {
+    items(&part["volumes"]).any(|volume| !VOLUMES.iter().any(|kind| volume[kind].is_object()))
 }
 
 /// Checks `runAsNonRoot` (`check_runAsNonRoot.go`).
 ///
 /// A container without a setting takes that of the Pod.
-fn non_root(pod: &Pod<'_>) -> Vec<String> {
-    if pod.is_in_user_namespace() {
-        return Vec::new();
-    }
-    let setting = |context: &Value| context["runAsNonRoot"].as_bool();
-    let of_pod = setting(pod.context());
-    let mut places = pod.contexts(|context| setting(context) == Some(false));
-    places.extend(pod.containers(|container| of_pod.is_none() && setting(&container["securityContext"]).is_none()));
-    places
+fn non_root(part: &Part<'_>) -> bool {
+    let (of_part, of_pod) = (&part.context()["runAsNonRoot"], &part.pod.context()["runAsNonRoot"]);
+    let is_unset = !part.is_whole() && !of_part.is_boolean() && !of_pod.is_boolean();
+    !part.pod.is_in_user_namespace() && (of_part == false || is_unset)
 }
 
 /// Checks `runAsUser` (`check_runAsUser.go`).
-fn user(pod: &Pod<'_>) -> Vec<String> {
-    if pod.is_in_user_namespace() { Vec::new() } else { pod.contexts(|context| context["runAsUser"] == 0) }
+fn user(part: &Part<'_>) -> bool {
+    !part.pod.is_in_user_namespace() && part.context()["runAsUser"] == 0
 }
 
 /// Checks that a seccomp profile is set (`check_seccompProfile_restricted.go`).
 ///
 /// A profile of the Pod counts for all its containers.
-fn seccomp(pod: &Pod<'_>) -> Vec<String> {
-    if pod.is_exempt_windows() {
-        return Vec::new();
-    }
-    let is_set = |context: &Value| context["seccompProfile"].is_object();
-    let mut places = baseline::seccomp(pod);
-    if !is_set(pod.context()) {
-        places.extend(pod.containers(|container| !is_set(&container["securityContext"])));
-    }
-    places
+fn seccomp(part: &Part<'_>) -> bool {
+    let is_set = [part.context(), part.pod.context()].iter().any(|context| context["seccompProfile"].is_object());
+    !part.pod.is_exempt_windows() && (baseline::seccomp(part) || !part.is_whole() && !is_set)
 }
