@@ -474,22 +474,48 @@ def parameters(document):
         yield entry
 
 
+BOOTSTRAPPED = "kubernetes.io/bootstrapping"
+
+
 def access():
-    """Returns the roles and bindings of a new cluster, without the parts that all of them share: system-set metadata, one label and one
-    annotation."""
-    root = "/apis/rbac.authorization.k8s.io/v1/"
+    """Returns the roles and bindings of a new cluster, without uids and times."""
+    group = "rbac.authorization.k8s.io"
     for resource in ["clusterroles", "clusterrolebindings", "roles", "rolebindings"]:
-        for found in get(root + resource)["items"]:
-            meta = found["metadata"]
-            labels = meta.get("labels", {})
-            if labels.pop("kubernetes.io/bootstrapping", None) != "rbac-defaults":
-                continue
-            entry = {"resource": resource, "name": meta["name"]}
-            entry |= {key: meta[key] for key in ["namespace"] if key in meta}
-            entry |= {"labels": labels} if labels else {}
-            keep = ["aggregationRule", "roleRef", "subjects"] + ([] if "aggregationRule" in found else ["rules"])
-            entry |= {key: found[key] for key in keep if key in found}
-            yield entry
+        answer = get(f"/apis/{group}/v1/{resource}")
+        items = [item for item in answer["items"] if item["metadata"].get("labels", {}).get(BOOTSTRAPPED) == "rbac-defaults"]
+        for found in items:
+            aggregate(found, items)
+        for found in items:
+            yield bootstrap_object(group, resource, answer, found)
+
+
+def aggregate(role, roles):
+    """Sets the rules of an aggregated role, after those of the roles that are part of it, as the controller would: it does not run."""
+    if "aggregationRule" not in role or role.get("rules"):
+        return
+    role["rules"] = []
+    for selector in role["aggregationRule"]["clusterRoleSelectors"]:
+        for part in roles:
+            if part is not role and selector["matchLabels"].items() <= part["metadata"]["labels"].items():
+                aggregate(part, roles)
+                for rule in part["rules"] or []:
+                    if rule not in role["rules"]:
+                        role["rules"].append(rule)
+    written = {"manager": "clusterrole-aggregation-controller", "operation": "Apply", "fieldsV1": {"f:rules": {}}}
+    role["metadata"]["managedFields"].insert(0, role["metadata"]["managedFields"][0] | written)
+
+
+def bootstrap_object(group, resource, answer, found):
+    """Returns an object of a list as a line of a data file, without uid and times."""
+    meta = found["metadata"]
+    for field in ["uid", "resourceVersion", "creationTimestamp"]:
+        del meta[field]
+    for manager in meta.get("managedFields", []):
+        del manager["time"]
+    for condition in found.get("status", {}).get("conditions", []):
+        del condition["lastTransitionTime"]
+    found |= {"apiVersion": answer["apiVersion"], "kind": answer["kind"].removesuffix("List")}
+    return {"group": group, "resource": resource, "object": found}
 
 
 def standard():
@@ -510,13 +536,6 @@ def standard():
     for group, resource, path in paths:
         answer = get(path)
         for found in answer["items"]:
-            meta = found["metadata"]
-            for field in ["uid", "resourceVersion", "creationTimestamp"]:
-                del meta[field]
-            for entry in meta.get("managedFields", []):
-                del entry["time"]
-            for condition in found.get("status", {}).get("conditions", []):
-                del condition["lastTransitionTime"]
             for port in found["spec"].get("ports", []) if "spec" in found else []:
                 port["targetPort"] = 6443
             for part in [*found.get("subsets", []), *([found] if "endpoints" in found else [])]:
@@ -526,8 +545,7 @@ def standard():
                     address["ip"] = "192.0.2.1"
                 for endpoint in part.get("endpoints", []):
                     endpoint["addresses"] = ["192.0.2.1"]
-            found |= {"apiVersion": answer["apiVersion"], "kind": answer["kind"].removesuffix("List")}
-            yield {"group": group, "resource": resource, "object": found}
+            yield bootstrap_object(group, resource, answer, found)
 
 
 def table_columns(groups):

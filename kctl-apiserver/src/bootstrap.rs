@@ -1,164 +1,89 @@
-//! The objects of a new cluster. Roles and bindings are here (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`), the
-//! others in `standard.rs`.
+//! The objects of a new cluster: roles and bindings (`plugin/pkg/auth/authorizer/rbac/bootstrappolicy`), `PriorityClasses`,
+//! the objects of API priority and fairness, and the Service `kubernetes`.
 //!
-//! kube-apiserver writes them with hooks after its start (`rbac/bootstrap-roles` and others). Here
-//! they exist before the first request, so a test never has to wait for them.
-
-mod standard;
+//! kube-apiserver writes them with hooks after its start (`rbac/bootstrap-roles` and others). Here they exist before the
+//! first request, so a test never has to wait for them. They are stored without a write: they get the present revision,
+//! and no watch sees an event for them.
 
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::{
     clock::Rng,
-    controllers::aggregated,
-    kinds::{self, rbac::cluster_role},
     status::GroupResource,
     store::{Key, Store},
 };
 
-/// The API group of roles and bindings.
-const RBAC: &str = "rbac.authorization.k8s.io";
-/// The seed of their uids. Separate from the server's sequence, so that uids of later objects do not depend on the
-/// number of roles.
-const SEED: u64 = 0x6b63_746c;
+/// The objects of one data file, each without uid and times.
+type BootstrapObjects = LazyLock<Vec<(GroupResource, Key, Value)>>;
 
-/// A role or a binding, without the fields that the server adds.
-struct BootstrapObject {
-    /// `clusterroles`, `clusterrolebindings`, `roles` or `rolebindings`.
-    group_resource: GroupResource,
-    /// Namespace and name; the namespace is empty for cluster-scoped ones.
-    key: Key,
-    /// The object without the uid and the creation time, which it gets when it is stored.
-    object: Value,
-}
-
-/// All roles and bindings, from `data/access.json`, with aggregated rules.
-static OBJECTS: LazyLock<Vec<BootstrapObject>> = LazyLock::new(|| {
-    let entries: Vec<Value> =
-        serde_json::from_str(include_str!("../data/access.json")).expect("the file is generated and tested");
-    let mut objects: Vec<BootstrapObject> = entries.into_iter().map(whole).collect();
-    aggregate(&mut objects);
-    objects
-});
-
-/// Completes an entry of the file.
+/// Roles and bindings, with the rules of aggregated roles.
 ///
-/// The label and the annotation are those that upstream gives to each of them. With the annotation,
-/// a restart of kube-apiserver repairs changed roles; this server only adds missing ones.
-fn whole(mut entry: Value) -> BootstrapObject {
-    let take = |entry: &mut Value, field: &str| entry[field].take().as_str().unwrap_or_default().to_owned();
-    let resource = take(&mut entry, "resource");
-    let key = (take(&mut entry, "namespace"), take(&mut entry, "name"));
-    let group_resource = GroupResource::new(RBAC, &resource);
-    let kind = kinds::find(&group_resource).map_or("", |rules| rules.kind);
-    let mut labels = entry["labels"].take();
-    labels["kubernetes.io/bootstrapping"] = "rbac-defaults".into();
-    let mut object = json!({
-        "kind": kind,
-        "apiVersion": format!("{RBAC}/v1"),
-        "metadata": {
-            "name": key.1,
-            "labels": labels,
-            "annotations": { "rbac.authorization.kubernetes.io/autoupdate": "true" },
-        },
-    });
-    if !key.0.is_empty() {
-        object["metadata"]["namespace"] = key.0.clone().into();
-    }
-    for field in ["aggregationRule", "rules", "roleRef", "subjects"] {
-        if !entry[field].is_null() {
-            object[field] = entry[field].take();
-        }
-    }
-    BootstrapObject { group_resource, key, object }
-}
+/// Each has the annotation with which a restart of kube-apiserver repairs it; this server only adds missing ones.
+static ACCESS: BootstrapObjects = LazyLock::new(|| parse(include_str!("../data/access.json")));
+/// All other objects.
+static STANDARD: BootstrapObjects = LazyLock::new(|| parse(include_str!("../data/standard.json")));
 
-/// Computes the rules of aggregated roles, until none changes: a role may be part of another aggregated one.
-///
-/// The result is the one that the controller would compute, so it finds nothing to do.
-fn aggregate(objects: &mut [BootstrapObject]) {
-    loop {
-        let roles: Vec<&Value> = objects
-            .iter()
-            .filter(|object| cluster_role::KIND.is_of(&object.group_resource))
-            .map(|object| &object.object)
-            .collect();
-        let changed = objects.iter().enumerate().find_map(|(index, entry)| {
-            let rules = Value::Array(aggregated(&entry.object, &roles)?);
-            (entry.object["rules"] != rules).then_some((index, rules))
-        });
-        let Some((index, rules)) = changed else { return };
-        objects[index].object["rules"] = rules;
-    }
+/// The seeds of the uids of each file. They are separate from the server's sequence, so that uids of later objects do
+/// not depend on the number of objects here.
+const ACCESS_SEED: u64 = 0x6b63_746c;
+const STANDARD_SEED: u64 = 0x7374_6e64;
+
+/// Parses a data file of entries with `group`, `resource` and `object`.
+fn parse(file: &str) -> Vec<(GroupResource, Key, Value)> {
+    let entries: Vec<Value> = serde_json::from_str(file).expect("the file is generated and tested");
+    let whole = |mut entry: Value| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let resource = GroupResource::new(&text(&entry["group"]), &text(&entry["resource"]));
+        let meta = &entry["object"]["metadata"];
+        (resource, (text(&meta["namespace"]), text(&meta["name"])), entry["object"].take())
+    };
+    entries.into_iter().map(whole).collect()
 }
 
 /// Stores all objects that the server does not have yet, without events.
 ///
 /// The next cluster IP is computed last, because the Service `kubernetes` takes the first one.
 pub(crate) fn objects(store: &mut Store) {
-    roles(store);
-    standard::objects(store);
+    load(store, &ACCESS, ACCESS_SEED);
+    load(store, &STANDARD, STANDARD_SEED);
     store.count_addresses();
 }
 
-/// Stores the roles and bindings.
+/// Stores the objects of a file. All times in an object are the same: those of creation, of its field managers and of
+/// its conditions.
 ///
 /// Draws a uid for each object, even if it exists already. The uids therefore do not depend on the contents of the data
 /// folder.
-fn roles(store: &mut Store) {
+fn load(store: &mut Store, objects: &[(GroupResource, Key, Value)], seed: u64) {
     let now = store.clock.seconds();
-    let mut rng = Rng::new(SEED);
-    for built_in in OBJECTS.iter() {
+    let mut rng = Rng::new(seed);
+    for (resource, key, object) in objects {
         let uid = rng.uid();
-        if store.get(&built_in.group_resource, &built_in.key).is_some() {
+        if store.get(resource, key).is_some() {
             continue;
         }
-        let mut object = built_in.object.clone();
-        object["metadata"]["uid"] = uid.into();
-        object["metadata"]["creationTimestamp"] = now.clone().into();
-        object["metadata"]["managedFields"] = managers(&object, &now);
-        store.put_first(&built_in.group_resource, built_in.key.clone(), object);
-    }
-}
-
-/// Returns `managedFields`: the API server wrote everything but aggregated rules, which their controller applied.
-fn managers(object: &Value, now: &str) -> Value {
-    let owned = |map: &Value| -> Value {
-        let keys = map.as_object().into_iter().flatten().map(|(key, _)| (format!("f:{key}"), json!({})));
-        std::iter::once((".".to_owned(), json!({}))).chain(keys).collect::<Map<_, _>>().into()
-    };
-    let meta = &object["metadata"];
-    let mut fields = json!({
-        "f:metadata": { "f:annotations": owned(&meta["annotations"]), "f:labels": owned(&meta["labels"]) },
-    });
-    let is_aggregated = object["aggregationRule"].is_object();
-    if is_aggregated {
-        fields["f:aggregationRule"] = owned(&object["aggregationRule"]);
-    }
-    for field in ["rules", "roleRef", "subjects"] {
-        if !(object[field].is_null() || is_aggregated && field == "rules") {
-            fields[format!("f:{field}")] = json!({});
+        let mut object = object.clone();
+        let meta = &mut object["metadata"];
+        meta["uid"] = uid.into();
+        meta["creationTimestamp"] = now.clone().into();
+        for entry in meta["managedFields"].as_array_mut().into_iter().flatten() {
+            entry["time"] = now.clone().into();
         }
+        let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten() {
+            condition["lastTransitionTime"] = now.clone().into();
+        }
+        store.put_first(resource, key.clone(), object);
     }
-    let entry = |manager: &str, operation: &str, fields: Value| {
-        json!({
-            "manager": manager, "operation": operation, "apiVersion": object["apiVersion"], "time": now,
-            "fieldsType": "FieldsV1", "fieldsV1": fields,
-        })
-    };
-    let mut entries = vec![entry("kube-apiserver", "Update", fields)];
-    if is_aggregated {
-        entries.insert(0, entry("clusterrole-aggregation-controller", "Apply", json!({ "f:rules": {} })));
-    }
-    entries.into()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::ApiServer;
+
+    const RBAC: &str = "rbac.authorization.k8s.io";
 
     #[tokio::test]
     async fn default_roles_have_their_aggregated_rules() {

@@ -30,5 +30,4 @@ pub(crate) mod tokens;
 mod work;
 
 pub use options::{Controller, ControllerOptions, UnknownControllerError};
-pub(crate) use roles::aggregated;
 pub(crate) use work::Controllers;

@@ -22,7 +22,7 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 /// for a role without an aggregation rule.
 ///
 /// A role never includes itself. Rules are compared as a whole, so overlapping ones are kept.
-pub(crate) fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
+fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array()?;
     let mut rules: Vec<Value> = Vec::new();
     for selector in selectors {
