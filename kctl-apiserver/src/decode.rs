@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::{
     duplicates::duplicates,
-    wrong::misfit,
+    wrong::{json_type, misfit},
     yaml::{is_other_in_yaml, yaml},
 };
 use crate::{json_path::JsonPath, proto, schema::Schema};
