@@ -37,9 +37,9 @@ impl Operation {
     }
 }
 
-/// The identity of a manager; two entries with the same identity are merged.
+/// The identity of a manager (`BuildManagerIdentifier` upstream); two entries with the same identity are merged.
 ///
-/// The time is not part of the identity.
+/// The time is not part of the identity. The order is that of messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Manager {
     /// The name of the field manager.
@@ -63,22 +63,6 @@ impl Manager {
     pub(crate) fn updater(name: &str, api_version: &str, subresource: &str) -> Self {
         let (name, subresource) = (name.to_owned(), subresource.to_owned());
         Self { name, operation: Operation::Update, api_version: api_version.to_owned(), subresource }
-    }
-
-    /// Returns the identifier by which upstream compares managers (`BuildManagerIdentifier`) and sorts them in
-    /// messages.
-    ///
-    /// It is JSON with the fields in a fixed order; empty fields are left out.
-    pub(super) fn identifier(&self) -> String {
-        let fields = [
-            ("manager", self.name.as_str()),
-            ("operation", self.operation.as_str()),
-            ("apiVersion", &self.api_version),
-            ("subresource", &self.subresource),
-        ];
-        let fields = fields.into_iter().filter(|(_, value)| !value.is_empty());
-        let fields: Vec<String> = fields.map(|(name, value)| format!("{name:?}:{}", Value::from(value))).collect();
-        format!("{{{}}}", fields.join(","))
     }
 
     /// Returns the manager as in conflict messages: `"kubectl" with subresource "status" using v1`.

@@ -41,8 +41,6 @@ mod zero;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
 use self::{
@@ -152,18 +150,14 @@ pub(crate) enum ApplyError {
     },
 }
 
-/// Returns the message of a conflict error (`NewConflictError` upstream).
+/// Returns the message of a conflict error (`NewConflictError` upstream). Conflicts are sorted by manager.
 fn conflict_text(conflicts: &[Conflict]) -> String {
     if let [only] = conflicts {
         return format!("Apply failed with 1 conflict: {}: {}", only.message(), only.field);
     }
-    let mut by_manager: BTreeMap<String, Vec<&Conflict>> = BTreeMap::new();
-    for conflict in conflicts {
-        by_manager.entry(conflict.manager.identifier()).or_default().push(conflict);
-    }
-    let lines = by_manager.into_values().flat_map(|conflicts| {
-        let manager = conflicts.first().map(|conflict| format!("conflicts with {}:", conflict.manager.text()));
-        manager.into_iter().chain(conflicts.into_iter().map(|conflict| format!("- {}", conflict.field)))
+    let lines = conflicts.chunk_by(|one, other| one.manager == other.manager).flat_map(|of_manager| {
+        let manager = format!("conflicts with {}:", of_manager[0].manager.text());
+        std::iter::once(manager).chain(of_manager.iter().map(|conflict| format!("- {}", conflict.field)))
     });
     let lines: Vec<String> = lines.collect();
     format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))

@@ -59,14 +59,11 @@ impl<'o, 'a> Read<'o, 'a> {
 /// Fails if the object cannot be converted to one of the versions.
 pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, last: &Owned) -> Result<Value, String> {
     let version = last.api_version.as_str();
-    let there = Read::convert(request, merged, version)
-        .map_err(|why| format!("failed to convert merged object to last applied version: {why}"))?;
+    let there = Read::convert(request, merged, version)?;
     let last = there.named(&last.set);
     let pruned = add_back_owned(request, &there.object, there.without(&last), managed, version)?;
     // Children of a removed field stay if they were not applied.
-    let pruned = Read::convert(request, &pruned, version).map_err(|why| {
-        format!("failed add back dangling items: failed to convert pruned object to last applied version: {why}")
-    })?;
+    let pruned = Read::convert(request, &pruned, version)?;
     let gone = there.fields().difference(&pruned.fields()).intersection(&last);
     Ok(request.read(&there.without(&gone), request.api_version)?.into_owned())
 }
@@ -94,11 +91,8 @@ fn add_back_owned(
     let first = if request.differs(first) { first } else { request.api_version };
     let begin = owned_in.remove_entry(first);
     for (version, owned) in begin.into_iter().chain(owned_in) {
-        let failed = |name: &str, why: String| {
-            format!("failed add back owned items: failed to convert {name} object at version {version}: {why}")
-        };
-        let merged = Read::convert(request, merged, version).map_err(|why| failed("merged", why))?;
-        let left = Read::convert(request, &pruned, version).map_err(|why| failed("pruned", why))?;
+        let merged = Read::convert(request, merged, version)?;
+        let left = Read::convert(request, &pruned, version)?;
         let remaining = left.fields().union(&merged.named(&owned));
         pruned = merged.without(&merged.fields().difference(&remaining));
     }
