@@ -7,41 +7,18 @@
 //! A client that reads a CRD back gets what Go would have encoded, not what was sent. Without this,
 //! each apply of the same file would look like a change.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
-use crate::go;
+use crate::{go, proto};
 
-/// Keywords with `omitempty`.
-///
-/// Other keywords are pointers in Go, and keep their zero values, such as `minimum: 0`.
-const LEFT_OUT: [&str; 23] = [
-    "id",
-    "$schema",
-    "description",
-    "type",
-    "format",
-    "title",
-    "pattern",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "uniqueItems",
-    "nullable",
-    "enum",
-    "required",
-    "allOf",
-    "anyOf",
-    "oneOf",
-    "properties",
-    "patternProperties",
-    "definitions",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-int-or-string",
-    "x-kubernetes-list-map-keys",
-    "x-kubernetes-validations",
-];
-
-/// Fields of a validation rule with `omitempty`.
-const LEFT_OUT_OF_RULES: [&str; 3] = ["message", "messageExpression", "fieldPath"];
+/// Keywords with `omitempty`. Other keywords are pointers in Go, and keep their zero values, such as `minimum: 0`.
+static OMITTED: LazyLock<Vec<&str>> =
+    LazyLock::new(|| proto::omitted("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"));
+/// Fields of a validation rule with `omitempty`. `rule` has none: an empty one is kept, and validation reports it.
+static OMITTED_OF_RULES: LazyLock<Vec<&str>> =
+    LazyLock::new(|| proto::omitted("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule"));
 
 /// Normalizes the schemas of all versions and the conversion webhook.
 ///
@@ -70,7 +47,8 @@ pub(super) fn definition(definition: &mut Value) {
 /// and `example` are otherwise left alone.
 fn settle(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
-    fields.retain(|key, value| !(LEFT_OUT.contains(&key.as_str()) && is_zero(value)));
+    // Validation reports `dependencies`, even empty ones.
+    fields.retain(|key, value| key == "dependencies" || !(OMITTED.contains(&key.as_str()) && is_zero(value)));
     for (key, value) in fields {
         match key.as_str() {
             "default" | "example" | "enum" | "minimum" | "maximum" | "multipleOf" => go::whole_numbers(value),
@@ -87,11 +65,9 @@ fn settle(schema: &mut Value) {
 }
 
 /// Removes the empty fields of a validation rule.
-///
-/// `rule` has no `omitempty`: an empty one is kept, and validation reports it.
 fn settle_rule(rule: &mut Value) {
     if let Some(fields) = rule.as_object_mut() {
-        fields.retain(|key, value| !(LEFT_OUT_OF_RULES.contains(&key.as_str()) && is_zero(value)));
+        fields.retain(|key, value| !(OMITTED_OF_RULES.contains(&key.as_str()) && is_zero(value)));
     }
 }
 

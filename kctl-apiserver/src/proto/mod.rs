@@ -9,7 +9,7 @@ mod special;
 mod table;
 mod wire;
 
-pub(crate) use self::table::{always, left_out};
+pub(crate) use self::table::{always, left_out, omitted};
 use std::{borrow::Cow, collections::BTreeMap};
 
 use base64::{Engine, prelude::BASE64_STANDARD};

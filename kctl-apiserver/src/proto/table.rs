@@ -118,6 +118,13 @@ pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
     MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(paths).collect()
 }
 
+/// Returns the fields of a type with `omitempty`, lists and maps among them, that are not pointers in Go.
+pub(crate) fn omitted(name: &str) -> Vec<&'static str> {
+    let fields = MESSAGES.get(name).into_iter().flat_map(|message| &message.fields);
+    let omitted = fields.filter(|field| matches!(field.form, FieldForm::Value | FieldForm::List | FieldForm::Map));
+    omitted.map(|field| field.name.as_str()).collect()
+}
+
 /// Returns the fields of a type that are always written, with their zero values.
 ///
 /// Used for bookmarks and for the zero value of a create.
