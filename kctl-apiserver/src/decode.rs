@@ -18,7 +18,7 @@ pub(crate) use self::{
     wrong::{json_type, misfit},
     yaml::{is_other_in_yaml, yaml},
 };
-use crate::{json_path::JsonPath, proto, schema::Schema};
+use crate::{go, json_path::JsonPath, proto, schema::Schema};
 
 /// The number of nested lists and maps that are read. kube-apiserver reads 10,000 levels, which would not fit on the
 /// stack of every thread that visits an object.
@@ -135,16 +135,7 @@ pub(crate) fn settle_metadata(metadata: &mut Value) {
     // Values of a wrong type were rejected earlier.
     let _fits = decoder.fields(schema, metadata, None, &JsonPath::Root);
     if let Value::Object(fields) = metadata {
-        fields.retain(|name, value| name == "managedFields" || !is_zero(value));
-    }
-}
-
-/// Returns `true` for the zero value of a Go type.
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        other => other.is_null() || *other == "" || *other == 0,
+        fields.retain(|name, value| name == "managedFields" || !go::is_zero(value));
     }
 }
 

@@ -21,6 +21,18 @@ pub(crate) fn whole_numbers(value: &mut Value) {
     }
 }
 
+/// Returns `true` for the values that `omitempty` omits if the Go field is not a pointer.
+pub(crate) fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(value) => value.as_f64() == Some(0.0),
+        Value::String(value) => value.is_empty(),
+        Value::Array(value) => value.is_empty(),
+        Value::Object(value) => value.is_empty(),
+    }
+}
+
 /// Characters that `json.Marshal` escapes although JSON does not require it: they could end a script in HTML.
 const ESCAPED: [(char, &str); 5] =
     [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];

@@ -238,22 +238,6 @@ const FIT_FOR_STATUS: [&str; 22] = [
     "x-kubernetes-validations",
 ];
 
-/// Keywords that count as unset if they are `false`.
-///
-/// They are booleans without a pointer in Go.
-const FLAGS: [&str; 6] = [
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "nullable",
-    "uniqueItems",
-    "x-kubernetes-embedded-resource",
-    "x-kubernetes-int-or-string",
-];
-/// Keywords that count as unset if they are empty.
-///
-/// They are strings without a pointer in Go.
-const STRINGS: [&str; 3] = ["id", "$schema", "type"];
-
 /// Returns the error of a root keyword that the status subresource does not support
 /// (`ValidateCustomResourceDefinitionValidation`).
 ///
@@ -261,12 +245,8 @@ const STRINGS: [&str; 3] = ["id", "$schema", "type"];
 /// is the path of the schema.
 fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
     const WHERE: &str = "at the root of the schema if the status subresource is enabled";
-    let is_set = |keyword: &str| match &schema[keyword] {
-        Value::Null => false,
-        Value::Bool(false) => !FLAGS.contains(&keyword),
-        Value::String(text) => !text.is_empty() || !STRINGS.contains(&keyword),
-        _ => true,
-    };
+    // Zero values that Go omits were removed by `settle`.
+    let is_set = |keyword: &str| !schema[keyword].is_null();
     let has_reference = ["id", "$schema", "$ref"].iter().any(|keyword| is_set(keyword));
     if !has_reference && is_set("type") && schema["type"] != "object" {
         let detail = format!("only \"object\" is allowed as the type {WHERE}");

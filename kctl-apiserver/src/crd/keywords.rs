@@ -66,8 +66,7 @@ fn node(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Error
 
 /// Rejects unknown types, and keywords that are unsupported or not allowed at this position.
 ///
-/// Empty strings and maps count as unset for keywords whose Go type cannot distinguish both.
-/// `nullable` replaces the type `null`.
+/// Zero values that Go omits were removed by `settle`. `nullable` replaces the type `null`.
 fn supported(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Errors) {
     let name = text(&schema["type"]);
     if !name.is_empty() && !TYPES.contains(&name) {
@@ -77,16 +76,8 @@ fn supported(schema: &Value, path: &str, position: SchemaPosition, errors: &mut 
     if position.has_no_defaults && !schema["default"].is_null() {
         forbid("default", "must not be set in apiVersion, kind and metadata");
     }
-    for key in UNSUPPORTED {
-        let is_there = match &schema[key] {
-            Value::Null => false,
-            Value::String(text) => key == "$ref" || !text.is_empty(),
-            Value::Object(fields) => !["patternProperties", "definitions"].contains(&key) || !fields.is_empty(),
-            _ => true,
-        };
-        if is_there {
-            forbid(key, &format!("{key} is not supported"));
-        }
+    for key in UNSUPPORTED.into_iter().filter(|key| !schema[key].is_null()) {
+        forbid(key, &format!("{key} is not supported"));
     }
     if name == "null" {
         forbid("type", "type cannot be set to null, use nullable as an alternative");

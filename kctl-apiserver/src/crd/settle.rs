@@ -11,7 +11,10 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::{go, proto};
+use crate::{
+    go::{self, is_zero},
+    proto,
+};
 
 /// Keywords with `omitempty`. Other keywords are pointers in Go, and keep their zero values, such as `minimum: 0`.
 static OMITTED: LazyLock<Vec<&str>> =
@@ -68,18 +71,5 @@ fn settle(schema: &mut Value) {
 fn settle_rule(rule: &mut Value) {
     if let Some(fields) = rule.as_object_mut() {
         fields.retain(|key, value| !(OMITTED_OF_RULES.contains(&key.as_str()) && is_zero(value)));
-    }
-}
-
-/// Returns `true` for the values that `omitempty` omits.
-///
-/// Numbers are never omitted here, since every numeric keyword is a pointer.
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(true) | Value::Number(_) => false,
     }
 }

@@ -133,7 +133,6 @@ fn is(fields: &Map<String, Value>, key: &str) -> bool {
 /// Int-or-string gets its union of types, unless the CRD has written it.
 fn completed(schema: &Value) -> Value {
     walk(schema, &|fields| {
-        remove_empty(fields);
         let union = json!([{ "type": "integer" }, { "type": "string" }]);
         let has_union = fields.contains_key("anyOf")
             || fields.get("allOf").and_then(|all| all.get(0)).is_some_and(|first| first["anyOf"] == union);
@@ -144,18 +143,6 @@ fn completed(schema: &Value) -> Value {
             embed(fields, OpenApiVersion::Three);
         }
     })
-}
-
-/// Removes keywords that Go omits.
-///
-/// Defaults and examples keep their zero values.
-fn remove_empty(fields: &mut Map<String, Value>) {
-    fields.retain(|key, value| match value {
-        Value::Bool(false) => ["default", "example", "additionalProperties"].contains(&key.as_str()),
-        Value::String(text) => !text.is_empty() || ["default", "example"].contains(&key.as_str()),
-        Value::Array(items) => !items.is_empty() || ["default", "example"].contains(&key.as_str()),
-        _ => true,
-    });
 }
 
 /// Adds the fields of an embedded object: `apiVersion`, `kind` and `metadata`. The first two are required.
@@ -188,7 +175,6 @@ fn embed(fields: &mut Map<String, Value>, version: OpenApiVersion) {
 /// Required fields that are nullable are no longer required.
 fn older(schema: &Value) -> Value {
     walk(schema, &|fields| {
-        remove_empty(fields);
         for unknown in ["default", "allOf", "anyOf", "oneOf", "not"] {
             fields.remove(unknown);
         }

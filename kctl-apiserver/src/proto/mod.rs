@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use table::{FieldForm, FieldType, Message, MessageField};
 use wire::{Reader, Wire};
 
-use crate::schema;
+use crate::{go, schema};
 
 /// The media type of such bodies.
 pub(crate) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -108,7 +108,7 @@ fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<S
         (_, _) if wires.is_empty() => None,
         (FieldForm::Pointer, kind) => Some(singular(kind, wires, depth)?),
         (FieldForm::Value | FieldForm::Inline, kind) => {
-            Some(singular(kind, wires, depth)?).filter(|value| !is_zero(value))
+            Some(singular(kind, wires, depth)?).filter(|value| !go::is_zero(value))
         }
     };
     // Go omits null.
@@ -116,18 +116,6 @@ fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<S
         map.insert(field.name.clone(), value);
     }
     Ok(())
-}
-
-/// Returns `true` for a zero value.
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Bool(value) => !value,
-        Value::Number(value) => value.as_f64() == Some(0.0),
-        Value::String(value) => value.is_empty(),
-        Value::Array(value) => value.is_empty(),
-        Value::Object(value) => value.is_empty(),
-    }
 }
 
 /// Joins the parts of a message that was sent several times, which protobuf merges.
