@@ -143,9 +143,6 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, router: Rout
             };
             schemas::with_etag(response, &tag, "public")
         }
-        Ok(DocumentFormat::Json) if path == ["version"] => {
-            respond(StatusCode::OK, "application/json", full(version_document()))
-        }
         Ok(DocumentFormat::Yaml) => respond(StatusCode::OK, "application/yaml", full(yaml(document))),
         Ok(DocumentFormat::Json) => respond(StatusCode::OK, "application/json", full(bytes_of(document))),
     }
@@ -174,13 +171,26 @@ pub(crate) fn refused(parts: &Parts, error: &StatusError) -> Response<Body> {
     response
 }
 
-/// Returns the document of a path.
+/// Returns the document of a path; `None` for an unknown path.
 ///
-/// `None` for an unknown path. The value for `/version` is a placeholder: its bytes have a fixed
-/// order of fields.
+/// `gitVersion` has the build suffix `kctl`, so that a client can recognize this server.
 fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
     Some(match path {
-        ["version"] => Value::Null,
+        ["version"] => json!({
+            "major": "1",
+            "minor": version::minor().to_string(),
+            "emulationMajor": "1",
+            "emulationMinor": version::minor().to_string(),
+            "minCompatibilityMajor": "1",
+            "minCompatibilityMinor": (version::minor() - 1).to_string(),
+            "gitVersion": format!("v{}+kctl-{}", version::kubernetes(), env!("CARGO_PKG_VERSION")),
+            "gitCommit": "",
+            "gitTreeState": "clean",
+            "buildDate": "2026-01-01T00:00:00Z",
+            "goVersion": "none",
+            "compiler": "rustc",
+            "platform": format!("{}/{}", std::env::consts::OS, architecture()),
+        }),
         ["api"] => json!({
             "kind": "APIVersions",
             "versions": ["v1"],
@@ -221,33 +231,6 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
         }
     }
     paths
-}
-
-/// Returns the document of `/version`. It names the Kubernetes version of the data, with the fields in kube-apiserver's
-/// order, because people read it directly.
-///
-/// The version has the build suffix `kctl`, so that a client can recognize this server.
-fn version_document() -> Vec<u8> {
-    let platform = format!("{}/{}", std::env::consts::OS, architecture());
-    let (minor, previous) = (version::minor().to_string(), (version::minor() - 1).to_string());
-    let version = format!("v{}+kctl-{}", version::kubernetes(), env!("CARGO_PKG_VERSION"));
-    let fields = [
-        ("major", "1"),
-        ("minor", &minor),
-        ("emulationMajor", "1"),
-        ("emulationMinor", &minor),
-        ("minCompatibilityMajor", "1"),
-        ("minCompatibilityMinor", &previous),
-        ("gitVersion", &version),
-        ("gitCommit", ""),
-        ("gitTreeState", "clean"),
-        ("buildDate", "2026-01-01T00:00:00Z"),
-        ("goVersion", "none"),
-        ("compiler", "rustc"),
-        ("platform", &platform),
-    ];
-    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name:?}:{}", json!(value))).collect();
-    format!("{{{}}}", fields.join(",")).into_bytes()
 }
 
 /// Returns Go's name of the architecture.
