@@ -10,30 +10,6 @@ use serde_json::{Value, json};
 
 use super::{Listed, Registry, Resource};
 
-/// The built-in groups in the order of kube-apiserver; other groups follow by name.
-const ORDER: [&str; 20] = [
-    "apiregistration.k8s.io",
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "node.k8s.io",
-    "discovery.k8s.io",
-    "resource.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-];
-
 /// Returns the names of all groups except the core group, in discovery order.
 ///
 /// A group whose versions are all served by another server is listed too. Groups of CRDs follow the built-in ones by
@@ -43,7 +19,8 @@ fn in_order(registry: &Registry) -> Vec<&str> {
     let remote = registry.remote.iter().map(|(group, _)| group.as_str());
     let names: BTreeSet<&str> = own.chain(remote).filter(|name| !name.is_empty()).collect();
     let mut all: Vec<&str> = names.into_iter().collect();
-    all.sort_by_key(|name| ORDER.iter().position(|ordered| ordered == name).unwrap_or(ORDER.len()));
+    let built_in = &registry.built_in_groups;
+    all.sort_by_key(|name| built_in.iter().position(|ordered| ordered == name).unwrap_or(built_in.len()));
     all
 }
 

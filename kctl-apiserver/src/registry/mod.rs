@@ -40,6 +40,8 @@ pub(crate) struct Registry {
     ///
     /// A group is present as long as one of its versions is served.
     groups: BTreeMap<String, Vec<String>>,
+    /// The built-in groups, in the order of kube-apiserver.
+    built_in_groups: Vec<String>,
     /// Groups and versions that an `APIService` delegates to another server.
     remote: BTreeSet<(String, String)>,
 }
@@ -60,9 +62,17 @@ impl Registry {
     pub(crate) fn of_kinds(kinds: &[&'static Kind]) -> Self {
         let groups: Vec<Group> =
             serde_json::from_str(include_str!("../../data/resources.json")).expect("the file is generated and tested");
-        let mut registry = Self { resources: HashMap::new(), groups: BTreeMap::new(), remote: BTreeSet::new() };
+        let mut registry = Self {
+            resources: HashMap::new(),
+            groups: BTreeMap::new(),
+            built_in_groups: Vec::new(),
+            remote: BTreeSet::new(),
+        };
         for Group { group_version, resources } in groups {
             let (group, version) = group_version.split_once('/').unwrap_or(("", &group_version));
+            if !registry.is_built_in(group) {
+                registry.built_in_groups.push(group.to_owned());
+            }
             let (subresources, whole): (Vec<_>, Vec<_>) =
                 resources.into_iter().partition(|listed| listed.name.contains('/'));
             for listed in whole {
@@ -135,7 +145,7 @@ impl Registry {
 
     /// Returns `true` if a group has built-in kinds.
     pub(crate) fn is_built_in(&self, group: &str) -> bool {
-        self.all().any(|resource| resource.id.group == group && resource.custom.is_none())
+        self.built_in_groups.iter().any(|built_in| built_in == group)
     }
 
     /// Returns the resources in all versions, in no particular order.
