@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{
     clock::Rng,
+    key,
     status::GroupResource,
     store::{Key, Store},
 };
@@ -36,8 +37,7 @@ fn parse(file: &str) -> Vec<(GroupResource, Key, Value)> {
     let whole = |mut entry: Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let resource = GroupResource::new(&text(&entry["group"]), &text(&entry["resource"]));
-        let meta = &entry["object"]["metadata"];
-        (resource, (text(&meta["namespace"]), text(&meta["name"])), entry["object"].take())
+        (resource, key::of(&entry["object"]), entry["object"].take())
     };
     entries.into_iter().map(whole).collect()
 }
@@ -81,9 +81,7 @@ fn load(store: &mut Store, objects: &[(GroupResource, Key, Value)], seed: u64) {
 
 #[cfg(test)]
 mod tests {
-    use crate::ApiServer;
-
-    const RBAC: &str = "rbac.authorization.k8s.io";
+    use crate::{ApiServer, authorizer::RBAC};
 
     #[tokio::test]
     async fn default_roles_have_their_aggregated_rules() {

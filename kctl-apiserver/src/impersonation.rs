@@ -6,13 +6,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use http::{HeaderMap, Method, request::Parts};
+use http::{HeaderMap, request::Parts};
 
 use crate::{
     authorizer::{self, Attributes, RuleResolver},
     kinds::core::{node, service_account},
     names::NameRule,
-    request::{Caller, Params, ResourcePath, User, decode, parse_path},
+    request::{
+        ANONYMOUS, AUTHENTICATED, Caller, Params, ResourcePath, UNAUTHENTICATED, User, decode, parse_path,
+        requested_verb,
+    },
     status::StatusError,
     validation,
 };
@@ -27,12 +30,6 @@ const GROUP: &str = "impersonate-group";
 const EXTRA: &str = "impersonate-extra-";
 /// The group of virtual resources such as `uids` and `userextras`.
 const AUTHENTICATION: &str = "authentication.k8s.io";
-/// The user of requests without credentials.
-const ANONYMOUS: &str = "system:anonymous";
-/// The group of all users with credentials.
-const AUTHENTICATED: &str = "system:authenticated";
-/// The group of the anonymous user.
-const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// With this many groups or extra values, one check for all of them is tried first.
 ///
 /// Upstream checks the wildcard first then, to save requests to its authorizer.
@@ -235,28 +232,19 @@ impl<R: RuleResolver> Attempt<'_, R> {
     fn check_request(&self, mode: &str) -> Result<(), StatusError> {
         let path = self.parts.uri.path();
         let method = self.parts.method.as_str().to_lowercase();
-        let Some(ResourcePath { group, namespace, resource, name, subresource, watches, .. }) = parse_path(path) else {
+        let Some(resource_path) = parse_path(path) else {
             let verb = format!("impersonate-on:{mode}:{method}");
             if authorizer::allows_path(self.resolver, &self.caller.user, &verb, path) {
                 return Ok(());
             }
             return Err(authorizer::forbidden_path(&self.caller.user, &verb, path));
         };
-        let watches = watches || Params::parse(self.parts.uri.query().unwrap_or_default()).flag("watch");
-        let verb = match self.parts.method {
-            Method::GET | Method::HEAD if name.is_empty() => {
-                if watches {
-                    "watch"
-                } else {
-                    "list"
-                }
-            }
-            Method::GET | Method::HEAD => "get",
-            Method::POST => "create",
-            Method::PUT => "update",
-            Method::DELETE if name.is_empty() => "deletecollection",
-            _ => method.as_str(),
+        let params = Params::parse(self.parts.uri.query().unwrap_or_default());
+        let verb = match requested_verb(&self.parts.method, &resource_path, &params) {
+            Some(verb) => verb.name(),
+            None => &method,
         };
+        let ResourcePath { group, namespace, resource, name, subresource, .. } = resource_path;
         let verb = format!("impersonate-on:{mode}:{verb}");
         let namespace = authorizer::object_namespace(resource, namespace, name);
         self.check(&Attributes { verb: &verb, group, resource, subresource, namespace, name })

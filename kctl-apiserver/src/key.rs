@@ -1,4 +1,12 @@
 //! The key of an object among those of its resource.
 
+use serde_json::Value;
+
 /// Namespace and name. The namespace is empty for a cluster-scoped object.
 pub(crate) type Key = (String, String);
+
+/// Returns the key of an object.
+pub(crate) fn of(object: &Value) -> Key {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    (text("namespace"), text("name"))
+}

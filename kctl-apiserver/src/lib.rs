@@ -22,6 +22,7 @@ mod bootstrap;
 mod cel;
 mod client_config;
 mod clock;
+mod conditions;
 mod controllers;
 mod conversion;
 mod crd;

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
+    key,
     kinds::rbac::{cluster_role, cluster_role_binding, role, role_binding},
     registry::Kind,
     request::User,
@@ -155,8 +156,7 @@ impl Snapshot {
         let tables = [&cluster_role::KIND, &cluster_role_binding::KIND, &role::KIND, &role_binding::KIND].map(|kind| {
             let resource = kind.group_resource();
             let objects = store.objects(&resource, None);
-            let text = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-            let keyed = objects.map(|object| ((text(&object, "namespace"), text(&object, "name")), object));
+            let keyed = objects.map(|object| (key::of(&object), object));
             (kind.resource, keyed.collect())
         });
         Self(tables.into())

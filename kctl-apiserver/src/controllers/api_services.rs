@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    crd::set_condition,
+    conditions::report,
     field_errors::text,
     kinds::{core::service, discovery::endpoint_slice},
     lifecycle::Writer,
@@ -45,7 +45,7 @@ pub(super) fn update(store: &mut Store) {
     for service in all {
         let (status, reason, message) = availability(store, &service);
         let mut new = Value::clone(&service);
-        set_condition(&mut new, &store.clock.seconds(), ["Available", status, reason, &message]);
+        report(&mut new, &store.clock.seconds(), ["Available", status, reason, &message]);
         if new != *service {
             let key: Key = (String::new(), text(&service["metadata"]["name"]).to_owned());
             WRITER.write(store, &API_SERVICES, &key, &service, new);

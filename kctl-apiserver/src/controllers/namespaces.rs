@@ -20,7 +20,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    crd,
+    conditions::report,
     deletion::{Grace, Propagation},
     kinds::{
         self,
@@ -143,7 +143,7 @@ pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
     let (mut new, now) = (Value::clone(&namespace), store.clock.seconds());
     for condition in remaining.conditions() {
         let [r#type, status, reason, message] = &condition;
-        crd::set_condition(&mut new, &now, [r#type, status, reason, message]);
+        report(&mut new, &now, [r#type, status, reason, message]);
     }
     Writer::of_manager("status").write(store, resource, key, &namespace, new);
     if !has_pods && remaining.is_empty() {

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::{
     deletion::{Grace, Propagation},
+    key,
     kinds::core::{secret, service_account},
     lifecycle::{self, Writer},
     status::GroupResource,
@@ -74,13 +75,7 @@ fn secrets() -> GroupResource {
 pub(super) fn initial_work(store: &Store) -> Vec<TokenWork> {
     let resource = secrets();
     let secrets = store.objects(&resource, None).filter(|secret| secret["type"] == TOKEN_TYPE);
-    secrets.map(|secret| TokenWork::Secret(key_of(&secret))).collect()
-}
-
-/// Returns the namespace and name of an object.
-fn key_of(object: &Value) -> Key {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-    (text("namespace"), text("name"))
+    secrets.map(|secret| TokenWork::Secret(key::of(&secret))).collect()
 }
 
 /// The parts of a token Secret that the server adds.
@@ -101,7 +96,7 @@ pub(super) fn sync(store: &mut Store, issuer: &Issuer<'_>, work: TokenWork) {
                 .objects(&secrets(), Some(&account.0))
                 .filter(|secret| secret["type"] == TOKEN_TYPE)
                 .filter(|secret| secret["metadata"]["annotations"][ACCOUNT_NAME] == account.1.as_str())
-                .map(|secret| key_of(&secret))
+                .map(|secret| key::of(&secret))
                 .collect();
             for key in of_account {
                 sync_secret(store, issuer, &key);

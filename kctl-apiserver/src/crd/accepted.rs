@@ -12,9 +12,10 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::bundle;
+use crate::conditions::{condition, is_true, report};
 
 /// The names that the CRDs of a group have been granted.
 #[derive(Debug, Default)]
@@ -87,14 +88,14 @@ pub(crate) fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
     definition["status"]["acceptedNames"] = granted.into();
     match conflict {
         None => {
-            set_condition(definition, now, ["NamesAccepted", "True", "NoConflicts", "no conflicts found"]);
+            report(definition, now, ["NamesAccepted", "True", "NoConflicts", "no conflicts found"]);
             establish(definition, now);
         }
         Some((reason, message)) => {
-            set_condition(definition, now, ["NamesAccepted", "False", reason, &message]);
+            report(definition, now, ["NamesAccepted", "False", reason, &message]);
             // An established CRD stays established, under its accepted names.
             if condition(definition, "Established").is_none() {
-                set_condition(definition, now, ["Established", "False", "NotAccepted", "not all names are accepted"]);
+                report(definition, now, ["Established", "False", "NotAccepted", "not all names are accepted"]);
             }
         }
     }
@@ -115,7 +116,7 @@ pub(crate) fn has_its_names(definition: &Value) -> bool {
 ///
 /// Once `True`, the condition never becomes `False` again: objects of the resource may exist.
 pub(crate) fn is_established(definition: &Value) -> bool {
-    condition(definition, "Established").is_some_and(|condition| condition["status"] == "True")
+    is_true(definition, "Established")
 }
 
 /// Returns `true` if the CRD can become established: its names are accepted, its CA bundle is valid, and it is not
@@ -123,8 +124,7 @@ pub(crate) fn is_established(definition: &Value) -> bool {
 ///
 /// A CRD with an invalid `caBundle` waits for an update that repairs it.
 pub(crate) fn may_be_established(definition: &Value) -> bool {
-    let has_names = condition(definition, "NamesAccepted").is_some_and(|condition| condition["status"] == "True");
-    has_names && !is_established(definition) && !bundle::is_broken(definition)
+    is_true(definition, "NamesAccepted") && !is_established(definition) && !bundle::is_broken(definition)
 }
 
 /// Sets the condition `Established` of a CRD whose names are accepted: `True`, or `False` with the reason
@@ -140,7 +140,7 @@ pub(crate) fn establish(definition: &mut Value, now: &str) {
     } else {
         ["Established", "True", "InitialNamesAccepted", "the initial names have been accepted"]
     };
-    set_condition(definition, now, condition);
+    report(definition, now, condition);
 }
 
 /// Returns `true` if the objects of the CRD are being deleted, or are about to be.
@@ -148,7 +148,7 @@ pub(crate) fn establish(definition: &mut Value, now: &str) {
 /// Set when a CRD is deleted that has the finalizer `customresourcecleanup.apiextensions.k8s.io`. Discovery lists no
 /// `create` from then on.
 pub(crate) fn is_ending(definition: &Value) -> bool {
-    condition(definition, "Terminating").is_some_and(|condition| condition["status"] == "True")
+    is_true(definition, "Terminating")
 }
 
 /// Returns `true` if no objects of the CRD may be created, because the CRD is being deleted. This also holds after all
@@ -227,7 +227,7 @@ fn in_use(name: &str) -> String {
 /// The condition is written in the same write that sets `deletionTimestamp`.
 pub(crate) fn begin_end(definition: &mut Value, now: &str) {
     let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-    set_condition(definition, now, ["Terminating", "True", "InstanceDeletionPending", message]);
+    report(definition, now, ["Terminating", "True", "InstanceDeletionPending", message]);
 }
 
 /// Sets the condition `Terminating` to report that the objects of the CRD are being deleted.
@@ -235,7 +235,7 @@ pub(crate) fn begin_end(definition: &mut Value, now: &str) {
 /// The next step after `begin_end`; the objects are deleted between this and `finish_ending`.
 pub(crate) fn go_on_ending(definition: &mut Value, now: &str) {
     let message = "CustomResource deletion is in progress";
-    set_condition(definition, now, ["Terminating", "True", "InstanceDeletionInProgress", message]);
+    report(definition, now, ["Terminating", "True", "InstanceDeletionInProgress", message]);
 }
 
 /// Sets the condition `Terminating` to report that all objects of the CRD are deleted.
@@ -247,39 +247,13 @@ pub(crate) fn finish_ending(definition: &mut Value, now: &str) {
     } else {
         ["Terminating", "False", "NeverEstablished", "resource was never established"]
     };
-    set_condition(definition, now, condition);
-}
-
-/// Returns the condition of this type.
-///
-/// `None` for a CRD without a status. If a client wrote a type twice, the first condition is returned.
-pub(super) fn condition<'a>(definition: &'a Value, r#type: &str) -> Option<&'a Value> {
-    definition["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == r#type)
-}
-
-/// Sets a condition, given as its type, status, reason and message. `lastTransitionTime` changes only with the status.
-///
-/// A new condition is appended, a known one replaced in place, so that the order of the list is
-/// stable. Reason and message are always replaced. `now` is a timestamp of RFC 3339 in seconds.
-pub(crate) fn set_condition(definition: &mut Value, now: &str, [r#type, status, reason, message]: [&str; 4]) {
-    let same = condition(definition, r#type).filter(|condition| condition["status"] == status);
-    let since = same.map_or_else(|| now.into(), |condition| condition["lastTransitionTime"].clone());
-    let new = json!({
-        "type": r#type, "status": status, "lastTransitionTime": since, "reason": reason, "message": message,
-    });
-    let conditions = &mut definition["status"]["conditions"];
-    if !conditions.is_array() {
-        *conditions = json!([]);
-    }
-    let Some(conditions) = conditions.as_array_mut() else { return };
-    match conditions.iter_mut().find(|condition| condition["type"] == r#type) {
-        Some(existing) => *existing = new,
-        None => conditions.push(new),
-    }
+    report(definition, now, condition);
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const THEN: &str = "2026-11-21T06:21:48Z";

@@ -10,8 +10,10 @@
 use kctl_apimachinery::url::Url;
 use serde_json::Value;
 
-use super::accepted::{condition, set_condition};
-use crate::field_error::FieldError;
+use crate::{
+    conditions::{condition, report},
+    field_error::FieldError,
+};
 
 /// The annotation that holds the URL of the API review, or the reason why the API is unapproved.
 const ANNOTATION: &str = "api-approved.kubernetes.io";
@@ -93,7 +95,7 @@ pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldErro
 
 /// Returns the status, reason and message of the condition; `None` for CRDs in unprotected groups.
 ///
-/// The order is that of `set_condition`: status, reason, message.
+/// The order is that of `report`: status, reason, message.
 fn told(definition: &Value) -> Option<[String; 3]> {
     let (is, value) = (Approval::from_definition(definition), annotation(definition));
     let (status, reason, message) = match is {
@@ -121,7 +123,7 @@ pub(crate) fn is_judged(definition: &Value) -> bool {
 /// `now` becomes `lastTransitionTime` if the status changes.
 pub(crate) fn judge(definition: &mut Value, now: &str) {
     if let Some([status, reason, message]) = told(definition) {
-        set_condition(definition, now, [CONDITION, &status, &reason, &message]);
+        report(definition, now, [CONDITION, &status, &reason, &message]);
     }
 }
 

@@ -47,7 +47,7 @@ mod validate;
 
 pub(crate) use accepted::{
     Taken, accept_names, begin_end, establish, finish_ending, go_on_ending, has_its_names, is_ending, is_established,
-    may_be_established, rejects_creates, set_condition,
+    may_be_established, rejects_creates,
 };
 pub(crate) use approved::{is_judged, judge};
 pub(crate) use default::{default, default_with_nulls};

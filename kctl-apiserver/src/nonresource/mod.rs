@@ -224,12 +224,7 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
     ];
     let mut paths: BTreeSet<String> = fixed.map(str::to_owned).into();
     paths.extend(health::paths());
-    for resource in registry.all() {
-        paths.insert(format!("/{}", openapi::root(&resource.id.group, &resource.version)));
-        if !resource.id.group.is_empty() {
-            paths.insert(format!("/apis/{}", resource.id.group));
-        }
-    }
+    paths.extend(openapi::discovery_roots(registry.all()).map(|root| format!("/{root}")));
     paths
 }
 

@@ -16,7 +16,7 @@ mod render;
 mod resources;
 mod types;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
@@ -39,12 +39,8 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 pub(crate) fn index(registry: &Registry, tag_of: impl Fn(&str) -> String) -> Value {
     let mut roots: BTreeSet<String> =
         ["api", "apis", "version", operations::ISSUER, operations::KEYS].map(str::to_owned).into();
-    for resource in registry.all() {
-        roots.insert(root(&resource.id.group, &resource.version));
-        if resource.custom.is_none() && !resource.id.group.is_empty() {
-            roots.insert(format!("apis/{}", resource.id.group));
-        }
-    }
+    roots.extend(registry.all().map(|resource| root(&resource.id.group, &resource.version)));
+    roots.extend(discovery_roots(registry.all().filter(|resource| resource.custom.is_none())));
     let paths = roots.into_iter().map(|root| {
         let url = format!("/openapi/v3/{root}?hash={}", tag_of(&root));
         (root, json!({ "serverRelativeURL": url }))
@@ -57,6 +53,15 @@ pub(crate) fn index(registry: &Registry, tag_of: impl Fn(&str) -> String) -> Val
 /// `api/v1` for the core group.
 pub(crate) fn root(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
+}
+
+/// Returns the paths of the groups of these resources, and of their versions.
+pub(crate) fn discovery_roots<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> impl Iterator<Item = String> {
+    resources.flat_map(|resource| {
+        let group = &resource.id.group;
+        let of_group = (!group.is_empty()).then(|| format!("apis/{group}"));
+        of_group.into_iter().chain([root(group, &resource.version)])
+    })
 }
 
 /// Returns `true` if there is a document for a path.
@@ -120,12 +125,7 @@ pub(crate) fn v2(registry: &Registry) -> Value {
     let all: Vec<&Resource> = registry.all().map(AsRef::as_ref).collect();
     let mut paths: Vec<PathItem> = all.iter().flat_map(|resource| resources::paths(resource)).collect();
     let mut roots: BTreeSet<String> = ["api", "apis"].map(str::to_owned).into();
-    for resource in all.iter().filter(|resource| resource.custom.is_none()) {
-        roots.insert(root(&resource.id.group, &resource.version));
-        if !resource.id.group.is_empty() {
-            roots.insert(format!("apis/{}", resource.id.group));
-        }
-    }
+    roots.extend(discovery_roots(registry.all().filter(|resource| resource.custom.is_none())));
     paths.extend(roots.iter().map(|root| operations::discovery(root)));
     paths.push(operations::version());
     paths.extend(operations::of_tokens());

@@ -64,24 +64,8 @@ const LISTED: &[&str] = &[
     "timeoutSeconds",
     "watch",
 ];
-/// Parameters of deletes of collections: those of a list, without those of a watch, and those of a
-/// delete.
-const COLLECTION_DELETED: &[&str] = &[
-    "continue",
-    "dryRun",
-    "fieldSelector",
-    "gracePeriodSeconds",
-    "ignoreStoreReadErrorWithClusterBreakingPotential",
-    "labelSelector",
-    "limit",
-    "orphanDependents",
-    "propagationPolicy",
-    "resourceVersion",
-    "resourceVersionMatch",
-    "sendInitialEvents",
-    "shardSelector",
-    "timeoutSeconds",
-];
+/// Parameters of lists that deletes of collections lack.
+const WATCH_ONLY: [&str; 2] = ["allowWatchBookmarks", "watch"];
 
 /// Responses of an update.
 const MAYBE_CREATED: &[(&str, &str)] = &[("200", "OK"), ("201", "Created")];
@@ -359,11 +343,15 @@ impl<'a> Writer<'a> {
     fn delete_collection(&self) -> OpenApiOperation {
         let what = format!("delete collection of {}", self.resource.kind_name());
         let operation = self.operation("delete", "delete", "deletecollection", what);
-        let names = if self.is_custom() { LISTED } else { COLLECTION_DELETED };
+        let mut names = LISTED.to_vec();
+        if !self.is_custom() {
+            names.retain(|name| !WATCH_ONLY.contains(name));
+            names.extend(DELETED);
+        }
         OpenApiOperation {
             body: (!self.is_custom()).then(deletion),
             answer: Some(format!("{META}.Status")),
-            parameters: self.parameters(names, "delete"),
+            parameters: self.parameters(&names, "delete"),
             ..operation
         }
     }

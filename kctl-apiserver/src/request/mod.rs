@@ -28,7 +28,7 @@ pub(crate) use self::{
     operation::Operation,
     params::{Params, decode},
     path::{ResourcePath, parse_path},
-    user::Caller,
+    user::{ANONYMOUS, AUTHENTICATED, Caller, UNAUTHENTICATED},
     verb::{Verb, requested_verb},
 };
 use self::{

@@ -96,10 +96,12 @@ impl Caller {
     }
 }
 
-/// The name and group of requests without credentials.
-const ANONYMOUS: (&str, &str) = ("system:anonymous", "system:unauthenticated");
-/// The group of all other requests.
-const AUTHENTICATED: &str = "system:authenticated";
+/// The user of requests without credentials.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+/// The group of the anonymous user.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The group of all other users.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 
 impl User {
     /// Returns the user of requests without credentials.
@@ -107,14 +109,14 @@ impl User {
     /// It is not in `system:authenticated`, so roles for all users with credentials do not apply to
     /// it.
     pub(crate) fn anonymous() -> Self {
-        Self { name: ANONYMOUS.0.into(), groups: vec![ANONYMOUS.1.into()] }
+        Self::new(ANONYMOUS).in_group(UNAUTHENTICATED)
     }
 
     /// Adds the group `system:authenticated`, unless the user is in it or is anonymous.
     ///
     /// Like upstream's `AuthenticatedGroupAdder` (`k8s.io/apiserver/pkg/authentication/group`).
     pub(crate) fn with_group(mut self) -> Self {
-        if !self.groups.iter().any(|group| [AUTHENTICATED, ANONYMOUS.1].contains(&group.as_str())) {
+        if !self.groups.iter().any(|group| [AUTHENTICATED, UNAUTHENTICATED].contains(&group.as_str())) {
             self.groups.push(AUTHENTICATED.into());
         }
         self

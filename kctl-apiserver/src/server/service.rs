@@ -15,7 +15,7 @@ use std::{
 
 use bytes::Bytes;
 use futures::StreamExt;
-use http::{HeaderValue, Request, Response, StatusCode, header, request::Parts};
+use http::{Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited, StreamBody};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
@@ -31,7 +31,7 @@ use crate::{
     faults::Connection,
     limits::BODY_LEN_MAX,
     nonresource,
-    request::{Caller, RequestInfo, errors_are_yaml},
+    request::{Caller, RequestInfo},
     response::{Body, bytes_of, full, refuse, respond, warn, yaml},
     state::State,
     status::StatusError,
@@ -261,13 +261,7 @@ fn build_response(
     audit(&mut locked, info, parts, code);
     drop(locked);
     let mut response = match performed {
-        Err(status_error) if errors_are_yaml(info.header("accept")) => {
-            let mut response = refuse(&status_error);
-            *response.body_mut() = full(yaml(&status_error.body()));
-            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
-            response
-        }
-        Err(status_error) => refuse(&status_error),
+        Err(status_error) => nonresource::refused(parts, &status_error),
         Ok(Answer { payload: Payload::Watch(start), .. }) => {
             let start = start.under(connection);
             let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));

@@ -232,13 +232,7 @@ fn is_long_gone(object: &Value, now: i64) -> bool {
 
 /// Returns an account as a user.
 fn user(namespace: &str, account: &Named) -> Caller {
-    let groups = vec![
-        "system:serviceaccounts".into(),
-        format!("system:serviceaccounts:{namespace}"),
-        "system:authenticated".into(),
-    ];
-    let user = User { name: format!("system:serviceaccount:{namespace}:{}", account.name), groups };
-    Caller { uid: account.uid.clone(), ..Caller::from(user) }
+    Caller { uid: account.uid.clone(), ..Caller::from(User::service_account(namespace, &account.name)) }
 }
 
 /// Returns the caller that the token identifies.

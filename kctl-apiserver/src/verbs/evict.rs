@@ -14,6 +14,7 @@ use super::{
     subresources::success,
 };
 use crate::{
+    conditions::{is_true, set_condition},
     lifecycle,
     request::RequestInfo,
     selector::selects,
@@ -131,20 +132,12 @@ fn budget(
     Ok(first)
 }
 
-/// Returns `true` if the Pod has the condition `Ready`.
-///
-/// A Pod without the condition is not ready.
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.filter(|condition| condition["type"] == "Ready").any(|condition| condition["status"] == "True")
-}
-
 /// Returns `true` if the budget allows the eviction of a Pod that is not ready without charging it
 /// (`unhealthyPodEvictionPolicy`).
 ///
 /// `AlwaysAllow` always allows it; the default `IfHealthyBudget` allows it if enough other Pods are healthy.
 fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
-    if is_ready(pod) {
+    if is_true(pod, "Ready") {
         return false;
     }
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
@@ -201,26 +194,9 @@ fn counted(budget: &Value, pod: &str, now: &str) -> Value {
             "type": ALLOWED, "status": "False", "reason": "InsufficientPods", "message": "",
             "observedGeneration": budget["status"]["observedGeneration"], "lastTransitionTime": now,
         });
-        set_condition(&mut new["status"], closed);
+        set_condition(&mut new, closed);
     }
     new
-}
-
-/// Replaces the condition of the same type. If its status is unchanged, `lastTransitionTime` stays.
-///
-/// A new condition is appended.
-fn set_condition(status: &mut Value, mut condition: Value) {
-    let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-    match conditions.iter_mut().find(|existing| existing["type"] == condition["type"]) {
-        Some(existing) => {
-            if existing["status"] == condition["status"] && existing["lastTransitionTime"].is_string() {
-                condition["lastTransitionTime"] = existing["lastTransitionTime"].take();
-            }
-            *existing = condition;
-        }
-        None => conditions.push(condition),
-    }
-    status["conditions"] = conditions.into();
 }
 
 /// Returns the Pod with the condition `DisruptionTarget`.
@@ -232,6 +208,6 @@ fn marked(pod: &Value, now: &str) -> Value {
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": now,
     });
-    set_condition(&mut new["status"], target);
+    set_condition(&mut new, target);
     new
 }

@@ -21,6 +21,7 @@ pub(super) use self::{
 use super::{Answer, ResponseSource};
 use crate::{
     conversion::{self, ConversionPlan},
+    key,
     registry::Resource,
     request::RequestInfo,
     selector::Selector,
@@ -128,11 +129,11 @@ impl CollectionToDelete {
         let is_judged_later = conversion::uses_webhook(&info.resource) && !selector.is_empty();
         let (all, limit) = if is_judged_later { (&Selector::default(), 0) } else { (selector, reach.limit) };
         let Page { items, mut more } = page(table, info, all, start, limit);
-        let mut objects: Vec<_> = items.iter().map(|object| table.value(object)).map(|it| (key_of(&it), it)).collect();
+        let mut objects: Vec<_> = items.iter().map(|object| table.value(object)).map(|it| (key::of(&it), it)).collect();
         if is_judged_later {
             let shown = conversion::all_shown(state, info, objects.iter().map(|(_, object)| object.clone()).collect())?;
             let chosen = chosen(shown, selector, reach.limit);
-            let keys: BTreeSet<Key> = chosen.items.iter().map(|object| key_of(object)).collect();
+            let keys: BTreeSet<Key> = chosen.items.iter().map(|object| key::of(object)).collect();
             objects.retain(|(key, _)| keys.contains(key));
             more = chosen.more;
         }
@@ -148,14 +149,6 @@ impl CollectionToDelete {
     }
 }
 
-/// Returns namespace and name of an object.
-///
-/// The namespace is empty for cluster-scoped kinds.
-fn key_of(object: &Value) -> Key {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
-    (text("namespace"), text("name"))
-}
-
 /// Selects from converted objects. A selector of a kind with a conversion webhook applies to the requested version,
 /// so all objects are converted first.
 ///
@@ -163,7 +156,7 @@ fn key_of(object: &Value) -> Key {
 fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page<Arc<Value>> {
     items.retain(|object| selector.matches(object));
     let last = limit.checked_sub(1).and_then(|last| items.get(last)).filter(|_| items.len() > limit);
-    let more = last.map(|last| RemainingItems { after: key_of(last), count: None });
+    let more = last.map(|last| RemainingItems { after: key::of(last), count: None });
     if more.is_some() {
         items.truncate(limit);
     }

@@ -7,12 +7,11 @@ use serde_json::Value;
 use super::plugins::Forbid;
 use crate::{
     admission::Attributes,
-    kinds,
+    key, kinds,
     lifecycle::Writer,
     quota::{Counter, QuotaChange, charged, shown},
     state::State,
     status::{GroupResource, StatusError},
-    store::Key,
 };
 
 /// The field manager of the usage in the status of quotas.
@@ -64,9 +63,7 @@ impl Charges {
         for (quota, used) in self.0 {
             let mut new = Value::clone(&quota);
             new["status"]["used"] = used;
-            let text = |field: &str| quota["metadata"][field].as_str().unwrap_or_default().to_owned();
-            let key: Key = (text("namespace"), text("name"));
-            WRITER.write(state, &of_quotas(), &key, &quota, new);
+            WRITER.write(state, &of_quotas(), &key::of(&quota), &quota, new);
         }
     }
 }
