@@ -7,7 +7,6 @@
 
 use std::{path::Path, sync::Arc};
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use kctl_webhook::private_file;
 use rcgen::{
@@ -22,6 +21,7 @@ use tokio_rustls::rustls::{
 };
 
 use super::{names::CertificateNames, sec1};
+use crate::x509::pem::block;
 
 /// Any error, with its message for the user.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -231,21 +231,6 @@ impl StoredIdentity {
 /// Returns a certificate as PEM.
 fn pem(certificate: &CertificateDer<'_>) -> String {
     block("CERTIFICATE", certificate)
-}
-
-/// Returns a block of PEM with 64 characters per line.
-///
-/// Lines of 64 characters are those of RFC 7468; the last may be shorter.
-pub(super) fn block(label: &str, der: &[u8]) -> String {
-    let text = BASE64_STANDARD.encode(der);
-    let mut pem = format!("-----BEGIN {label}-----\n");
-    let mut rest = text.as_str();
-    while !rest.is_empty() {
-        let (line, after) = rest.split_at(rest.len().min(64));
-        pem.extend([line, "\n"]);
-        rest = after;
-    }
-    pem + &format!("-----END {label}-----\n")
 }
 
 /// Returns a verifier that accepts clients with a certificate of the authority, and clients without a certificate.

@@ -5,7 +5,7 @@
 //! The conversion copies bytes and needs no parser: ring writes each P-256 key with the same
 //! lengths at the same offsets. A key of any other form stays in PKCS #8.
 
-use super::identity::block;
+use crate::x509::pem::block;
 
 /// The beginning of a P-256 key in PKCS #8 as ring writes it, up to the private number: version, algorithm and curve,
 /// and the start of the `ECPrivateKey` of RFC 5915 without a curve.

@@ -10,10 +10,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use base64::{
-    Engine,
-    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
-};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use kctl_webhook::private_file;
 use ring::{
     digest,
@@ -22,6 +19,8 @@ use ring::{
 };
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::x509::pem;
 
 /// The file of the key in a folder: PKCS #8 as PEM.
 const KEY_FILE: &str = "service-account.key";
@@ -35,8 +34,7 @@ const BEFORE_POINT: [u8; 26] = [
 /// The length of each coordinate of the point in bytes. A type byte precedes them.
 const COORDINATE_LEN: usize = 32;
 /// PKCS #8, unencrypted.
-const PEM_BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
-const PEM_END: &str = "-----END PRIVATE KEY-----";
+const PEM_LABEL: &str = "PRIVATE KEY";
 
 /// The reason why tokens cannot be signed.
 #[derive(Debug, thiserror::Error)]
@@ -82,11 +80,15 @@ impl Signer {
         let file = path.display().to_string();
         let unkept = |error| SignerError::KeyUnkept { file: file.clone(), error };
         if let Some(text) = private_file::read(&path).map_err(unkept)? {
-            let document = decoded(&text).map_err(|why| SignerError::KeyBroken { file: file.clone(), why })?;
-            return Self::from_document(&document).map_err(|why| SignerError::KeyBroken { file, why });
+            let key = pem::blocks(&text).find(|block| block.label == PEM_LABEL);
+            let signer = match key {
+                Some(key) => Self::from_document(&key.der),
+                None => Err(format!("there is no {PEM_LABEL} in PEM")),
+            };
+            return signer.map_err(|why| SignerError::KeyBroken { file, why });
         }
         let document = new_key()?;
-        private_file::write(&path, &encoded(&document)).map_err(unkept)?;
+        private_file::write(&path, &pem::block(PEM_LABEL, &document)).map_err(unkept)?;
         Self::from_document(&document).map_err(|_| SignerError::NoKey)
     }
 
@@ -165,19 +167,6 @@ fn new_key() -> Result<Vec<u8>, SignerError> {
     document.map(|document| document.as_ref().to_vec()).map_err(|_| SignerError::NoKey)
 }
 
-/// Returns a key as PEM.
-fn encoded(document: &[u8]) -> String {
-    format!("{PEM_BEGIN}\n{}\n{PEM_END}\n", BASE64_STANDARD.encode(document))
-}
-
-/// Parses a key from PEM.
-fn decoded(text: &str) -> Result<Vec<u8>, String> {
-    let inside = text.split_once(PEM_BEGIN).and_then(|(_, rest)| rest.split_once(PEM_END));
-    let (inside, _) = inside.ok_or_else(|| format!("there is no {PEM_BEGIN}"))?;
-    let inside: String = inside.split_whitespace().collect();
-    BASE64_STANDARD.decode(inside).map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -214,7 +203,7 @@ mod tests {
     #[test]
     fn file_without_a_key_is_reported_and_kept() {
         let folder = folder("broken");
-        let rsa = format!("{PEM_BEGIN}\nMIIBVQ==\n{PEM_END}\n");
+        let rsa = pem::block(PEM_LABEL, &[0x30, 0x82, 0x01, 0x55]);
         for (text, why) in [("", "there is no"), ("nonsense", "there is no"), (rsa.as_str(), "remove the file")] {
             fs::write(folder.join(KEY_FILE), text).unwrap();
             let error = Signer::kept_in(&folder).err().unwrap().to_string();

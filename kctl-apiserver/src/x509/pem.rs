@@ -1,4 +1,4 @@
-//! Blocks of PEM, as Go finds them (`Decode` of `encoding/pem`).
+//! Reads and writes blocks of PEM. Reading finds them as Go does (`Decode` of `encoding/pem`).
 //!
 //! The crate `pem` differs: it accepts a block that begins within a line, fails for the whole text where Go skips a
 //! damaged block, and looks for headers up to the first empty line.
@@ -29,7 +29,7 @@ pub(crate) fn blocks(text: &str) -> impl Iterator<Item = Block> {
             let (first, after) = line(rest);
             rest = after;
             let Some(label) = first.strip_suffix(DASHES) else { continue };
-            let Some((block, after)) = block(label, after) else { continue };
+            let Some((block, after)) = read_block(label, after) else { continue };
             rest = after;
             return Some(block);
         }
@@ -48,7 +48,7 @@ fn line(text: &str) -> (&str, &str) {
 }
 
 /// Reads a block after its first line. Returns it with the rest of the text.
-fn block<'a>(label: &str, text: &'a str) -> Option<(Block, &'a str)> {
+fn read_block<'a>(label: &str, text: &'a str) -> Option<(Block, &'a str)> {
     let mut body = text;
     while let (header, rest) = line(body)
         && header.contains(':')
@@ -67,6 +67,19 @@ fn block<'a>(label: &str, text: &'a str) -> Option<(Block, &'a str)> {
     let body: String = body.split_ascii_whitespace().collect();
     let der = STANDARD.decode(body).ok()?;
     Some((Block { label: label.to_owned(), has_headers, der }, rest))
+}
+
+/// Returns a block of PEM with 64 characters per line, as RFC 7468 demands.
+pub(crate) fn block(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let mut pem = format!("{BEGIN}{label}{DASHES}\n");
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(rest.len().min(64));
+        pem.extend([line, "\n"]);
+        rest = after;
+    }
+    pem + &format!("{END}{label}{DASHES}\n")
 }
 
 #[cfg(test)]
