@@ -1,7 +1,6 @@
-//! Encodes protobuf messages field by field.
+//! Encodes JSON as protobuf messages, whose fields are listed in tables.
 //!
-//! Supports only the wire types that gnostic's messages use. Fields with default values are omitted, as proto3 demands;
-//! the caller decides about presence.
+//! Supports only the wire types that gnostic's messages use.
 
 use serde_json::{Map, Value};
 
@@ -12,26 +11,65 @@ const FIXED_64: u32 = 1;
 /// Wire type of strings and nested messages, which have a length prefix.
 const BYTES: u32 = 2;
 
-/// Returns the items of a list, or no items for any other value.
-pub(super) fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
+/// The fields of a message, in the order in which they are written: the number, the key in JSON and the form. With an
+/// empty key the field is made of the whole value. A field whose key is absent is left out.
+pub(super) struct Layout(pub(super) &'static [(u32, &'static str, FieldForm)]);
+
+/// The form of a field. Those with a default value are left out, as proto3 demands, unless the form says otherwise.
+pub(super) enum FieldForm {
+    Text,
+    /// A repeated string. Empty strings are kept.
+    Texts,
+    /// A boolean.
+    Flag,
+    /// An unsigned integer. Negative numbers and fractions are left out.
+    Count,
+    /// A floating-point number.
+    Number,
+    /// A member of a union for strings, which is written even if it is empty. Other values are left out.
+    UnionText,
+    /// A member of a union for booleans, which is written even if it is false.
+    UnionFlag,
+    /// A member of a union for numbers, which is written even if it is 0.
+    UnionNumber,
+    /// Any value, as the text of its JSON.
+    Json,
+    /// A message.
+    One(&'static Layout),
+    /// A message, if the value is of this form: a member of a union.
+    Where(fn(&Value) -> bool, &'static Layout),
+    /// A message for each item of a list.
+    Each(&'static Layout),
+    /// A message for each field of an object, with its name and a message for its value.
+    Entries(&'static Layout),
+    /// A message whose only field, of this number, are `Entries`.
+    Named(u32, &'static Layout),
+    /// The `Entries` of an object whose names begin with `x-`, each with a message [`ANY`].
+    Extensions,
+}
+
+/// The message `Any`, whose field 2 is `yaml`. JSON is YAML as well.
+pub(super) static ANY: Layout = Layout(&[(2, "", FieldForm::Json)]);
+
+impl Layout {
+    /// Returns the encoded message for a value.
+    pub(super) fn encode(&self, value: &Value) -> Vec<u8> {
+        let mut message = Message::default();
+        for (number, key, form) in self.0 {
+            if let Some(value) = if key.is_empty() { Some(value) } else { value.get(key) } {
+                message.field(*number, form, value);
+            }
+        }
+        message.0
+    }
 }
 
 /// A message that is being written.
 #[derive(Default)]
-pub(super) struct Message(Vec<u8>);
+struct Message(Vec<u8>);
 
 impl Message {
-    /// Returns the encoded message.
-    ///
-    /// Nested messages are complete already.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.0
-    }
-
-    /// Encodes a varint.
-    ///
-    /// Seven bits per byte, the lowest first.
+    /// Encodes a varint: seven bits per byte, the lowest first.
     fn raw(&mut self, mut value: u64) {
         loop {
             let [low, ..] = value.to_le_bytes();
@@ -44,112 +82,71 @@ impl Message {
     }
 
     /// Encodes field number and wire type.
-    ///
-    /// Field numbers below 2^29, as protobuf allows.
     fn key(&mut self, number: u32, wire: u32) {
         self.raw(u64::from(number << 3 | wire));
     }
 
-    /// Encodes an integer field.
-    ///
-    /// Written even if it is 0.
-    pub(super) fn varint(&mut self, number: u32, value: u64) {
+    fn varint(&mut self, number: u32, value: u64) {
         self.key(number, VARINT);
         self.raw(value);
     }
 
-    /// Encodes a field of bytes.
-    ///
-    /// The length comes first, as a varint.
-    pub(super) fn bytes(&mut self, number: u32, bytes: &[u8]) {
+    fn bytes(&mut self, number: u32, bytes: &[u8]) {
         self.key(number, BYTES);
         self.raw(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
-    /// Encodes a message field.
-    ///
-    /// Encoded into a separate buffer first, because the length precedes the content.
-    pub(super) fn message(&mut self, number: u32, fill: impl FnOnce(&mut Message)) {
-        let mut inner = Message::default();
-        fill(&mut inner);
-        self.bytes(number, &inner.0);
-    }
-
-    /// Encodes a string field, unless it is absent or empty.
-    pub(super) fn text(&mut self, number: u32, value: &Value) {
-        if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {
-            self.bytes(number, text.as_bytes());
-        }
-    }
-
-    /// Encodes a repeated string field.
-    ///
-    /// Empty strings are kept.
-    pub(super) fn texts(&mut self, number: u32, value: &Value) {
-        items(value).filter_map(Value::as_str).for_each(|text| self.bytes(number, text.as_bytes()));
-    }
-
-    /// Encodes a boolean field, if it is true.
-    pub(super) fn flag(&mut self, number: u32, value: &Value) {
-        if value == &Value::Bool(true) {
-            self.varint(number, 1);
-        }
-    }
-
-    /// Encodes an unsigned field, if it is positive.
-    ///
-    /// Negative numbers and fractions are left out.
-    pub(super) fn count(&mut self, number: u32, value: &Value) {
-        if let Some(count) = value.as_u64().filter(|count| *count > 0) {
-            self.varint(number, count);
-        }
-    }
-
-    /// Encodes a floating-point field, if it is not zero.
-    pub(super) fn number(&mut self, number: u32, value: &Value) {
-        if let Some(value) = value.as_f64().filter(|value| *value != 0.0) {
-            self.double(number, value);
-        }
-    }
-
-    /// Encodes a floating-point field.
-    ///
-    /// Written even if it is 0.
-    pub(super) fn double(&mut self, number: u32, value: f64) {
+    fn double(&mut self, number: u32, value: f64) {
         self.key(number, FIXED_64);
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Encodes an arbitrary value as a message `Any`, whose YAML text is JSON here.
-    ///
-    /// Field 2 of `openapi.v2.Any` is `yaml`.
-    pub(super) fn any(&mut self, number: u32, value: &Value) {
-        self.message(number, |any| any.bytes(2, value.to_string().as_bytes()));
-    }
-
-    /// Encodes the fields of an object as repeated messages of a name and a value.
-    ///
-    /// Field 1 is the name, field 2 the value: `NamedSchema` and its siblings.
-    pub(super) fn named(&mut self, number: u32, object: &Value, fill: impl Fn(&mut Message, &Value)) {
-        for (name, value) in object.as_object().into_iter().flat_map(Map::iter) {
-            self.message(number, |entry| {
-                entry.bytes(1, name.as_bytes());
-                entry.message(2, |found| fill(found, value));
-            });
+    /// Encodes a field.
+    fn field(&mut self, number: u32, form: &FieldForm, value: &Value) {
+        let (items, entries) =
+            (value.as_array().into_iter().flatten(), value.as_object().into_iter().flat_map(Map::iter));
+        match (form, value) {
+            (FieldForm::Text, Value::String(text)) if text.is_empty() => {}
+            (FieldForm::Text | FieldForm::UnionText, Value::String(text)) => self.bytes(number, text.as_bytes()),
+            (FieldForm::Texts, _) => {
+                items.filter_map(Value::as_str).for_each(|text| self.bytes(number, text.as_bytes()));
+            }
+            (FieldForm::Flag, Value::Bool(false)) => {}
+            (FieldForm::Flag | FieldForm::UnionFlag, Value::Bool(flag)) => self.varint(number, u64::from(*flag)),
+            (FieldForm::Count, _) => {
+                let count = value.as_u64().filter(|count| *count > 0);
+                count.into_iter().for_each(|count| self.varint(number, count));
+            }
+            (FieldForm::Number, Value::Number(found)) if found.as_f64() == Some(0.0) => {}
+            (FieldForm::Number | FieldForm::UnionNumber, Value::Number(found)) => {
+                self.double(number, found.as_f64().unwrap_or_default());
+            }
+            (FieldForm::Json, _) => self.bytes(number, value.to_string().as_bytes()),
+            (FieldForm::One(layout), _) => self.bytes(number, &layout.encode(value)),
+            (FieldForm::Where(is_form, layout), _) if is_form(value) => self.bytes(number, &layout.encode(value)),
+            (FieldForm::Each(layout), _) => items.for_each(|item| self.bytes(number, &layout.encode(item))),
+            (FieldForm::Entries(layout), _) => {
+                entries.for_each(|(name, value)| self.entry(number, name, layout, value))
+            }
+            (FieldForm::Named(inner, layout), Value::Object(_)) => {
+                let mut all = Self::default();
+                entries.for_each(|(name, value)| all.entry(*inner, name, layout, value));
+                self.bytes(number, &all.0);
+            }
+            (FieldForm::Extensions, _) => {
+                let extensions = entries.filter(|(name, _)| name.starts_with("x-"));
+                extensions.for_each(|(name, value)| self.entry(number, name, &ANY, value));
+            }
+            _ => {}
         }
     }
 
-    /// Encodes all `x-…` extensions, each as its name and a message `Any`.
-    ///
-    /// The order is that of the object's keys.
-    pub(super) fn extensions(&mut self, number: u32, object: &Value) {
-        let all = object.as_object().into_iter().flat_map(Map::iter);
-        for (name, value) in all.filter(|(name, _)| name.starts_with("x-")) {
-            self.message(number, |entry| {
-                entry.bytes(1, name.as_bytes());
-                entry.any(2, value);
-            });
-        }
+    /// Encodes a name with its value, such as `NamedSchema`.
+    fn entry(&mut self, number: u32, name: &str, layout: &Layout, value: &Value) {
+        let mut entry = Self::default();
+        entry.bytes(1, name.as_bytes());
+        entry.bytes(2, &layout.encode(value));
+        self.bytes(number, &entry.0);
     }
 }

@@ -7,165 +7,129 @@
 mod message;
 mod three;
 
-use serde_json::Value;
-
-use self::message::{Message, items};
+use self::message::{
+    ANY,
+    FieldForm::{Count, Each, Entries, Extensions, Flag, Named, Number, One, Text, Texts, UnionFlag, Where},
+    Layout,
+};
 pub(crate) use self::three::document as three;
 
 /// Encodes an `OpenAPI` v2 document.
 ///
 /// The input is the JSON of `openapi::v2`.
-pub(crate) fn document(document: &Value) -> Vec<u8> {
-    let mut whole = Message::default();
-    whole.text(1, &document["swagger"]);
-    whole.message(2, |info| {
-        info.text(1, &document["info"]["title"]);
-        info.text(2, &document["info"]["version"]);
-    });
-    whole.message(8, |paths| paths.named(2, &document["paths"], path));
-    whole.message(9, |definitions| definitions.named(1, &document["definitions"], schema));
-    whole.message(10, |parameters| parameters.named(1, &document["parameters"], parameter));
-    for requirement in items(&document["security"]) {
-        whole.message(12, |security| security.named(1, requirement, |scopes, value| scopes.texts(1, value)));
-    }
-    whole.message(13, |security| {
-        security.named(1, &document["securityDefinitions"], |item, value| {
-            item.message(2, |key| {
-                for (number, field) in [(1, "type"), (2, "name"), (3, "in"), (4, "description")] {
-                    key.text(number, &value[field]);
-                }
-            });
-        });
-    });
-    whole.into_bytes()
+pub(crate) fn document(document: &serde_json::Value) -> Vec<u8> {
+    DOCUMENT.encode(document)
 }
 
-/// Encodes a path.
-///
-/// The numbers of methods are fixed by the message `PathItem`.
-fn path(item: &mut Message, value: &Value) {
-    let methods = [(2, "get"), (3, "put"), (4, "post"), (5, "delete"), (6, "options"), (7, "head"), (8, "patch")];
-    for (number, method) in methods {
-        if let Some(value) = value.get(method) {
-            item.message(number, |found| operation(found, value));
-        }
-    }
-    parameters(item, 9, &value["parameters"]);
-    item.extensions(10, value);
-}
+static DOCUMENT: Layout = Layout(&[
+    (1, "swagger", Text),
+    (2, "info", One(&INFO)),
+    (8, "paths", Named(2, &PATH)),
+    (9, "definitions", Named(1, &SCHEMA)),
+    (10, "parameters", Named(1, &PARAMETER)),
+    (12, "security", Each(&REQUIREMENT)),
+    (13, "securityDefinitions", Named(1, &SECURITY)),
+]);
+static INFO: Layout = Layout(&[(1, "title", Text), (2, "version", Text)]);
+static REQUIREMENT: Layout = Layout(&[(1, "", Entries(&SCOPES))]);
+static SCOPES: Layout = Layout(&[(1, "", Texts)]);
+static SECURITY: Layout = Layout(&[(2, "", One(&API_KEY))]);
+static API_KEY: Layout = Layout(&[(1, "type", Text), (2, "name", Text), (3, "in", Text), (4, "description", Text)]);
 
-/// Encodes an operation.
-///
-/// The schema of a response is optional.
-fn operation(item: &mut Message, value: &Value) {
-    item.texts(1, &value["tags"]);
-    item.text(3, &value["description"]);
-    item.text(5, &value["operationId"]);
-    item.texts(6, &value["produces"]);
-    item.texts(7, &value["consumes"]);
-    parameters(item, 8, &value["parameters"]);
-    item.message(9, |responses| {
-        responses.named(1, &value["responses"], |code, value| {
-            code.message(1, |response| {
-                response.text(1, &value["description"]);
-                if let Some(nested) = value.get("schema") {
-                    response.message(2, |item| item.message(1, |found| schema(found, nested)));
-                }
-            });
-        });
-    });
-    item.texts(10, &value["schemes"]);
-    item.extensions(13, value);
-}
+static PATH: Layout = Layout(&[
+    (2, "get", One(&OPERATION)),
+    (3, "put", One(&OPERATION)),
+    (4, "post", One(&OPERATION)),
+    (5, "delete", One(&OPERATION)),
+    (6, "options", One(&OPERATION)),
+    (7, "head", One(&OPERATION)),
+    (8, "patch", One(&OPERATION)),
+    (9, "parameters", Each(&PARAMETER_OR_REFERENCE)),
+    (10, "", Extensions),
+]);
+static OPERATION: Layout = Layout(&[
+    (1, "tags", Texts),
+    (3, "description", Text),
+    (5, "operationId", Text),
+    (6, "produces", Texts),
+    (7, "consumes", Texts),
+    (8, "parameters", Each(&PARAMETER_OR_REFERENCE)),
+    (9, "responses", Named(1, &RESPONSE_OR_REFERENCE)),
+    (10, "schemes", Texts),
+    (13, "", Extensions),
+]);
+static RESPONSE_OR_REFERENCE: Layout = Layout(&[(1, "", One(&RESPONSE))]);
+static RESPONSE: Layout = Layout(&[(1, "description", Text), (2, "schema", One(&SCHEMA_ITEM))]);
+static SCHEMA_ITEM: Layout = Layout(&[(1, "", One(&SCHEMA))]);
 
-/// Encodes parameters. Shared ones are references.
-///
-/// `number` is the field in the enclosing message.
-fn parameters(item: &mut Message, number: u32, value: &Value) {
-    for value in items(value) {
-        item.message(number, |entry| match value.get("$ref") {
-            Some(reference) => entry.message(2, |found| found.text(1, reference)),
-            None => entry.message(1, |found| parameter(found, value)),
-        });
-    }
-}
+static PARAMETER_OR_REFERENCE: Layout = Layout(&[
+    (1, "", Where(|value| value.get("$ref").is_none(), &PARAMETER)),
+    (2, "", Where(|value| value.get("$ref").is_some(), &REFERENCE)),
+]);
+static REFERENCE: Layout = Layout(&[(1, "$ref", Text)]);
+static PARAMETER: Layout = Layout(&[
+    (1, "", Where(|value| value["in"] == "body", &BODY)),
+    (2, "", Where(|value| value["in"] != "body", &NON_BODY)),
+]);
+static BODY: Layout = Layout(&[
+    (1, "description", Text),
+    (2, "name", Text),
+    (3, "in", Text),
+    (4, "required", Flag),
+    (5, "schema", One(&SCHEMA)),
+]);
+static NON_BODY: Layout = Layout(&[
+    (3, "", Where(|value| value["in"] != "path", &IN_QUERY)),
+    (4, "", Where(|value| value["in"] == "path", &IN_PATH)),
+]);
+/// Query parameters have one more field, which shifts the numbers of later ones.
+static IN_QUERY: Layout = Layout(&[
+    (1, "required", Flag),
+    (2, "in", Text),
+    (3, "description", Text),
+    (4, "name", Text),
+    (6, "type", Text),
+    (20, "uniqueItems", Flag),
+]);
+static IN_PATH: Layout = Layout(&[
+    (1, "required", Flag),
+    (2, "in", Text),
+    (3, "description", Text),
+    (4, "name", Text),
+    (5, "type", Text),
+    (19, "uniqueItems", Flag),
+]);
 
-/// Encodes one parameter.
-///
-/// Body parameters and others have different messages.
-fn parameter(item: &mut Message, value: &Value) {
-    if value["in"] == "body" {
-        item.message(1, |body| {
-            body.text(1, &value["description"]);
-            body.text(2, &value["name"]);
-            body.text(3, &value["in"]);
-            body.flag(4, &value["required"]);
-            body.message(5, |found| schema(found, &value["schema"]));
-        });
-        return;
-    }
-    // Query parameters have one more field, which shifts the numbers of later ones.
-    let (number, later) = if value["in"] == "path" { (4, 0) } else { (3, 1) };
-    item.message(2, |other| {
-        other.message(number, |found| {
-            found.flag(1, &value["required"]);
-            found.text(2, &value["in"]);
-            found.text(3, &value["description"]);
-            found.text(4, &value["name"]);
-            found.text(5 + later, &value["type"]);
-            found.flag(19 + later, &value["uniqueItems"]);
-        });
-    });
-}
-
-/// Encodes a schema.
-///
-/// A boolean `additionalProperties` and a schema are two members of one message.
-fn schema(item: &mut Message, value: &Value) {
-    for (number, field) in [(1, "$ref"), (2, "format"), (3, "title"), (4, "description"), (13, "pattern")] {
-        item.text(number, &value[field]);
-    }
-    for (number, field) in [(6, "multipleOf"), (7, "maximum"), (9, "minimum")] {
-        item.number(number, &value[field]);
-    }
-    for (number, field) in [(8, "exclusiveMaximum"), (10, "exclusiveMinimum"), (16, "uniqueItems")] {
-        item.flag(number, &value[field]);
-    }
-    let counts = [
-        (11, "maxLength"),
-        (12, "minLength"),
-        (14, "maxItems"),
-        (15, "minItems"),
-        (17, "maxProperties"),
-        (18, "minProperties"),
-    ];
-    for (number, field) in counts {
-        item.count(number, &value[field]);
-    }
-    item.texts(19, &value["required"]);
-    items(&value["enum"]).for_each(|value| item.any(20, value));
-    match &value["additionalProperties"] {
-        Value::Null => {}
-        Value::Bool(allowed) => item.message(21, |either| either.varint(2, u64::from(*allowed))),
-        nested => item.message(21, |either| either.message(1, |found| schema(found, nested))),
-    }
-    if value["type"].is_string() {
-        item.message(22, |types| types.text(1, &value["type"]));
-    }
-    if let Some(nested) = value.get("items") {
-        item.message(23, |list| list.message(1, |found| schema(found, nested)));
-    }
-    if value["properties"].is_object() {
-        item.message(25, |properties| properties.named(1, &value["properties"], schema));
-    }
-    if let Some(docs) = value.get("externalDocs") {
-        item.message(29, |found| {
-            found.text(1, &docs["description"]);
-            found.text(2, &docs["url"]);
-        });
-    }
-    if let Some(example) = value.get("example") {
-        item.any(30, example);
-    }
-    item.extensions(31, value);
-}
+static SCHEMA: Layout = Layout(&[
+    (1, "$ref", Text),
+    (2, "format", Text),
+    (3, "title", Text),
+    (4, "description", Text),
+    (13, "pattern", Text),
+    (6, "multipleOf", Number),
+    (7, "maximum", Number),
+    (9, "minimum", Number),
+    (8, "exclusiveMaximum", Flag),
+    (10, "exclusiveMinimum", Flag),
+    (16, "uniqueItems", Flag),
+    (11, "maxLength", Count),
+    (12, "minLength", Count),
+    (14, "maxItems", Count),
+    (15, "minItems", Count),
+    (17, "maxProperties", Count),
+    (18, "minProperties", Count),
+    (19, "required", Texts),
+    (20, "enum", Each(&ANY)),
+    (21, "additionalProperties", One(&ADDITIONAL_PROPERTIES)),
+    (22, "type", One(&TYPE)),
+    (23, "items", One(&SCHEMA_ITEM)),
+    (25, "properties", Named(1, &SCHEMA)),
+    (29, "externalDocs", One(&EXTERNAL_DOCS)),
+    (30, "example", One(&ANY)),
+    (31, "", Extensions),
+]);
+static ADDITIONAL_PROPERTIES: Layout =
+    Layout(&[(1, "", Where(|value| !value.is_boolean(), &SCHEMA)), (2, "", UnionFlag)]);
+static TYPE: Layout = Layout(&[(1, "", Text)]);
+/// The message is the same in version 3.
+static EXTERNAL_DOCS: Layout = Layout(&[(1, "description", Text), (2, "url", Text)]);
