@@ -37,8 +37,6 @@ pub(crate) enum FieldPosition<'a> {
     /// It is owned as an entry, in addition to its children.
     Entry(Position<'a>),
     /// The schema does not declare the field.
-    ///
-    /// Validation rejects it.
     Undeclared,
 }
 
@@ -111,8 +109,6 @@ impl<'a> Position<'a> {
     }
 
     /// Returns the position of a child with this schema.
-    ///
-    /// Inherits only `keeps_unknown`.
     fn below(&self, schema: Schema<'a>) -> Self {
         let position = Self::for_schema(schema);
         Self { keeps_unknown: self.keeps_unknown || position.keeps_unknown, ..position }
@@ -124,8 +120,6 @@ impl<'a> Position<'a> {
     }
 
     /// Returns the shape that the schema declares, or `None` if it depends on the value.
-    ///
-    /// Shapes of built-in types are read from a table.
     fn declared(&self) -> Option<Shape<'a>> {
         let schema = self.schema?;
         match DECLARED.get(&schema) {

@@ -55,8 +55,6 @@ fn set_of_fields(position: Position<'_>, value: &Value) -> FieldSet {
 }
 
 /// Returns the set of a list's items.
-///
-/// Each item is a member, and has the set of its fields below.
 fn set_of_items(position: Position<'_>, list: ListType<'_>, value: &Value) -> FieldSet {
     let items = value.as_array().into_iter().flatten().enumerate();
     let found = items.filter_map(|(index, item)| Some((position.element(list, index, item).ok()?, item)));
@@ -206,8 +204,6 @@ impl Comparer {
     }
 
     /// Compares two values as a whole.
-    ///
-    /// Numbers are compared by value.
     fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> Descent {
         match (old, new) {
             (None, _) => self.found.added.insert(&self.path),

@@ -91,8 +91,6 @@ impl<'a> Request<'a> {
 }
 
 /// The differences between two states of an object, in the versions of all managers.
-///
-/// Computed once per write; each manager is then compared in its version.
 pub(super) struct Changes {
     /// The differences in the version of the request.
     here: InVersion,

@@ -14,8 +14,6 @@ use serde_json::Value;
 use crate::schema::{ListType, Schema};
 
 /// A value and its correlated old value.
-///
-/// Cheap to copy: a schema and two references into the objects.
 #[derive(Clone, Copy)]
 pub(super) struct Past<'a> {
     /// The schema of both values.
@@ -90,8 +88,6 @@ fn keys(item: &Value, names: &[Value]) -> String {
 }
 
 /// The correlated values that decide whether the CEL rules at a place are ratcheted.
-///
-/// Copied at each step down.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lineage<'a> {
     /// The value itself, if it could be correlated.

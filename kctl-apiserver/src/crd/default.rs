@@ -107,8 +107,6 @@ fn fill(schema: Schema, object: &mut Value, filling: &mut Filling) {
 }
 
 /// Fills in a map value or a list item. The entry exists, so only a null is replaced by the default itself.
-///
-/// Unlike a property, a list item or a map value cannot be absent.
 fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
     if value.is_null()
         && !schema.flag("nullable")
@@ -120,8 +118,6 @@ fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
 }
 
 /// Returns the default of a schema; a null default counts as absent.
-///
-/// Inserting a default costs its length in JSON. Cloning is the only copy: the schema is borrowed.
 ///
 /// This also applies to `nullable` schemas: `default: null` has no effect upstream.
 fn default_of(schema: Schema<'_>) -> Option<&Value> {

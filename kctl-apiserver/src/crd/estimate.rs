@@ -140,8 +140,6 @@ impl Total {
 }
 
 /// Returns the message about a cost above its limit.
-///
-/// The message says which keywords lower the estimate.
 fn exceeds(what: &str, cost: u64, limit: u64) -> String {
     format!(
         "{what} is {cost}, at most {limit} is allowed: simplify the rule, or set maxItems, maxProperties and maxLength on the \

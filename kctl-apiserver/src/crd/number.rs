@@ -126,8 +126,6 @@ impl Range<'_> {
 }
 
 /// Returns the float as an integer, if it has no fraction.
-///
-/// `None` for infinities and for a float with a fraction.
 #[expect(clippy::cast_possible_truncation, reason = "the cast saturates far above what is asked of it")]
 fn is_integer_text(number: f64) -> Option<i128> {
     (number.fract() == 0.0).then_some(number as i128)

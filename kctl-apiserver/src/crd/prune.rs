@@ -148,8 +148,6 @@ impl Pruned {
 }
 
 /// Returns the kind of a value by its schema.
-///
-/// Without a schema it is a plain value.
 fn value_kind(schema: Option<Schema>) -> ValueKind {
     let embedded = schema.is_some_and(|schema| schema.flag("x-kubernetes-embedded-resource"));
     if embedded { ValueKind::Object } else { ValueKind::Value }

@@ -190,8 +190,6 @@ fn check_rule(
 }
 
 /// The furthest stage that an expression reaches upstream.
-///
-/// Decides which further checks make sense.
 enum CompileStage {
     /// It does not parse or type-check.
     Not,

@@ -133,8 +133,6 @@ fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
 }
 
 /// Checks that an int-or-string is neither an embedded object nor preserves unknown fields.
-///
-/// The error names the other keyword, not int-or-string.
 fn extensions(schema: &Value, path: &str, errors: &mut Errors) {
     if schema["x-kubernetes-int-or-string"] != true {
         return;

@@ -32,9 +32,6 @@ const WALKS: [&str; 8] =
 
 /// Checks the estimated cost of a call.
 ///
-/// Runs after the arguments were evaluated and before the function. Constant-time functions cost
-/// nothing here.
-///
 /// # Errors
 /// Returns [`EvaluationError::CostExceeded`] if the call alone exceeds [`COST_MAX`].
 pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> EvalResult<()> {

@@ -10,8 +10,6 @@ use super::{EvalResult, NO_OVERLOAD, OVERFLOW};
 use kctl_apimachinery::strconv;
 
 /// Returns the result of a type conversion such as `int(x)`; `None` if `name` is not a conversion of this module.
-///
-/// Returns an error for a value that the conversion does not accept.
 pub(super) fn to(name: &str, value: &Cel) -> Option<EvalResult> {
     Some(match (name, value) {
         ("int", _) => to_int(value),

@@ -109,8 +109,6 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Returns a double; the strings `NaN`, `Infinity` and `-Infinity` are converted.
-///
-/// Only clauses for doubles accept these strings.
 fn float(value: &Cel) -> Option<f64> {
     match value {
         Cel::Float(number) => Some(*number),

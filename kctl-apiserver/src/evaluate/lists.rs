@@ -10,8 +10,6 @@ use kube_cel::cel::Value as Cel;
 use super::{EvalResult, NO_OVERLOAD, operators, type_name};
 
 /// Returns the result of a list function; `None` for other functions.
-///
-/// Functions of strings (`join`) and of lists share the dispatch by name and number of arguments.
 pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<EvalResult> {
     Some(match (name, arguments) {
         ("sum", []) => sum(items),

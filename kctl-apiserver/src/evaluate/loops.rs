@@ -129,8 +129,6 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates a predicate with the variables of an iteration; a result other than a bool has no overload.
-    ///
-    /// Errors of the expression are returned as they are.
     fn test(&mut self, round: &Round<'a>, test: &'a IdedExpr) -> EvalResult<bool> {
         match self.with(round, |evaluator| evaluator.evaluate(test))? {
             Cel::Bool(value) => Ok(value),
@@ -221,8 +219,6 @@ fn exprs(all: &[IdedExpr]) -> Vec<&Expr> {
 }
 
 /// Returns the expression that a fold's step appends to its list.
-///
-/// `None` for a step that appends no list literal.
 fn appended(step: &IdedExpr) -> Option<&IdedExpr> {
     let Expr::Call(call) = &step.expr else { return None };
     let [_, IdedExpr { expr: Expr::List(list), .. }] = call.args.as_slice() else { return None };

@@ -47,8 +47,6 @@ pub(crate) use self::{
 };
 
 /// The value of an expression, or the reason why it has none.
-///
-/// The caller adds the rule or policy that the reason belongs to.
 type EvalResult<T = Cel> = Result<T, EvaluationError>;
 
 /// The reason why an expression has no value.
@@ -120,12 +118,8 @@ enum Target<'a> {
 /// Evaluates one expression. It borrows the tree, so that loop variables need no copies of their names.
 pub(crate) struct Evaluator<'a> {
     /// Functions of `kube-cel`, for calls that this module does not evaluate itself.
-    ///
-    /// Shared by all evaluations; immutable.
     functions: &'a Context<'static>,
     /// Variables of the expression, such as `self` and `oldSelf`.
-    ///
-    /// Set per evaluation by the caller.
     variables: &'a HashMap<String, Cel>,
     /// Lists that the schema declares as sets or maps; they compare and concatenate by those rules.
     ///
@@ -137,8 +131,6 @@ pub(crate) struct Evaluator<'a> {
 
 impl<'a> Evaluator<'a> {
     /// Creates an evaluator whose variables are those of `variables`, then those that `functions` holds besides functions.
-    ///
-    /// Nothing is copied: the evaluator lives as long as one evaluation.
     pub(crate) fn new(functions: &'a Context<'static>, variables: &'a HashMap<String, Cel>, kinds: &'a Kinds) -> Self {
         Self { functions, variables, kinds, bound: Vec::new() }
     }
@@ -232,8 +224,6 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates a call. Operators, optional functions and macros come first, because they control whether their
     /// operands are evaluated at all.
-    ///
-    /// Each of the three returns `None` for a call that it does not handle.
     fn call(&mut self, call: &'a CallExpr) -> EvalResult {
         if let Some(result) = self.operator(call) {
             return result;

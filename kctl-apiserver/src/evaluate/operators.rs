@@ -51,8 +51,6 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates both operands, from left to right.
-    ///
-    /// The first error ends the evaluation.
     fn pair(&mut self, left: &'a IdedExpr, right: &'a IdedExpr) -> EvalResult<(Cel, Cel)> {
         Ok((self.evaluate(left)?, self.evaluate(right)?))
     }
@@ -67,8 +65,6 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates the ternary operator; only the chosen branch is evaluated.
-    ///
-    /// The condition must be a boolean.
     fn either(&mut self, condition: &'a IdedExpr, if_true: &'a IdedExpr, if_false: &'a IdedExpr) -> EvalResult {
         match self.evaluate(condition)? {
             Cel::Bool(true) => self.evaluate(if_true),

@@ -68,8 +68,6 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates an expression of an optional type; an operand of another type has no overload.
-    ///
-    /// Returns the content, or `None` if absent.
     fn there(&mut self, tree: &'a IdedExpr) -> EvalResult<Option<Cel>> {
         let value = self.evaluate(tree)?;
         Ok(downcast(&value).ok_or(NO_OVERLOAD)?.value().cloned())

@@ -41,8 +41,6 @@ struct PathGroup<'a> {
 
 impl<'a> PathGroup<'a> {
     /// Splits a path.
-    ///
-    /// Missing parts are `None`.
     fn parse(root: &'a str) -> Self {
         let mut parts = root.split('/');
         let first = parts.next().unwrap_or_default();
@@ -80,8 +78,6 @@ pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
 }
 
 /// Returns a kind with its article, as in a sentence. Plural names get none.
-///
-/// The first letter alone decides.
 pub(super) fn with_article(kind: &str) -> String {
     if kind.ends_with('s') && !kind.ends_with("ss") {
         return kind.to_owned();

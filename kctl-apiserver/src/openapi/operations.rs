@@ -15,8 +15,6 @@ pub(super) const ISSUER: &str = ".well-known/openid-configuration";
 /// The path of the `OpenID` signing keys.
 pub(super) const KEYS: &str = "openid/v1/jwks";
 /// The media types of built-in kinds.
-///
-/// The order is that of the documents.
 pub(super) const FORMS: &[&str] = &[JSON, YAML, PROTOBUF];
 /// The body of a request.
 pub(super) struct Body {
@@ -71,9 +69,6 @@ pub(super) struct PathItem {
 
 impl PathItem {
     /// Creates a path. Parameters that all operations share are moved to it.
-    ///
-    /// A parameter is shared if every operation has it. Shared ones are sorted by name and
-    /// location.
     pub(super) fn new(path: String, mut operations: Vec<OpenApiOperation>) -> Self {
         let mut parameters = operations.first().map_or_else(Vec::new, |first| first.parameters.clone());
         parameters.retain(|candidate| operations.iter().all(|operation| operation.parameters.contains(candidate)));
@@ -104,8 +99,6 @@ pub(super) fn discovery(root: &str) -> PathItem {
 }
 
 /// Returns the path `/version`.
-///
-/// It offers only JSON, like its handler.
 pub(super) fn version() -> PathItem {
     let (description, answer) = ("get the version information for this server", types::VERSION.to_owned());
     let operation = plain("version", "getCodeVersion".into(), description, &[JSON], answer);
@@ -134,8 +127,6 @@ pub(super) fn of_tokens() -> [PathItem; 2] {
 }
 
 /// Returns a read without parameters.
-///
-/// The tag is derived from the path.
 fn plain(root: &str, id: String, what: &str, forms: &'static [&'static str], answer: String) -> OpenApiOperation {
     OpenApiOperation {
         method: "get",

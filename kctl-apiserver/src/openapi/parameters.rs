@@ -9,8 +9,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// A parameter that several operations have.
-///
-/// One entry of `data/parameters.json`.
 #[derive(Deserialize)]
 pub(super) struct Parameter {
     /// The name by which version 2 refers to it. A parameter without one is written out.
@@ -25,8 +23,6 @@ pub(super) struct Parameter {
 }
 
 /// All parameters, from the data file.
-///
-/// Parsed at the first use.
 static KNOWN: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../../data/parameters.json")).expect("the file is generated and tested")
 });
@@ -88,8 +84,6 @@ impl Used {
     }
 
     /// Returns the sort key within a document: the name, then the location (`path` before `query`).
-    ///
-    /// Version 2 and 3 sort alike.
     pub(super) fn order(&self) -> (&str, &str) {
         match self {
             Self::Known(parameter) => (parameter.name(), parameter.whole["in"].as_str().unwrap_or_default()),
@@ -119,8 +113,6 @@ impl Used {
     }
 
     /// Returns the form of version 3: the type is in a schema.
-    ///
-    /// Type and uniqueness move into the schema.
     pub(super) fn v3(&self) -> Value {
         let mut parameter = self.whole();
         if let Some(fields) = parameter.as_object_mut() {

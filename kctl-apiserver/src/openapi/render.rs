@@ -21,8 +21,6 @@ pub(super) enum OpenApiVersion {
 
 impl OpenApiVersion {
     /// Returns a reference to a type of the document.
-    ///
-    /// `name` is the full type name.
     pub(super) fn reference(self, name: &str) -> Value {
         let section = match self {
             Self::Two => "definitions",
@@ -43,8 +41,6 @@ impl OpenApiVersion {
 }
 
 /// Returns the Path Item Object with all methods of a path.
-///
-/// Methods are written in the order of the operations; JSON maps sort them.
 pub(super) fn path(path: &PathItem, version: OpenApiVersion) -> Value {
     let mut item = Map::new();
     for operation in &path.operations {

@@ -55,8 +55,6 @@ struct Descriptions {
 }
 
 /// The descriptions of `data/descriptions.json`.
-///
-/// Parsed once per process.
 static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
     let mut all: Vec<Described> =
         serde_json::from_str(include_str!("../../data/descriptions.json")).expect("the file is generated and tested");
@@ -77,8 +75,6 @@ pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &st
 }
 
 /// Returns the type name of the resource's list.
-///
-/// Used as the response of lists.
 pub(super) fn list_of(resource: &Resource) -> String {
     match &resource.custom {
         Some(_) => custom::name_of(resource, &resource.list_kind),
@@ -155,8 +151,6 @@ fn beside_reference(property: &mut Value) {
 }
 
 /// Returns a schema in the form of the version, without descriptions. Version 2 has no defaults.
-///
-/// Other keywords are copied.
 fn form(node: &Value, version: OpenApiVersion) -> Value {
     let Some(fields) = node.as_object() else { return node.clone() };
     let mut shown = Map::new();
@@ -182,8 +176,6 @@ fn form(node: &Value, version: OpenApiVersion) -> Value {
 }
 
 /// Collects the names of all types that a schema or an operation refers to.
-///
-/// `found` is a set, so a type that is used often is listed once.
 pub(super) fn references(node: &Value, found: &mut BTreeSet<String>) {
     match node {
         Value::Object(map) => {

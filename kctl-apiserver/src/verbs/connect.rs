@@ -13,8 +13,6 @@ use crate::{
 };
 
 /// Returns `true` if the subresource connects to a process.
-///
-/// The kind lists these subresources in `connects`.
 pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
     info.resource.kind.requests.connects.contains(&info.subresource.as_str())
 }

@@ -54,8 +54,6 @@ use crate::{
 };
 
 /// Maximum length of a field manager in bytes: `FieldManagerMaxLength`.
-///
-/// A longer name is `FieldValueTooLong`.
 const MANAGER_LEN_MAX: usize = 128;
 
 /// The result of a successful request, before it is written as an HTTP response.
@@ -89,15 +87,11 @@ impl Answer {
     }
 
     /// Returns 200 with stored JSON.
-    ///
-    /// Used only for clients that accept plain JSON.
     fn text(line: Bytes, name: String) -> Self {
         Self { code: StatusCode::OK, payload: Payload::Text { line, name } }
     }
 
     /// Returns 201 with an object.
-    ///
-    /// Also used where upstream answers a creation by `PUT` or apply.
     fn created(object: impl Into<Arc<Value>>) -> Self {
         Self { code: StatusCode::CREATED, ..Self::ok(object) }
     }

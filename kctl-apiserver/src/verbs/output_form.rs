@@ -18,20 +18,14 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputForm {
     /// The object or list itself.
-    ///
-    /// It is in the version of the path.
     Plain,
     /// `as=Table`: rows for `kubectl get`.
     ///
     /// The fields are the part of the object that each row includes, and the version of the table.
     Table(Include, MetaVersion),
     /// `as=PartialObjectMetadata`.
-    ///
-    /// Used for single objects and for the events of a watch.
     Partial(MetaVersion),
     /// `as=PartialObjectMetadataList`.
-    ///
-    /// Used for lists.
     PartialList(MetaVersion),
 }
 
@@ -60,8 +54,6 @@ pub(crate) enum MetaVersion {
 
 impl MetaVersion {
     /// Returns the version with this name.
-    ///
-    /// `None` for any other name; the clause of the header is then skipped.
     fn named(name: &str) -> Option<Self> {
         match name {
             "v1" => Some(Self::V1),
@@ -86,8 +78,6 @@ impl MetaVersion {
 }
 
 /// Changes `apiVersion`, except of a whole object in a table.
-///
-/// Only objects of `meta.k8s.io/v1` are changed.
 fn rename(object: &mut Value) {
     if object["apiVersion"] == "meta.k8s.io/v1" {
         object["apiVersion"] = "meta.k8s.io/v1beta1".into();
@@ -95,8 +85,6 @@ fn rename(object: &mut Value) {
 }
 
 /// Returns `true` if the client prefers YAML.
-///
-/// `false` for a header that is not acceptable.
 pub(crate) fn wants_yaml(info: &RequestInfo) -> bool {
     OutputForm::with_clause(info).is_ok_and(|(_, clause)| clause.is_some_and(|clause| clause.is_yaml()))
 }
@@ -289,8 +277,6 @@ fn meta_of(list: &Value) -> Value {
 }
 
 /// Returns the metadata of the items of a list.
-///
-/// The metadata of the list itself is kept.
 fn partial_list(list: &Value) -> Value {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     table::partial_list(items, meta_of(list))
@@ -310,8 +296,6 @@ fn typed_items(resource: &Resource, list: &Value) -> Vec<Value> {
 }
 
 /// Returns a table of these objects.
-///
-/// Built-in kinds have columns in code, custom kinds those of the CRD's version.
 fn rows(resource: &Resource, objects: &[Value], now: jiff::Timestamp, include: Include, meta: Value) -> Value {
     match &resource.custom {
         Some(custom) => {

@@ -161,8 +161,6 @@ fn reviewed(status: &mut Value, authenticated: Result<(Caller, Vec<String>), Str
 }
 
 /// Returns a list of strings.
-///
-/// Items of other types are dropped.
 fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }

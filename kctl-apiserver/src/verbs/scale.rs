@@ -55,8 +55,6 @@ fn paths(info: &RequestInfo) -> Paths {
 }
 
 /// Returns the value at a path.
-///
-/// `null` if a field on the way is missing.
 fn value_at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
     path.iter().fold(object, |value, part| &value[part])
 }

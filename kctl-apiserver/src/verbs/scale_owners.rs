@@ -23,8 +23,6 @@ fn path_of(names: &[String]) -> Vec<PathElement> {
 }
 
 /// Returns a field set with one path.
-///
-/// The path itself is in the set, its children are not.
 fn set_of(path: &[PathElement]) -> FieldSet {
     let mut set = FieldSet::default();
     set.insert(path);
