@@ -23,7 +23,7 @@ pub(crate) use self::{
     requests::{ConnectTarget, Requests, Review},
     storage::{SharedTable, StorageVersion},
     strategy::{Environment, NewStatus, Part, Requester, Strategy},
-    table::TableColumns,
+    table::{Cell, Printer, TableColumns},
     validation::Validation,
 };
 use super::Resource;

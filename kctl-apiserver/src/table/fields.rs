@@ -1,10 +1,7 @@
 //! Reads fields of an object without failing: a missing field, or one of another type, reads as empty. Cells are made
 //! from these functions, so an incomplete object yields a row instead of a panic.
 
-use jiff::Timestamp;
-use serde_json::{Map, Value, json};
-
-use crate::table::age::age;
+use serde_json::{Map, Value};
 
 /// Stands for every missing value, so that readers can return a reference.
 static ABSENT: Value = Value::Null;
@@ -106,9 +103,4 @@ pub(crate) fn joined_with_more(items: &[String], separator: &str, max: usize) ->
 /// Makes an object of its fields, by move.
 pub(crate) fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
-}
-
-/// Returns the cells of kinds that show only the name and the age.
-pub(crate) fn name_and_age(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(age(object, now))]
 }

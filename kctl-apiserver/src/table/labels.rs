@@ -9,26 +9,21 @@ pub(crate) const UNSET: &str = "<unset>";
 /// The cell for an empty selector or an absent value.
 pub(crate) const NONE: &str = "<none>";
 
-/// Returns `a=b,c=d` in the order of the keys, or [`NONE`].
-pub(crate) fn labels(value: &Value) -> String {
-    let mut pairs = pairs(value);
-    pairs.sort_unstable();
-    let joined = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
-    if joined.is_empty() { NONE.to_owned() } else { joined }
-}
-
 /// Returns a label selector in query syntax, or [`NONE`].
 pub(crate) fn selector(value: &Value) -> String {
     let joined = query(value);
     if joined.is_empty() { NONE.to_owned() } else { joined }
 }
 
-/// Returns a label selector in query syntax, as in `?labelSelector=`; empty if it selects everything.
+/// Returns labels or a label selector in query syntax, as in `?labelSelector=`; empty if it selects everything.
 ///
-/// Requirements are sorted by key, and values of one requirement by themselves, as kube-apiserver
-/// parses them.
+/// A map of strings counts as labels, such as the selector of a `ReplicationController`. Requirements are sorted by
+/// key, and values of one requirement by themselves, as kube-apiserver parses them
+/// (`metav1.LabelSelectorAsSelector`).
 pub(crate) fn query(value: &Value) -> String {
-    let equal = pairs(value_at(value, "/matchLabels")).into_iter().map(|(key, value)| (key, format!("{key}={value}")));
+    let plain = value.as_object().filter(|map| map.values().all(Value::is_string));
+    let labels = value_at(value, "/matchLabels").as_object().or(plain).into_iter().flatten();
+    let equal = labels.map(|(key, value)| (key.as_str(), format!("{key}={}", value.as_str().unwrap_or_default())));
     let expressions = list(value, "/matchExpressions").iter().map(|expression| {
         let key = text(expression, "/key");
         (key, requirement(key, expression))
@@ -41,10 +36,9 @@ pub(crate) fn query(value: &Value) -> String {
 /// Returns a label selector as Go prints the struct, which kube-apiserver shows for parameters that are selected by
 /// labels.
 pub(crate) fn go_notation(value: &Value) -> String {
-    let mut labels = pairs(value_at(value, "/matchLabels"));
-    labels.sort_unstable();
-    let labels = labels.iter().map(|(key, value)| format!("{key}: {value},")).collect::<Vec<_>>().concat();
-    let expressions: Vec<_> = list(value, "/matchExpressions")
+    let labels = value_at(value, "/matchLabels").as_object().into_iter().flatten();
+    let labels: String = labels.map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or_default())).collect();
+    let expressions: String = list(value, "/matchExpressions")
         .iter()
         .map(|expression| {
             let values = texts(expression, "/values").join(" ");
@@ -54,8 +48,7 @@ pub(crate) fn go_notation(value: &Value) -> String {
         .collect();
     format!(
         "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},\
-         MatchExpressions:[]LabelSelectorRequirement{{{}}},}}",
-        expressions.concat()
+         MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
     )
 }
 
@@ -72,10 +65,4 @@ fn requirement(key: &str, expression: &Value) -> String {
         "DoesNotExist" => format!("!{key}"),
         _ => key.to_owned(),
     }
-}
-
-/// Returns the entries of a string map.
-fn pairs(value: &Value) -> Vec<(&str, &str)> {
-    let pairs = value.as_object().into_iter().flatten();
-    pairs.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default())).collect()
 }

@@ -1,7 +1,7 @@
 //! Tables: the `Table` of `meta.k8s.io/v1` that kubectl requests, with rows of cells instead of objects.
 //!
 //! The columns of the built-in kinds are in `data/columns.json`, recorded from kube-apiserver; the cells of a row
-//! come from the file of the kind (`TableColumns::printer`).
+//! come from the file of the kind (`TableColumns`).
 //!
 //! `kubectl get` sends `Accept: application/json;as=Table;v=v1;g=meta.k8s.io`. The response has
 //! `columnDefinitions` once, and per object a row with cells in the same order:
@@ -15,6 +15,7 @@
 //! the time, such as the age, are computed when the request is answered.
 
 pub(crate) mod age;
+mod cells;
 mod custom;
 pub(crate) mod fields;
 mod jsonpath;
@@ -70,18 +71,16 @@ static COLUMNS: LazyLock<HashMap<(String, String), Value>> = LazyLock::new(|| {
 ///
 /// A kind without printer columns has the columns name and creation time.
 ///
-/// Upstream: `pkg/printers/internalversion/printers.go`.
-///
 /// The order of the rows is that of `objects`, unless the kind has an `order`.
 pub(crate) fn table(kind: &Kind, objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
-    let printer = kind.table.printer.unwrap_or(created_at);
+    let printer = kind.table.printer.unwrap_or(cells::DEFAULT);
     let columns = COLUMNS.get(&(kind.group.to_owned(), kind.kind.to_owned())).unwrap_or(default_columns());
     let mut ordered: Vec<_> = objects.iter().collect();
     if let Some(order) = kind.table.order {
         ordered.sort_by_key(|object| order(object));
     }
     let row = |object: &Value| {
-        let mut row = row(printer(object, now), object, include);
+        let mut row = row(cells::cells(printer, object, now), object, include);
         if let Some(conditions) = (kind.table.conditions)(object) {
             row["conditions"] = conditions;
         }
@@ -167,15 +166,6 @@ fn row(cells: Vec<Value>, object: &Value, include: Include) -> Value {
 fn default_columns() -> &'static Value {
     static NO_COLUMNS: Value = Value::Null;
     COLUMNS.get(&(String::new(), "LimitRange".to_owned())).unwrap_or(&NO_COLUMNS)
-}
-
-/// Returns the cells of a kind without a printer: name and creation time.
-///
-/// An object without a creation time has Go's zero time. The client, not the server, turns the time
-/// into an age.
-fn created_at(object: &Value, _now: Timestamp) -> Vec<Value> {
-    let created = fields::text_or(object, "/metadata/creationTimestamp", "0001-01-01T00:00:00Z");
-    vec![json!(fields::name(object)), json!(created)]
 }
 
 #[cfg(test)]

@@ -9,7 +9,12 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Include, age, assemble, default_columns, fields, row};
+use super::{Include, assemble, cells, default_columns, row};
+use crate::registry::kind::{Cell, Printer};
+
+/// The cells of a `Scale`.
+const CELLS: Printer =
+    Printer::Cells(&[Cell::Name, Cell::Int("/spec/replicas"), Cell::Int("/status/replicas"), Cell::Age]);
 
 /// Returns a `Scale` as a table. Built-in kinds and custom resources have the same columns with different descriptions.
 ///
@@ -35,13 +40,7 @@ pub(crate) fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, includ
             column("Age", "string", "", created),
         ])
     };
-    let number = |path: &str| json!(fields::int(scale, path));
-    let cells = vec![
-        json!(fields::name(scale)),
-        number("/spec/replicas"),
-        number("/status/replicas"),
-        json!(age::age(scale, now)),
-    ];
+    let cells = cells::cells(CELLS, scale, now);
     let meta = json!({ "resourceVersion": scale["metadata"]["resourceVersion"] });
     assemble(columns, vec![row(cells, scale, include)], meta)
 }

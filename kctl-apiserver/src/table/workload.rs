@@ -2,41 +2,22 @@
 //!
 //! The columns Containers, Images and Selector have priority 1: kubectl shows them with `-o wide`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::table::{
-    age::age,
-    fields::{int, list, name, text, value_at},
-};
+use super::fields::{int, value_at};
+use crate::registry::kind::Cell;
 
-/// Returns the names and the images of the containers of a pod template.
-///
-/// Both are joined by commas in the order of the containers. Init containers are not shown.
-pub(crate) fn containers(template: &Value) -> [Value; 2] {
-    ["/name", "/image"].map(|pointer| {
-        let parts: Vec<_> =
-            list(template, "/spec/containers").iter().map(|container| text(container, pointer)).collect();
-        json!(parts.join(","))
-    })
-}
-
-/// Returns the cells of a `ReplicaSet` or `ReplicationController`.
-///
-/// `selector` is the printed selector, because the two kinds have different types of selectors.
-pub(crate) fn replicas(object: &Value, now: Timestamp, selector: &str) -> Vec<Value> {
-    let [names, images] = containers(value_at(object, "/spec/template"));
-    vec![
-        json!(name(object)),
-        json!(desired(object)),
-        json!(int(object, "/status/replicas")),
-        json!(int(object, "/status/readyReplicas")),
-        json!(age(object, now)),
-        names,
-        images,
-        json!(selector),
-    ]
-}
+/// The cells of a `ReplicaSet` or `ReplicationController`.
+pub(crate) const REPLICAS: [Cell; 8] = [
+    Cell::Name,
+    Cell::Computed(|object, _| desired(object).into()),
+    Cell::Int("/status/replicas"),
+    Cell::Int("/status/readyReplicas"),
+    Cell::Age,
+    Cell::Containers("/spec/template"),
+    Cell::Images("/spec/template"),
+    Cell::Labels("/spec/selector"),
+];
 
 /// Returns the cell `READY`, such as `2/3`.
 ///

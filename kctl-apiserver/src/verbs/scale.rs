@@ -19,6 +19,7 @@ use crate::{
     schema::Schema,
     state::State,
     status::{GroupResource, StatusError},
+    table::labels,
     write::{
         self, Admission, FieldManager, Ownership, Write, body, namespace,
         precondition::{self, Subject},
@@ -73,7 +74,7 @@ fn scale_of(info: &RequestInfo, object: &Value) -> Value {
     }
     let selector = match &paths.selector {
         Some(path) => value_at(object, path).as_str().unwrap_or_default().to_owned(),
-        None => selector_text(&object["spec"]["selector"]),
+        None => labels::query(&object["spec"]["selector"]),
     };
     let mut spec = json!({});
     if let Some(replicas) = value_at(object, &paths.spec).as_i64().filter(|replicas| *replicas != 0) {
@@ -84,33 +85,6 @@ fn scale_of(info: &RequestInfo, object: &Value) -> Value {
         status["selector"] = selector.into();
     }
     json!({ "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status })
-}
-
-/// Formats a label selector as lists take it (`metav1.LabelSelectorAsSelector`).
-///
-/// A plain map of strings, as in `ReplicationController`, counts as labels. Labels come before
-/// expressions.
-fn selector_text(selector: &Value) -> String {
-    let labels = selector["matchLabels"]
-        .as_object()
-        .or_else(|| selector.as_object().filter(|map| map.values().all(Value::is_string)));
-    let mut parts: Vec<String> = labels
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
-        .collect();
-    for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
-        let key = expression["key"].as_str().unwrap_or_default();
-        let values: Vec<&str> =
-            expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        parts.push(match expression["operator"].as_str().unwrap_or_default() {
-            "In" => format!("{key} in ({})", values.join(",")),
-            "NotIn" => format!("{key} notin ({})", values.join(",")),
-            "DoesNotExist" => format!("!{key}"),
-            _ => key.to_owned(),
-        });
-    }
-    parts.join(",")
 }
 
 /// Returns the Scale of an object.

@@ -11,7 +11,7 @@
 //! Upstream: `pkg/registry/admissionregistration/mutatingadmissionpolicybinding/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{Defaults, Generation, Kind, Metadata, Requests, Strategy, TableColumns, Validation};
+use crate::registry::kind::{Cell, Defaults, Generation, Kind, Metadata, Requests, Strategy, TableColumns, Validation};
 
 pub(crate) static KIND: Kind = Kind {
     group: "admissionregistration.k8s.io",
@@ -27,6 +27,11 @@ pub(crate) static KIND: Kind = Kind {
         warn: super::reserved::warn_of_name,
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(super::table::policy_binding), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Text("/spec/policyName"),
+        Cell::Computed(|binding, _| super::table::parameter(binding).into()),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };

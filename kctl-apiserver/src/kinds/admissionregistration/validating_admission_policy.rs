@@ -13,7 +13,7 @@
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
 use crate::registry::kind::{
-    Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
+    Cell, Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -36,6 +36,11 @@ pub(crate) static KIND: Kind = Kind {
         warn: super::reserved::warn_of_name,
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(super::table::validating_policy), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Count("/spec/validations"),
+        Cell::Computed(|policy, _| super::table::parameter_kind(policy).into()),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };

@@ -10,7 +10,7 @@
 //! Upstream: `pkg/registry/admissionregistration/validatingwebhookconfiguration/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation};
+use crate::registry::kind::{Cell, Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation};
 
 pub(crate) static KIND: Kind = Kind {
     group: "admissionregistration.k8s.io",
@@ -25,6 +25,6 @@ pub(crate) static KIND: Kind = Kind {
         warn: super::reserved::warn_of_webhooks,
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(super::table::webhooks), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Count("/webhooks"), Cell::Age]),
     ..Kind::DEFAULT
 };

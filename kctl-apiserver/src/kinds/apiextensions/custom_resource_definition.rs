@@ -21,7 +21,7 @@ use crate::{
     crd,
     deletion::{CUSTOM_RESOURCE_CLEANUP, Propagation},
     json_path::push_once,
-    registry::kind::{Defaults, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
     table::fields,
 };
 
@@ -45,13 +45,21 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     delete: DeleteStrategy { mark: Some(mark), ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Text("/spec/scope"),
+        Cell::Computed(|definition, _| versions(definition).into()),
+        Cell::Text("/metadata/creationTimestamp"),
+        Cell::Text("/spec/group"),
+        Cell::Text("/spec/names/kind"),
+        Cell::Joined("/spec/names/shortNames", ""),
+        Cell::Computed(|definition, _| fields::is_true(definition, "Established").into()),
+    ]),
     ..Kind::DEFAULT
 };
 
-/// Returns name, scope, served versions and time of creation; with `-o wide` also group, kind, short names and
-/// `Established` (`pkg/registry/customresourcedefinition/tableconvertor` of apiextensions-apiserver).
-fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
+/// Returns the served versions in the order of their names. The storage version is marked.
+fn versions(object: &Value) -> String {
     let label = |version: &Value| {
         let suffix = if version["storage"] == true { "(storage)" } else { "" };
         format!("{}{suffix}", fields::text(version, "/name"))
@@ -59,16 +67,7 @@ fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
     let served = fields::list(object, "/spec/versions").iter().filter(|version| version["served"] == true);
     let mut versions: Vec<String> = served.map(label).collect();
     versions.sort_unstable();
-    vec![
-        json!(fields::name(object)),
-        json!(fields::text(object, "/spec/scope")),
-        json!(versions.join(",")),
-        json!(fields::text(object, "/metadata/creationTimestamp")),
-        json!(fields::text(object, "/spec/group")),
-        json!(fields::text(object, "/spec/names/kind")),
-        json!(fields::texts(object, "/spec/names/shortNames").join(",")),
-        json!(fields::is_true(object, "Established")),
-    ]
+    versions.join(",")
 }
 
 /// Fills in the defaults of the new spec, and records its storage version in the status.

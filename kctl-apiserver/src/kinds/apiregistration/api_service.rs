@@ -41,7 +41,7 @@ pub(crate) static KIND: Kind = Kind {
         validate_status: |_, new, errors| validate_status(new, errors),
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(cells),
     ..Kind::DEFAULT
 };
 

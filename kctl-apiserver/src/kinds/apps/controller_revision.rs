@@ -8,15 +8,13 @@
 //!
 //! Upstream: `pkg/registry/apps/controllerrevision/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::Errors,
-    registry::kind::{Kind, TableColumns, Validation},
+    registry::kind::{Cell, Kind, TableColumns, Validation},
     table::{
-        age::age,
-        fields::{int, list, name, text, value_at},
+        fields::{list, text, value_at},
         labels::NONE,
     },
     validation::immutable::immutable_field,
@@ -33,26 +31,27 @@ pub(crate) static KIND: Kind = Kind {
         warns_once_per_generation: true,
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Computed(|revision, _| controller(revision).into()),
+        Cell::Int("/revision"),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };
 
-/// Returns name, controller, revision and age (`printControllerRevision`).
-///
-/// The controller is the owner reference with `controller: true`, as in `statefulset.apps/db`;
-/// `<none>` without one.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+/// Returns the owner reference with `controller: true`, as in `statefulset.apps/db`; `<none>` without one.
+fn controller(object: &Value) -> String {
     let owners = list(object, "/metadata/ownerReferences");
     let controller = owners.iter().find(|owner| value_at(owner, "/controller").as_bool() == Some(true));
-    let controller = controller.map_or_else(
+    controller.map_or_else(
         || NONE.to_owned(),
         |owner| {
             let kind = text(owner, "/kind").to_lowercase();
             let of_group = text(owner, "/apiVersion").split_once('/').map(|(group, _)| format!(".{group}"));
             format!("{kind}{}/{}", of_group.unwrap_or_default(), text(owner, "/name"))
         },
-    );
-    vec![json!(name(object)), json!(controller), json!(int(object, "/revision")), json!(age(object, now))]
+    )
 }
 
 /// Validates `revision`.

@@ -8,22 +8,15 @@
 //!
 //! Upstream: `pkg/registry/apps/daemonset/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting::{add, fill, is_text, part, pod},
     field_errors::{Errors, text},
     kinds::apps::validation::{always_restarts, is_none},
     registry::kind::{
-        Defaults, Environment, Generation, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests, Strategy,
-        TableColumns, Undecoded, Validation,
-    },
-    table::{
-        age::age,
-        fields::{int, name, value_at},
-        labels::{labels, selector},
-        workload::containers,
+        Cell, Defaults, Environment, Generation, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests,
+        Strategy, TableColumns, Undecoded, Validation,
     },
     validation::{self, selector, status::Numbers, warnings},
 };
@@ -63,7 +56,19 @@ pub(crate) static KIND: Kind = Kind {
         owned_state: OwnedState::Sent,
         ..ManagedFields::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Int("/status/desiredNumberScheduled"),
+        Cell::Int("/status/currentNumberScheduled"),
+        Cell::Int("/status/numberReady"),
+        Cell::Int("/status/updatedNumberScheduled"),
+        Cell::Int("/status/numberAvailable"),
+        Cell::Labels("/spec/template/spec/nodeSelector"),
+        Cell::Age,
+        Cell::Containers("/spec/template"),
+        Cell::Images("/spec/template"),
+        Cell::Labels("/spec/selector"),
+    ]),
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
@@ -124,31 +129,6 @@ fn say_no_template_count(sent: &Value, object: &mut Value) {
 fn wrong_template_count(object: &Value) -> Option<String> {
     let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str()?;
     said.parse::<i64>().is_err().then(|| format!("annotation {TEMPLATE_COUNT}: must be a number, found {said:?}"))
-}
-
-/// Returns the columns of `printDaemonSet`.
-///
-/// | column | field |
-/// |---|---|
-/// | Desired, Current | `status.desiredNumberScheduled`, `status.currentNumberScheduled` |
-/// | Ready, Up-to-date, Available | `status.numberReady`, `updatedNumberScheduled`, `numberAvailable` |
-/// | Node Selector | `nodeSelector` of the template, `<none>` if it is empty |
-/// | Containers, Images, Selector | only with `-o wide` |
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(value_at(object, "/spec/template"));
-    vec![
-        json!(name(object)),
-        json!(int(object, "/status/desiredNumberScheduled")),
-        json!(int(object, "/status/currentNumberScheduled")),
-        json!(int(object, "/status/numberReady")),
-        json!(int(object, "/status/updatedNumberScheduled")),
-        json!(int(object, "/status/numberAvailable")),
-        json!(labels(value_at(object, "/spec/template/spec/nodeSelector"))),
-        json!(age(object, now)),
-        names,
-        images,
-        json!(selector(value_at(object, "/spec/selector"))),
-    ]
 }
 
 /// Validates the spec (`ValidateDaemonSetSpec`).

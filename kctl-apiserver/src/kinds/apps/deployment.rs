@@ -8,22 +8,17 @@
 //!
 //! Upstream: `pkg/registry/apps/deployment/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting::{add, fill, is_text, part, pod},
     field_errors::{Errors, text},
     kinds::apps::validation::{is_none, template_of_set},
     registry::kind::{
-        Defaults, Generation, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
+        Cell, Defaults, Generation, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns,
+        Validation,
     },
-    table::{
-        age::age,
-        fields::{int, name, value_at},
-        labels::query,
-        workload::{containers, ready_of_desired},
-    },
+    table::{fields::value_at, labels::query, workload::ready_of_desired},
     validation::{self, status::Numbers, warnings},
 };
 
@@ -48,7 +43,16 @@ pub(crate) static KIND: Kind = Kind {
         reset_fields: &[("status", &[&["spec"], &["metadata", "labels"]])],
         ..ManagedFields::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Computed(|deployment, _| ready_of_desired(deployment).into()),
+        Cell::Int("/status/updatedReplicas"),
+        Cell::Int("/status/availableReplicas"),
+        Cell::Age,
+        Cell::Containers("/spec/template"),
+        Cell::Images("/spec/template"),
+        Cell::Computed(|deployment, _| query(value_at(deployment, "/spec/selector")).into()),
+    ]),
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
@@ -73,30 +77,6 @@ const STATUS: Numbers = Numbers {
         ("availableReplicas", "readyReplicas", "readyReplicas"),
     ],
 };
-
-/// Returns the columns of `printDeployment`.
-///
-/// | column | field |
-/// |---|---|
-/// | Ready | `status.readyReplicas` and `spec.replicas`, as `2/3` |
-/// | Up-to-date | `status.updatedReplicas`: Pods of the newest template |
-/// | Available | `status.availableReplicas`: Pods that have been ready for `minReadySeconds` |
-/// | Containers, Images, Selector | only with `-o wide` |
-///
-/// Unlike for other workloads, an empty selector is an empty cell rather than `<none>`.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(value_at(object, "/spec/template"));
-    vec![
-        json!(name(object)),
-        json!(ready_of_desired(object)),
-        json!(int(object, "/status/updatedReplicas")),
-        json!(int(object, "/status/availableReplicas")),
-        json!(age(object, now)),
-        names,
-        images,
-        json!(query(value_at(object, "/spec/selector"))),
-    ]
-}
 
 /// Validates the spec (`ValidateDeploymentSpec` in `pkg/apis/apps/validation/validation.go`).
 ///

@@ -7,7 +7,6 @@
 //!
 //! Upstream: `pkg/registry/apps/replicaset/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
@@ -15,7 +14,7 @@ use crate::{
     field_errors::Errors,
     kinds::apps::validation::template_of_set,
     registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation},
-    table::{fields::value_at, labels::selector, workload::replicas},
+    table::workload,
     validation::{self, warnings},
 };
 
@@ -38,16 +37,10 @@ pub(crate) static KIND: Kind = Kind {
         warns_once_per_generation: true,
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&workload::REPLICAS),
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
-
-/// Returns desired, current and ready replicas (`printReplicaSet`); with `-o wide` also containers,
-/// images and selector.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    replicas(object, now, &selector(value_at(object, "/spec/selector")))
-}
 
 /// Validates the spec (`ValidateReplicaSetSpec`): `replicas` and `minReadySeconds` are not negative
 /// (`FieldValueInvalid`), and the selector matches the template.

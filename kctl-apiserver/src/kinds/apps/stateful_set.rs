@@ -10,21 +10,17 @@
 
 mod validation;
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting::{add, fill, is_text, items, part, pod},
     kinds::core::persistent_volume_claim,
     names::NameRule,
     registry::kind::{
-        Defaults, Generation, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
+        Cell, Defaults, Generation, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns,
+        Validation,
     },
-    table::{
-        age::age,
-        fields::{name, value_at},
-        workload::{containers, ready_of_desired},
-    },
+    table::workload::ready_of_desired,
     validation::{
         entries,
         status::Numbers,
@@ -51,7 +47,13 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields { filled_in: &["/spec/serviceName"], ..ManagedFields::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Computed(|set, _| ready_of_desired(set).into()),
+        Cell::Age,
+        Cell::Containers("/spec/template"),
+        Cell::Images("/spec/template"),
+    ]),
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
@@ -77,12 +79,6 @@ const STATUS: Numbers = Numbers {
         ("availableReplicas", "readyReplicas", "status.readyReplicas"),
     ],
 };
-
-/// Returns name, ready and desired replicas, and age (`printStatefulSet`); with `-o wide` also containers and images.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(value_at(object, "/spec/template"));
-    vec![json!(name(object)), json!(ready_of_desired(object)), json!(age(object, now)), names, images]
-}
 
 /// Fills in the defaults of a `StatefulSet` (`SetDefaults_StatefulSet` in
 /// `pkg/apis/apps/v1/defaults.go`).

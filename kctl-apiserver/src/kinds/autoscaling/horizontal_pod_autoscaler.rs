@@ -31,7 +31,7 @@ pub(crate) static KIND: Kind = Kind {
         validate_status: |old, new, errors| crate::validation::status::numbers(&STATUS, old, new, errors),
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(table::cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(table::cells),
     storage: Some(&STORAGE),
     ..Kind::DEFAULT
 };

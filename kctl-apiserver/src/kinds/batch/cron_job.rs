@@ -9,20 +9,17 @@
 //!
 //! Upstream: `pkg/registry/batch/cronjob/strategy.go` and `pkg/apis/batch/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting::{add, fill, part, pod},
     field_errors::{Errors, text},
     kinds::batch::job::{default_failure_policy, validation::job_spec},
     names::NameRule,
-    registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
     table::{
-        age::{age, since_text},
-        fields::{self, list, name, text_or, value_at},
-        labels::{NONE, selector},
-        workload::containers,
+        fields::value_at,
+        labels::{NONE, UNSET},
     },
     validation::{schedule, warnings},
 };
@@ -41,7 +38,18 @@ pub(crate) static KIND: Kind = Kind {
         warns_once_per_generation: true,
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Text("/spec/schedule"),
+        Cell::TextOr("/spec/timeZone", NONE),
+        Cell::Computed(|job, _| suspend(job).into()),
+        Cell::Count("/status/active"),
+        Cell::SinceOr("/status/lastScheduleTime", NONE),
+        Cell::Age,
+        Cell::Containers("/spec/jobTemplate/spec/template"),
+        Cell::Images("/spec/jobTemplate/spec/template"),
+        Cell::Labels("/spec/jobTemplate/spec/selector"),
+    ]),
     pod_template: Some("/spec/jobTemplate/spec/template"),
     ..Kind::DEFAULT
 };
@@ -52,38 +60,13 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     warnings::template(template, "spec.jobTemplate.spec.template.", warnings);
 }
 
-/// Returns the columns of `printCronJob`.
-///
-/// | column | content |
-/// |---|---|
-/// | Timezone | `spec.timeZone`, or `<none>`: the zone of the controller manager |
-/// | Suspend | `True`, `False`, or `<unset>` |
-/// | Active | number of `status.active` |
-/// | Last Schedule | time since `status.lastScheduleTime`, or `<none>` |
-/// | Containers, Images, Selector | those of the Job template, only with `-o wide` |
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(value_at(object, "/spec/jobTemplate/spec/template"));
-    let last = match fields::text(object, "/status/lastScheduleTime") {
-        "" => NONE.to_owned(),
-        last => since_text(last, now),
-    };
-    let suspend = match value_at(object, "/spec/suspend").as_bool() {
-        None => "<unset>",
+/// Returns `spec.suspend` as a word, or `<unset>`.
+fn suspend(object: &Value) -> &'static str {
+    match value_at(object, "/spec/suspend").as_bool() {
+        None => UNSET,
         Some(true) => "True",
         Some(false) => "False",
-    };
-    vec![
-        json!(name(object)),
-        json!(fields::text(object, "/spec/schedule")),
-        json!(text_or(object, "/spec/timeZone", NONE)),
-        json!(suspend),
-        json!(list(object, "/status/active").len()),
-        json!(last),
-        json!(age(object, now)),
-        names,
-        images,
-        json!(selector(value_at(object, "/spec/jobTemplate/spec/selector"))),
-    ]
+    }
 }
 
 /// The rule for schedules.

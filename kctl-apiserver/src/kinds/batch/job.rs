@@ -64,7 +64,7 @@ pub(crate) static KIND: Kind = Kind {
         orphans_dependents: true,
         ..DeleteStrategy::DEFAULT
     },
-    table: TableColumns { printer: Some(table::cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&table::CELLS),
     pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };

@@ -55,7 +55,7 @@ pub(crate) static KIND: Kind = Kind {
         unowned: &["/spec"],
         ..ManagedFields::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(cells),
     ..Kind::DEFAULT
 };
 

@@ -8,17 +8,13 @@
 //! Upstream: `pkg/registry/certificates/clustertrustbundle/strategy.go` and
 //! `pkg/apis/certificates/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
     names::NameRule,
-    registry::kind::{Kind, Metadata, Requests, Strategy, TableColumns, Validation},
-    table::{
-        fields::{self, name},
-        labels::NONE,
-    },
+    registry::kind::{Cell, Kind, Metadata, Requests, Strategy, TableColumns, Validation},
+    table::labels::NONE,
     validation::signer,
     x509::{Certificate, pem},
 };
@@ -31,7 +27,7 @@ pub(crate) static KIND: Kind = Kind {
     requests: Requests { selectable_fields: &["spec.signerName"], ..Requests::DEFAULT },
     strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
     validation: Validation { validate, validate_create, validate_update, ..Validation::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::TextOr("/spec/signerName", NONE)]),
     ..Kind::DEFAULT
 };
 
@@ -100,9 +96,4 @@ fn trust_bundle(bundle: &str, errors: &mut Errors) {
     } else if anchors.len() < n_anchors {
         errors.invalid_as_such(path, "duplicate trust anchor");
     }
-}
-
-/// Returns name and signer (`printClusterTrustBundle`).
-fn cells(object: &Value, _: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(fields::text_or(object, "/spec/signerName", NONE))]
 }

@@ -11,16 +11,12 @@
 
 mod validation;
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting::{add, part},
     registry::kind::{Defaults, Kind, Requests, Strategy, TableColumns, Validation},
-    table::{
-        fields::{list, name, text, value_at},
-        labels::labels,
-    },
+    table::fields::{list, text},
     validation::immutable::immutable_field,
 };
 
@@ -45,7 +41,15 @@ pub(crate) static KIND: Kind = Kind {
         signer,
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Text("/spec/podName"),
+        Cell::Text("/spec/serviceAccountName"),
+        Cell::Text("/spec/nodeName"),
+        Cell::Text("/spec/signerName"),
+        Cell::Computed(|request, _| state(request).into()),
+        Cell::Labels("/spec/unverifiedUserAnnotations"),
+    ]),
     ..Kind::DEFAULT
 };
 
@@ -54,18 +58,9 @@ fn signer<'a>(subresource: &str, old: &'a Value, new: &Value) -> Option<&'a str>
     (subresource == "status" && old["status"] != new["status"]).then(|| text(old, "/spec/signerName"))
 }
 
-/// Returns the columns of `printPodCertificateRequest`. The last condition is the state.
-fn cells(object: &Value, _: Timestamp) -> Vec<Value> {
+/// Returns the last of the final conditions, or `Pending`.
+fn state(object: &Value) -> &str {
     let is_final = |kind: &&str| validation::FINAL.contains(kind);
     let conditions = list(object, "/status/conditions").iter().rev();
-    let state = conditions.map(|condition| text(condition, "/type")).find(is_final).unwrap_or("Pending");
-    vec![
-        json!(name(object)),
-        json!(text(object, "/spec/podName")),
-        json!(text(object, "/spec/serviceAccountName")),
-        json!(text(object, "/spec/nodeName")),
-        json!(text(object, "/spec/signerName")),
-        json!(state),
-        json!(labels(value_at(object, "/spec/unverifiedUserAnnotations"))),
-    ]
+    conditions.map(|condition| text(condition, "/type")).find(is_final).unwrap_or("Pending")
 }

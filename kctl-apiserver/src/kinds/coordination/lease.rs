@@ -7,17 +7,12 @@
 //!
 //! Upstream: `pkg/registry/coordination/lease/strategy.go` and `pkg/apis/coordination/validation/validation.go`.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     field_errors::Errors,
     json_path::set,
-    registry::kind::{Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{name, text},
-    },
+    registry::kind::{Cell, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -33,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation { validate, ..Validation::DEFAULT },
     managed_fields: ManagedFields { filled_in: &["/spec/strategy", "/spec/preferredHolder"], ..ManagedFields::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Text("/spec/holderIdentity"), Cell::Age]),
     ..Kind::DEFAULT
 };
 
@@ -42,11 +37,6 @@ fn drop_disabled(lease: &mut Value) {
     for field in ["strategy", "preferredHolder"] {
         set(&mut lease["spec"], field, None);
     }
-}
-
-/// Returns name, holder and age (`printLease`).
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(text(object, "/spec/holderIdentity")), json!(age(object, now))]
 }
 
 /// Validates a Lease (`ValidateLeaseSpec`): a duration of at least one second, and no negative

@@ -17,7 +17,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "componentstatuses",
     kind: "ComponentStatus",
     requests: Requests { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..Requests::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(cells),
     quota: Quota::NOT_COUNTED,
     ..Kind::DEFAULT
 };

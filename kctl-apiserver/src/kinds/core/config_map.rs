@@ -7,16 +7,12 @@
 //!
 //! Upstream: `pkg/registry/core/configmap/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, pairs, text},
-    registry::kind::{Kind, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{entries, name},
-    },
+    registry::kind::{Cell, Kind, TableColumns, Validation},
+    table::fields::entries,
     validation::config_key::{VALUES_BYTES_MAX, config_key},
 };
 
@@ -24,16 +20,14 @@ pub(crate) static KIND: Kind = Kind {
     resource: "configmaps",
     kind: "ConfigMap",
     validation: Validation { validate, validate_update, ..Validation::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Computed(|map, _| n_keys(map).into()), Cell::Age]),
     quota: super::counted_by_name!("configmaps"),
     ..Kind::DEFAULT
 };
 
-/// Returns name, number of keys and age (`printConfigMap`). Keys of `data` and `binaryData` are
-/// added up.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let n_keys = entries(object, "/data") + entries(object, "/binaryData");
-    vec![json!(name(object)), json!(n_keys), json!(age(object, now))]
+/// Returns the number of keys of `data` and `binaryData`.
+fn n_keys(object: &Value) -> usize {
+    entries(object, "/data") + entries(object, "/binaryData")
 }
 
 /// Validates that an immutable object keeps `immutable`, `data` and `binaryData` (`FieldValueForbidden`). Secrets use it,

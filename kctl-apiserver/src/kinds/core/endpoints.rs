@@ -5,17 +5,15 @@
 //!
 //! Upstream: `pkg/registry/core/endpoint/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting::{fill, items},
     field_errors::{Errors, text},
     names::NameRule,
-    registry::kind::{Defaults, Kind, Requests, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Kind, Requests, Strategy, TableColumns, Validation},
     table::{
-        age::age,
-        fields::{self, int, joined_with_more, list, name},
+        fields::{self, int, joined_with_more, list},
         labels::NONE,
     },
     validation::{address, entries},
@@ -31,7 +29,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
     validation: Validation { validate, ..Validation::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Computed(|object, _| endpoints(object).into()), Cell::Age]),
     ..Kind::DEFAULT
 };
 
@@ -39,17 +37,14 @@ pub(crate) static KIND: Kind = Kind {
 /// counted, as in `10.0.0.1:80,10.0.0.2:80,10.0.0.3:80 + 2 more...`.
 const ENDPOINTS_SHOWN_MAX: usize = 3;
 
-/// Returns name, endpoints and age (`printEndpoints`). An object without subsets has the cell
-/// `<none>`.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+/// Returns the first endpoints; `<none>` without subsets.
+fn endpoints(object: &Value) -> String {
     let subsets = list(object, "/subsets");
-    let shown = if subsets.is_empty() {
-        NONE.to_owned()
-    } else {
-        let places: Vec<_> = subsets.iter().flat_map(places).collect();
-        joined_with_more(&places, ",", ENDPOINTS_SHOWN_MAX)
-    };
-    vec![json!(name(object)), json!(shown), json!(age(object, now))]
+    if subsets.is_empty() {
+        return NONE.to_owned();
+    }
+    let places: Vec<_> = subsets.iter().flat_map(places).collect();
+    joined_with_more(&places, ",", ENDPOINTS_SHOWN_MAX)
 }
 
 /// Returns each port with each ready address, or only the addresses if the subset has no ports.

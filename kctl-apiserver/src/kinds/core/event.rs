@@ -48,7 +48,7 @@ pub(crate) static KIND: Kind = Kind {
         ..ManagedFields::DEFAULT
     },
     delete: DeleteStrategy { has_no_dependents: true, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(crate::kinds::events::event::cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(crate::kinds::events::event::cells),
     quota: Quota::NOT_COUNTED,
     shared_table: Some(&EVENTS),
     ..Kind::DEFAULT

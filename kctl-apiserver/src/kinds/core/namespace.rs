@@ -20,12 +20,8 @@ use crate::{
     metadata::{DOMAIN_RULE, has_domain},
     names::{NameRule, check_label_value},
     registry::kind::{
-        Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part, Requests,
-        Strategy, TableColumns, Validation,
-    },
-    table::{
-        age::age,
-        fields::{self, name},
+        Cell, Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part,
+        Requests, Strategy, TableColumns, Validation,
     },
     validation::{each, entries},
 };
@@ -57,7 +53,7 @@ pub(crate) static KIND: Kind = Kind {
         answer: DeleteAnswer::UndocumentedObject,
         ..DeleteStrategy::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Text("/status/phase"), Cell::Age]),
     ..Kind::DEFAULT
 };
 
@@ -133,11 +129,6 @@ fn with_part(_subresource: &str, old: &Value, new: &Value) -> Value {
         set(&mut namespace["metadata"], field, new["metadata"].get(*field).cloned());
     }
     namespace
-}
-
-/// Returns name, phase and age (`printNamespace`).
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(fields::text(object, "/status/phase")), json!(age(object, now))]
 }
 
 /// Validates the finalizers and that the phase fits `deletionTimestamp`: `Active` without one, `Terminating` with one.

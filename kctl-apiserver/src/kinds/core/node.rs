@@ -58,7 +58,7 @@ pub(crate) static KIND: Kind = Kind {
         complete_sent: Some(complete_sent),
         ..ManagedFields::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(cells),
     ..Kind::DEFAULT
 };
 

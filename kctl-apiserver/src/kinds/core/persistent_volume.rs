@@ -33,7 +33,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(table::cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(table::cells),
     ..Kind::DEFAULT
 };
 

@@ -53,7 +53,7 @@ pub(crate) static KIND: Kind = Kind {
         ..ManagedFields::DEFAULT
     },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(cells),
     quota: QUOTA,
     ..Kind::DEFAULT
 };

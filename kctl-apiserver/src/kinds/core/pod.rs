@@ -93,7 +93,7 @@ pub(crate) static KIND: Kind = Kind {
         ..ManagedFields::DEFAULT
     },
     delete: DeleteStrategy { is_graceful: true, answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(table::pod), conditions: table::row_conditions, ..TableColumns::DEFAULT },
+    table: TableColumns { conditions: table::row_conditions, ..TableColumns::printer(table::pod) },
     quota: QUOTA,
     ..Kind::DEFAULT
 };

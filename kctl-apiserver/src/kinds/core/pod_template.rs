@@ -7,16 +7,10 @@
 //!
 //! Upstream: `pkg/registry/core/podtemplate/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
-
 use crate::{
     defaulting,
-    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation},
-    table::{
-        fields::{name, value_at},
-        labels::labels,
-        workload::containers,
+    registry::kind::{
+        Cell, Defaults, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation,
     },
     validation::{self, warnings},
 };
@@ -33,14 +27,12 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Containers("/template"),
+        Cell::Images("/template"),
+        Cell::Labels("/template/metadata/labels"),
+    ]),
     pod_template: Some("/template"),
     ..Kind::DEFAULT
 };
-
-/// Returns name, containers, images and labels of the template (`printPodTemplate`). The kind has
-/// no column Age.
-fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(value_at(object, "/template"));
-    vec![json!(name(object)), names, images, json!(labels(value_at(object, "/template/metadata/labels")))]
-}

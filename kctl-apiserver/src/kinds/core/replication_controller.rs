@@ -9,7 +9,6 @@
 //!
 //! Upstream: `pkg/registry/core/replicationcontroller/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -18,7 +17,7 @@ use crate::{
     kinds::apps::validation::always_restarts,
     names::NameRule,
     registry::kind::{Defaults, DeleteStrategy, Generation, Kind, Metadata, Requests, TableColumns, Validation},
-    table::{fields::value_at, labels::labels, workload::replicas},
+    table::workload,
     validation::{self, selector, warnings},
 };
 
@@ -44,17 +43,11 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     delete: DeleteStrategy { orphans_dependents: true, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&workload::REPLICAS),
     pod_template: Some("/spec/template"),
     quota: super::counted_by_name!("replicationcontrollers"),
     ..Kind::DEFAULT
 };
-
-/// Returns desired, current and ready replicas (`printReplicationController`), like those of a
-/// `ReplicaSet`.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    replicas(object, now, &labels(value_at(object, "/spec/selector")))
-}
 
 /// Validates the spec (`ValidateReplicationControllerSpec`).
 ///

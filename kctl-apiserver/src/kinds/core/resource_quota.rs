@@ -31,7 +31,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(cells),
     quota: QUOTA,
     ..Kind::DEFAULT
 };
@@ -48,10 +48,8 @@ const QUOTA: Quota = Quota {
 /// Each amount is `name: used/hard`. Names that begin with `limits.` are in the column Limit, all
 /// others in Request.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let mut hard: Vec<_> = value_at(object, "/status/hard").as_object().into_iter().flatten().collect();
-    hard.sort_by_key(|(resource, _)| *resource);
-    let (limits, requests): (Vec<_>, Vec<_>) =
-        hard.into_iter().partition(|(resource, _)| resource.starts_with("limits."));
+    let hard = value_at(object, "/status/hard").as_object().into_iter().flatten();
+    let (limits, requests): (Vec<_>, Vec<_>) = hard.partition(|(resource, _)| resource.starts_with("limits."));
     let used = value_at(object, "/status/used");
     let column = |hard: Vec<(&String, &Value)>| {
         let part = |(resource, hard): (&String, &Value)| {

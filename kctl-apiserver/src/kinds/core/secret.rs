@@ -9,18 +9,13 @@
 //! Upstream: `pkg/registry/core/secret/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     decode,
     defaulting::{fill, part},
     field_errors::{Errors, pairs, text},
-    registry::kind::{Defaults, Kind, Requests, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{self, entries, name},
-    },
+    registry::kind::{Cell, Defaults, Kind, Requests, TableColumns, Validation},
     validation::config_key::{VALUES_BYTES_MAX, config_key},
 };
 
@@ -35,7 +30,7 @@ pub(crate) static KIND: Kind = Kind {
         warn,
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Text("/type"), Cell::Count("/data"), Cell::Age]),
     quota: super::counted_by_name!("secrets"),
     ..Kind::DEFAULT
 };
@@ -45,16 +40,6 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if object["type"] == "kubernetes.io/tls" {
         warnings.extend(pair_of_keys(&object["data"]));
     }
-}
-
-/// Returns name, type, number of keys and age (`printSecret`). Values are never shown.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![
-        json!(name(object)),
-        json!(fields::text(object, "/type")),
-        json!(entries(object, "/data")),
-        json!(age(object, now)),
-    ]
 }
 
 /// Validates keys, size and the data that the type requires (`ValidateSecret`).

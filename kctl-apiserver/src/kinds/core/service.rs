@@ -71,7 +71,7 @@ pub(crate) static KIND: Kind = Kind {
         ..ManagedFields::DEFAULT
     },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(table::cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(table::cells),
     quota: QUOTA,
     ..Kind::DEFAULT
 };

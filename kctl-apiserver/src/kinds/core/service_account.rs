@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting::items,
-    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, Requests, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, Requests, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation { warn, ..Validation::DEFAULT },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(crate::table::fields::name_and_age), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Age]),
     ..Kind::DEFAULT
 };
 

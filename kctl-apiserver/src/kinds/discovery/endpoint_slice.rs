@@ -37,7 +37,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields { filled_in: &["/endpoints", "/ports"], ..ManagedFields::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(cells),
     ..Kind::DEFAULT
 };
 

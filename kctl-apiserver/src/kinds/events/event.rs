@@ -52,7 +52,7 @@ pub(crate) static KIND: Kind = Kind {
         ..ManagedFields::DEFAULT
     },
     delete: DeleteStrategy { has_no_dependents: true, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(cells),
     quota: Quota::NOT_COUNTED,
     shared_table: Some(&crate::kinds::core::event::EVENTS),
     ..Kind::DEFAULT

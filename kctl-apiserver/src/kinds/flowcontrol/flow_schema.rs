@@ -8,16 +8,14 @@
 //!
 //! Upstream: `pkg/registry/flowcontrol/flowschema/strategy.go` and `pkg/apis/flowcontrol/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting,
-    registry::kind::{Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
     table::{
         self,
-        age::age,
-        fields::{condition, int, name, text, text_or},
+        fields::{condition, text},
         labels::NONE,
     },
 };
@@ -35,9 +33,15 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     table: TableColumns {
-        printer: Some(cells),
         order: Some(|object| (table::fields::int(object, "/spec/matchingPrecedence"), table::fields::name(object))),
-        ..TableColumns::DEFAULT
+        ..TableColumns::cells(&[
+            Cell::Name,
+            Cell::Text("/spec/priorityLevelConfiguration/name"),
+            Cell::Int("/spec/matchingPrecedence"),
+            Cell::TextOr("/spec/distinguisherMethod/type", NONE),
+            Cell::Age,
+            Cell::Computed(|schema, _| missing_level(schema).into()),
+        ])
     },
     ..Kind::DEFAULT
 };
@@ -48,21 +52,9 @@ fn default(object: &mut Value) {
     defaulting::fill(defaulting::part(object, "spec"), "matchingPrecedence", PRECEDENCE);
 }
 
-/// Returns the columns of `printFlowSchema`.
-///
-/// | column | content |
-/// |---|---|
-/// | `DistinguisherMethod` | how requests are divided into flows: `ByUser`, `ByNamespace` or `<none>` |
-/// | `MissingPL` | status of the condition `Dangling`: the priority level does not exist; `?` if it is not known |
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![
-        json!(name(object)),
-        json!(text(object, "/spec/priorityLevelConfiguration/name")),
-        json!(int(object, "/spec/matchingPrecedence")),
-        json!(text_or(object, "/spec/distinguisherMethod/type", NONE)),
-        json!(age(object, now)),
-        json!(condition(object, "Dangling").map_or("?", |dangling| text(dangling, "/status"))),
-    ]
+/// Returns the status of the condition `Dangling`, which is `True` if the priority level is missing, or `?`.
+fn missing_level(object: &Value) -> &str {
+    condition(object, "Dangling").map_or("?", |dangling| text(dangling, "/status"))
 }
 
 /// The default of `matchingPrecedence` (`FlowSchemaDefaultMatchingPrecedence`).

@@ -10,17 +10,12 @@
 //! Upstream: `pkg/registry/flowcontrol/prioritylevelconfiguration/strategy.go` and
 //! `pkg/apis/flowcontrol/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting::{add, fill, part},
     registry::kind::{Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{name, text, value_at},
-        labels::NONE,
-    },
+    table::labels::NONE,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -35,29 +30,17 @@ pub(crate) static KIND: Kind = Kind {
         validate_status: |_, new, errors| super::validation::status(new, errors),
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Text("/spec/type"),
+        Cell::IntOr("/spec/limited/nominalConcurrencyShares", NONE),
+        Cell::IntOr("/spec/limited/limitResponse/queuing/queues", NONE),
+        Cell::IntOr("/spec/limited/limitResponse/queuing/handSize", NONE),
+        Cell::IntOr("/spec/limited/limitResponse/queuing/queueLengthLimit", NONE),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };
-
-/// Returns the columns of `printPriorityLevelConfiguration`.
-///
-/// Numbers are those of a limited level. An exempt level, and a level that rejects requests instead of queuing them,
-/// have `<none>`.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let limit = |field: &str| {
-        let number = value_at(object, &format!("/spec/limited/{field}")).as_i64();
-        number.map_or_else(|| json!(NONE), |number| json!(number))
-    };
-    vec![
-        json!(name(object)),
-        json!(text(object, "/spec/type")),
-        limit("nominalConcurrencyShares"),
-        limit("limitResponse/queuing/queues"),
-        limit("limitResponse/queuing/handSize"),
-        limit("limitResponse/queuing/queueLengthLimit"),
-        json!(age(object, now)),
-    ]
-}
 
 /// Fills in the defaults of a level (`pkg/apis/flowcontrol/v1/defaults.go`).
 ///

@@ -9,15 +9,13 @@
 
 pub(crate) mod validation;
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     kinds::core::service::table::balancer_addresses,
-    registry::kind::{Generation, Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Cell, Generation, Kind, Metadata, TableColumns, Validation},
     table::{
-        age::age,
-        fields::{SHOWN_MAX, list, name, text, text_or},
+        fields::{SHOWN_MAX, list, text},
         labels::NONE,
     },
 };
@@ -34,7 +32,14 @@ pub(crate) static KIND: Kind = Kind {
         warn,
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::TextOr("/spec/ingressClassName", NONE),
+        Cell::Computed(|ingress, _| hosts(ingress).into()),
+        Cell::Computed(|ingress, _| balancer_addresses(ingress).join(",").into()),
+        Cell::Computed(|ingress, _| ports(ingress).into()),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };
 
@@ -46,20 +51,9 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
-/// Returns the columns of `printIngress`.
-///
-/// The ports are not read from the object: the cell is `80`, or `80, 443` if `spec.tls` has an
-/// entry.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let ports = if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" };
-    vec![
-        json!(name(object)),
-        json!(text_or(object, "/spec/ingressClassName", NONE)),
-        json!(hosts(object)),
-        json!(balancer_addresses(object).join(",")),
-        json!(ports),
-        json!(age(object, now)),
-    ]
+/// Returns the ports, which are not read from the object: 443 is one of them if `spec.tls` has an entry.
+fn ports(object: &Value) -> &'static str {
+    if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" }
 }
 
 /// Returns the first hosts and the number of other rules.

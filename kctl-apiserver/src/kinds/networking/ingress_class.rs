@@ -6,17 +6,15 @@
 //!
 //! Upstream: `pkg/registry/networking/ingressclass/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting::add,
     field_errors::{Errors, text},
     kinds::networking::with_group,
-    registry::kind::{Defaults, Generation, Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Generation, Kind, Metadata, TableColumns, Validation},
     table::{
-        age::age,
-        fields::{self, annotation, name, value_at},
+        fields::{self, value_at},
         labels::NONE,
     },
     validation::immutable::immutable_field,
@@ -29,7 +27,12 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation { validate: super::ingress::validation::class, validate_update, ..Validation::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::ClassName(&["ingressclass.kubernetes.io/is-default-class"]),
+        Cell::Text("/spec/controller"),
+        Cell::Computed(|class, _| parameters(class).into()),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };
 
@@ -40,23 +43,14 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     immutable_field("spec.controller", &controller(old), &controller(new), errors);
 }
 
-/// Returns name, controller, parameters and age (`printIngressClass`).
-///
-/// The default class is shown as `a (default)`, and parameters as `kind.group/name`, or `<none>`.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let is_default = annotation(object, "ingressclass.kubernetes.io/is-default-class") == "true";
-    let name = if is_default { format!("{} (default)", name(object)) } else { name(object).to_owned() };
+/// Returns the parameters as `kind.group/name`, or `<none>`.
+fn parameters(object: &Value) -> String {
     let parameters = value_at(object, "/spec/parameters");
-    let shown = if parameters.is_object() {
-        format!(
-            "{}/{}",
-            with_group(fields::text(parameters, "/kind"), fields::text(parameters, "/apiGroup")),
-            fields::text(parameters, "/name")
-        )
-    } else {
-        NONE.to_owned()
-    };
-    vec![json!(name), json!(fields::text(object, "/spec/controller")), json!(shown), json!(age(object, now))]
+    if !parameters.is_object() {
+        return NONE.to_owned();
+    }
+    let kind = with_group(fields::text(parameters, "/kind"), fields::text(parameters, "/apiGroup"));
+    format!("{kind}/{}", fields::text(parameters, "/name"))
 }
 
 /// Fills in `scope: Cluster` of the parameters, if there are any (`SetDefaults_IngressClass`).

@@ -5,17 +5,15 @@
 //!
 //! Upstream: `pkg/registry/networking/ipaddress/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
     kinds::networking::with_group,
     names::NameRule,
-    registry::kind::{Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Cell, Kind, Metadata, TableColumns, Validation},
     table::{
-        age::age,
-        fields::{self, name, value_at},
+        fields::{self, value_at},
         labels::NONE,
     },
 };
@@ -26,27 +24,21 @@ pub(crate) static KIND: Kind = Kind {
     kind: "IPAddress",
     metadata: Metadata { names: NameRule::Address, ..Metadata::DEFAULT },
     validation: Validation { validate, ..Validation::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Computed(|address, _| parent(address).into()), Cell::Age]),
     ..Kind::DEFAULT
 };
 
-/// Returns name and parent (`printIPAddress`). The age is returned as well, though the kind has no
-/// such column.
-///
-/// The parent is shown as `resource.group/namespace/name`; without a parent, the cell is `<none>`.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+/// Returns the owner of the address as `resource.group/namespace/name`, or `<none>`.
+fn parent(object: &Value) -> String {
     let parent = value_at(object, "/spec/parentRef");
     if parent.is_null() {
-        return vec![json!(name(object)), json!(NONE), json!(age(object, now))];
+        return NONE.to_owned();
     }
     let resource = with_group(fields::text(parent, "/resource"), fields::text(parent, "/group"));
-    let (namespace, parent_name) = (fields::text(parent, "/namespace"), fields::text(parent, "/name"));
-    let shown = if namespace.is_empty() {
-        format!("{resource}/{parent_name}")
-    } else {
-        format!("{resource}/{namespace}/{parent_name}")
-    };
-    vec![json!(name(object)), json!(shown), json!(age(object, now))]
+    match (fields::text(parent, "/namespace"), fields::text(parent, "/name")) {
+        ("", name) => format!("{resource}/{name}"),
+        (namespace, name) => format!("{resource}/{namespace}/{name}"),
+    }
 }
 
 /// Validates the names in `spec.parentRef` (`validateIPAddressParentReference`), if they are not

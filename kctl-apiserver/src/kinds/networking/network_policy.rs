@@ -8,17 +8,11 @@
 
 pub(crate) mod validation;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, items, part},
-    registry::kind::{Defaults, Generation, Kind, Metadata, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{name, value_at},
-        labels::selector,
-    },
+    registry::kind::{Cell, Defaults, Generation, Kind, Metadata, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -28,15 +22,9 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation { validate: validation::policy, ..Validation::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Labels("/spec/podSelector"), Cell::Age]),
     ..Kind::DEFAULT
 };
-
-/// Returns name, selector of the Pods and age (`printNetworkPolicy`). The empty selector, of all
-/// Pods, is `<none>`.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(selector(value_at(object, "/spec/podSelector"))), json!(age(object, now))]
-}
 
 /// Fills in the defaults of a policy (`SetDefaults_NetworkPolicy`).
 ///

@@ -7,16 +7,11 @@
 //!
 //! Upstream: `pkg/registry/networking/servicecidr/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
-    registry::kind::{Kind, Strategy, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{name, texts},
-    },
+    registry::kind::{Cell, Kind, Strategy, TableColumns, Validation},
     validation::{address, entries},
 };
 
@@ -26,14 +21,9 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ServiceCIDR",
     strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::DEFAULT },
     validation: Validation { validate_create, validate_update, ..Validation::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Joined("/spec/cidrs", ""), Cell::Age]),
     ..Kind::DEFAULT
 };
-
-/// Returns name, ranges joined by commas, and age (`printServiceCIDR`).
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(texts(object, "/spec/cidrs").join(",")), json!(age(object, now))]
-}
 
 /// Validates the ranges of a new `ServiceCIDR`: one or two, the second of the other IP family.
 ///

@@ -6,16 +6,11 @@
 //!
 //! Upstream: `pkg/registry/node/runtimeclass/strategy.go` and `pkg/apis/node/validation/validation.go`.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     field_errors::{Errors, text},
-    registry::kind::{Kind, Metadata, Strategy, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{self, name},
-    },
+    registry::kind::{Cell, Kind, Metadata, Strategy, TableColumns, Validation},
     validation::{affinity, entries, resources, warnings},
 };
 
@@ -26,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata { finalizers_without_domain: true, ..Metadata::DEFAULT },
     strategy: Strategy { creates_on_update: true, allows_unconditional_update: false, ..Strategy::DEFAULT },
     validation: Validation { validate, warn, ..Validation::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Text("/handler"), Cell::Age]),
     ..Kind::DEFAULT
 };
 
@@ -36,11 +31,6 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let labels = object["scheduling"]["nodeSelector"].as_object().into_iter().flatten();
     let old = labels.filter_map(|(label, _)| warnings::old_label(label));
     warnings.extend(old.map(|why| format!("scheduling.nodeSelector: {why}")));
-}
-
-/// Returns name, handler and age (`printRuntimeClass`).
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(fields::text(object, "/handler")), json!(age(object, now))]
 }
 
 /// Validates overhead and scheduling (`ValidateRuntimeClass`).

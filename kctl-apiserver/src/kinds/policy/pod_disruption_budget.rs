@@ -7,17 +7,12 @@
 //!
 //! Upstream: `pkg/registry/policy/poddisruptionbudget/strategy.go` and `pkg/apis/policy/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::Errors,
     names::NameRule,
-    registry::kind::{Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{int, name, scalar, value_at},
-    },
+    registry::kind::{Cell, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
     validation::{self, selector, status::Numbers},
 };
 
@@ -28,7 +23,13 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata { names: NameRule::PathSegment, generation: Generation::Counted, ..Metadata::DEFAULT },
     strategy: Strategy { allows_unconditional_update: false, new_status: NewStatus::Empty, ..Strategy::DEFAULT },
     validation: Validation { validates_metadata_last: true, validate, validate_status, ..Validation::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::ScalarOr("/spec/minAvailable", "N/A"),
+        Cell::ScalarOr("/spec/maxUnavailable", "N/A"),
+        Cell::Int("/status/disruptionsAllowed"),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };
 
@@ -40,18 +41,6 @@ const STATUS: Numbers =
 fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     validation::status::conditions(&new["status"]["conditions"], "status.conditions", errors);
     validation::status::numbers(&STATUS, old, new, errors);
-}
-
-/// Returns name, bounds, allowed disruptions and age (`printPodDisruptionBudget`).
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let bound = |pointer: &str| json!(scalar(value_at(object, pointer)).unwrap_or_else(|| "N/A".to_owned()));
-    vec![
-        json!(name(object)),
-        bound("/spec/minAvailable"),
-        bound("/spec/maxUnavailable"),
-        json!(int(object, "/status/disruptionsAllowed")),
-        json!(age(object, now)),
-    ]
 }
 
 /// Validates a budget (`ValidatePodDisruptionBudgetSpec`).

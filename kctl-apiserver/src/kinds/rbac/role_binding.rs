@@ -24,6 +24,6 @@ pub(crate) static KIND: Kind = Kind {
         validate: |object, errors| super::validation::binding(object, Scope::Namespaced, errors),
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(super::table::binding), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(super::table::binding),
     ..Kind::DEFAULT
 };

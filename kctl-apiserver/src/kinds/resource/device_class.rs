@@ -12,7 +12,7 @@ use crate::{
     field_errors::Errors,
     kinds::resource::validation::{opaque, selectors},
     names::NameRule,
-    registry::kind::{DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation},
     validation::each,
 };
 
@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata { names: NameRule::SubdomainOnceWhole, generation: Generation::Counted, ..Metadata::DEFAULT },
     validation: Validation { validate, ..Validation::DEFAULT },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(crate::table::fields::name_and_age), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Age]),
     ..Kind::DEFAULT
 };
 

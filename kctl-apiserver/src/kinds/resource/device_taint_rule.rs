@@ -6,17 +6,14 @@
 //!
 //! Upstream: `pkg/registry/resource/devicetaintrule/strategy.go` and `pkg/apis/resource/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::Errors,
     kinds::resource::{defaults, validation::taint},
     names::NameRule,
-    registry::kind::{Environment, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
-    table::{
-        age::{age, since_text},
-        fields::{name, text},
+    registry::kind::{
+        Cell, Environment, Generation, Kind, Metadata, Strategy, TableColumns, Validation,
     },
     validation::{
         entries,
@@ -41,7 +38,14 @@ pub(crate) static KIND: Kind = Kind {
         validate_status: |_, new, errors| validate_status(&new["status"]["conditions"], "status.conditions", errors),
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Text("/spec/taint/key"),
+        Cell::Text("/spec/taint/value"),
+        Cell::Text("/spec/taint/effect"),
+        Cell::SinceOr("/spec/taint/timeAdded", ""),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };
 
@@ -83,17 +87,4 @@ fn validate_status(conditions: &Value, path: &str, errors: &mut Errors) {
     if found > CONDITIONS_MAX {
         errors.too_many(path, found, CONDITIONS_MAX);
     }
-}
-
-/// Returns name, the parts of the taint, and age (`printDeviceTaint`).
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let added = text(object, "/spec/taint/timeAdded");
-    vec![
-        json!(name(object)),
-        json!(text(object, "/spec/taint/key")),
-        json!(text(object, "/spec/taint/value")),
-        json!(text(object, "/spec/taint/effect")),
-        json!(if added.is_empty() { String::new() } else { since_text(added, now) }),
-        json!(age(object, now)),
-    ]
 }

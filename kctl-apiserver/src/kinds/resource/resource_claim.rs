@@ -12,15 +12,13 @@
 pub(crate) mod status;
 pub(crate) mod validation;
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
-    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, Strategy, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{is_deleting, list, name, value_at},
+    registry::kind::{
+        Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, Strategy, TableColumns, Validation,
     },
+    table::fields::{is_deleting, list, value_at},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -40,20 +38,17 @@ pub(crate) static KIND: Kind = Kind {
     },
     managed_fields: ManagedFields { filled_in: &["/spec/devices/requests"], ..ManagedFields::DEFAULT },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Computed(|claim, _| state(claim).into()), Cell::Age]),
     ..Kind::DEFAULT
 };
 
-/// Returns name, state and age (`printResourceClaim`).
-///
-/// A claim that is allocated and reserved for a Pod is `allocated,reserved`.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+/// Returns the state. A claim that is allocated and reserved for a Pod is `allocated,reserved`.
+fn state(object: &Value) -> String {
     let states = [
         ("deleted", is_deleting(object)),
         ("allocated", value_at(object, "/status/allocation").is_object()),
         ("reserved", !list(object, "/status/reservedFor").is_empty()),
     ];
     let states: Vec<_> = states.into_iter().filter(|(_, holds)| *holds).map(|(state, _)| state).collect();
-    let state = if states.is_empty() { "pending".to_owned() } else { states.join(",") };
-    vec![json!(name(object)), json!(state), json!(age(object, now))]
+    if states.is_empty() { "pending".to_owned() } else { states.join(",") }
 }

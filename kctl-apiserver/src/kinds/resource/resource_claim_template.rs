@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     field_errors::Errors,
     kinds::resource::resource_claim::validation::devices,
-    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation},
     validation::{immutable::immutable_field, volume::template_metadata},
 };
 
@@ -27,7 +27,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     managed_fields: ManagedFields { filled_in: &["/spec/spec/devices/requests"], ..ManagedFields::DEFAULT },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(crate::table::fields::name_and_age), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Age]),
     ..Kind::DEFAULT
 };
 

@@ -10,19 +10,14 @@
 mod request_policy;
 pub(crate) mod validation;
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
     kinds::resource::defaults,
     registry::kind::{
-        DeleteAnswer, DeleteStrategy, Environment, Generation, Kind, Metadata, Requests, Strategy, TableColumns,
+        Cell, DeleteAnswer, DeleteStrategy, Environment, Generation, Kind, Metadata, Requests, Strategy, TableColumns,
         Validation,
-    },
-    table::{
-        age::age,
-        fields::{self, name},
     },
     validation::immutable::immutable_field,
 };
@@ -36,7 +31,13 @@ pub(crate) static KIND: Kind = Kind {
     strategy: Strategy { set_times: set_taint_times, ..Strategy::DEFAULT },
     validation: Validation { validate: validation::slice, validate_update, warn, ..Validation::DEFAULT },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Text("/spec/nodeName"),
+        Cell::Text("/spec/driver"),
+        Cell::Text("/spec/pool/name"),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };
 
@@ -69,16 +70,4 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if driver.to_lowercase() != driver {
         warnings.push(format!("spec.driver: must be in lower case, found {driver:?}"));
     }
-}
-
-/// Returns name, node, driver, pool and age (`printResourceSlice`). Devices of all nodes have an
-/// empty node.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![
-        json!(name(object)),
-        json!(fields::text(object, "/spec/nodeName")),
-        json!(fields::text(object, "/spec/driver")),
-        json!(fields::text(object, "/spec/pool/name")),
-        json!(age(object, now)),
-    ]
 }

@@ -7,16 +7,13 @@
 //!
 //! Upstream: `pkg/registry/scheduling/priorityclass/strategy.go` and `pkg/apis/scheduling/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting,
     field_errors::{Errors, text},
-    registry::kind::{Defaults, DeleteStrategy, Generation, Kind, ManagedFields, Metadata, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{flag, int, name, text_or},
+    registry::kind::{
+        Cell, Defaults, DeleteStrategy, Generation, Kind, ManagedFields, Metadata, TableColumns, Validation,
     },
     validation::{declared, immutable::immutable_field},
 };
@@ -33,7 +30,13 @@ pub(crate) static KIND: Kind = Kind {
     validation: Validation { validate_create, validate_update, ..Validation::DEFAULT },
     managed_fields: ManagedFields { filled_in: &["/value"], ..ManagedFields::DEFAULT },
     delete: DeleteStrategy { undeletable, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Int("/value"),
+        Cell::Flag("/globalDefault"),
+        Cell::Age,
+        Cell::TextOr("/preemptionPolicy", "PreemptLowerPriority"),
+    ]),
     ..Kind::DEFAULT
 };
 
@@ -50,17 +53,6 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
         errors.forbidden("value", "may not be changed in an update.");
     }
     immutable_field("preemptionPolicy", &old["preemptionPolicy"], &new["preemptionPolicy"], errors);
-}
-
-/// Returns name, value, default mark, age and preemption policy (`printPriorityClass`).
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![
-        json!(name(object)),
-        json!(int(object, "/value")),
-        json!(flag(object, "/globalDefault")),
-        json!(age(object, now)),
-        json!(text_or(object, "/preemptionPolicy", "PreemptLowerPriority")),
-    ]
 }
 
 /// The highest priority that users may define: `HighestUserDefinablePriority`.

@@ -7,20 +7,15 @@
 //!
 //! Upstream: `pkg/registry/storage/csidriver/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, part},
     field_errors::{Errors, text},
     registry::kind::{
-        Defaults, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation,
+        Cell, Defaults, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation,
     },
-    table::{
-        age::age,
-        fields::{self, flag, list, name, texts, value_at},
-        labels::UNSET,
-    },
+    table::{fields::value_at, labels::UNSET},
     validation::{entries, immutable::immutable_field},
 };
 
@@ -33,7 +28,16 @@ pub(crate) static KIND: Kind = Kind {
     strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
     validation: Validation { validate, validate_update, warn, ..Validation::DEFAULT },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Computed(|driver, _| is_attached(driver).into()),
+        Cell::Flag("/spec/podInfoOnMount"),
+        Cell::Flag("/spec/storageCapacity"),
+        Cell::JoinedOr("/spec/tokenRequests", "/audience", UNSET),
+        Cell::Flag("/spec/requiresRepublish"),
+        Cell::JoinedOr("/spec/volumeLifecycleModes", "", "Persistent"),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };
 
@@ -61,28 +65,9 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
-/// Returns the columns of `printCSIDriver`.
-///
-/// | column | content |
-/// |---|---|
-/// | `AttachRequired` | `true` if the field is absent |
-/// | `PodInfoOnMount`, `StorageCapacity`, `RequiresRepublish` | `false` if they are absent |
-/// | `TokenRequests` | audiences joined by commas, or `<unset>` |
-/// | Modes | `spec.volumeLifecycleModes`; `Persistent` if they are absent |
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let audiences: Vec<_> =
-        list(object, "/spec/tokenRequests").iter().map(|request| fields::text(request, "/audience")).collect();
-    let modes = texts(object, "/spec/volumeLifecycleModes").join(",");
-    vec![
-        json!(name(object)),
-        json!(value_at(object, "/spec/attachRequired").as_bool().unwrap_or(true)),
-        json!(flag(object, "/spec/podInfoOnMount")),
-        json!(flag(object, "/spec/storageCapacity")),
-        json!(if audiences.is_empty() { UNSET.to_owned() } else { audiences.join(",") }),
-        json!(flag(object, "/spec/requiresRepublish")),
-        json!(if modes.is_empty() { "Persistent".to_owned() } else { modes }),
-        json!(age(object, now)),
-    ]
+/// Returns whether volumes of the driver are attached, which is the default.
+fn is_attached(object: &Value) -> bool {
+    value_at(object, "/spec/attachRequired").as_bool().unwrap_or(true)
 }
 
 /// Validates a driver (`validateCSIDriverSpec`).

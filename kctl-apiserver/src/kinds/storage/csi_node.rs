@@ -5,15 +5,12 @@
 //!
 //! Upstream: `pkg/registry/storage/csinode/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
-    registry::kind::{DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{list, name},
+    registry::kind::{
+        Cell, DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation,
     },
     validation::{entries, format},
 };
@@ -30,18 +27,13 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation { validate, validate_update, ..Validation::DEFAULT },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Count("/spec/drivers"), Cell::Age]),
     ..Kind::DEFAULT
 };
 
 /// Validates that drivers that are not removed are unchanged.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     drivers_stay(&old["spec"]["drivers"], &new["spec"]["drivers"], errors);
-}
-
-/// Returns name, number of drivers and age (`printCSINode`).
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(list(object, "/spec/drivers").len()), json!(age(object, now))]
 }
 
 /// Maximum length of a driver's ID of a node, in bytes (`csiNodeIDMaxLength`).

@@ -9,17 +9,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting::add,
     field_errors::{Errors, text},
-    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Kind, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{self, annotation, flag, name, text_or},
-    },
+    registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, TableColumns, Validation},
     validation::{entries, warnings::old_label},
 };
 
@@ -30,30 +25,20 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation { validate, warn: |_, object, warnings| warn(object, warnings), ..Validation::DEFAULT },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::ClassName(&DEFAULT_CLASS),
+        Cell::Text("/provisioner"),
+        Cell::TextOr("/reclaimPolicy", "Delete"),
+        Cell::TextOr("/volumeBindingMode", "Immediate"),
+        Cell::Flag("/allowVolumeExpansion"),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };
 
 /// Annotations that mark the default class: the current one and that of the beta.
 const DEFAULT_CLASS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-
-/// Returns name, provisioner, reclaim policy, binding mode, expansion and age
-/// (`printStorageClass`).
-///
-/// Absent fields are shown as their defaults.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let is_default = DEFAULT_CLASS.iter().any(|key| annotation(object, key) == "true");
-    let name = if is_default { format!("{} (default)", name(object)) } else { name(object).to_owned() };
-    vec![
-        json!(name),
-        json!(fields::text(object, "/provisioner")),
-        json!(text_or(object, "/reclaimPolicy", "Delete")),
-        json!(text_or(object, "/volumeBindingMode", "Immediate")),
-        json!(flag(object, "/allowVolumeExpansion")),
-        json!(age(object, now)),
-    ]
-}
 
 /// Validates a class (`ValidateStorageClass`). The provisioner is a qualified name, in which upper
 /// case is allowed.

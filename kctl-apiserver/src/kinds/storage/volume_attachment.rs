@@ -9,17 +9,14 @@
 //!
 //! Upstream: `pkg/registry/storage/volumeattachment/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
     kinds::core::persistent_volume::validation::inline_volume,
     names::NameRule,
-    registry::kind::{DeleteAnswer, DeleteStrategy, Kind, Strategy, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{self, flag, name},
+    registry::kind::{
+        Cell, DeleteAnswer, DeleteStrategy, Kind, Strategy, TableColumns, Validation,
     },
 };
 
@@ -38,23 +35,16 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Text("/spec/attacher"),
+        Cell::Text("/spec/source/persistentVolumeName"),
+        Cell::Text("/spec/nodeName"),
+        Cell::Flag("/status/attached"),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };
-
-/// Returns attacher, volume, node and `status.attached` (`printVolumeAttachment`).
-///
-/// The volume is empty if it is written out inline.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![
-        json!(name(object)),
-        json!(fields::text(object, "/spec/attacher")),
-        json!(fields::text(object, "/spec/source/persistentVolumeName")),
-        json!(fields::text(object, "/spec/nodeName")),
-        json!(flag(object, "/status/attached")),
-        json!(age(object, now)),
-    ]
-}
 
 /// Maximum length of the message of a driver, in bytes (`maxVolumeErrorMessageSize`).
 const ERROR_LEN_MAX: usize = 1024;

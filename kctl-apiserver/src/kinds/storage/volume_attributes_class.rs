@@ -8,17 +8,12 @@
 //!
 //! Upstream: `pkg/registry/storage/volumeattributesclass/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, pairs, text},
     kinds::storage::parameters,
-    registry::kind::{DeleteAnswer, DeleteStrategy, Kind, TableColumns, Validation},
-    table::{
-        age::age,
-        fields::{self, name},
-    },
+    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -27,7 +22,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "VolumeAttributesClass",
     validation: Validation { validate, validate_update, ..Validation::DEFAULT },
     delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::cells(&[Cell::Name, Cell::Text("/driverName"), Cell::Age]),
     ..Kind::DEFAULT
 };
 
@@ -36,11 +31,6 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     for field in ["driverName", "parameters"].into_iter().filter(|field| old[*field] != new[*field]) {
         errors.forbidden(field, &format!("updates to {field} are forbidden."));
     }
-}
-
-/// Returns name, driver and age (`printVolumeAttributesClass`).
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![json!(name(object)), json!(fields::text(object, "/driverName")), json!(age(object, now))]
 }
 
 /// Validates a class (`ValidateVolumeAttributesClass`): a driver, and at least one parameter.

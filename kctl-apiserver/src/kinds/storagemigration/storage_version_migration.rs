@@ -35,7 +35,7 @@ pub(crate) static KIND: Kind = Kind {
         validate_status,
         ..Validation::DEFAULT
     },
-    table: TableColumns { printer: Some(cells), ..TableColumns::DEFAULT },
+    table: TableColumns::printer(cells),
     ..Kind::DEFAULT
 };
 

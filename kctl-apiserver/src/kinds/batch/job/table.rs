@@ -3,30 +3,27 @@
 //! Upstream: `printJob` in `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::table::{
-    age::{age, human, time_of},
-    fields::{int, is_deleting, is_true, name, text, value_at},
-    labels::selector,
-    workload::containers,
+use crate::{
+    registry::kind::Cell,
+    table::{
+        age::{human, time_of},
+        fields::{int, is_deleting, is_true, text, value_at},
+    },
 };
 
-/// Returns name, status, completions, duration and age; with `-o wide` also containers, images and
-/// selector.
-pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let [names, images] = containers(value_at(object, "/spec/template"));
-    vec![
-        json!(name(object)),
-        json!(status(object)),
-        json!(completions(object)),
-        json!(duration(object, now)),
-        json!(age(object, now)),
-        names,
-        images,
-        json!(selector(value_at(object, "/spec/selector"))),
-    ]
-}
+/// The cells of a Job.
+pub(crate) const CELLS: [Cell; 8] = [
+    Cell::Name,
+    Cell::Computed(|job, _| status(job).into()),
+    Cell::Computed(|job, _| completions(job).into()),
+    Cell::Computed(|job, now| duration(job, now).into()),
+    Cell::Age,
+    Cell::Containers("/spec/template"),
+    Cell::Images("/spec/template"),
+    Cell::Labels("/spec/selector"),
+];
 
 /// Returns the column Status: the end of the Job, `Terminating`, the most recent intent, or
 /// `Running`.

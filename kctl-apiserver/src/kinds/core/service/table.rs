@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::table::{
     age::{UNKNOWN, age},
     fields::{first_text, int, list, name, text, text_or, texts, value_at},
-    labels::{NONE, labels},
+    labels::{NONE, selector},
 };
 
 /// Returns the columns of a Service.
@@ -30,7 +30,7 @@ pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
         json!(external_addresses(object)),
         json!(or_none(&ports.join(","))),
         json!(age(object, now)),
-        json!(labels(value_at(object, "/spec/selector"))),
+        json!(selector(value_at(object, "/spec/selector"))),
     ]
 }
 
