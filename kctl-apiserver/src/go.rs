@@ -1,6 +1,10 @@
 //! JSON as Go writes it, where its form decides what is stored.
 
-use serde_json::Value;
+use std::io;
+
+use kctl_apimachinery::strconv;
+use serde::Serialize;
+use serde_json::{Serializer, Value, ser::Formatter};
 
 /// Writes numbers without a fraction as Go writes them in JSON: `1.0` is `1`.
 pub(crate) fn whole_numbers(value: &mut Value) {
@@ -37,9 +41,20 @@ pub(crate) fn is_zero(value: &Value) -> bool {
 const ESCAPED: [(char, &str); 5] =
     [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 
+/// Writes floats as `json.Marshal` does: `2.0` is `2`.
+struct Floats;
+
+impl Formatter for Floats {
+    fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        writer.write_all(strconv::format_json_float(value).as_bytes())
+    }
+}
+
 /// Serializes JSON as `json.Marshal` does.
 pub(crate) fn json(value: &Value) -> String {
-    let mut text = value.to_string();
+    let mut bytes = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut bytes, Floats)).expect("values are valid JSON");
+    let mut text = String::from_utf8(bytes).expect("JSON is UTF-8");
     for (sign, escaped) in ESCAPED {
         if text.contains(sign) {
             text = text.replace(sign, escaped);

@@ -133,56 +133,6 @@ fn printed(value: &Value) -> String {
         Value::Number(number) if number.is_f64() => strconv::format_float(number.as_f64().unwrap_or_default()),
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.clone(),
-        Value::Array(_) | Value::Object(_) => {
-            let mut out = String::new();
-            write_json(value, &mut out);
-            out
-        }
+        Value::Array(_) | Value::Object(_) => go::json(value),
     }
-}
-
-/// Writes JSON as Go does: keys in order, and characters that are special in HTML escaped.
-///
-/// Whole numbers are written as they are. Only floats differ between Go and serde in their
-/// exponents.
-fn write_json(value: &Value, out: &mut String) {
-    match value {
-        Value::Array(items) => {
-            out.push('[');
-            for (idx, item) in items.iter().enumerate() {
-                separate(idx, out);
-                write_json(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_by_key(|(key, _)| *key);
-            out.push('{');
-            for (idx, (key, value)) in fields.into_iter().enumerate() {
-                separate(idx, out);
-                write_text(key, out);
-                out.push(':');
-                write_json(value, out);
-            }
-            out.push('}');
-        }
-        Value::String(text) => write_text(text, out),
-        Value::Number(number) if number.is_f64() => {
-            out.push_str(&strconv::format_json_float(number.as_f64().unwrap_or_default()));
-        }
-        _ => out.push_str(&value.to_string()),
-    }
-}
-
-/// Writes a comma before each item but the first.
-fn separate(idx: usize, out: &mut String) {
-    if idx > 0 {
-        out.push(',');
-    }
-}
-
-/// Writes a JSON string with Go's escapes.
-fn write_text(text: &str, out: &mut String) {
-    out.push_str(&go::json(&text.into()));
 }
