@@ -8,19 +8,8 @@ use super::*;
 use crate::schema::Schema;
 
 mod definitions;
-mod fields;
+mod formats;
 mod rules;
-mod schemas;
-mod values;
-
-/// Validates a value after defaulting, as a write does.
-fn check(field: &Value, value: &Value, expected: &[&str]) {
-    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}});
-    let schema = Schema::structural(&schema);
-    let mut object = json!({"spec": {"f": value}});
-    crate::crd::default(schema, &mut object);
-    check_errors(&validate(schema, &object, None), expected, &format!("{field} {object}"));
-}
 
 /// Checks the set of reasons and paths, such as `Invalid spec.f` for `FieldValueInvalid`.
 fn check_errors(errors: &[crate::field_errors::FieldError], expected: &[&str], case: &str) {
@@ -34,26 +23,6 @@ fn check_definition(expected: &[&str], object: &Value) {
     let mut defaulted = object.clone();
     crate::crd::default_definition(&mut defaulted);
     check_errors(&validate_definition(&defaulted), expected, &object.to_string());
-}
-
-/// Checks the errors of a CRD with this schema. In `expected`, `~` stands for the path of the schema.
-fn check_schema(schema: &Value, expected: &[&str]) {
-    let expected: Vec<_> = expected.iter().map(|text| text.replace('~', "spec.validation.openAPIV3Schema")).collect();
-    check_definition(
-        &expected.iter().map(String::as_str).collect::<Vec<_>>(),
-        &with(|object| {
-            object["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema.clone();
-        }),
-    );
-}
-
-/// Checks the errors of a CRD whose field `spec.f` has this schema. In `expected`, `~` stands for the path of the
-/// field's schema.
-fn check_field(field: &Value, expected: &[&str]) {
-    let path = "~.properties[spec].properties[f]";
-    let expected: Vec<_> = expected.iter().map(|text| text.replace('~', path)).collect();
-    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}});
-    check_schema(&schema, &expected.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
 fn with(change: impl FnOnce(&mut Value)) -> Value {
@@ -72,4 +41,43 @@ fn with(change: impl FnOnce(&mut Value)) -> Value {
 
 fn check_with(change: impl FnOnce(&mut Value), expected: &[&str]) {
     check_definition(expected, &with(change));
+}
+
+/// Returns the schema of an object whose field `spec.f` has this schema.
+fn with_field(field: &Value) -> Value {
+    json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}})
+}
+
+/// Compares the errors of each line of `schemas.json`: a scenario, a schema and its errors. The schema is the root
+/// schema of the version (`schema`), or that of its field `spec.f` (`field`); `~` stands for its path.
+#[test]
+fn schemas_have_the_errors_of_kube_apiserver() {
+    let cases: Vec<(&str, &str, Value, Vec<&str>)> = serde_json::from_str(include_str!("schemas.json")).unwrap();
+    for (scenario, place, schema, errors) in cases {
+        let case = format!("{scenario}: {schema}");
+        let (path, schema) = match place {
+            "field" => ("spec.validation.openAPIV3Schema.properties[spec].properties[f]", with_field(&schema)),
+            _ => ("spec.validation.openAPIV3Schema", schema),
+        };
+        let errors: Vec<_> = errors.iter().map(|error| error.replace('~', path)).collect();
+        let mut object = with(|object| object["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema);
+        crate::crd::default_definition(&mut object);
+        let expected: Vec<_> = errors.iter().map(String::as_str).collect();
+        check_errors(&validate_definition(&object), &expected, &case);
+    }
+}
+
+/// Compares the errors of each line of `values.json`: a scenario, the schema of the field `spec.f`, a value of it and
+/// its errors. As in a write, defaults are set first.
+#[test]
+fn values_have_the_errors_of_kube_apiserver() {
+    let cases: Vec<(&str, Value, Value, Vec<&str>)> = serde_json::from_str(include_str!("values.json")).unwrap();
+    for (scenario, field, value, errors) in cases {
+        let case = format!("{scenario}: {field} {value}");
+        let schema = with_field(&field);
+        let schema = Schema::structural(&schema);
+        let mut object = json!({"spec": {"f": value}});
+        crate::crd::default(schema, &mut object);
+        check_errors(&validate(schema, &object, None), &errors, &case);
+    }
 }
