@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
-    names::NameRule,
+    names::{NameRule, check_label_value},
 };
 
 /// A field: its value, its path, and the errors of its object. It dereferences to its value.
@@ -278,6 +278,28 @@ impl<'a> Field<'a> {
     /// Removes the errors of tags at this field and below it, because kube-apiserver does not validate its value.
     pub(crate) fn leave_out(&self) {
         self.tell(|errors, path| errors.leave_out(path));
+    }
+
+    /// Requires values for the fields with these names below this one.
+    pub(crate) fn require(&self, names: &[&str]) {
+        for field in names.iter().map(|name| self.at(name)) {
+            field.required_if(field.is_empty());
+        }
+    }
+
+    /// An absent value counts as the empty one, which is valid.
+    pub(crate) fn label_value(&self) {
+        if let Some(message) = check_label_value(self.text()) {
+            self.invalid(message);
+        }
+    }
+
+    /// Returns `true` if the rules of `validate` add no error to the object.
+    pub(crate) fn is_valid_by(&self, validate: impl FnOnce()) -> bool {
+        let n_errors = || self.tell(|errors, _path| errors.len());
+        let before = n_errors();
+        validate();
+        n_errors() == before
     }
 }
 

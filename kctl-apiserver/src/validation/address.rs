@@ -14,50 +14,34 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     names::NameRule,
 };
 
-pub(crate) use crate::names::{ADDRESS_INVALID as INVALID, parse_address as parse};
-
-/// The message for a string that is not a CIDR range.
-const RANGE: &str = "must be a CIDR range such as 10.9.8.0/24 or 2001:db8::/64";
+pub(crate) use crate::names::parse_address as parse;
 
 /// Validates an IP address that all parsers read alike (`IsValidIPForLegacyField` with the feature
 /// gate `StrictIPCIDRValidation`).
 ///
-/// All failures are `FieldValueInvalid`, and at most one is reported:
-///
-/// - a string that is not an IPv4 or IPv6 address, the empty string included;
-/// - an IPv4 address with leading zeros, such as `010.0.0.1`: some parsers read octal, others
-///   decimal;
-/// - an IPv4-mapped IPv6 address, such as `::ffff:10.0.0.1`: some parsers read IPv4, others IPv6.
+/// Some parsers read the leading zero of `010.0.0.1` as octal, others as decimal. Some read the IPv4-mapped address
+/// `::ffff:10.0.0.1` as IPv4, others as IPv6.
 pub(crate) fn legacy(address: &Value, path: &str, errors: &mut Errors) {
-    match parse(text(address)) {
-        None => errors.invalid(path, address, INVALID),
-        Some(_) if has_zeros(text(address)) => errors.invalid(path, address, "must not have leading 0s"),
-        Some(parsed) if is_mapped(parsed) => errors.invalid(path, address, MAPPED),
-        Some(_) => {}
+    if has_zeros(text(address)) || parse(text(address)).is_none_or(is_mapped) {
+        let detail = "must be an IP address such as 10.9.8.7 or 2001:db8::ffff, without leading 0s, not IPv4-mapped";
+        errors.invalid(path, address, detail);
     }
 }
 
-/// Validates the host name of a load balancer.
+/// Validates the host name of a load balancer: a DNS subdomain, but not an IP address, although every dotted IPv4
+/// address is a DNS subdomain too.
 ///
-/// An empty or absent name is valid: the cloud provider may report an IP address instead. A string
-/// that parses as an IP address gets a separate error even if it is also a valid DNS subdomain,
-/// which every dotted IPv4 address is.
+/// An empty or absent name is valid: the cloud provider may report an IP address instead.
 pub(crate) fn host(name: &Value, path: &str, errors: &mut Errors) {
-    if text(name).is_empty() {
-        return;
-    }
-    errors.name(path, name, NameRule::Subdomain);
-    if parse(text(name)).is_some() {
-        errors.invalid(path, name, "must be a DNS name, not an IP address");
-    }
+    let name = Field::new(name, path, errors);
+    name.name_if_set(NameRule::Subdomain);
+    name.invalid_if(parse(name.text()).is_some(), "must be a DNS name, not an IP address");
 }
-
-/// The message for an IPv4-mapped IPv6 address.
-const MAPPED: &str = "must not be an IPv4-mapped IPv6 address";
 
 /// Returns `true` for an IPv4-mapped IPv6 address, `::ffff:0:0/96`.
 fn is_mapped(address: IpAddr) -> bool {
@@ -72,27 +56,20 @@ fn has_zeros(address: &str) -> bool {
 /// Validates an address at which clients reach a backend (`ValidateEndpointIP`).
 ///
 /// Rejects addresses that mean another host on every node: the unspecified, loopback, link-local unicast and link-local
-/// multicast ranges. A proxy on any node must be able to forward to the address. Several errors are reported together.
-/// Upstream calls this for `Endpoints` and `EndpointSlice`.
+/// multicast ranges. A proxy on any node must be able to forward to the address. Upstream calls this for `Endpoints` and
+/// `EndpointSlice`.
 pub(crate) fn endpoint(address: &Value, path: &str, errors: &mut Errors) {
-    let Some(parsed) = parse(text(address)) else {
-        return errors.invalid(path, address, "must be a valid IP address");
+    let is_of_node = |parsed: IpAddr| {
+        let is_link_local = match parsed {
+            IpAddr::V4(four) => four.is_link_local() || four.octets()[..3] == [224, 0, 0],
+            IpAddr::V6(six) => six.is_unicast_link_local() || six.segments()[0] & 0xff0f == 0xff02,
+        };
+        is_link_local || parsed.is_unspecified() || parsed.is_loopback()
     };
-    if parsed.is_unspecified() {
-        errors.invalid(path, address, &format!("may not be unspecified ({parsed})"));
-    }
-    if parsed.is_loopback() {
-        errors.invalid(path, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)");
-    }
-    let (is_local, is_local_group) = match parsed {
-        IpAddr::V4(four) => (four.is_link_local(), four.octets()[..3] == [224, 0, 0]),
-        IpAddr::V6(six) => (six.is_unicast_link_local(), six.segments()[0] & 0xff0f == 0xff02),
-    };
-    if is_local {
-        errors.invalid(path, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
-    }
-    if is_local_group {
-        errors.invalid(path, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)");
+    if parse(text(address)).is_none_or(is_of_node) {
+        let detail = "must be a valid IP address that is not unspecified (0.0.0.0, ::), loopback (127.0.0.0/8, ::1/128), \
+                      link-local (169.254.0.0/16, fe80::/10) or link-local multicast (224.0.0.0/24, ff02::/10)";
+        errors.invalid(path, address, detail);
     }
 }
 
@@ -111,46 +88,40 @@ pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
     Some((address, bits))
 }
 
-/// Validates a CIDR range for fields that once were lenient (`IsValidCIDRForLegacyField`).
-///
-/// A string that does not parse, or that has leading zeros in the address or in the prefix length, gets only that
-/// error. Otherwise an IPv4-mapped address and bits beyond the prefix length are reported independently. `10.9.8.7/24`
-/// fails for the latter, `10.9.8.0/24` is valid.
+/// Validates a CIDR range for fields that once were lenient (`IsValidCIDRForLegacyField`): `10.9.8.0/24` is valid,
+/// `10.9.8.7/24` is not.
 pub(crate) fn legacy_range(value: &Value, path: &str, errors: &mut Errors) {
-    let Some((address, bits)) = range(text(value)) else { return errors.invalid(path, value, RANGE) };
     let (before, len) = text(value).split_once('/').unwrap_or_default();
-    if has_zeros(before) || (len.len() > 1 && len.starts_with('0')) {
-        return errors.invalid(path, value, "must not have leading 0s in IP or prefix length");
-    }
-    if is_mapped(address) {
-        errors.invalid(path, value, "must not have an IPv4-mapped IPv6 address");
-    }
-    let beyond = match address {
-        IpAddr::V4(four) => u128::from(u32::from(four).checked_shl(bits).unwrap_or(0)),
-        IpAddr::V6(six) => u128::from(six).checked_shl(bits).unwrap_or(0),
+    let is_strict = |(address, bits): (IpAddr, u32)| {
+        let beyond = match address {
+            IpAddr::V4(four) => u128::from(u32::from(four).checked_shl(bits).unwrap_or(0)),
+            IpAddr::V6(six) => u128::from(six).checked_shl(bits).unwrap_or(0),
+        };
+        beyond == 0 && !is_mapped(address) && !has_zeros(before) && (len.len() == 1 || !len.starts_with('0'))
     };
-    if beyond != 0 {
-        errors.invalid(path, value, "must not have bits set beyond the prefix length");
+    if !range(text(value)).is_some_and(is_strict) {
+        let detail = "must be a CIDR range such as 10.9.8.0/24 or 2001:db8::/64, without leading 0s or bits beyond the \
+                      prefix length, not IPv4-mapped";
+        errors.invalid(path, value, detail);
     }
 }
 
 /// Validates an address with the prefix length of its network, as a network interface has it
 /// (`IsValidInterfaceAddress`), such as `10.9.8.7/24`.
 ///
-/// The string must equal its canonical form: compressed lowercase IPv6, no leading zeros, no
-/// IPv4-mapped address. The error contains the canonical form, so that a client can copy it.
+/// The string must equal its canonical form: compressed lowercase IPv6, no leading zeros, no IPv4-mapped address.
 pub(crate) fn of_interface(value: &Value, path: &str, errors: &mut Errors) {
-    let Some((address, bits)) = range(text(value)) else {
-        return errors.invalid(
+    let canonical = range(text(value)).map(|(address, bits)| {
+        let bits = if is_mapped(address) { bits.saturating_sub(96) } else { bits };
+        format!("{}/{bits}", address.to_canonical())
+    });
+    if canonical.as_deref() != Some(text(value)) {
+        let form = canonical.as_deref().unwrap_or("10.9.8.7/24 or 2001:db8::1/64");
+        errors.invalid(
             path,
             value,
-            "must be an address with its prefix length, such as 10.9.8.7/24 or 2001:db8::1/64",
+            &format!("must be an address with its prefix length in canonical form, such as {form}"),
         );
-    };
-    let bits = if is_mapped(address) { bits.saturating_sub(96) } else { bits };
-    let canonical = format!("{}/{bits}", address.to_canonical());
-    if canonical != text(value) {
-        errors.invalid(path, value, &format!("must be in canonical form ({canonical:?})"));
     }
 }
 

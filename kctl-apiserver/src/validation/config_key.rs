@@ -17,20 +17,13 @@ pub(crate) const VALUES_BYTES_MAX: usize = 1024 * 1024;
 const KEY_LEN_MAX: usize = 253;
 
 /// Validates a key of a `ConfigMap` or Secret (`IsConfigMapKey`).
-///
-/// All errors are `FieldValueInvalid`. A key that is too long can get a second error about its
-/// characters. The forms `.`, `..` and `..data` are only reported for keys with valid characters.
-/// `...` at the start of a key is rejected too, because it starts with `..`.
 pub(crate) fn config_key(key: &str, path: &str, errors: &mut Errors) {
-    if key.len() > KEY_LEN_MAX {
-        errors.invalid(path, &key.into(), &format!("must be no more than {KEY_LEN_MAX} characters"));
-    }
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    if key.is_empty() || !key.bytes().all(allowed) {
-        errors.invalid(path, &key.into(), "must be letters, digits, hyphens, underscores and dots");
-    } else if key == "." || key == ".." {
-        errors.invalid(path, &key.into(), &format!("must not be '{key}'"));
-    } else if key.starts_with("..") {
-        errors.invalid(path, &key.into(), "must not start with '..'");
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let is_valid = (1..=KEY_LEN_MAX).contains(&key.len()) && key.bytes().all(is_allowed);
+    if !is_valid || key == "." || key.starts_with("..") {
+        let detail = format!(
+            "must be 1 to {KEY_LEN_MAX} letters, digits, hyphens, underscores and dots, not '.', and not start with '..'"
+        );
+        errors.invalid(path, &key.into(), &detail);
     }
 }

@@ -6,12 +6,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, text},
-    names::check_label_value,
-    selector::selects,
-    validation::entries,
-};
+use crate::{field::Field, field_errors::Errors, selector::selects};
 
 /// Validates a label selector: the labels and each requirement (`ValidateLabelSelector` in
 /// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
@@ -19,9 +14,10 @@ use crate::{
 /// An absent selector is valid: its meaning, everything or nothing, depends on the field.
 /// Requirements and labels may contradict each other; such a selector matches nothing.
 pub(crate) fn selector(selector: &Value, path: &str, errors: &mut Errors) {
-    errors.labels(&format!("{path}.matchLabels"), &selector["matchLabels"]);
-    for (index, requirement) in entries(&selector["matchExpressions"]) {
-        requirement_of(requirement, &format!("{path}.matchExpressions[{index}]"), Operators::Known, errors);
+    let selector = Field::new(selector, path, errors);
+    selector.at("matchLabels").labels();
+    for requirement in selector.at("matchExpressions").items() {
+        requirement.check(|value, path, errors| requirement_of(value, path, Operators::Known, errors));
     }
 }
 
@@ -34,18 +30,12 @@ pub(crate) enum Operators {
     Any,
 }
 
-/// Validates one label requirement.
-///
-/// Errors are at the requirement's `values` and `key`. The operator is checked first, then the key,
-/// then each value, which must be a valid label value.
+/// Validates one label requirement: its operator, its key, and that each value is a label value.
 pub(crate) fn requirement_of(requirement: &Value, path: &str, operators: Operators, errors: &mut Errors) {
     values(requirement, path, operators, errors);
-    errors.qualified_name(&format!("{path}.key"), text(&requirement["key"]));
-    for (nth, value) in entries(&requirement["values"]) {
-        if let Some(message) = check_label_value(text(value)) {
-            errors.invalid(&format!("{path}.values[{nth}]"), value, message);
-        }
-    }
+    let requirement = Field::new(requirement, path, errors);
+    requirement.at("key").qualified_name();
+    requirement.at("values").items().for_each(|value| value.label_value());
 }
 
 /// Validates the operator of a requirement and its values.
@@ -55,20 +45,12 @@ pub(crate) fn requirement_of(requirement: &Value, path: &str, operators: Operato
 /// The operators are those of `metav1.LabelSelectorRequirement`: `Gt` and `Lt` exist for Nodes
 /// only. An unknown operator is `FieldValueInvalid`.
 pub(crate) fn values(requirement: &Value, path: &str, operators: Operators, errors: &mut Errors) {
-    let has_values = requirement["values"].as_array().is_some_and(|values| !values.is_empty());
-    match text(&requirement["operator"]) {
-        "In" | "NotIn" if !has_values => {
-            errors.required(&format!("{path}.values"), "must be specified when `operator` is 'In' or 'NotIn'");
-        }
-        "Exists" | "DoesNotExist" if has_values => {
-            errors.forbidden(
-                &format!("{path}.values"),
-                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-            );
-        }
-        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-        _ if operators == Operators::Any => {}
-        _ => errors.invalid(&format!("{path}.operator"), &requirement["operator"], "not a valid selector operator"),
+    let requirement = Field::new(requirement, path, errors);
+    let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+    match operator.text() {
+        "In" | "NotIn" => values.required_if(values.is_empty()),
+        "Exists" | "DoesNotExist" => values.forbidden_if(!values.is_empty(), "needs the operator In or NotIn"),
+        _ => operator.invalid_if(operators == Operators::Known, "not a valid selector operator"),
     }
 }
 

@@ -4,8 +4,9 @@
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::{Errors, pairs, text},
-    names::NameRule,
+    names::{NameRule, check_qualified_name},
 };
 
 /// Smallest value of `maxExpirationSeconds` (`MinMaxExpirationSeconds`): one hour. It is also the shortest lifetime of an
@@ -23,35 +24,19 @@ const SIGNER_LEN_MAX: usize = DOMAIN_LEN_MAX + 1 + 63 + 1 + 253;
 
 /// Validates the name of a signer: a domain of at least two segments, a slash and a path, as in `example.com/signer`
 /// (`ValidateSignerName` in `pkg/apis/core/validation/names.go`).
-pub(crate) fn name(name: &Value, field_path: &str, errors: &mut Errors) {
-    let (shown, name) = (name, text(name));
-    if name.is_empty() {
-        return errors.required(field_path, "");
+pub(crate) fn name(name: &Value, path: &str, errors: &mut Errors) {
+    let name = Field::new(name, path, errors);
+    if !name.is_given() {
+        return;
     }
-    let Some((domain, path)) = name.split_once('/').filter(|(_, path)| !path.contains('/')) else {
-        let detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'";
-        return errors.invalid(field_path, shown, detail);
+    let are = |rule: NameRule, parts: &str| parts.split('.').all(|part| rule.check(part).is_none());
+    let detail = "must be a domain of at least two labels and a path, such as example.com/signer-name";
+    let Some((domain, path)) = name.text().split_once('/').filter(|(_, path)| !path.contains('/')) else {
+        return name.invalid(detail);
     };
-    if domain.len() > DOMAIN_LEN_MAX {
-        errors.too_long(field_path, DOMAIN_LEN_MAX);
-    }
-    labels(domain, NameRule::Label, field_path, errors);
-    if !domain.contains('.') {
-        errors.invalid(field_path, &domain.into(), "should be a domain with at least two segments separated by dots");
-    }
-    labels(path, NameRule::Subdomain, field_path, errors);
-    if name.len() > SIGNER_LEN_MAX {
-        errors.too_long(field_path, SIGNER_LEN_MAX);
-    }
-}
-
-/// Validates the parts of a name between dots.
-fn labels(name: &str, rule: NameRule, path: &str, errors: &mut Errors) {
-    for label in name.split('.') {
-        if let Some(message) = rule.check(label) {
-            errors.invalid(path, &name.into(), &format!("validating label {label:?}: {message}"));
-        }
-    }
+    let is_valid = domain.contains('.') && are(NameRule::Label, domain) && are(NameRule::Subdomain, path);
+    name.invalid_if(!is_valid, detail);
+    name.at_most_bytes(if domain.len() > DOMAIN_LEN_MAX { DOMAIN_LEN_MAX } else { SIGNER_LEN_MAX });
 }
 
 /// Returns the longest lifetime that may be requested from a signer, in seconds.
@@ -81,11 +66,9 @@ pub(crate) fn annotations(annotations: &Value, path: &str, errors: &mut Errors) 
     /// Maximum size of all keys and values, in bytes (`TotalAnnotationSizeLimitB`).
     const BYTES_MAX: usize = 256 * 1024;
     for (key, _) in pairs(annotations) {
-        let before = errors.len();
-        errors.qualified_name_if_set(path, &key.to_lowercase());
         if key.is_empty() {
             errors.required(path, "");
-        } else if errors.len() == before && !key.contains('/') {
+        } else if !key.contains('/') || check_qualified_name(&key.to_lowercase()).is_some() {
             errors.invalid(path, &key.into(), "must be a domain-prefixed key (such as \"acme.io/foo\")");
         }
     }

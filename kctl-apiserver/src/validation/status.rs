@@ -6,10 +6,7 @@
 use kctl_apimachinery::validation::is_condition_reason;
 use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, text},
-    validation::entries,
-};
+use crate::{field::Field, field_errors::Errors};
 
 /// Rules for the numbers in a status.
 ///
@@ -51,24 +48,17 @@ const ORDERS_OF_SETS: &[(&str, &str, &str)] = &[
 /// number would reuse a name. Kinds without this field have 0 on both sides. All errors are
 /// `FieldValueInvalid`.
 pub(crate) fn numbers(numbers: &Numbers, old: &Value, new: &Value, errors: &mut Errors) {
-    let (before, status) = (&old["status"], &new["status"]);
-    let number = |name: &str| status[name].as_i64().unwrap_or(0);
+    let (before, status) = (&old["status"], Field::new(&new["status"], "status", errors));
+    let number = |status: &Value, name: &str| status[name].as_i64().unwrap_or(0);
     for name in numbers.counts {
-        errors.not_negative(&format!("status.{name}"), &status[*name]);
+        status.at(name).not_negative();
     }
     for (less, more, called) in numbers.orders {
-        if number(less) > number(more) {
-            errors.invalid(
-                &format!("status.{less}"),
-                &number(less).into(),
-                &format!("cannot be greater than {called}"),
-            );
-        }
+        let is_more = number(&status, less) > number(&status, more);
+        status.at(less).invalid_if(is_more, format_args!("cannot be greater than {called}"));
     }
-    let collisions = before["collisionCount"].as_i64();
-    if collisions.is_some_and(|previous| previous > number("collisionCount")) {
-        errors.invalid("status.collisionCount", &number("collisionCount").into(), "cannot be decremented");
-    }
+    let name = "collisionCount";
+    status.at(name).invalid_if(number(before, name) > number(&status, name), "cannot be decremented");
 }
 
 /// Maximum length of a condition's reason, in bytes (`maxReasonLen`).
@@ -94,38 +84,20 @@ const MESSAGE_LEN_MAX: usize = 32 * 1024;
 /// Older kinds (Pod, Node, the workloads) have condition types of their group, which do not follow
 /// these rules.
 pub(crate) fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
-    let mut seen: Vec<&str> = Vec::new();
-    for (index, condition) in entries(conditions) {
-        let item_path = format!("{path}[{index}]");
-        let path = |field: &str| format!("{item_path}.{field}");
-        let (kind, reason) = (text(&condition["type"]), text(&condition["reason"]));
-        if seen.contains(&kind) {
-            errors.duplicate(&item_path);
+    let conditions = Field::new(conditions, path, errors);
+    conditions.unique(|condition| &condition["type"]);
+    for condition in conditions.items() {
+        condition.require(&["type", "lastTransitionTime", "reason"]);
+        let (kind, reason) = (condition.at("type"), condition.at("reason"));
+        if !kind.is_empty() {
+            kind.qualified_name();
         }
-        seen.push(kind);
-        if kind.is_empty() {
-            errors.required(&path("type"), "");
-        } else {
-            errors.qualified_name(&path("type"), kind);
-        }
-        errors.required_one_of(&path("status"), &condition["status"], &["False", "True", "Unknown"]);
-        if condition["observedGeneration"].as_i64().is_some_and(|generation| generation < 0) {
-            let detail = "must be greater than or equal to zero";
-            errors.invalid(&path("observedGeneration"), &condition["observedGeneration"], detail);
-        }
-        if !condition["lastTransitionTime"].is_string() {
-            errors.required(&path("lastTransitionTime"), "");
-        }
-        if reason.is_empty() {
-            errors.required(&path("reason"), "");
-        } else if !is_condition_reason(reason) {
-            let detail = "must be a word such as MyReason: letters, digits, underscores, commas and colons";
-            errors.invalid(&path("reason"), &reason.into(), detail);
-        }
-        for (field, most) in [("reason", REASON_LEN_MAX), ("message", MESSAGE_LEN_MAX)] {
-            if text(&condition[field]).len() > most {
-                errors.too_long(&path(field), most);
-            }
-        }
+        condition.at("status").required_one_of(&["False", "True", "Unknown"]);
+        condition.at("observedGeneration").not_negative();
+        let is_word = reason.is_empty() || is_condition_reason(reason.text());
+        let detail = "must be a word such as MyReason: letters, digits, underscores, commas and colons";
+        reason.invalid_if(!is_word, detail);
+        reason.at_most_bytes(REASON_LEN_MAX);
+        condition.at("message").at_most_bytes(MESSAGE_LEN_MAX);
     }
 }

@@ -8,9 +8,10 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::Errors,
     names::NameRule,
-    validation::{declared, entries, resources},
+    validation::{declared, entries, resources, selector},
 };
 
 /// Validates the specification of a claim or of a claim template.
@@ -20,26 +21,18 @@ use crate::{
 /// is valid and means no class, unlike an absent one, which admission replaces by the default
 /// class.
 pub(crate) fn claim_spec(spec: &Value, path: &str, errors: &mut Errors) {
-    let modes_path = format!("{path}.accessModes");
-    if entries(&spec["accessModes"]).next().is_none() {
-        errors.required(&modes_path, "at least 1 access mode is required");
+    let spec = Field::new(spec, path, errors);
+    spec.require(&["accessModes"]);
+    spec.at("selector").check(selector::selector);
+    spec.at("accessModes").check(access_modes);
+    let storage = spec.at_with("resources[storage]", &spec["resources"]["requests"]["storage"]);
+    match resources::size(&storage) {
+        None => storage.required(),
+        Some(size) => storage.invalid_if(size <= 0, "must be greater than zero"),
     }
-    super::selector::selector(&spec["selector"], &format!("{path}.selector"), errors);
-    access_modes(&spec["accessModes"], &modes_path, errors);
-    let (storage, storage_path) = (&spec["resources"]["requests"]["storage"], format!("{path}.resources[storage]"));
-    match resources::size(storage) {
-        None => errors.required(&storage_path, ""),
-        Some(size) if size <= 0 => errors.invalid(&storage_path, storage, "must be greater than zero"),
-        Some(_) => {}
-    }
-    if !text(&spec["storageClassName"]).is_empty() {
-        errors.name(&format!("{path}.storageClassName"), &spec["storageClassName"], NameRule::Subdomain);
-    }
-    data_sources(spec, path, errors);
-    if !text(&spec["volumeAttributesClassName"]).is_empty() {
-        let path = format!("{path}.volumeAttributesClassName");
-        errors.name(&path, &spec["volumeAttributesClassName"], NameRule::Subdomain);
-    }
+    spec.at("storageClassName").name_if_set(NameRule::Subdomain);
+    data_sources(&spec);
+    spec.at("volumeAttributesClassName").name_if_set(NameRule::Subdomain);
 }
 
 /// Validates the access modes: known ones (`FieldValueNotSupported`), and `ReadWriteOncePod` only alone
@@ -51,8 +44,8 @@ pub(crate) fn access_modes(list: &Value, path: &str, errors: &mut Errors) {
     for (_, mode) in entries(list) {
         errors.one_of(path, mode, &modes);
     }
-    let is_alone = entries(list).any(|(_, mode)| mode == ALONE);
-    if is_alone && entries(list).any(|(_, mode)| mode != ALONE) {
+    let has = |is_alone: bool| entries(list).any(|(_, mode)| (mode == ALONE) == is_alone);
+    if has(true) && has(false) {
         errors.forbidden(path, "may not use ReadWriteOncePod with other access modes");
     }
 }
@@ -62,34 +55,19 @@ pub(crate) fn access_modes(list: &Value, path: &str, errors: &mut Errors) {
 /// Name and kind are required in both. Without a group only `PersistentVolumeClaim` is allowed.
 /// With `dataSourceRef.namespace` the older `dataSource` cannot express the reference and must be
 /// absent. Errors about both fields are at the spec.
-fn data_sources(spec: &Value, path: &str, errors: &mut Errors) {
-    let (source, reference) = (&spec["dataSource"], &spec["dataSourceRef"]);
-    for (from, name) in [(source, "dataSource"), (reference, "dataSourceRef")] {
-        if from.is_null() {
-            continue;
-        }
-        let path = format!("{path}.{name}");
-        for field in ["name", "kind"].into_iter().filter(|field| text(&from[*field]).is_empty()) {
-            errors.required(&format!("{path}.{field}"), "");
-        }
-        let group = text(&from["apiGroup"]);
-        if group.is_empty() && text(&from["kind"]) != "PersistentVolumeClaim" {
-            let kind = text(&from["kind"]).into();
-            errors.invalid(&path, &kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
-        } else if !group.is_empty() {
-            errors.name(&format!("{path}.apiGroup"), &from["apiGroup"], NameRule::Subdomain);
-        }
-        if !text(&from["namespace"]).is_empty() {
-            errors.name(&format!("{path}.namespace"), &from["namespace"], NameRule::Label);
-        }
+fn data_sources(spec: &Field<'_>) {
+    let both = ["dataSource", "dataSourceRef"].map(|name| spec.at(name));
+    for from in both.iter().filter(|from| !from.is_null()) {
+        from.require(&["name", "kind"]);
+        let is_other = from.at("apiGroup").is_empty() && from["kind"] != "PersistentVolumeClaim";
+        from.invalid_if(is_other, "must be a PersistentVolumeClaim unless apiGroup is set");
+        from.at("apiGroup").name_if_set(NameRule::Subdomain);
+        from.at("namespace").name_if_set(NameRule::Label);
     }
-    let fields = ["apiGroup", "kind", "name"];
-    if !source.is_null() && !text(&reference["namespace"]).is_empty() {
-        errors.invalid(path, source, "may not be specified when dataSourceRef.namespace is specified");
-    } else if !source.is_null()
-        && !reference.is_null()
-        && fields.iter().any(|field| source[*field] != reference[*field])
-    {
-        errors.invalid(path, source, "must match dataSourceRef");
+    let [source, reference] = both;
+    let is_same = || ["apiGroup", "kind", "name"].iter().all(|field| source[*field] == reference[*field]);
+    let has_namespace = !reference.at("namespace").is_empty();
+    if !source.is_null() && !reference.is_null() && (has_namespace || !is_same()) {
+        spec.with(&source).invalid("must match dataSourceRef, and be absent if dataSourceRef.namespace is set");
     }
 }
