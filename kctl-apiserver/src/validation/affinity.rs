@@ -10,12 +10,18 @@
 //! `Pod`, Pod templates, `PersistentVolume` (node affinity) and `RuntimeClass` (tolerations) share
 //! these rules.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
-    names::{NameRule, check_label_value},
-    validation::{declared, entries, selector},
+    field::Field,
+    field_errors::{Errors, pairs, text},
+    names::NameRule,
+    validation::{
+        declared, entries,
+        selector::{self, Operators},
+    },
 };
 
 /// The field of terms that must hold when a Pod is scheduled.
@@ -29,59 +35,44 @@ const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 
 /// Validates node affinity, Pod affinity and Pod anti-affinity, both required and preferred terms.
 ///
-/// The three parts are independent: an absent one has no errors. Required node affinity is one
-/// selector, required Pod affinity a list of terms. In preferred terms the node selector term is in
-/// the field `preference` and the Pod term in `podAffinityTerm`, and only these have a weight.
-pub(crate) fn affinity(affinity: &Value, path: &str, errors: &mut Errors) {
-    let of_nodes = &affinity["nodeAffinity"];
-    let nodes_at = format!("{path}.nodeAffinity");
+/// Required node affinity is one selector, required Pod affinity a list of terms. In preferred terms the node selector
+/// term is in the field `preference` and the Pod term in `podAffinityTerm`, and only these have a weight.
+pub(crate) fn affinity(affinity: &Field<'_>) {
+    let of_nodes = affinity.at("nodeAffinity");
     if of_nodes[REQUIRED].is_object() {
-        node_selector(&of_nodes[REQUIRED], &format!("{nodes_at}.{REQUIRED}"), errors);
+        of_nodes.at(REQUIRED).check(node_selector);
     }
-    for (index, term) in entries(&of_nodes[PREFERRED]) {
-        let path = format!("{nodes_at}.{PREFERRED}[{index}]");
-        weight(&term["weight"], &path, errors);
-        node_term(&term["preference"], NodeTerm::Preferred, &format!("{path}.preference"), errors);
+    for term in of_nodes.at(PREFERRED).items() {
+        weight(&term.at("weight"));
+        node_term(&term.at("preference"), NodeTerm::Preferred);
     }
-    for name in ["podAffinity", "podAntiAffinity"] {
-        let path = format!("{path}.{name}");
-        for (index, term) in entries(&affinity[name][REQUIRED]) {
-            pod_term(term, &format!("{path}.{REQUIRED}[{index}]"), errors);
-        }
-        for (index, term) in entries(&affinity[name][PREFERRED]) {
-            let path = format!("{path}.{PREFERRED}[{index}]");
-            weight(&term["weight"], &path, errors);
-            pod_term(&term["podAffinityTerm"], &format!("{path}.podAffinityTerm"), errors);
+    for of_pods in ["podAffinity", "podAntiAffinity"].map(|name| affinity.at(name)) {
+        of_pods.at(REQUIRED).items().for_each(|term| pod_term(&term));
+        for term in of_pods.at(PREFERRED).items() {
+            weight(&term.at("weight"));
+            pod_term(&term.at("podAffinityTerm"));
         }
     }
 }
 
-/// Validates the weight of a preferred term, 1 to 100 (`FieldValueInvalid`).
-///
-/// An absent weight counts as 0, which is out of range.
-fn weight(weight: &Value, path: &str, errors: &mut Errors) {
-    let number = weight.as_i64().unwrap_or(0);
-    if !WEIGHTS.contains(&number) {
-        errors.invalid(&format!("{path}.weight"), &number.into(), "must be in the range 1-100");
-    }
+/// Validates the weight of a preferred term (`FieldValueInvalid`). An absent one counts as 0, which is out of range.
+fn weight(weight: &Field<'_>) {
+    let is_valid = WEIGHTS.contains(&weight.as_i64().unwrap_or(0));
+    weight.invalid_if(!is_valid, "must be in the range 1-100");
 }
 
 /// Validates a node selector (`ValidateNodeSelector`): at least one term (`FieldValueRequired`), and each term.
 ///
 /// Terms are `ORed`, so a selector without terms would match no Node; upstream rejects it, because
-/// clients that leave the list empty usually expect the opposite. `path` is the field path of the selector.
+/// clients that leave the list empty usually expect the opposite.
 pub(crate) fn node_selector(selector: &Value, path: &str, errors: &mut Errors) {
-    let path = format!("{path}.nodeSelectorTerms");
-    if entries(&selector["nodeSelectorTerms"]).next().is_none() {
-        errors.required(&path, "must have at least one node selector term");
-    }
-    for (index, term) in entries(&selector["nodeSelectorTerms"]) {
-        node_term(term, NodeTerm::Required, &format!("{path}[{index}]"), errors);
-    }
+    let terms = Field::new(selector, path, errors).at("nodeSelectorTerms");
+    terms.required_if(terms.is_empty());
+    terms.items().for_each(|term| node_term(&term, NodeTerm::Required));
 }
 
 /// The effect of a node selector term on scheduling.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum NodeTerm {
     /// A Node must match it.
     Required,
@@ -92,8 +83,7 @@ enum NodeTerm {
 /// Validates a node selector term. Values of a required term must be valid label values; upstream does not check those
 /// of a preferred one.
 ///
-/// All requirements of a term must hold. A term without requirements is valid and matches no
-/// Node. Rules by operator:
+/// A term without requirements is valid and matches no Node. Rules by operator:
 ///
 /// | operator | values | else |
 /// |---|---|---|
@@ -103,41 +93,22 @@ enum NodeTerm {
 /// | another | – | `FieldValueInvalid` |
 ///
 /// The value of `Gt` and `Lt` is not checked to be an integer, as in upstream.
-fn node_term(term: &Value, kind: NodeTerm, path: &str, errors: &mut Errors) {
-    for (index, requirement) in entries(&term["matchExpressions"]) {
-        let path = format!("{path}.matchExpressions[{index}]");
-        let (values_at, n_values) = (format!("{path}.values"), entries(&requirement["values"]).count());
-        match text(&requirement["operator"]) {
-            "In" | "NotIn" if n_values == 0 => {
-                errors.required(&values_at, "must be specified when `operator` is 'In' or 'NotIn'");
-            }
-            "Exists" | "DoesNotExist" if n_values > 0 => {
-                errors.forbidden(&values_at, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-            }
-            "Gt" | "Lt" if n_values != 1 => {
-                errors.required(&values_at, "must be specified single value when `operator` is 'Lt' or 'Gt'");
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
-            other => errors.invalid(&format!("{path}.operator"), &other.into(), "not a valid selector operator"),
+fn node_term(term: &Field<'_>, kind: NodeTerm) {
+    for requirement in term.at("matchExpressions").items() {
+        let values = requirement.at("values");
+        if ["Gt", "Lt"].contains(&requirement.at("operator").text()) {
+            values.required_if(values.items().count() != 1);
+        } else {
+            requirement.check(|requirement, path, errors| {
+                selector::values(requirement, path, Operators::Known, errors);
+            });
         }
-        errors.qualified_name(&format!("{path}.key"), text(&requirement["key"]));
-        match kind {
-            NodeTerm::Required => label_values(&requirement["values"], &values_at, errors),
-            NodeTerm::Preferred => {}
+        requirement.at("key").qualified_name();
+        if kind == NodeTerm::Required {
+            values.items().for_each(|value| value.label_value());
         }
     }
-    for (index, requirement) in entries(&term["matchFields"]) {
-        node_field(requirement, &format!("{path}.matchFields[{index}]"), errors);
-    }
-}
-
-/// Validates that the values of a requirement are label values (`FieldValueInvalid`).
-fn label_values(values: &Value, path: &str, errors: &mut Errors) {
-    for (index, value) in entries(values) {
-        if let Some(message) = check_label_value(text(value)) {
-            errors.invalid(&format!("{path}[{index}]"), value, message);
-        }
-    }
+    term.at("matchFields").items().for_each(|requirement| node_field(&requirement));
 }
 
 /// Validates a requirement on a field of the Node instead of a label
@@ -146,20 +117,17 @@ fn label_values(values: &Value, path: &str, errors: &mut Errors) {
 /// The only key is `metadata.name`. The operators are `In` and `NotIn`, each with exactly one
 /// value, which must be a valid Node name. `DaemonSet` Pods are bound to their Nodes by such a
 /// term.
-fn node_field(requirement: &Value, path: &str, errors: &mut Errors) {
-    let operator = text(&requirement["operator"]);
-    if !["In", "NotIn"].contains(&operator) {
-        errors.invalid(&format!("{path}.operator"), &operator.into(), "not a valid selector operator");
-    } else if entries(&requirement["values"]).count() != 1 {
-        let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
-        errors.required(&format!("{path}.values"), detail);
+fn node_field(requirement: &Field<'_>) {
+    let (key, operator, values) = (requirement.at("key"), requirement.at("operator"), requirement.at("values"));
+    if ["In", "NotIn"].contains(&operator.text()) {
+        values.required_if(values.items().count() != 1);
+    } else {
+        operator.invalid("must be In or NotIn");
     }
-    if requirement["key"] != "metadata.name" {
-        let key = text(&requirement["key"]).into();
-        return errors.invalid(&format!("{path}.key"), &key, "not a valid field selector key");
-    }
-    for (index, value) in entries(&requirement["values"]) {
-        errors.name(&format!("{path}.values[{index}]"), value, NameRule::Subdomain);
+    if key.text() == "metadata.name" {
+        values.items().for_each(|value| value.name(NameRule::Subdomain));
+    } else {
+        key.invalid("must be metadata.name");
     }
 }
 
@@ -169,46 +137,36 @@ fn node_field(requirement: &Value, path: &str, errors: &mut Errors) {
 /// `namespaceSelector` means the namespaces in `namespaces`, or the namespace of the Pod. The
 /// topology key is required. An empty one adds two errors, since the empty string is not a label
 /// key either.
-fn pod_term(term: &Value, path: &str, errors: &mut Errors) {
-    selector::selector(&term["labelSelector"], &format!("{path}.labelSelector"), errors);
-    selector::selector(&term["namespaceSelector"], &format!("{path}.namespaceSelector"), errors);
-    for (_, name) in entries(&term["namespaces"]) {
-        errors.name(&format!("{path}.namespace"), name, NameRule::Label);
+fn pod_term(term: &Field<'_>) {
+    term.at("labelSelector").check(selector::selector);
+    term.at("namespaceSelector").check(selector::selector);
+    for name in term.at("namespaces").items() {
+        term.at_with("namespace", &name).name(NameRule::Label);
     }
-    label_keys(term, path, errors);
-    let key = text(&term["topologyKey"]);
-    if key.is_empty() {
-        errors.required(&format!("{path}.topologyKey"), "can not be empty");
-    }
-    errors.qualified_name(&format!("{path}.topologyKey"), key);
+    label_keys(term);
+    term.require(&["topologyKey"]);
+    term.at("topologyKey").qualified_name();
 }
 
 /// Validates `matchLabelKeys` and `mismatchLabelKeys`: label keys whose values a scheduler takes
-/// from the Pod itself.
+/// from the Pod itself. The term is one of affinity or a topology spread constraint.
 ///
 /// - Either list needs a `labelSelector` beside it (`FieldValueForbidden`); then its keys are not
 ///   validated.
 /// - Each key must be a qualified name.
 /// - A key may not be in both lists (`FieldValueInvalid`, at the index in `matchLabelKeys`).
-///
-/// `path` is the field path of an affinity term or of a topology spread constraint.
-fn label_keys(term: &Value, path: &str, errors: &mut Errors) {
-    for name in ["matchLabelKeys", "mismatchLabelKeys"] {
-        let path = format!("{path}.{name}");
-        if entries(&term[name]).next().is_some() && term["labelSelector"].is_null() {
-            errors.forbidden(&path, "must not be specified when labelSelector is not set");
-            continue;
-        }
-        for (index, key) in entries(&term[name]) {
-            errors.qualified_name(&format!("{path}[{index}]"), text(key));
+fn label_keys(term: &Field<'_>) {
+    for keys in ["matchLabelKeys", "mismatchLabelKeys"].map(|name| term.at(name)) {
+        if !keys.is_empty() && term["labelSelector"].is_null() {
+            keys.forbidden("must not be specified when labelSelector is not set");
+        } else {
+            keys.items().for_each(|key| key.qualified_name());
         }
     }
-    shared_keys(term, path, errors);
-    for (index, key) in entries(&term["matchLabelKeys"]) {
-        if entries(&term["mismatchLabelKeys"]).any(|(_, other)| other == key) {
-            let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
-            errors.invalid(&format!("{path}.matchLabelKeys[{index}]"), key, detail);
-        }
+    shared_keys(term);
+    for key in term.at("matchLabelKeys").items() {
+        let is_in_both = entries(&term["mismatchLabelKeys"]).any(|(_, other)| other == key.value());
+        key.invalid_if(is_in_both, "exists in both matchLabelKeys and mismatchLabelKeys");
     }
 }
 
@@ -218,16 +176,17 @@ fn label_keys(term: &Value, path: &str, errors: &mut Errors) {
 /// On create, the server adds one requirement to the selector for each key whose label the Pod has.
 /// Exactly one requirement per key is therefore valid here, and only a second one must come from
 /// the client. Keys of `matchLabels` count as requirements.
-fn shared_keys(term: &Value, path: &str, errors: &mut Errors) {
+///
+/// The error is at the term, with the index of the key in `matchLabelKeys`, as in upstream.
+fn shared_keys(term: &Field<'_>) {
     let selector = &term["labelSelector"];
-    let mut keys: Vec<&str> = super::pairs(&selector["matchLabels"]).map(|(key, _)| key).collect();
+    let mut keys: BTreeSet<&str> = pairs(&selector["matchLabels"]).map(|(key, _)| key).collect();
     for (_, requirement) in entries(&selector["matchExpressions"]) {
-        let key = text(&requirement["key"]);
-        let shared = entries(&term["matchLabelKeys"]).find(|(_, shared)| *shared == key);
-        if let Some((index, _)) = shared.filter(|_| keys.contains(&key)) {
-            errors.invalid(&format!("{path}[{index}]"), &key.into(), "exists in both matchLabelKeys and labelSelector");
+        let key = &requirement["key"];
+        let is_new = keys.insert(text(key));
+        if let Some((index, _)) = entries(&term["matchLabelKeys"]).find(|(_, shared)| !is_new && *shared == key) {
+            term.at_key(&index.to_string()).with(key).invalid("exists in both matchLabelKeys and labelSelector");
         }
-        keys.push(key);
     }
 }
 
@@ -235,9 +194,7 @@ fn shared_keys(term: &Value, path: &str, errors: &mut Errors) {
 ///
 /// Two equal tolerations have the same effect as one, so upstream does not require uniqueness.
 pub(crate) fn tolerations(list: &Value, path: &str, errors: &mut Errors) {
-    for (index, toleration) in entries(list) {
-        tolerates(toleration, &format!("{path}[{index}]"), errors);
-    }
+    Field::new(list, path, errors).items().for_each(|toleration| tolerates(&toleration));
 }
 
 /// Validates a toleration.
@@ -248,32 +205,19 @@ pub(crate) fn tolerations(list: &Value, path: &str, errors: &mut Errors) {
 ///
 /// Without an operator the default is `Equal`, whose value must be a valid label value. Errors
 /// about the value are reported at `operator`, as upstream does.
-fn tolerates(toleration: &Value, path: &str, errors: &mut Errors) {
-    let (key, operator) = (text(&toleration["key"]), text(&toleration["operator"]));
-    let operator_path = format!("{path}.operator");
+fn tolerates(toleration: &Field<'_>) {
+    let [key, operator, value, effect] = ["key", "operator", "value", "effect"].map(|name| toleration.at(name));
     if !key.is_empty() {
-        errors.qualified_name(&format!("{path}.key"), key);
+        key.qualified_name();
+    } else if operator.text() != "Exists" {
+        operator.invalid("must be Exists when `key` is empty, which means \"match all values and all keys\"");
     }
-    if key.is_empty() && operator != "Exists" {
-        let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
-        errors.invalid(&operator_path, &operator.into(), detail);
-    }
-    let effect = text(&toleration["effect"]);
-    if toleration["tolerationSeconds"].is_number() && effect != "NoExecute" {
-        let detail = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-        errors.invalid(&format!("{path}.effect"), &effect.into(), detail);
-    }
-    match operator {
-        "Exists" if !text(&toleration["value"]).is_empty() => {
-            errors.invalid(&operator_path, &toleration["value"], "value must be empty when `operator` is 'Exists'");
-        }
-        "Exists" => {}
-        "" | "Equal" => {
-            if let Some(message) = check_label_value(text(&toleration["value"])) {
-                errors.invalid(&operator_path, &toleration["value"], message);
-            }
-        }
-        _ => errors.unsupported(&operator_path, &toleration["operator"], &["Equal", "Exists"]),
+    let needs_no_execute = toleration["tolerationSeconds"].is_number() && effect.text() != "NoExecute";
+    effect.invalid_if(needs_no_execute, "must be 'NoExecute' when `tolerationSeconds` is set");
+    match operator.text() {
+        "Exists" => operator.invalid_if(!value.is_empty(), "value must be empty when `operator` is 'Exists'"),
+        "" | "Equal" => operator.with(&value).label_value(),
+        _ => operator.unsupported(&["Equal", "Exists"]),
     }
 }
 
@@ -287,41 +231,27 @@ fn tolerates(toleration: &Value, path: &str, errors: &mut Errors) {
 /// - `topologyKey` is required; its form as a label key is not checked.
 /// - `whenUnsatisfiable` is `DoNotSchedule` or `ScheduleAnyway` (`FieldValueNotSupported`).
 /// - `labelSelector` and `matchLabelKeys` follow the rules of affinity terms.
-pub(crate) fn spread(list: &Value, path: &str, errors: &mut Errors) {
-    for (index, constraint) in entries(list) {
-        let path = format!("{path}[{index}]");
-        let (key, action) = (&constraint["topologyKey"], &constraint["whenUnsatisfiable"]);
-        positive(&constraint["maxSkew"], &format!("{path}.maxSkew"), errors);
-        if text(key).is_empty() {
-            errors.required(&format!("{path}.topologyKey"), "can not be empty");
+pub(crate) fn spread(list: &Field<'_>) {
+    for (index, constraint) in list.items().enumerate() {
+        let (key, action) = (constraint.at("topologyKey"), constraint.at("whenUnsatisfiable"));
+        positive(&constraint.at("maxSkew"));
+        key.required_if(key.is_empty());
+        action.always_one_of(&declared::values("core.v1.TopologySpreadConstraint", "whenUnsatisfiable"));
+        let is_same = |other: Field<'_>| other["topologyKey"] == *key && other["whenUnsatisfiable"] == *action;
+        if list.items().skip(index + 1).any(is_same) {
+            constraint.at("{topologyKey, whenUnsatisfiable}").duplicate();
         }
-        let actions = declared::values("core.v1.TopologySpreadConstraint", "whenUnsatisfiable");
-        errors.always_one_of(&format!("{path}.whenUnsatisfiable"), action, &actions);
-        let is_same = |other: &Value| other["topologyKey"] == *key && other["whenUnsatisfiable"] == *action;
-        if entries(list).skip(index + 1).any(|(_, other)| is_same(other)) {
-            errors.duplicate(&format!("{path}.{{topologyKey, whenUnsatisfiable}}"));
-        }
-        let domains = &constraint["minDomains"];
+        let domains = constraint.at("minDomains");
         if !domains.is_null() {
-            let path = format!("{path}.minDomains");
-            positive(domains, &path, errors);
-            if action != "DoNotSchedule" {
-                let action = text(action);
-                let detail = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}");
-                errors.invalid(&path, domains, &detail);
-            }
+            positive(&domains);
+            domains.invalid_if(action.text() != "DoNotSchedule", "needs whenUnsatisfiable: DoNotSchedule");
         }
-        label_keys(constraint, &path, errors);
-        selector::selector(&constraint["labelSelector"], &format!("{path}.labelSelector"), errors);
+        label_keys(&constraint);
+        constraint.at("labelSelector").check(selector::selector);
     }
 }
 
 /// Reports a number below 1 as `FieldValueInvalid`; an absent one counts as 0.
-///
-/// The error prints 0 for an absent number, since Go has no other value for it.
-fn positive(number: &Value, path: &str, errors: &mut Errors) {
-    let number = number.as_i64().unwrap_or(0);
-    if number <= 0 {
-        errors.invalid(path, &number.into(), "must be greater than zero");
-    }
+fn positive(number: &Field<'_>) {
+    number.invalid_if(number.as_i64().unwrap_or(0) <= 0, "must be greater than zero");
 }

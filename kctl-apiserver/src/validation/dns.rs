@@ -4,12 +4,10 @@
 //! the DNS policy, and truncates the result to the same limits. This validation only covers the part that the Pod
 //! itself has.
 
-use serde_json::Value;
-
 use crate::{
-    field_errors::{Errors, text},
+    field::Field,
     names::{NameRule, check_search_domain},
-    validation::{address, entries},
+    validation::address,
 };
 
 /// Maximum number of nameservers (`MaxDNSNameservers`), as `resolv.conf` takes no more.
@@ -26,87 +24,63 @@ const HOST_NAME_LEN_MAX: usize = 64;
 
 /// Validates `dnsConfig` (`validatePodDNSConfig`).
 ///
-/// The policy `None` needs a nameserver (`FieldValueRequired`). Too many nameservers or search domains are
-/// `FieldValueInvalid`.
-///
-/// Further rules, each `FieldValueInvalid` unless noted:
-///
+/// - The policy `None` needs a nameserver (`FieldValueRequired`); without one, nothing else is validated.
 /// - Nameservers are IP addresses that all parsers read alike.
 /// - A search domain may end with a dot, and may be a single dot, which means the root. Underscores
 ///   are allowed, unlike in object names.
 /// - Each option needs a name (`FieldValueRequired`, at the option rather than at its `name`).
-pub(crate) fn config(spec: &Value, path: &str, errors: &mut Errors) {
-    let config = &spec["dnsConfig"];
-    let (servers, servers_path) = (&config["nameservers"], format!("{path}.nameservers"));
-    let n_servers = entries(servers).count();
+pub(crate) fn config(spec: &Field<'_>) {
+    let config = spec.at("dnsConfig");
+    let (servers, domains) = (config.at("nameservers"), config.at("searches"));
     if spec["dnsPolicy"] == "None" {
         if config.is_null() {
-            return errors.required(path, "must provide `dnsConfig` when `dnsPolicy` is None");
+            return config.required();
         }
-        if n_servers == 0 {
-            let detail = "must provide at least one DNS nameserver when `dnsPolicy` is None";
-            return errors.required(&servers_path, detail);
-        }
-    }
-    if n_servers > SERVERS_MAX {
-        errors.invalid(&servers_path, servers, &format!("must not have more than {SERVERS_MAX} nameservers"));
-    }
-    for (index, server) in entries(servers) {
-        address::legacy(server, &format!("{servers_path}[{index}]"), errors);
-    }
-    let (domains, domains_path) = (&config["searches"], format!("{path}.searches"));
-    let all: Vec<&str> = entries(domains).map(|(_, domain)| text(domain)).collect();
-    if all.len() > DOMAINS_MAX {
-        errors.invalid(&domains_path, domains, &format!("must not have more than {DOMAINS_MAX} search paths"));
-    }
-    if all.join(" ").len() > DOMAINS_LEN_MAX {
-        let detail =
-            format!("must not have more than {DOMAINS_LEN_MAX} characters (including spaces) in the search list");
-        errors.invalid(&domains_path, domains, &detail);
-    }
-    for (index, domain) in all.iter().enumerate().filter(|(_, domain)| **domain != ".") {
-        let domain = domain.strip_suffix('.').unwrap_or(domain);
-        if let Some(message) = check_search_domain(domain) {
-            errors.invalid(&format!("{domains_path}[{index}]"), &domain.into(), message);
+        if !servers.is_given() {
+            return;
         }
     }
-    for (index, option) in entries(&config["options"]) {
-        if text(&option["name"]).is_empty() {
-            errors.required(&format!("{path}.options[{index}]"), "must not be empty");
+    let has_too_many = servers.items().count() > SERVERS_MAX;
+    servers.invalid_if(has_too_many, format_args!("must not have more than {SERVERS_MAX} nameservers"));
+    for server in servers.items() {
+        server.check(address::legacy);
+    }
+    let all: Vec<&str> = domains.items().map(|domain| domain.text()).collect();
+    if all.len() > DOMAINS_MAX || all.join(" ").len() > DOMAINS_LEN_MAX {
+        let detail = "search paths, and characters (including spaces) in the search list";
+        domains.invalid(format_args!("must not have more than {DOMAINS_MAX} and {DOMAINS_LEN_MAX} {detail}"));
+    }
+    for domain in domains.items().filter(|domain| domain.text() != ".") {
+        if let Some(message) = check_search_domain(domain.text().strip_suffix('.').unwrap_or(domain.text())) {
+            domain.invalid(message);
         }
+    }
+    for option in config.at("options").items() {
+        option.required_if(option.at("name").is_empty());
     }
 }
 
 /// Validates `hostnameOverride`: a DNS subdomain of at most 64 bytes, forbidden with `hostNetwork` or
 /// `setHostnameAsFQDN`.
 ///
-/// An absent field is valid, an empty string is not: the field is a pointer in Go. The length limit
-/// is `FieldValueTooLong`, the form `FieldValueInvalid`; the conflicts are `FieldValueForbidden`.
-pub(crate) fn host_name(spec: &Value, path: &str, errors: &mut Errors) {
-    let (name, path) = (&spec["hostnameOverride"], format!("{path}.hostnameOverride"));
+/// An absent field is valid, an empty string is not: the field is a pointer in Go.
+pub(crate) fn host_name(spec: &Field<'_>) {
+    let name = spec.at("hostnameOverride");
     if name.is_null() {
         return;
     }
-    for field in ["setHostnameAsFQDN", "hostNetwork"] {
-        if spec[field] == true {
-            errors.forbidden(&path, &format!("may not be specified when {field} is true"));
-        }
-    }
-    if text(name).len() > HOST_NAME_LEN_MAX {
-        errors.too_long(&path, HOST_NAME_LEN_MAX);
-    }
-    errors.name(&path, name, NameRule::Subdomain);
+    let is_forbidden = spec["setHostnameAsFQDN"] == true || spec["hostNetwork"] == true;
+    name.forbidden_if(is_forbidden, "may not be specified when setHostnameAsFQDN or hostNetwork is true");
+    name.at_most_bytes(HOST_NAME_LEN_MAX);
+    name.name(NameRule::Subdomain);
 }
 
-/// Validates `hostAliases`: an IP address and DNS names each (`ValidateHostAliases`).
-///
-/// A missing `ip` is reported as the empty string, which is not an address. `hostnames` may be
-/// empty.
-pub(crate) fn aliases(list: &Value, path: &str, errors: &mut Errors) {
-    for (index, alias) in entries(list) {
-        address::legacy(&text(&alias["ip"]).into(), &format!("{path}[{index}].ip"), errors);
-        for (nth, name) in entries(&alias["hostnames"]) {
-            errors.name(&format!("{path}[{index}].hostnames[{nth}]"), name, NameRule::Subdomain);
+/// Validates `hostAliases`: an IP address and DNS names each (`ValidateHostAliases`). `hostnames` may be empty.
+pub(crate) fn aliases(list: &Field<'_>) {
+    for alias in list.items() {
+        alias.at("ip").check(address::legacy);
+        for name in alias.at("hostnames").items() {
+            name.name(NameRule::Subdomain);
         }
     }
 }

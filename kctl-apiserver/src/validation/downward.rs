@@ -7,9 +7,7 @@
 //! Upstream: `validateObjectFieldSelector` and `validateContainerResourceFieldSelector` in
 //! `pkg/apis/core/validation/validation.go`.
 
-use serde_json::Value;
-
-use crate::field_errors::{Errors, text};
+use crate::field::Field;
 
 /// Paths that variables may have, besides single labels and annotations.
 ///
@@ -35,9 +33,6 @@ pub(crate) const OF_FILES: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
 /// Paths that the API converts (`ConvertDownwardAPIFieldLabel`).
-///
-/// A path that is not among them fails the conversion, with another message than one that is known
-/// but not allowed at this place.
 const KNOWN: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -73,35 +68,28 @@ const BYTES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", 
 
 /// Validates a `fieldRef` whose path is one of `allowed` or a single label or annotation.
 ///
-/// `field_path` is the field path of the reference. At most one error is reported:
+/// At most one error is reported:
 ///
 /// | case | error | field |
 /// |---|---|---|
 /// | no `apiVersion` or `fieldPath` | `FieldValueRequired` | that field |
-/// | a version other than `v1` | `FieldValueInvalid` | `fieldPath` |
-/// | a subscript on another path | `FieldValueInvalid` | `fieldPath` |
-/// | an unknown path | `FieldValueInvalid` | `fieldPath` |
+/// | another version than `v1`, or not a field of a Pod | `FieldValueInvalid` | `fieldPath` |
 /// | a path that is not allowed here | `FieldValueNotSupported` | `fieldPath` |
 /// | a label or annotation key that is malformed | `FieldValueInvalid` | the reference |
 ///
 /// Annotation keys are compared in lower case, as in metadata.
-pub(crate) fn field(reference: &Value, field_path: &str, allowed: &[&str], errors: &mut Errors) {
-    let path = &reference["fieldPath"];
-    let (name, path_field, version) = (text(path), format!("{field_path}.fieldPath"), text(&reference["apiVersion"]));
-    if version.is_empty() {
-        return errors.required(&format!("{field_path}.apiVersion"), "");
+pub(crate) fn field(reference: &Field<'_>, allowed: &[&str]) {
+    let (version, path) = (reference.at("apiVersion"), reference.at("fieldPath"));
+    if !version.is_given() || !path.is_given() {
+        return;
     }
-    if name.is_empty() {
-        return errors.required(&path_field, "");
-    }
-    let subscripted = name.strip_suffix("']").and_then(|rest| rest.split_once("['"));
-    match subscripted {
-        _ if version != "v1" => errors.invalid(&path_field, path, "the apiVersion must be v1"),
-        Some(("metadata.labels", key)) => errors.qualified_name(field_path, key),
-        Some(("metadata.annotations", key)) => errors.qualified_name(field_path, &key.to_lowercase()),
-        Some(_) => errors.invalid(&path_field, path, "only metadata.labels and metadata.annotations have keys"),
-        None if !KNOWN.contains(&name) => errors.invalid(&path_field, path, "must be a field of a Pod"),
-        None => errors.one_of(&path_field, path, allowed),
+    let is_v1 = version.text() == "v1";
+    let key_is = |key: &str| reference.with(&key.into()).qualified_name();
+    match path.text().strip_suffix("']").and_then(|rest| rest.split_once("['")) {
+        Some(("metadata.labels", key)) if is_v1 => key_is(key),
+        Some(("metadata.annotations", key)) if is_v1 => key_is(&key.to_lowercase()),
+        None if is_v1 && KNOWN.contains(&path.text()) => path.one_of(allowed),
+        _ => path.invalid("must be a field of a v1 Pod; only metadata.labels and metadata.annotations have keys"),
     }
 }
 
@@ -119,26 +107,20 @@ pub(crate) enum Target {
 ///
 /// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid` at `divisor`).
 /// The existence of the container is not validated.
-pub(crate) fn amount(reference: &Value, path: &str, target: Target, errors: &mut Errors) {
-    let name = text(&reference["resource"]);
+pub(crate) fn amount(reference: &Field<'_>, target: Target) {
+    let (container, resource, divisor) =
+        (reference.at("containerName"), reference.at("resource"), reference.at("divisor"));
+    let name = resource.text();
     let of_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));
-    if target == Target::File && text(&reference["containerName"]).is_empty() {
-        errors.required(&format!("{path}.containerName"), "");
-    } else if name.is_empty() {
-        errors.required(&format!("{path}.resource"), "");
-    } else if !of_pages {
-        errors.one_of(&format!("{path}.resource"), &reference["resource"], AMOUNTS);
+    let needs_container = target == Target::File;
+    if (!needs_container || container.is_given()) && resource.is_given() && !of_pages {
+        resource.one_of(AMOUNTS);
     }
-    let divisor = text(&reference["divisor"]);
     let units: &[&str] = match name {
-        _ if ["", "0"].contains(&divisor) => return,
+        _ if ["", "0"].contains(&divisor.text()) => return,
         "limits.cpu" | "requests.cpu" => &["1m", "1"],
-        "limits.memory" | "requests.memory" | "limits.ephemeral-storage" | "requests.ephemeral-storage" => BYTES,
-        _ if of_pages => BYTES,
+        _ if of_pages || AMOUNTS.contains(&name) => BYTES,
         _ => return,
     };
-    if !units.contains(&divisor) {
-        let detail = format!("must be one of {units:?} for {name}");
-        errors.invalid(&format!("{path}.divisor"), &reference["divisor"], &detail);
-    }
+    divisor.invalid_if(!units.contains(&divisor.text()), format_args!("must be one of {units:?} for {name}"));
 }

@@ -6,9 +6,10 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::text,
     names::NameRule,
-    validation::{config_key, downward, entries, paths},
+    validation::{all_containers, config_key, downward, entries, paths},
 };
 
 /// The fields of `valueFrom`, of which exactly one is set.
@@ -18,69 +19,52 @@ const SOURCES: &[&str] = &["fieldRef", "resourceFieldRef", "configMapKeyRef", "s
 ///
 /// Names do not have to be C identifiers: since the feature gate
 /// `RelaxedEnvironmentVariableValidation` any printable ASCII character but `=` is valid.
-pub(crate) fn variables(list: &Value, path: &str, errors: &mut Errors) {
-    for (index, variable) in entries(list) {
-        let path = format!("{path}[{index}]");
-        if text(&variable["name"]).is_empty() {
-            errors.required(&format!("{path}.name"), "");
-        } else {
-            printable(&variable["name"], &format!("{path}.name"), errors);
-        }
-        if variable["valueFrom"].is_object() {
-            source(variable, &format!("{path}.valueFrom"), errors);
+pub(crate) fn variables(list: &Field<'_>) {
+    for variable in list.items() {
+        let (name, from) = (variable.at("name"), variable.at("valueFrom"));
+        name.required_if(name.is_empty());
+        printable(&name);
+        if from.is_object() {
+            source(&from, &variable["value"]);
         }
     }
 }
 
-/// Validates that a variable name is printable ASCII without `=` (`FieldValueInvalid`).
+/// Validates that a variable name is printable ASCII without `=` (`FieldValueInvalid`). An empty one is accepted.
 ///
 /// Printable ASCII is a space (0x20) to a tilde (0x7E). Prefixes of `envFrom` and keys of environment files follow the
 /// same rule.
-fn printable(name: &Value, path: &str, errors: &mut Errors) {
-    if !text(name).bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=') {
-        let detail = "a valid environment variable name must consist only of printable ASCII characters other than '='";
-        errors.invalid(path, name, detail);
-    }
+fn printable(name: &Field<'_>) {
+    let is_printable = name.text().bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=');
+    name.invalid_if(!is_printable, "must consist only of printable ASCII characters other than '='");
 }
 
-/// Validates `valueFrom`: each source that is set, then that exactly one is, without a `value` beside it.
-///
-/// Errors about the number of sources are `FieldValueInvalid` at `valueFrom` with an empty value,
-/// and only one of them is reported. An empty `value` beside a source counts as unset.
-fn source(variable: &Value, path: &str, errors: &mut Errors) {
-    let from = &variable["valueFrom"];
-    let present: Vec<&str> = SOURCES.iter().copied().filter(|kind| from[*kind].is_object()).collect();
+/// Validates `valueFrom`: each source that is set, then that exactly one is, without a `value` beside it
+/// (`FieldValueInvalid` at `valueFrom`). An empty `value` counts as unset.
+fn source(from: &Field<'_>, value: &Value) {
+    let present: Vec<_> = SOURCES.iter().filter(|kind| from[**kind].is_object()).collect();
     for kind in &present {
-        let (path, reference) = (format!("{path}.{kind}"), &from[*kind]);
-        match *kind {
-            "fieldRef" => downward::field(reference, &path, downward::OF_VARIABLES, errors),
-            "resourceFieldRef" => downward::amount(reference, &path, downward::Target::Variable, errors),
-            "fileKeyRef" => key_of_file(reference, &path, errors),
-            _ => key_of_object(reference, &path, errors),
+        let reference = from.at(kind);
+        match **kind {
+            "fieldRef" => downward::field(&reference, downward::OF_VARIABLES),
+            "resourceFieldRef" => downward::amount(&reference, downward::Target::Variable),
+            "fileKeyRef" => key_of_file(&reference),
+            _ => key_of_object(&reference),
         }
     }
-    if present.is_empty() {
-        let detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or \
-                      `fileKeyRef`";
-        errors.invalid(path, &"".into(), detail);
-    } else if !text(&variable["value"]).is_empty() {
-        errors.invalid(path, &"".into(), "may not be specified when `value` is not empty");
-    } else if present.len() > 1 {
-        errors.invalid(path, &"".into(), "may not have more than one field specified at a time");
-    }
+    let is_only = present.len() == 1 && text(value).is_empty();
+    from.invalid_if(!is_only, format_args!("must specify one of {SOURCES:?}, and no `value` beside it"));
 }
 
 /// Validates a reference to a key of a `ConfigMap` or Secret.
 ///
 /// The name is optional in the API for historical reasons. An empty one is then `FieldValueInvalid`, since the empty
 /// string is not a DNS subdomain. kubelet checks that object and key exist.
-fn key_of_object(reference: &Value, path: &str, errors: &mut Errors) {
-    errors.name(&format!("{path}.name"), &text(&reference["name"]).into(), NameRule::Subdomain);
-    let key = text(&reference["key"]);
-    if key.is_empty() {
-        errors.required(&format!("{path}.key"), "");
-    } else {
-        config_key::config_key(key, &format!("{path}.key"), errors);
+fn key_of_object(reference: &Field<'_>) {
+    reference.at("name").name(NameRule::Subdomain);
+    let key = reference.at("key");
+    if key.is_given() {
+        key.check(|_, path, errors| config_key::config_key(key.text(), path, errors));
     }
 }
 
@@ -88,40 +72,27 @@ fn key_of_object(reference: &Value, path: &str, errors: &mut Errors) {
 ///
 /// The file is written by a container into an `emptyDir` volume (feature gate `EnvFiles`). Key and
 /// path are `FieldValueRequired`, the volume name is a DNS label.
-fn key_of_file(reference: &Value, path: &str, errors: &mut Errors) {
-    if text(&reference["key"]).is_empty() {
-        errors.required(&format!("{path}.key"), "");
-    } else {
-        printable(&reference["key"], &format!("{path}.key"), errors);
-    }
-    errors.required_name(&format!("{path}.volumeName"), &reference["volumeName"], NameRule::Label);
-    if text(&reference["path"]).is_empty() {
-        errors.required(&format!("{path}.path"), "");
-    } else {
-        paths::without_backsteps(&reference["path"], &format!("{path}.path"), errors);
-    }
+fn key_of_file(reference: &Field<'_>) {
+    reference.require(&["key", "path"]);
+    printable(&reference.at("key"));
+    reference.at("volumeName").required_name(NameRule::Label);
+    reference.at("path").check(paths::without_backsteps);
 }
 
 /// Validates that each `fileKeyRef` names a volume of the Pod (`FieldValueNotFound`) that is an `emptyDir`
 /// (`FieldValueInvalid`).
 ///
-/// Runs once per Pod after all containers were validated, since a container rule does not see the
-/// volumes. Errors have the full path down to `volumeName`.
-pub(crate) fn files(spec: &Value, path: &str, errors: &mut Errors) {
-    for (list, index, container) in super::container::all(spec) {
-        for (nth, variable) in entries(&container["env"]) {
-            let name = &variable["valueFrom"]["fileKeyRef"]["volumeName"];
-            if !variable["valueFrom"]["fileKeyRef"].is_object() {
-                continue;
-            }
-            let path = format!("{path}.{list}[{index}].env[{nth}].valueFrom.fileKeyRef.volumeName");
-            match entries(&spec["volumes"]).find(|(_, volume)| volume["name"] == *name) {
-                None => errors.not_found(&path, name),
-                Some((_, volume)) if volume["emptyDir"].is_null() => {
-                    errors.invalid(&path, name, "referenced volume must be of type emptyDir");
-                }
-                Some(_) => {}
-            }
+/// Runs once per Pod after all containers were validated, since a container rule does not see the volumes.
+pub(crate) fn files(spec: &Field<'_>) {
+    for variable in all_containers(spec).flat_map(|container| container.at("env").items()) {
+        let reference = variable.at("valueFrom").at("fileKeyRef");
+        if !reference.is_object() {
+            continue;
+        }
+        let name = reference.at("volumeName");
+        match entries(&spec["volumes"]).find(|(_, volume)| volume["name"] == *name.value()) {
+            None => name.not_found(),
+            Some((_, volume)) => name.invalid_if(volume["emptyDir"].is_null(), "must be a volume of type emptyDir"),
         }
     }
 }
@@ -130,20 +101,14 @@ pub(crate) fn files(spec: &Value, path: &str, errors: &mut Errors) {
 ///
 /// An optional `prefix` is prepended to each key. Errors about the number of references are
 /// `FieldValueInvalid` at the list, without the index, as upstream reports them.
-pub(crate) fn sources(list: &Value, path: &str, errors: &mut Errors) {
-    for (index, from) in entries(list) {
-        if !text(&from["prefix"]).is_empty() {
-            printable(&from["prefix"], &format!("{path}[{index}].prefix"), errors);
+pub(crate) fn sources(list: &Field<'_>) {
+    for from in list.items() {
+        printable(&from.at("prefix"));
+        let references = ["configMapRef", "secretRef"].map(|kind| from.at(kind));
+        let present = || references.iter().filter(|reference| reference.is_object());
+        for reference in present() {
+            reference.at("name").required_name(NameRule::Subdomain);
         }
-        let present: Vec<&str> =
-            ["configMapRef", "secretRef"].into_iter().filter(|kind| from[*kind].is_object()).collect();
-        for kind in &present {
-            errors.required_name(&format!("{path}[{index}].{kind}.name"), &from[*kind]["name"], NameRule::Subdomain);
-        }
-        match present.len() {
-            0 => errors.invalid(path, &"".into(), "must specify one of: `configMapRef` or `secretRef`"),
-            1 => {}
-            _ => errors.invalid(path, &"".into(), "may not have more than one field specified at a time"),
-        }
+        list.invalid_if(present().count() != 1, "must specify one of `configMapRef` and `secretRef` per item");
     }
 }

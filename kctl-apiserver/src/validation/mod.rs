@@ -4,10 +4,9 @@
 //!
 //! Behaviour: the `validation.go` of each group in `k8s.io/kubernetes/pkg/apis`.
 //!
-//! Every rule takes three things: the value, the path of the value and the `Errors` to add to. The
-//! path is the string that a client sees in `details.causes[].field`, such as
-//! `spec.containers[0].ports[1].name`. A rule adds errors and never stops at the first one, so that
-//! a client gets all field errors of a request in one response.
+//! A rule takes a [`Field`], or a value, its path and the `Errors` to add to. The path is the string that a client sees
+//! in `details.causes[].field`, such as `spec.containers[0].ports[1].name`. A rule adds errors and never stops at the
+//! first one, so that a client gets all field errors of a request in one response.
 //!
 //! Objects arrive here after decoding, pruning and defaulting. Rules may therefore rely on the
 //! types of fields (a string is a string, a number a number). They may not rely on the presence of
@@ -56,11 +55,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     metadata::{validate_finalizer_domains, validate_metadata},
     registry::Resource,
 };
 
-pub(crate) use crate::field_errors::{Errors, pairs, text};
+pub(crate) use crate::field_errors::{Errors, text};
 
 /// Validates the metadata of an object.
 ///
@@ -89,6 +89,11 @@ pub(crate) fn domain_prefixed(field: &str, path: &str) -> Errors {
 /// checks for `None` from the first `next()`.
 pub(crate) fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
+}
+
+/// Iterates over init containers, containers and ephemeral containers of the spec of a Pod.
+pub(crate) fn all_containers<'a>(spec: &Field<'a>) -> impl Iterator<Item = Field<'a>> + use<'a> {
+    ["initContainers", "containers", "ephemeralContainers"].map(|list| spec.at(list).items()).into_iter().flatten()
 }
 
 /// Validates each item of a list, unless the list exceeds the `maxItems` of its tags.

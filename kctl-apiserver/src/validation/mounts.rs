@@ -33,9 +33,8 @@ fn mounted(list: &Field<'_>, devices: &Value, volumes: &[DeclaredVolume<'_>], is
     unique(list, "mountPath", |_path| true);
     for mount in list.items() {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
-        name.required_if(name.is_empty());
+        mount.require(&["name", "mountPath"]);
         name.not_found_if(!volumes.iter().any(|volume| volume.name == name.text()));
-        path.required_if(path.is_empty());
         name.invalid_if(has(devices, "name", name.text()), "must not be in volumeDevices");
         path.invalid_if(has(devices, "devicePath", path.text()), "must not be a path in volumeDevices");
         part(list, &mount);
@@ -82,12 +81,11 @@ fn attached(list: &Field<'_>, mounts: &Value, volumes: &[DeclaredVolume<'_>]) {
     unique(list, "devicePath", |path| !paths::has_backsteps(path));
     for device in list.items() {
         let (name, path) = (device.at("name"), device.at("devicePath"));
-        name.required_if(name.is_empty());
+        device.require(&["name", "devicePath"]);
         let volume = volumes.iter().find(|volume| volume.name == name.text());
         name.not_found_if(volume.is_none());
         let detail = "only a PersistentVolumeClaim or an ephemeral volume can be a block device";
         name.invalid_if(volume.is_some_and(|volume| !volume.is_claim), detail);
-        path.required_if(path.is_empty());
         path.invalid_if(paths::has_backsteps(&path), "must not contain '..'");
         name.invalid_if(has(mounts, "name", name.text()), "must not be in volumeMounts");
         path.invalid_if(has(mounts, "mountPath", path.text()), "must not be a path in volumeMounts");

@@ -8,19 +8,19 @@ use serde_json::Value;
 
 use crate::field_errors::{Errors, text};
 
-/// The highest mode of a file: 0777.
+/// The highest mode of a file. The lowest is 0.
 ///
-/// Permission bits only: set-uid, set-gid and the sticky bit are rejected.
-const MODE_MAX: i64 = 0o777;
+/// Permission bits only: set-uid, set-gid and the sticky bit are rejected. JSON has no octal numbers, so a client writes
+/// 511 for 0777 in JSON; YAML reads `0777` as octal.
+pub(crate) const MODE_MAX: i64 = 0o777;
 
 /// Validates a relative path without `..` (`FieldValueInvalid`; `validateLocalDescendingPath`).
 ///
 /// An absent path is valid, and so is the empty one: both name the volume itself.
 pub(crate) fn descending(path: &Value, field_path: &str, errors: &mut Errors) {
-    if text(path).starts_with('/') {
-        errors.invalid(field_path, path, "must be a relative path");
+    if text(path).starts_with('/') || has_backsteps(path) {
+        errors.invalid(field_path, path, "must be a relative path without '..'");
     }
-    without_backsteps(path, field_path, errors);
 }
 
 /// Validates that no part of a path is `..` (`FieldValueInvalid`; `validatePathNoBacksteps`).
@@ -38,24 +38,9 @@ pub(crate) fn has_backsteps(path: &Value) -> bool {
 }
 
 /// Validates a relative path that does not start with `..`, which is reserved for kubelet
-/// (`validateLocalNonReservedPath`).
-///
-/// An absent path counts as empty. `..` itself and paths below it are already rejected by the first rule; the second
-/// one catches names such as `..data`. The second rule only looks at the start, so `a/..data` is valid.
+/// (`validateLocalNonReservedPath`). Only the start is reserved: `a/..data` is valid.
 pub(crate) fn not_reserved(path: &Value, field_path: &str, errors: &mut Errors) {
-    let path = if path.is_null() { &Value::from("") } else { path };
-    descending(path, field_path, errors);
-    if text(path).starts_with("..") && !text(path).starts_with("../") {
-        errors.invalid(field_path, path, "must not start with '..'");
-    }
-}
-
-/// Validates a file mode, 0 to 0777 (`FieldValueInvalid`).
-///
-/// JSON has no octal numbers, so a client writes 511 for 0777 in JSON; YAML reads `0777` as octal.
-/// An absent mode is valid and defaults to 0644 at the volume.
-pub(crate) fn mode(mode: &Value, path: &str, errors: &mut Errors) {
-    if mode.as_i64().is_some_and(|mode| !(0..=MODE_MAX).contains(&mode)) {
-        errors.invalid(path, mode, "must be a number between 0 and 0777 (octal), both inclusive");
+    if text(path).starts_with('/') || text(path).starts_with("..") || has_backsteps(path) {
+        errors.invalid(field_path, path, "must be a relative path without '..' that does not start with '..'");
     }
 }

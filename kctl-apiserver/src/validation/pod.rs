@@ -18,19 +18,20 @@
 use serde_json::{Value, json};
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     names::NameRule,
-    validation::{affinity, container, dns, entries, environment, ports, resources, security, volume, windows},
+    validation::{affinity, all_containers, container, dns, environment, ports, resources, security, volume, windows},
 };
 
 /// Validates the spec of a Pod, its projected tokens and its image names. The last two rules skip templates.
 ///
 /// The name of the Pod matters for its ephemeral volumes, whose claims are named after it.
 pub(crate) fn pod(object: &Value, errors: &mut Errors) {
-    let pod = &object["spec"];
-    spec(pod, text(&object["metadata"]["name"]), "spec", ports::HostPorts::Required, errors);
-    volume::tokens(pod, "spec", errors);
-    container::images(pod, "spec", errors);
+    let pod = Field::new(&object["spec"], "spec", errors);
+    spec(&pod, text(&object["metadata"]["name"]), ports::HostPorts::Required);
+    volume::tokens(&pod);
+    container::images(&pod);
 }
 
 /// Rejects fields that a new Pod may not have.
@@ -39,99 +40,75 @@ pub(crate) fn pod(object: &Value, errors: &mut Errors) {
 /// scheduling gates may not name a Node, since it would skip the scheduler and with it the gates.
 /// Both are `FieldValueForbidden`.
 pub(crate) fn new_pod(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    if entries(&spec["ephemeralContainers"]).next().is_some() {
-        errors.forbidden("spec.ephemeralContainers", "cannot be set on create");
-    }
-    if !text(&spec["nodeName"]).is_empty() && entries(&spec["schedulingGates"]).next().is_some() {
-        errors.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared");
-    }
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (containers, node) = (spec.at("ephemeralContainers"), spec.at("nodeName"));
+    containers.forbidden_if(!containers.is_empty(), "cannot be set on create");
+    let is_gated = !spec.at("schedulingGates").is_empty();
+    node.forbidden_if(is_gated && !node.is_empty(), "cannot be set until all schedulingGates have been cleared");
 }
 
 /// Validates a template at a path such as `spec.template`: labels, annotations and spec. Ephemeral containers are
 /// `FieldValueForbidden`.
 ///
-/// The ephemeral containers are still validated, so a template can have both kinds of errors.
+/// The ephemeral containers are still validated, so a template can have both kinds of errors. Names, finalizers and
+/// owner references of a template are never copied to a Pod, so upstream does not validate them.
 pub(crate) fn template(template: &Value, path: &str, errors: &mut Errors) {
-    metadata_of_template(template, path, errors);
-    spec(&template["spec"], "", &format!("{path}.spec"), ports::HostPorts::Optional, errors);
-    if entries(&template["spec"]["ephemeralContainers"]).next().is_some() {
-        let detail = "ephemeral containers not allowed in pod template";
-        errors.forbidden(&format!("{path}.spec.ephemeralContainers"), detail);
-    }
-}
-
-/// Validates the labels and annotations of a template; its other metadata is ignored.
-///
-/// Names, finalizers and owner references of a template are never copied to a Pod, so upstream
-/// leaves them alone.
-pub(crate) fn metadata_of_template(template: &Value, path: &str, errors: &mut Errors) {
-    let meta = &template["metadata"];
-    errors.labels(&format!("{path}.labels"), &meta["labels"]);
-    errors.annotations(&format!("{path}.annotations"), &meta["annotations"]);
+    let template = Field::new(template, path, errors);
+    template.at_with("labels", &template["metadata"]["labels"]).labels();
+    template.at_with("annotations", &template["metadata"]["annotations"]).annotations();
+    spec(&template.at("spec"), "", ports::HostPorts::Optional);
+    let containers = template.at("spec").at("ephemeralContainers");
+    containers.forbidden_if(!containers.is_empty(), "ephemeral containers not allowed in pod template");
 }
 
 /// Validates a Pod spec. `name` is the name of the Pod, empty for a template.
 ///
-/// `path` is `spec` or, for example, `spec.template.spec`. Overhead is validated like the limits of a
-/// container. Volumes and resource claims come first, because containers refer to them by name.
-fn spec(spec: &Value, name: &str, path: &str, host_ports: ports::HostPorts, errors: &mut Errors) {
-    let field = |name: &str| format!("{path}.{name}");
-    let volumes = volume::volumes(&spec["volumes"], name, &field("volumes"), errors);
-    let claims = claims(&spec["resourceClaims"], &field("resourceClaims"), errors);
-    container::containers(spec, path, &volumes, &claims, errors);
-    resources::of_pod(spec, path, &claims, errors);
-    ports::on_host(spec, path, host_ports, errors);
-    errors.labels(&field("nodeSelector"), &spec["nodeSelector"]);
-    security::of_pod(spec, path, errors);
-    affinity::affinity(&spec["affinity"], &field("affinity"), errors);
-    dns::config(spec, &field("dnsConfig"), errors);
-    gates(spec, path, errors);
-    affinity::spread(&spec["topologySpreadConstraints"], &field("topologySpreadConstraints"), errors);
-    windows::host_processes(spec, path, errors);
-    host_users(spec, path, errors);
-    dns::host_name(spec, path, errors);
-    names_and_times(spec, path, errors);
-    affinity::tolerations(&spec["tolerations"], &field("tolerations"), errors);
-    dns::aliases(&spec["hostAliases"], &field("hostAliases"), errors);
-    // Only `runtimeClassName` is a pointer in Go, so an empty `priorityClassName` counts as unset.
-    if !text(&spec["priorityClassName"]).is_empty() {
-        errors.name(&field("priorityClassName"), &spec["priorityClassName"], NameRule::Subdomain);
+/// Overhead is validated like the limits of a container. Volumes and resource claims come first, because containers
+/// refer to them by name.
+fn spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
+    let volumes = volume::volumes(&spec.at("volumes"), name);
+    let claims = claims(&spec.at("resourceClaims"));
+    container::containers(spec, &volumes, &claims);
+    resources::of_pod(spec, &claims);
+    ports::on_host(spec, host_ports);
+    spec.at("nodeSelector").labels();
+    security::of_pod(spec);
+    affinity::affinity(&spec.at("affinity"));
+    dns::config(spec);
+    gates(spec);
+    affinity::spread(&spec.at("topologySpreadConstraints"));
+    windows::host_processes(spec);
+    host_users(spec);
+    dns::host_name(spec);
+    names_and_times(spec);
+    spec.at("tolerations").check(affinity::tolerations);
+    dns::aliases(&spec.at("hostAliases"));
+    let (preemption, overhead) = (spec.at("preemptionPolicy"), spec.at("overhead"));
+    preemption.required_if(*preemption == "");
+    if overhead.is_object() {
+        let limits = json!({ "limits": overhead.value() });
+        resources::requirements(&overhead.with(&limits), resources::Asker::Container, &[]);
     }
-    if spec["runtimeClassName"].is_string() {
-        errors.name(&field("runtimeClassName"), &spec["runtimeClassName"], NameRule::Subdomain);
-    }
-    if spec["preemptionPolicy"] == "" {
-        errors.required(&field("preemptionPolicy"), "");
-    }
-    let overhead = json!({ "limits": spec["overhead"] });
-    if spec["overhead"].is_object() {
-        resources::resources(&overhead, &field("overhead"), resources::Asker::Container, &[], errors);
-    }
-    security::of_system(spec, path, errors);
-    environment::files(spec, path, errors);
+    security::of_system(spec);
+    environment::files(spec);
 }
 
-/// Validates names of the account, the node and the host, and that `activeDeadlineSeconds` is at least 1 and fits 32 bits.
+/// Validates names, and that `activeDeadlineSeconds` is at least 1 and fits 32 bits.
 ///
-/// An empty string counts as unset for all four names. Account and Node names are DNS subdomains,
-/// host name and subdomain DNS labels: the latter two become parts of the DNS name of the Pod.
-fn names_and_times(spec: &Value, path: &str, errors: &mut Errors) {
-    let field = |name: &str| format!("{path}.{name}");
-    for name in ["serviceAccountName", "nodeName"] {
-        if !text(&spec[name]).is_empty() {
-            errors.name(&field(name), &spec[name], NameRule::Subdomain);
-        }
-    }
-    if spec["activeDeadlineSeconds"].is_number() {
-        let most = i64::from(i32::MAX);
-        errors.in_range(&field("activeDeadlineSeconds"), &spec["activeDeadlineSeconds"], 1, most);
+/// An empty string counts as unset, apart from `runtimeClassName`, which is a pointer in Go. Host name and subdomain
+/// become parts of the DNS name of the Pod, so they are DNS labels.
+fn names_and_times(spec: &Field<'_>) {
+    for name in ["serviceAccountName", "nodeName", "priorityClassName"] {
+        spec.at(name).name_if_set(NameRule::Subdomain);
     }
     for name in ["hostname", "subdomain"] {
-        if !text(&spec[name]).is_empty() {
-            errors.name(&field(name), &spec[name], NameRule::Label);
-        }
+        spec.at(name).name_if_set(NameRule::Label);
     }
+    let class = spec.at("runtimeClassName");
+    if class.is_string() {
+        class.name(NameRule::Subdomain);
+    }
+    spec.at("activeDeadlineSeconds").in_range(1, i32::MAX.into());
 }
 
 /// Validates `resourceClaims` and returns their names, which containers may refer to.
@@ -141,30 +118,22 @@ fn names_and_times(spec: &Value, path: &str, errors: &mut Errors) {
 ///
 /// The returned names leave out empty ones. A name with an invalid form is returned, so that a
 /// container that refers to it does not get a second error.
-fn claims<'a>(list: &'a Value, path: &str, errors: &mut Errors) -> Vec<&'a str> {
-    const SOURCES: &[&str] = &["resourceClaimName", "resourceClaimTemplateName"];
+fn claims<'a>(list: &Field<'a>) -> Vec<&'a str> {
+    const SOURCES: [&str; 2] = ["resourceClaimName", "resourceClaimTemplateName"];
     let mut names = Vec::new();
-    for (index, claim) in entries(list) {
-        let (path, name) = (format!("{path}[{index}]"), text(&claim["name"]));
-        if names.contains(&name) && !name.is_empty() {
-            errors.duplicate(&format!("{path}.name"));
+    for claim in list.items() {
+        let name = claim.at("name");
+        if names.contains(&name.text()) {
+            name.duplicate();
         } else {
-            errors.required_name(&format!("{path}.name"), &claim["name"], NameRule::Label);
-            names.push(name);
+            name.required_name(NameRule::Label);
+            names.extend(Some(name.text()).filter(|name| !name.is_empty()));
         }
-        match SOURCES.iter().filter(|source| !claim[**source].is_null()).count() {
-            0 => errors.invalid(&path, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"),
-            1 => {}
-            _ => {
-                let detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified";
-                errors.invalid(&path, claim, detail);
-            }
-        }
-        for source in SOURCES.iter().filter(|source| !claim[**source].is_null()) {
-            errors.name(&format!("{path}.{source}"), &claim[*source], NameRule::Subdomain);
-        }
+        let sources = SOURCES.map(|source| claim.at(source));
+        let present: Vec<_> = sources.iter().filter(|source| !source.is_null()).collect();
+        claim.invalid_if(present.len() != 1, format_args!("must specify one of {SOURCES:?}"));
+        present.iter().for_each(|source| source.name(NameRule::Subdomain));
     }
-    names.retain(|name| !name.is_empty());
     names
 }
 
@@ -172,19 +141,14 @@ fn claims<'a>(list: &'a Value, path: &str, errors: &mut Errors) -> Vec<&'a str> 
 ///
 /// A readiness gate may occur twice, which is harmless; a scheduling gate may not, because
 /// controllers remove it by name.
-fn gates(spec: &Value, path: &str, errors: &mut Errors) {
-    for (index, gate) in entries(&spec["readinessGates"]) {
-        let path = format!("{path}.readinessGates[{index}].conditionType");
-        errors.qualified_name(&path, text(&gate["conditionType"]));
+fn gates(spec: &Field<'_>) {
+    for gate in spec.at("readinessGates").items() {
+        gate.at("conditionType").qualified_name();
     }
-    let mut names = Vec::new();
-    for (index, gate) in entries(&spec["schedulingGates"]) {
-        let (path, name) = (format!("{path}.schedulingGates[{index}]"), text(&gate["name"]));
-        errors.qualified_name(&path, name);
-        if names.contains(&name) {
-            errors.duplicate(&path);
-        }
-        names.push(name);
+    let gates = spec.at("schedulingGates");
+    gates.unique(|gate| &gate["name"]);
+    for gate in gates.items() {
+        gate.with(&gate["name"]).qualified_name();
     }
 }
 
@@ -194,18 +158,15 @@ fn gates(spec: &Value, path: &str, errors: &mut Errors) {
 /// which the namespaces of the host and raw block devices would circumvent. All errors are
 /// `FieldValueForbidden`. The paths of two of them have the spelling of the Go fields, `HostPID`
 /// and `HostIPC`.
-fn host_users(spec: &Value, path: &str, errors: &mut Errors) {
+fn host_users(spec: &Field<'_>) {
+    const DETAIL: &str = "when `hostUsers` is false";
     if spec["hostUsers"] != false {
         return;
     }
     for (field, shown) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
-        if spec[field] == true {
-            errors.forbidden(&format!("{path}.{shown}"), "when `hostUsers` is false");
-        }
+        spec.at(shown).forbidden_if(spec[field] == true, DETAIL);
     }
-    for (list, index, container) in container::all(spec) {
-        if entries(&container["volumeDevices"]).next().is_some() {
-            errors.forbidden(&format!("{path}.{list}[{index}].volumeDevices"), "when `hostUsers` is false");
-        }
+    for devices in all_containers(spec).map(|container| container.at("volumeDevices")) {
+        devices.forbidden_if(!devices.is_empty(), DETAIL);
     }
 }

@@ -4,12 +4,11 @@
 //! set each host port to the container port before validation. Names of ports matter to Services
 //! and probes, which refer to them instead of the number.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, text},
-    validation::entries,
-};
+use crate::{field::Field, field_errors::Errors};
 
 /// Maximum length of a port name, in bytes.
 ///
@@ -25,55 +24,40 @@ const NAME_RULE: &str = "must be at most 15 lowercase letters, digits and single
 /// Upstream: `validateContainerPorts`. Names are optional. A name with errors is not remembered, so
 /// that a second invalid one of the same name is not also a duplicate. Protocol and host IP were
 /// validated by `declared`.
-pub(crate) fn of_container(ports: &Value, path: &str, errors: &mut Errors) {
-    let mut names = Vec::new();
-    for (index, port) in entries(ports) {
-        let path = format!("{path}[{index}]");
-        let name = text(&port["name"]);
+pub(crate) fn of_container(ports: &Field<'_>) {
+    let mut names = BTreeSet::new();
+    for port in ports.items() {
+        let (name, own) = (port.at("name"), port.at("containerPort"));
         if !name.is_empty() {
-            if !is_name(name) {
-                errors.invalid(&format!("{path}.name"), &port["name"], NAME_RULE);
-            } else if names.contains(&name) {
-                errors.duplicate(&format!("{path}.name"));
-            } else {
-                names.push(name);
+            if !is_name(name.text()) {
+                name.invalid(NAME_RULE);
+            } else if !names.insert(name.text()) {
+                name.duplicate();
             }
         }
-        if number(port, "containerPort") == 0 {
-            errors.required(&format!("{path}.containerPort"), "");
-        } else {
-            errors.in_range(&format!("{path}.containerPort"), &port["containerPort"], 1, 65_535);
+        match number(&own) {
+            0 => own.required(),
+            _ => own.in_range(1, 65_535),
         }
-        if number(port, "hostPort") != 0 {
-            errors.in_range(&format!("{path}.hostPort"), &port["hostPort"], 1, 65_535);
-        }
+        port.at("hostPort").in_range(0, 65_535);
     }
 }
 
-/// Returns a port number; an absent one is 0.
-///
-/// Go's zero value: rules cannot distinguish 0 from an absent number.
-fn number(port: &Value, field: &str) -> i64 {
-    port[field].as_i64().unwrap_or(0)
+/// Returns a port number; an absent one is 0, as in Go.
+fn number(port: &Value) -> i64 {
+    port.as_i64().unwrap_or(0)
 }
 
 /// Reports a combination of protocol, host IP and host port that occurs again (`FieldValueDuplicate`).
 ///
-/// `containers` are pairs of index in the list and container; `path` is the field path of the list. A key
-/// without a host IP differs from any with an explicit address, so `0.0.0.0` and an absent address do not conflict.
-pub(crate) fn host_ports(containers: &[(usize, &Value)], path: &str, errors: &mut Errors) {
-    let mut taken = Vec::new();
-    for (index, container) in containers {
-        for (nth, port) in entries(&container["ports"]) {
-            let host = number(port, "hostPort");
-            if host == 0 {
-                continue;
-            }
-            let key = format!("{}/{}/{host}", text(&port["protocol"]), text(&port["hostIP"]));
-            if taken.contains(&key) {
-                errors.duplicate(&format!("{path}[{index}].ports[{nth}].hostPort"));
-            }
-            taken.push(key);
+/// A key without a host IP differs from any with an explicit address, so `0.0.0.0` and an absent address do not conflict.
+pub(crate) fn host_ports<'a>(containers: impl Iterator<Item = Field<'a>>) {
+    let mut taken = BTreeSet::new();
+    for port in containers.flat_map(|container| container.at("ports").items()) {
+        let host = port.at("hostPort");
+        let key = (port.at("protocol").text(), port.at("hostIP").text(), number(&host));
+        if number(&host) != 0 && !taken.insert(key) {
+            host.duplicate();
         }
     }
 }
@@ -90,18 +74,15 @@ pub(crate) enum HostPorts {
 /// Validates that host ports equal container ports with `hostNetwork` (`FieldValueInvalid`).
 ///
 /// A template may lack host ports, because defaulting sets them only in Pods.
-pub(crate) fn on_host(spec: &Value, path: &str, host_ports: HostPorts, errors: &mut Errors) {
+pub(crate) fn on_host(spec: &Field<'_>, host_ports: HostPorts) {
     if spec["hostNetwork"] != true {
         return;
     }
-    for (index, container) in entries(&spec["containers"]) {
-        for (nth, port) in entries(&container["ports"]) {
-            let (host, own) = (number(port, "hostPort"), number(port, "containerPort"));
-            if (host_ports == HostPorts::Required || host != 0) && host != own {
-                let path = format!("{path}.containers[{index}].ports[{nth}].hostPort");
-                errors.invalid(&path, &host.into(), "must match `containerPort` when `hostNetwork` is true");
-            }
-        }
+    for port in spec.at("containers").items().flat_map(|container| container.at("ports").items()) {
+        let host = port.at("hostPort");
+        let is_set = host_ports == HostPorts::Required || number(&host) != 0;
+        let is_other = number(&host) != number(&port["containerPort"]);
+        host.invalid_if(is_set && is_other, "must match `containerPort` when `hostNetwork` is true");
     }
 }
 

@@ -65,7 +65,7 @@ fn handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
 /// A `sleep` longer than the grace period of the Pod would always be interrupted.
 fn action(kind: &str, action: &Field<'_>, grace: Option<i64>) {
     match kind {
-        "exec" => action.at("command").required_if(action.at("command").is_empty()),
+        "exec" => action.require(&["command"]),
         "sleep" => {
             let seconds = action["seconds"].as_i64().unwrap_or(0);
             if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
@@ -79,7 +79,7 @@ fn action(kind: &str, action: &Field<'_>, grace: Option<i64>) {
         }
     }
     if kind == "httpGet" {
-        action.at("path").required_if(action.at("path").is_empty());
+        action.require(&["path"]);
         let headers = action.at("httpHeaders");
         let are_names = headers.items().all(|header| is_header_name(text(&header["name"])));
         headers.invalid_if(!are_names, "names must be letters, digits and hyphens, such as X-Header-Name");

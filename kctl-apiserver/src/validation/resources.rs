@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::{
     amounts::{self, Side},
+    field::Field,
     field_errors::{Errors, pairs, text},
     names::{NameRule, check_qualified_name},
     quantity,
@@ -60,9 +61,14 @@ pub(crate) enum Asker {
     Pod,
 }
 
+/// Validates requests, limits and claims of a field that is not part of a Pod, see [`requirements`].
+pub(crate) fn resources(resources: &Value, path: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
+    requirements(&Field::new(resources, path, errors), asker, claims);
+}
+
 /// Validates requests, limits and claims (`ValidateResourceRequirements`): names, amounts, and requests within limits.
 ///
-/// `path` is the field path of the whole field. `claims` are the names of the resource claims of the Pod.
+/// `claims` are the names of the resource claims of the Pod.
 ///
 /// - Limits: each name and amount.
 /// - Requests: each name and amount; at most the limit. Resources that cannot be overcommitted
@@ -71,52 +77,32 @@ pub(crate) enum Asker {
 /// - Claims: see `claimed`.
 ///
 /// An error about a request and its limit is at `requests`, without the name of the resource.
-pub(crate) fn resources(resources: &Value, path: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
-    let (limits, requests) = (&resources["limits"], &resources["requests"]);
-    let limits_path = format!("{path}.limits");
-    for (name, amount) in pairs(limits) {
-        limit(name, amount, &format!("{limits_path}[{name}]"), asker, errors);
-    }
-    for (name, amount) in pairs(requests) {
-        let requests_path = format!("{path}.requests");
-        let request_path = format!("{requests_path}[{name}]");
-        name_and_sign(name, amount, &request_path, asker, errors);
-        let limit = limits.get(name).filter(|limit| !limit.is_null());
-        match (limit, is_overcommitted(name)) {
-            (Some(limit), false) if size(amount) != size(limit) => {
-                errors.invalid(&requests_path, amount, &format!("must be equal to {name} limit of {}", text(limit)));
-            }
-            (Some(limit), _) if size(amount) > size(limit) => {
-                let detail = format!("must be less than or equal to {name} limit of {}", text(limit));
-                errors.invalid(&requests_path, amount, &detail);
-            }
-            (None, false) => errors.required(&limits_path, "Limit must be set for non overcommitable resources"),
-            _ => {}
+pub(crate) fn requirements(resources: &Field<'_>, asker: Asker, claims: &[&str]) {
+    let (limits, requests) = (resources.at("limits"), resources.at("requests"));
+    for (name, amount) in limits.entries().chain(requests.entries()) {
+        match asker {
+            Asker::Container => amount.check(|_, path, errors| name_of_container(name, path, errors)),
+            Asker::Pod => amount.check(|_, path, errors| name_of_pod(name, path, errors)),
         }
-        pages(name, amount, &request_path, errors);
+        amount.check(|amount, path, errors| value(name, amount, path, errors));
+        pages(name, &amount);
     }
-    let asks_for =
-        |is_resource: &dyn Fn(&str) -> bool| pairs(limits).chain(pairs(requests)).any(|(name, _)| is_resource(name));
-    if asks_for(&|name| name.starts_with(PAGES)) && !asks_for(&|name| ["cpu", "memory"].contains(&name)) {
-        errors.forbidden(path, "HugePages require cpu or memory");
+    for (name, request) in requests.entries() {
+        let limit = &limits[name];
+        if limit.is_null() {
+            limits.required_if(!is_overcommitted(name));
+        } else {
+            let (asked, most) = (size(&request), size(limit));
+            let how = if is_overcommitted(name) { "less than or equal to" } else { "equal to" };
+            let fits = asked == most || (is_overcommitted(name) && asked < most);
+            requests.with(&request).invalid_if(!fits, format_args!("must be {how} {name} limit of {}", text(limit)));
+        }
     }
-    claimed(&resources["claims"], &format!("{path}.claims"), claims, errors);
-}
-
-/// Validates name, amount and page multiple of a limit. Requests are validated by the same three rules, with other
-/// rules in between.
-fn limit(name: &str, amount: &Value, path: &str, asker: Asker, errors: &mut Errors) {
-    name_and_sign(name, amount, path, asker, errors);
-    pages(name, amount, path, errors);
-}
-
-/// Validates the name by the rules of the asker, then the amount. The amount is validated even if the name is invalid.
-fn name_and_sign(name: &str, amount: &Value, path: &str, asker: Asker, errors: &mut Errors) {
-    match asker {
-        Asker::Container => name_of_container(name, path, errors),
-        Asker::Pod => name_of_pod(name, path, errors),
-    }
-    value(name, amount, path, errors);
+    let names = || limits.entries().chain(requests.entries()).map(|(name, _)| name);
+    let lacks_memory = names().all(|name| !["cpu", "memory"].contains(&name));
+    let detail = "HugePages require cpu or memory";
+    resources.forbidden_if(lacks_memory && names().any(|name| name.starts_with(PAGES)), detail);
+    claimed(&resources.at("claims"), claims);
 }
 
 /// Validates that an amount is not negative, and an integer for counted and extended resources
@@ -125,11 +111,10 @@ fn name_and_sign(name: &str, amount: &Value, path: &str, asker: Asker, errors: &
 /// Quotas and limit ranges call it too. A quantity that does not parse has no errors here: decoding
 /// rejects it before.
 pub(crate) fn value(name: &str, amount: &Value, path: &str, errors: &mut Errors) {
-    if size(amount).is_some_and(|size| size < 0) {
-        errors.invalid(path, amount, "must be greater than or equal to 0");
-    }
-    if (COUNTED.contains(&name) || is_extended(name)) && size(amount).is_some_and(|size| wrapped(size) % 1000 != 0) {
-        errors.invalid(path, amount, "must be an integer");
+    let needs_integer = COUNTED.contains(&name) || is_extended(name);
+    if size(amount).is_some_and(|size| size < 0 || (needs_integer && wrapped(size) % 1000 != 0)) {
+        let what = if needs_integer { "an integer" } else { "a quantity" };
+        errors.invalid(path, amount, &format!("must be {what} greater than or equal to 0"));
     }
 }
 
@@ -147,42 +132,36 @@ fn wrapped(thousandths: i128) -> i128 {
 /// Validates that an amount of huge pages is a multiple of the page size (`FieldValueInvalid`).
 ///
 /// The page size is parsed from the name. A size of zero or below rejects every amount.
-fn pages(name: &str, amount: &Value, path: &str, errors: &mut Errors) {
+fn pages(name: &str, amount: &Field<'_>) {
     let Some(page) = name.strip_prefix(PAGES).and_then(quantity::amount) else { return };
-    if size(amount).is_some_and(|size| page <= 0 || size % page != 0) {
-        let amount = text(amount);
-        errors.invalid(path, &amount.into(), &format!("{amount} is not positive integer multiple of {name}"));
-    }
+    let is_multiple = size(amount).is_none_or(|size| page > 0 && size % page == 0);
+    amount.invalid_if(!is_multiple, format_args!("must be a multiple of the page size of {name}"));
 }
 
 /// Validates a qualified resource name, which must be a standard one if it has no domain (`validateResourceName`).
-///
-/// Returns `true` if the name is valid.
-///
-/// `false` means that errors were added, so callers can skip rules that assume a valid name.
+/// Returns `true` if the name is valid, so that callers can skip rules that assume a valid name.
 pub(crate) fn known_name(name: &str, path: &str, errors: &mut Errors) -> bool {
-    let before = errors.len();
-    errors.qualified_name(path, name);
-    if errors.len() == before && !name.contains('/') && !is_standard(name) {
+    let is_valid = check_qualified_name(name).is_none() && (name.contains('/') || is_standard(name));
+    if !is_valid {
         errors.invalid(path, &name.into(), "must be a standard resource type or fully qualified");
     }
-    errors.len() == before
+    is_valid
 }
 
 /// Validates the name of a resource that a container requests.
 ///
 /// Upstream: `validateContainerResourceName`. A name without a domain must be one that containers
-/// have. A name with a domain must be native or a valid extended resource name. Several errors are
-/// possible for one name.
+/// have. A name with a domain must be native or a valid extended resource name.
 pub(crate) fn name_of_container(name: &str, path: &str, errors: &mut Errors) {
-    known_name(name, path, errors);
-    let of_containers = ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with(PAGES);
-    if !name.contains('/') {
-        if !of_containers {
-            errors.invalid(path, &name.into(), "must be a standard resource for containers");
-        }
-    } else if !is_native(name) && !is_extended(name) {
-        errors.invalid(path, &name.into(), "doesn't follow extended resource name standard");
+    let is_known = if name.contains('/') {
+        is_native(name) || is_extended(name)
+    } else {
+        ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with(PAGES)
+    };
+    if !is_known || check_qualified_name(name).is_some() {
+        let detail = "must be cpu, memory, ephemeral-storage, huge pages such as hugepages-2Mi, or an extended resource \
+                      such as example.com/gpu";
+        errors.invalid(path, &name.into(), detail);
     }
 }
 
@@ -236,39 +215,26 @@ pub(crate) fn size(amount: &Value) -> Option<i128> {
 
 /// Validates the claims of a container against the claims of its Pod (`FieldValueNotFound`). A claim is listed once as
 /// a whole, or once per request (`FieldValueDuplicate`).
-///
-/// `keys` holds a claim's name, or name and request with a slash. Rules for a repeated claim:
-///
-/// - after the whole claim, anything of it again is a duplicate;
-/// - the whole claim after single requests is a duplicate;
-/// - the same request of the same claim is a duplicate.
-fn claimed(list: &Value, path: &str, declared: &[&str], errors: &mut Errors) {
-    let mut keys: Vec<String> = Vec::new();
-    for (index, claim) in entries(list) {
-        let (path, name, request) = (format!("{path}[{index}]"), text(&claim["name"]), text(&claim["request"]));
+fn claimed(list: &Field<'_>, declared: &[&str]) {
+    let mut listed = Vec::new();
+    for claim in list.items() {
+        let (name, request) = (claim.at("name").text(), claim.at("request"));
         if name.is_empty() {
-            errors.required(&path, "");
+            claim.required();
             continue;
         }
-        if keys.iter().any(|key| key == name) {
-            // The whole claim is already listed.
-            errors.duplicate(&path);
-        } else if request.is_empty() {
-            if keys.iter().any(|key| key.split('/').next() == Some(name)) {
-                errors.duplicate(&path);
-            }
-            keys.push(name.to_owned());
-        } else {
-            errors.name(&format!("{path}.request"), &claim["request"], NameRule::Label);
-            let key = format!("{name}/{request}");
-            if keys.contains(&key) {
-                errors.duplicate(&path);
-            }
-            keys.push(key);
+        let is_same = |(other, part): &(&str, &str)| {
+            *other == name && (part.is_empty() || request.is_empty() || *part == request.text())
+        };
+        if listed.iter().any(is_same) {
+            claim.duplicate();
         }
-        if !declared.contains(&name) {
-            errors.not_found(&path, &claim["name"]);
+        // Upstream does not validate a request of a claim that is already listed as a whole.
+        if !listed.contains(&(name, "")) {
+            request.name_if_set(NameRule::Label);
         }
+        listed.push((name, request.text()));
+        claim.with(&claim["name"]).not_found_if(!declared.contains(&name));
     }
 }
 
@@ -282,36 +248,36 @@ fn claimed(list: &Value, path: &str, declared: &[&str], errors: &mut Errors) {
 /// - No single container may have a limit above that of the Pod.
 ///
 /// Sums follow the rules of the scheduler for init containers and sidecars (`amounts::of_pod`).
-pub(crate) fn of_pod(spec: &Value, path: &str, claims: &[&str], errors: &mut Errors) {
-    let (requested, path) = (&spec["resources"], format!("{path}.resources"));
-    if requested.is_null() {
+pub(crate) fn of_pod(spec: &Field<'_>, claims: &[&str]) {
+    let resources = spec.at("resources");
+    if resources.is_null() {
         return;
     }
     if spec["os"]["name"] == "windows" {
-        return errors.forbidden(&path, "may not be set for a windows pod");
+        return resources.forbidden("may not be set for a windows pod");
     }
-    if requested["claims"].is_array() {
-        errors.forbidden(&format!("{path}.claims"), "claims may not be set for Resources at pod-level");
-    }
-    resources(requested, &path, Asker::Pod, claims, errors);
-    let together = |side: Side, name: &str, is_told: fn(&str) -> bool, errors: &mut Errors| {
-        for (resource, sum) in amounts::of_pod(spec, side).iter().filter(|(resource, _)| is_told(resource)) {
-            let whole = &requested[name][resource];
-            if size(whole).is_some_and(|whole| sum.in_steps(3) > whole) {
-                let detail = format!("must be greater than or equal to aggregate container {name} of {sum}");
-                errors.invalid(&format!("{path}.{name}[{resource}]"), whole, &detail);
-            }
+    let claimed = resources.at("claims");
+    claimed.forbidden_if(claimed.is_array(), "claims may not be set for Resources at pod-level");
+    requirements(&resources, Asker::Pod, claims);
+    let is_any: fn(&str) -> bool = |_name| true;
+    for (side, part, is_compared) in
+        [(Side::Requests, "requests", is_any), (Side::Limits, "limits", amounts::is_pages as fn(&str) -> bool)]
+    {
+        for (name, sum) in amounts::of_pod(spec, side).iter().filter(|(name, _)| is_compared(name)) {
+            let whole = resources.at(part).at_key(name);
+            let is_less = size(&whole).is_some_and(|whole| sum.in_steps(3) > whole);
+            whole.invalid_if(
+                is_less,
+                format_args!("must be greater than or equal to aggregate container {part} of {sum}"),
+            );
         }
-    };
-    together(Side::Requests, "requests", |_| true, errors);
-    together(Side::Limits, "limits", amounts::is_pages, errors);
+    }
     for (index, container) in entries(&spec["containers"]) {
         for (name, limit) in pairs(&container["resources"]["limits"]) {
-            let whole = &requested["limits"][name];
-            if !whole.is_null() && size(limit) > size(whole) {
-                let detail = format!("must be less than or equal to pod limits of {}", text(whole));
-                errors.invalid(&format!("{path}.containers[{index}][{name}].limits"), limit, &detail);
-            }
+            let whole = &resources["limits"][name];
+            let is_more = !whole.is_null() && size(limit) > size(whole);
+            let limit = resources.at_with(&format!("containers[{index}][{name}].limits"), limit);
+            limit.invalid_if(is_more, format_args!("must be less than or equal to pod limits of {}", text(whole)));
         }
     }
 }

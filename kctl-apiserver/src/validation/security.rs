@@ -6,11 +6,14 @@
 //! These rules only check that fields are well-formed. The Pod Security Standards (`baseline`, `restricted`) are an
 //! admission step with its own module, `pod_security`.
 
+use std::{collections::BTreeSet, iter};
+
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
-    validation::{entries, paths, windows},
+    field::Field,
+    field_errors::text,
+    validation::{all_containers, entries, paths, windows},
 };
 
 /// Greatest id of a user or group, 2,147,483,647 (`IsValidUserID`). The kernel has 32 bits;
@@ -26,69 +29,55 @@ const OF_NETWORK: &[&str] = &["net."];
 /// Prefixes of kernel parameters that belong to the namespace of inter-process communication.
 const OF_PROCESSES: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
 
-/// Validates the security context of a container (`ValidateSecurityContext`).
+/// Validates the security context of a container (`ValidateSecurityContext`). `spec` is the spec of its Pod.
 ///
-/// `allowPrivilegeEscalation: false` excludes `privileged` and `CAP_SYS_ADMIN`; `Unmasked` needs `hostUsers: false`. Both
-/// are `FieldValueInvalid`.
-///
-/// `path` is the field path of the context, `spec` the spec of its Pod. An absent context is valid. Users and groups are
-/// 0 to 2,147,483,647.
-///
-/// The conflict with privilege escalation is one error per reason at the whole context, whose JSON
-/// is the value. Only the spelling `CAP_SYS_ADMIN` counts, as in upstream: `SYS_ADMIN` is not rejected
-/// here.
-pub(crate) fn of_container(context: &Value, path: &str, spec: &Value, errors: &mut Errors) {
+/// `allowPrivilegeEscalation: false` excludes `privileged` and `CAP_SYS_ADMIN` (`FieldValueInvalid` at the context). Only
+/// this spelling counts, as in upstream: `SYS_ADMIN` is not rejected here. `Unmasked` needs `hostUsers: false`.
+pub(crate) fn of_container(context: &Field<'_>, spec: &Value) {
     if context.is_null() {
         return;
     }
-    for name in ["runAsUser", "runAsGroup"] {
-        errors.in_range(&format!("{path}.{name}"), &context[name], 0, ID_MAX);
-    }
-    let mounted = &context["procMount"];
-    if spec["hostUsers"] != false && mounted == "Unmasked" {
-        errors.invalid(&format!("{path}.procMount"), mounted, "`hostUsers` must be false to use `Unmasked`");
-    }
-    system_calls(&context["seccompProfile"], &format!("{path}.seccompProfile"), errors);
-    if context["allowPrivilegeEscalation"] == false {
-        let reason = "cannot set `allowPrivilegeEscalation` to false and";
-        if context["privileged"] == true {
-            errors.invalid(path, context, &format!("{reason} `privileged` to true"));
-        }
-        for (_, capability) in entries(&context["capabilities"]["add"]) {
-            if capability == "CAP_SYS_ADMIN" {
-                errors.invalid(path, context, &format!("{reason} `capabilities.Add` CAP_SYS_ADMIN"));
-            }
-        }
-    }
-    windows::options(&context["windowsOptions"], &format!("{path}.windowsOptions"), errors);
-    app_armor(&context["appArmorProfile"], &format!("{path}.appArmorProfile"), errors);
+    ids(context, &["runAsUser", "runAsGroup"]);
+    let mounted = context.at("procMount");
+    let is_unmasked = mounted.text() == "Unmasked" && spec["hostUsers"] != false;
+    mounted.invalid_if(is_unmasked, "`hostUsers` must be false to use `Unmasked`");
+    let is_admin = entries(&context["capabilities"]["add"]).any(|(_, capability)| capability == "CAP_SYS_ADMIN");
+    let may_escalate = context["privileged"] == true || is_admin;
+    let detail = "cannot set `allowPrivilegeEscalation` to false beside `privileged` or the capability CAP_SYS_ADMIN";
+    context.invalid_if(context["allowPrivilegeEscalation"] == false && may_escalate, detail);
+    shared(context);
 }
 
-/// Validates the security context of a Pod. `hostPID` and its siblings are fields of the spec beside it.
+/// Validates the security context of a Pod.
 ///
-/// `path` is the field path of the spec. Two rules also read fields beside the context: `shareProcessNamespace`
-/// excludes `hostPID`, and sysctls depend on `hostNetwork` and `hostIPC`.
-pub(crate) fn of_pod(spec: &Value, path: &str, errors: &mut Errors) {
-    if spec["shareProcessNamespace"] == true && spec["hostPID"] == true {
-        let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.invalid(&format!("{path}.shareProcessNamespace"), &true.into(), detail);
-    }
-    let (context, path) = (&spec["securityContext"], format!("{path}.securityContext"));
-    for name in ["fsGroup", "runAsUser", "runAsGroup"] {
-        errors.in_range(&format!("{path}.{name}"), &context[name], 0, ID_MAX);
-    }
-    for (index, group) in entries(&context["supplementalGroups"]) {
-        errors.in_range(&format!("{path}.supplementalGroups[{index}]"), group, 0, ID_MAX);
-    }
-    parameters(spec, &format!("{path}.sysctls"), errors);
-    system_calls(&context["seccompProfile"], &format!("{path}.seccompProfile"), errors);
-    windows::options(&context["windowsOptions"], &format!("{path}.windowsOptions"), errors);
-    app_armor(&context["appArmorProfile"], &format!("{path}.appArmorProfile"), errors);
-    errors.one_of(
-        &format!("{path}.seLinuxChangePolicy"),
-        &context["seLinuxChangePolicy"],
-        &["MountOption", "Recursive"],
-    );
+/// Two rules also read fields of the spec beside the context: `shareProcessNamespace` excludes `hostPID`, and sysctls
+/// depend on `hostNetwork` and `hostIPC`.
+pub(crate) fn of_pod(spec: &Field<'_>) {
+    let (shares, context) = (spec.at("shareProcessNamespace"), spec.at("securityContext"));
+    let is_host = spec["hostPID"] == true && *shares == true;
+    shares.invalid_if(is_host, "ShareProcessNamespace and HostPID cannot both be enabled");
+    ids(&context, &["fsGroup", "runAsUser", "runAsGroup"]);
+    context.at("supplementalGroups").items().for_each(|group| id(&group));
+    parameters(&context.at("sysctls"), spec);
+    shared(&context);
+    context.at("seLinuxChangePolicy").one_of(&["MountOption", "Recursive"]);
+}
+
+/// Validates ids of users and groups.
+pub(crate) fn ids(object: &Field<'_>, names: &[&str]) {
+    names.iter().for_each(|name| id(&object.at(name)));
+}
+
+/// Validates the id of a user or group.
+pub(crate) fn id(id: &Field<'_>) {
+    id.in_range(0, ID_MAX);
+}
+
+/// Validates the profiles and options that Pods and containers have.
+fn shared(context: &Field<'_>) {
+    system_calls(&context.at("seccompProfile"));
+    windows::options(&context.at("windowsOptions"));
+    app_armor(&context.at("appArmorProfile"));
 }
 
 /// Validates sysctls: names are required, well-formed and unique. Those of a namespace that the Pod shares with its
@@ -96,27 +85,21 @@ pub(crate) fn of_pod(spec: &Value, path: &str, errors: &mut Errors) {
 ///
 /// Upstream: `validateSysctls`. Slashes and dots are equal separators when the namespace is looked up, yet `net/ipv4/x`
 /// and `net.ipv4/x` are distinct names for the uniqueness rule. kubelet decides which sysctls are safe.
-fn parameters(spec: &Value, path: &str, errors: &mut Errors) {
-    let mut names = Vec::new();
-    for (index, parameter) in entries(&spec["securityContext"]["sysctls"]) {
-        let (path, name) = (format!("{path}[{index}].name"), text(&parameter["name"]));
-        if name.is_empty() {
-            errors.required(&path, "");
-        } else if !is_parameter(name) {
-            let detail = format!(
-                "must be the name of a sysctl such as kernel.shm_rmid_forced, of at most {PARAMETER_LEN_MAX} bytes"
-            );
-            errors.invalid(&path, &name.into(), &detail);
-        } else if names.contains(&name) {
-            errors.duplicate(&path);
+fn parameters(list: &Field<'_>, spec: &Value) {
+    let mut names = BTreeSet::new();
+    for name in list.items().map(|parameter| parameter.at("name")) {
+        let is_new = names.insert(name.text());
+        if name.is_given() && !is_parameter(name.text()) {
+            let example = "kernel.shm_rmid_forced";
+            name.invalid(format_args!("must be a sysctl such as {example}, of at most {PARAMETER_LEN_MAX} bytes"));
+        } else if !name.is_empty() && !is_new {
+            name.duplicate();
         }
-        let plain = name.replace('/', ".");
+        let plain = name.text().replace('/', ".");
         for (host, prefixes) in [("hostNetwork", OF_NETWORK), ("hostIPC", OF_PROCESSES)] {
-            if spec[host] == true && prefixes.iter().any(|prefix| plain.starts_with(prefix)) {
-                errors.invalid(&path, &name.into(), &format!("may not be specified when '{host}' is true"));
-            }
+            let is_of_host = spec[host] == true && prefixes.iter().any(|prefix| plain.starts_with(prefix));
+            name.invalid_if(is_of_host, format_args!("may not be specified when '{host}' is true"));
         }
-        names.push(name);
     }
 }
 
@@ -138,19 +121,13 @@ fn is_parameter(name: &str) -> bool {
 /// The path is relative to kubelet's directory of profiles, so it must not leave it: no leading
 /// slash and no `..`. The type itself was validated by `declared`. Upstream:
 /// `validateSeccompProfileField`.
-fn system_calls(profile: &Value, path: &str, errors: &mut Errors) {
-    if profile.is_null() {
-        return;
-    }
-    let (kind, local, localhost_path) =
-        (&profile["type"], &profile["localhostProfile"], format!("{path}.localhostProfile"));
-    match (kind == "Localhost", local.is_null()) {
-        (true, true) => errors.required(&localhost_path, "must be set when seccomp type is Localhost"),
-        (true, false) => paths::descending(local, &localhost_path, errors),
-        (false, false) => {
-            errors.invalid(&localhost_path, local, "can only be set when seccomp type is Localhost");
-        }
-        (false, true) => {}
+fn system_calls(profile: &Field<'_>) {
+    let local = profile.at("localhostProfile");
+    if profile["type"] == "Localhost" {
+        local.required_if(local.is_null());
+        local.check(paths::descending);
+    } else {
+        local.invalid_if(!local.is_null(), "can only be set when seccomp type is Localhost");
     }
 }
 
@@ -160,26 +137,16 @@ fn system_calls(profile: &Value, path: &str, errors: &mut Errors) {
 /// characters. It must not be padded with whitespace (`FieldValueInvalid`). An empty one counts as
 /// absent with `Localhost`, and as present with the other types. Upstream:
 /// `ValidateAppArmorProfileField`.
-fn app_armor(profile: &Value, field_path: &str, errors: &mut Errors) {
-    if profile.is_null() {
-        return;
-    }
-    let (local, localhost_path) = (&profile["localhostProfile"], format!("{field_path}.localhostProfile"));
-    let path = text(local);
-    match text(&profile["type"]) {
-        "Localhost" if path.trim().is_empty() && path.trim() == path => {
-            errors.required(&localhost_path, "must be set when AppArmor type is Localhost");
-        }
+fn app_armor(profile: &Field<'_>) {
+    let local = profile.at("localhostProfile");
+    match profile.at("type").text() {
         "Localhost" => {
-            if path.trim() != path {
-                errors.invalid(&localhost_path, local, "must not be padded with whitespace");
-            }
-            if path.len() > PROFILE_LEN_MAX {
-                errors.too_long(&localhost_path, PROFILE_LEN_MAX);
-            }
+            local.required_if(local.is_empty());
+            local.invalid_if(local.text().trim() != local.text(), "must not be padded with whitespace");
+            local.at_most_bytes(PROFILE_LEN_MAX);
         }
-        "RuntimeDefault" | "Unconfined" if !local.is_null() => {
-            errors.invalid(&localhost_path, local, "can only be set when AppArmor type is Localhost");
+        "RuntimeDefault" | "Unconfined" => {
+            local.invalid_if(!local.is_null(), "can only be set when AppArmor type is Localhost");
         }
         _ => {}
     }
@@ -189,54 +156,43 @@ fn app_armor(profile: &Value, field_path: &str, errors: &mut Errors) {
 ///
 /// A Pod without `os` may have fields of both systems; the node ignores those of the other system. An empty name is
 /// `FieldValueRequired`, an unknown one `FieldValueNotSupported` at `os`.
-pub(crate) fn of_system(spec: &Value, path: &str, errors: &mut Errors) {
-    let system = &spec["os"];
+pub(crate) fn of_system(spec: &Field<'_>) {
+    let system = spec.at("os");
     match text(&system["name"]) {
         _ if system.is_null() => {}
-        "linux" => of_linux(spec, path, errors),
-        "windows" => of_windows(spec, path, errors),
-        "" => errors.required(&format!("{path}.os.name"), ""),
-        _ => errors.one_of(&format!("{path}.os"), &system["name"], &["linux", "windows"]),
+        "linux" => of_linux(spec),
+        "windows" => of_windows(spec),
+        "" => system.at("name").required(),
+        _ => system.with(&system["name"]).unsupported(&["linux", "windows"]),
     }
 }
 
-/// Rejects Windows options in a Linux Pod (`FieldValueForbidden`).
-///
-/// Both the context of the Pod and those of all its containers are checked.
-fn of_linux(spec: &Value, path: &str, errors: &mut Errors) {
-    let detail = "windows options cannot be set for a linux pod";
-    if !spec["securityContext"]["windowsOptions"].is_null() {
-        errors.forbidden(&format!("{path}.securityContext.windowsOptions"), detail);
-    }
-    for (list, index, container) in super::container::all(spec) {
-        if !container["securityContext"]["windowsOptions"].is_null() {
-            errors.forbidden(&format!("{path}.{list}[{index}].securityContext.windowsOptions"), detail);
-        }
+/// Rejects Windows options in a Linux Pod (`FieldValueForbidden`), in the Pod and in all its containers.
+fn of_linux(spec: &Field<'_>) {
+    for part in iter::once(spec.clone()).chain(all_containers(spec)) {
+        let options = part.at("securityContext").at("windowsOptions");
+        options.forbidden_if(!options.is_null(), "windows options cannot be set for a linux pod");
     }
 }
 
 /// Rejects Linux fields in a Windows Pod (`FieldValueForbidden`).
 ///
-/// `OF_PODS` are JSON pointers below the spec; in the error, slashes become dots. Any value is
-/// rejected, `false` included, apart from `hostPID: false` and `hostIPC: false`. `hostNetwork` is
+/// Any value is rejected, `false` included, apart from `hostPID: false` and `hostIPC: false`. `hostNetwork` is
 /// not among them, since host process containers need it.
-fn of_windows(spec: &Value, path: &str, errors: &mut Errors) {
-    const OF_PODS: &[&str] = &[
-        "/securityContext/appArmorProfile",
-        "/securityContext/seLinuxOptions",
-        "/hostUsers",
-        "/hostPID",
-        "/hostIPC",
-        "/securityContext/seccompProfile",
-        "/securityContext/fsGroup",
-        "/securityContext/fsGroupChangePolicy",
-        "/securityContext/sysctls",
-        "/shareProcessNamespace",
-        "/securityContext/runAsUser",
-        "/securityContext/runAsGroup",
-        "/securityContext/supplementalGroups",
-        "/securityContext/supplementalGroupsPolicy",
-        "/securityContext/seLinuxChangePolicy",
+fn of_windows(spec: &Field<'_>) {
+    const OF_PODS: &[&str] = &["hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"];
+    const OF_CONTEXTS: &[&str] = &[
+        "appArmorProfile",
+        "seLinuxOptions",
+        "seccompProfile",
+        "fsGroup",
+        "fsGroupChangePolicy",
+        "sysctls",
+        "runAsUser",
+        "runAsGroup",
+        "supplementalGroups",
+        "supplementalGroupsPolicy",
+        "seLinuxChangePolicy",
     ];
     const OF_CONTAINERS: &[&str] = &[
         "appArmorProfile",
@@ -250,17 +206,13 @@ fn of_windows(spec: &Value, path: &str, errors: &mut Errors) {
         "runAsUser",
         "runAsGroup",
     ];
-    let detail = "cannot be set for a windows pod";
-    for pointer in OF_PODS {
-        // `hostPID: false` and `hostIPC: false` count as unset.
-        let is_off = |value: &Value| ["/hostPID", "/hostIPC"].contains(pointer) && *value == false;
-        if spec.pointer(pointer).is_some_and(|value| !value.is_null() && !is_off(value)) {
-            errors.forbidden(&format!("{path}{}", pointer.replace('/', ".")), detail);
+    let none_of = |object: &Field<'_>, names: &[&str]| {
+        for field in names.iter().map(|name| object.at(name)) {
+            let is_off = *field == false && ["hostPID", "hostIPC"].iter().any(|name| field.path().ends_with(name));
+            field.forbidden_if(!field.is_null() && !is_off, "cannot be set for a windows pod");
         }
-    }
-    for (list, index, container) in super::container::all(spec) {
-        for name in OF_CONTAINERS.iter().filter(|name| !container["securityContext"][**name].is_null()) {
-            errors.forbidden(&format!("{path}.{list}[{index}].securityContext.{name}"), detail);
-        }
-    }
+    };
+    none_of(spec, OF_PODS);
+    none_of(&spec.at("securityContext"), OF_CONTEXTS);
+    all_containers(spec).for_each(|container| none_of(&container.at("securityContext"), OF_CONTAINERS));
 }

@@ -14,7 +14,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, pairs, text},
+    field::Field,
+    field_errors::{Errors, text},
     names::NameRule,
     validation::{format, paths},
 };
@@ -39,6 +40,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("gitRepo", &["repository"]),
     ("gcePersistentDisk", &["pdName"]),
     ("awsElasticBlockStore", &["volumeID"]),
+    ("hostPath", &["path"]),
     ("secret", &["secretName"]),
     ("nfs", &["server", "path"]),
     ("iscsi", &["targetPortal"]),
@@ -66,35 +68,32 @@ const NEEDED: &[(&str, &[&str])] = &[
 pub(crate) fn source(kind: &str, source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
     // The only source whose name in kube-apiserver's error paths differs from its JSON name.
     let path = format!("{path}.{}", if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
-    let needed =
-        NEEDED.iter().find(|(source_kind, _)| *source_kind == kind).map_or(&[] as &[&str], |(_, fields)| fields);
-    let is_there = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty()) || !text(value).is_empty();
-    for field in needed.iter().filter(|field| !is_there(&source[**field])) {
-        errors.required(&format!("{path}.{field}"), "");
+    let source = &Field::new(source, path, errors);
+    if let Some((_, needed)) = NEEDED.iter().find(|(source_kind, _)| *source_kind == kind) {
+        source.require(needed);
     }
     match kind {
-        "emptyDir" if text(&source["sizeLimit"]).starts_with('-') => {
-            errors.forbidden(&format!("{path}.sizeLimit"), "SizeLimit field must be a valid resource quantity");
+        "emptyDir" => {
+            let limit = source.at("sizeLimit");
+            limit.forbidden_if(limit.text().starts_with('-'), "must not be negative");
         }
-        "hostPath" if text(&source["path"]).is_empty() => errors.required(&format!("{path}.path"), ""),
-        "hostPath" => paths::without_backsteps(&source["path"], &format!("{path}.path"), errors),
-        "gitRepo" => paths::descending(&source["directory"], &format!("{path}.directory"), errors),
-        "nfs" if !text(&source["path"]).starts_with('/') => {
-            errors.invalid(&format!("{path}.path"), &text(&source["path"]).into(), "must be an absolute path");
+        "hostPath" => source.at("path").check(paths::without_backsteps),
+        "gitRepo" => source.at("directory").check(paths::descending),
+        "nfs" => {
+            let path = source.at("path");
+            path.invalid_if(!path.text().starts_with('/'), "must be an absolute path");
         }
         // Zero means that the field is unset.
-        "gcePersistentDisk" | "awsElasticBlockStore" if source["partition"] != 0 => {
-            errors.in_range(&format!("{path}.partition"), &source["partition"], 1, 255);
-        }
-        "azureFile" | "glusterfs" => namespace(source, &path, errors),
-        "cinder" | "storageos" => storage_with_a_secret(kind, source, owner, &path, errors),
-        "iscsi" => iscsi(source, owner, &path, errors),
-        "flocker" => flocker(source, &path, errors),
-        "quobyte" => quobyte(source, &path, errors),
-        "fc" => fibre_channel(source, &path, errors),
-        "flexVolume" => flex(source, &path, errors),
-        "azureDisk" => azure_disk(source, &path, errors),
-        "csi" => csi(source, owner, &path, errors),
+        "gcePersistentDisk" | "awsElasticBlockStore" => source.at("partition").in_range(0, 255),
+        "azureFile" | "glusterfs" => namespace(source),
+        "cinder" | "storageos" => storage_with_a_secret(kind, source, owner),
+        "iscsi" => iscsi(source, owner),
+        "flocker" => flocker(source),
+        "quobyte" => quobyte(source),
+        "fc" => fibre_channel(source),
+        "flexVolume" => flex(source),
+        "azureDisk" => azure_disk(source),
+        "csi" => csi(source, owner),
         _ => {}
     }
 }
@@ -104,31 +103,24 @@ pub(crate) fn source(kind: &str, source: &Value, owner: SourceOwner<'_>, path: &
 ///
 /// Empty is an error, absent is valid: the fields are pointers in Go. A Pod's sources do not have
 /// these fields.
-fn namespace(source: &Value, path: &str, errors: &mut Errors) {
-    if source["secretNamespace"] == "" {
-        errors.required(&format!("{path}.secretNamespace"), "");
-    }
-    let (endpoints, path) = (&source["endpointsNamespace"], format!("{path}.endpointsNamespace"));
-    if endpoints == "" {
-        errors.invalid(&path, endpoints, "if the endpointnamespace is set, it must be a valid namespace name");
-    } else if endpoints.is_string() {
-        errors.name(&path, endpoints, NameRule::Label);
+fn namespace(source: &Field<'_>) {
+    let (secret, endpoints) = (source.at("secretNamespace"), source.at("endpointsNamespace"));
+    secret.required_if(*secret == "");
+    if endpoints.is_string() {
+        endpoints.name(NameRule::Label);
     }
 }
 
 /// Validates `cinder` and `storageos`: a `secretRef` needs a name, and in a `PersistentVolume` a
 /// namespace. `storageos` also needs the name of the volume as a DNS label.
-fn storage_with_a_secret(kind: &str, source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
+fn storage_with_a_secret(kind: &str, source: &Field<'_>, owner: SourceOwner<'_>) {
     if kind == "storageos" {
-        errors.required_name(&format!("{path}.volumeName"), &source["volumeName"], NameRule::Label);
-        if !text(&source["volumeNamespace"]).is_empty() {
-            errors.name(&format!("{path}.volumeNamespace"), &source["volumeNamespace"], NameRule::Label);
-        }
+        source.at("volumeName").required_name(NameRule::Label);
+        source.at("volumeNamespace").name_if_set(NameRule::Label);
     }
-    let fields: &[&str] = if matches!(owner, SourceOwner::Pod) { &["name"] } else { &["name", "namespace"] };
-    let secret = &source["secretRef"];
-    for field in fields.iter().filter(|field| secret.is_object() && text(&secret[**field]).is_empty()) {
-        errors.required(&format!("{path}.secretRef.{field}"), "");
+    let secret = source.at("secretRef");
+    if secret.is_object() {
+        secret.require(if matches!(owner, SourceOwner::Pod) { &["name"] } else { &["name", "namespace"] });
     }
 }
 
@@ -147,20 +139,20 @@ static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
 });
 
 /// Validates the name of an initiator or target (`FieldValueInvalid`).
-fn initiator(name: &Value, path: &str, errors: &mut Errors) {
-    let form = INITIATORS.iter().find(|(start, _)| text(name).starts_with(start));
-    if !form.is_some_and(|(_, form)| form.is_match(text(name))) {
-        errors.invalid(path, name, "must be an iSCSI name that starts with iqn, eui or naa");
-    }
+fn initiator(name: &Field<'_>) {
+    let form = INITIATORS.iter().find(|(start, _)| name.text().starts_with(start));
+    let is_valid = form.is_some_and(|(_, form)| form.is_match(name.text()));
+    name.invalid_if(!is_valid, "must be an iSCSI name that starts with iqn, eui or naa");
 }
 
 /// Maximum length of volume name, colon and portal, in bytes, if an initiator is named.
 ///
 /// kubelet names the iSCSI interface after them.
 const PORTAL_LEN_MAX: usize = 64;
-/// Detail of the error about the length of volume name and portal, with the bound of `PORTAL_LEN_MAX`.
-const PORTAL_TOO_LONG: &str = "the volume name and iscsi.targetPortal must have at most 63 bytes together if \
-                               iscsi.initiatorName is set";
+/// Detail of the error about the length of volume name and portal, with the bound of `PORTAL_LEN_MAX`. In a Pod it is at
+/// the name of the volume, else at the portal.
+pub(crate) const PORTAL_TOO_LONG: &str = "the volume name and iscsi.targetPortal must have at most 63 bytes together \
+                                          if iscsi.initiatorName is set";
 
 /// Returns `true` if the name of the volume and the portal are too long for the name of an iSCSI interface.
 ///
@@ -170,55 +162,39 @@ pub(crate) fn has_long_portal(source: &Value, volume: &str) -> bool {
     source["initiatorName"].is_string() && volume.len() + 1 + text(&source["targetPortal"]).len() > PORTAL_LEN_MAX
 }
 
-/// Adds the error about the length of the portal at `field`: the volume's name in a Pod, else the
-/// portal.
-pub(crate) fn portal_is_too_long(field: &str, value: &Value, errors: &mut Errors) {
-    errors.invalid(field, value, PORTAL_TOO_LONG);
-}
-
 /// Validates an iSCSI source: target name (`FieldValueRequired`), LUN of 0 to 255, initiator and
 /// CHAP secret.
 ///
 /// CHAP authentication needs a secret; in a `PersistentVolume` the secret needs a name. Upstream:
 /// `validateISCSIVolumeSource` and `validateISCSIPersistentVolumeSource`.
-fn iscsi(source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
-    if let SourceOwner::Cluster(name) = owner
-        && has_long_portal(source, name)
-    {
-        portal_is_too_long(&format!("{path}.targetportal"), &source["targetPortal"], errors);
+fn iscsi(source: &Field<'_>, owner: SourceOwner<'_>) {
+    let (name, secret) = (source.at("iqn"), source.at("secretRef"));
+    if let SourceOwner::Cluster(volume) = owner {
+        let portal = source.at_with("targetportal", &source["targetPortal"]);
+        portal.invalid_if(has_long_portal(source, volume), PORTAL_TOO_LONG);
+        if secret.is_object() {
+            secret.require(&["name"]);
+        }
     }
-    if text(&source["iqn"]).is_empty() {
-        errors.required(&format!("{path}.iqn"), "");
-    } else {
-        initiator(&source["iqn"], &format!("{path}.iqn"), errors);
+    if name.is_given() {
+        initiator(&name);
     }
-    errors.in_range(&format!("{path}.lun"), &source["lun"], 0, 255);
-    let (secret, secret_path) = (&source["secretRef"], format!("{path}.secretRef"));
-    let asks = ["chapAuthDiscovery", "chapAuthSession"].iter().any(|field| source[*field] == true);
-    if asks && secret.is_null() {
-        errors.required(&secret_path, "");
-    }
-    if matches!(owner, SourceOwner::Cluster(_)) && secret.is_object() && text(&secret["name"]).is_empty() {
-        errors.required(&format!("{secret_path}.name"), "");
-    }
+    source.at("lun").in_range(0, 255);
+    let has_login = ["chapAuthDiscovery", "chapAuthSession"].iter().any(|field| source[*field] == true);
+    secret.required_if(has_login && secret.is_null());
     if source["initiatorName"].is_string() {
-        initiator(&source["initiatorName"], &format!("{path}.initiatorname"), errors);
+        initiator(&source.at_with("initiatorname", &source["initiatorName"]));
     }
 }
 
 /// Validates a Flocker source: exactly one of name and UUID of the dataset, and no slash in the
 /// name.
-fn flocker(source: &Value, path: &str, errors: &mut Errors) {
-    let (name, uuid) = (text(&source["datasetName"]), text(&source["datasetUUID"]));
-    if name.is_empty() && uuid.is_empty() {
-        errors.required(path, "one of datasetName and datasetUUID is required");
-    }
-    if !name.is_empty() && !uuid.is_empty() {
-        errors.invalid(path, &"resource".into(), "datasetName and datasetUUID can not be specified simultaneously");
-    }
-    if name.contains('/') {
-        errors.invalid(&format!("{path}.datasetName"), &name.into(), "must not contain '/'");
-    }
+fn flocker(source: &Field<'_>) {
+    let (name, uuid) = (source.at("datasetName"), source.at("datasetUUID"));
+    source.required_if(name.is_empty() && uuid.is_empty());
+    let detail = "datasetName and datasetUUID can not be specified simultaneously";
+    source.invalid_if(!name.is_empty() && !uuid.is_empty(), detail);
+    name.invalid_if(name.text().contains('/'), "must not contain '/'");
 }
 
 /// Maximum length of a Quobyte tenant, in bytes.
@@ -229,23 +205,15 @@ const TENANT_LEN_MAX: usize = 64;
 /// Validates a Quobyte source: a registry of host and port pairs with commas between them, and a
 /// volume.
 ///
-/// Each invalid pair adds the same error about the whole registry. The tenant is only validated if the registry is set,
-/// and the pairs only if the tenant is valid.
-fn quobyte(source: &Value, path: &str, errors: &mut Errors) {
-    let (registry, registry_path) = (text(&source["registry"]), format!("{path}.registry"));
-    let detail = "must be a host:port pair or multiple pairs separated by commas";
-    if registry.is_empty() {
-        errors.required(&registry_path, detail);
-    } else if text(&source["tenant"]).len() > TENANT_LEN_MAX {
-        let detail = "must be a UUID and may not exceed a length of 64 characters";
-        errors.required(&format!("{path}.tenant"), detail);
-    } else {
-        for _ in registry.split(',').filter(|pair| !is_host_and_port(pair)) {
-            errors.invalid(&registry_path, &registry.into(), detail);
-        }
-    }
-    if text(&source["volume"]).is_empty() {
-        errors.required(&format!("{path}.volume"), "");
+/// The tenant is only validated if the registry is set, and the pairs only if the tenant is valid.
+fn quobyte(source: &Field<'_>) {
+    let (registry, tenant) = (source.at("registry"), source.at("tenant"));
+    source.require(&["registry", "volume"]);
+    if !registry.is_empty() && tenant.text().len() > TENANT_LEN_MAX {
+        tenant.required();
+    } else if !registry.is_empty() {
+        let are_pairs = registry.text().split(',').all(is_host_and_port);
+        registry.invalid_if(!are_pairs, "must be a host:port pair or multiple pairs separated by commas");
     }
 }
 
@@ -263,33 +231,23 @@ fn is_host_and_port(pair: &str) -> bool {
 
 /// Validates a Fibre Channel source: either world-wide names or ids, and a LUN of 0 to 255 with the
 /// former.
-fn fibre_channel(source: &Value, path: &str, errors: &mut Errors) {
-    let has = |field: &str| source[field].as_array().is_some_and(|list| !list.is_empty());
-    let names_path = format!("{path}.targetWWNs");
-    match (has("targetWWNs"), has("wwids")) {
-        (false, false) => errors.required(&names_path, "must specify either targetWWNs or wwids, but not both"),
-        (true, true) => {
-            let detail = "targetWWNs and wwids can not be specified simultaneously";
-            errors.invalid(&names_path, &source["targetWWNs"], detail);
-        }
-        _ => {}
-    }
-    if has("targetWWNs") && source["lun"].is_null() {
-        errors.required(&format!("{path}.lun"), "lun is required if targetWWNs is specified");
-    } else if has("targetWWNs") {
-        errors.in_range(&format!("{path}.lun"), &source["lun"], 0, 255);
+fn fibre_channel(source: &Field<'_>) {
+    let (names, ids, lun) = (source.at("targetWWNs"), source.at("wwids"), source.at("lun"));
+    names.required_if(names.is_empty() && ids.is_empty());
+    if !names.is_empty() {
+        names.invalid_if(!ids.is_empty(), "targetWWNs and wwids can not be specified simultaneously");
+        lun.required_if(lun.is_null());
+        lun.in_range(0, 255);
     }
 }
 
 /// Rejects options of `FlexVolume` drivers in the domains `kubernetes.io` and `k8s.io`, also as
 /// subdomains, since kubelet passes its own options under them (`FieldValueInvalid`).
-fn flex(source: &Value, path: &str, errors: &mut Errors) {
-    for (option, _) in pairs(&source["options"]) {
-        let namespace = format!(".{}", option.split('/').next().unwrap_or_default().to_lowercase());
-        if namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io") {
-            let detail = "kubernetes.io and k8s.io namespaces are reserved";
-            errors.invalid(&format!("{path}.options[{option}]"), &option.into(), detail);
-        }
+fn flex(source: &Field<'_>) {
+    for (name, option) in source.at("options").entries() {
+        let namespace = format!(".{}", name.split('/').next().unwrap_or_default().to_lowercase());
+        let is_reserved = namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io");
+        option.invalid_if(is_reserved, "kubernetes.io and k8s.io namespaces are reserved");
     }
 }
 
@@ -297,7 +255,7 @@ fn flex(source: &Value, path: &str, errors: &mut Errors) {
 /// blob's URL.
 ///
 /// The error is `FieldValueNotSupported` with the expected form.
-fn azure_disk(source: &Value, path: &str, errors: &mut Errors) {
+fn azure_disk(source: &Field<'_>) {
     const MANAGED: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
@@ -306,9 +264,9 @@ fn azure_disk(source: &Value, path: &str, errors: &mut Errors) {
         Some("Managed") => ("/subscriptions/", MANAGED),
         Some(_) => ("https://", BLOB),
     };
-    let uri = text(&source["diskURI"]);
-    if !uri.starts_with(start) {
-        errors.unsupported(&format!("{path}.diskURI"), &uri.into(), &[form]);
+    let uri = source.at("diskURI");
+    if !uri.text().starts_with(start) {
+        uri.unsupported(&[form]);
     }
 }
 
@@ -317,27 +275,22 @@ fn azure_disk(source: &Value, path: &str, errors: &mut Errors) {
 /// A Pod has one optional secret, whose name error lacks a part of its path. A `PersistentVolume`
 /// needs a volume handle and may have secrets for each phase, each with name and namespace. As
 /// upstream, `nodeStageSecretRef` is not validated.
-fn csi(source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
-    format::driver(&source["driver"], &format!("{path}.driver"), errors);
+fn csi(source: &Field<'_>, owner: SourceOwner<'_>) {
+    const SECRETS: [&str; 4] =
+        ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
+    source.at("driver").check(format::driver);
     if let SourceOwner::Pod = owner {
-        let secret = &source["nodePublishSecretRef"];
-        match text(&secret["name"]) {
-            _ if secret.is_null() => {}
-            "" => errors.required(&format!("{path}.nodePublishSecretRef.name"), ""),
+        let secret = source.at("nodePublishSecretRef");
+        if !secret.is_null() {
+            secret.require(&["name"]);
             // kube-apiserver leaves out the middle of the path.
-            _ => errors.name(&format!("{path}.name"), &secret["name"], NameRule::Subdomain),
+            source.at_with("name", &secret["name"]).name_if_set(NameRule::Subdomain);
         }
         return;
     }
-    if text(&source["volumeHandle"]).is_empty() {
-        errors.required(&format!("{path}.volumeHandle"), "");
-    }
-    // Upstream does not validate `nodeStageSecretRef`.
-    let secrets =
-        ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
-    for (name, secret) in secrets.map(|name| (name, &source[name])).into_iter().filter(|(_, secret)| secret.is_object())
-    {
-        errors.required_name(&format!("{path}.{name}.name"), &secret["name"], NameRule::Subdomain);
-        errors.required_name(&format!("{path}.{name}.namespace"), &secret["namespace"], NameRule::Label);
+    source.require(&["volumeHandle"]);
+    for secret in SECRETS.map(|name| source.at(name)).iter().filter(|secret| secret.is_object()) {
+        secret.at("name").required_name(NameRule::Subdomain);
+        secret.at("namespace").required_name(NameRule::Label);
     }
 }

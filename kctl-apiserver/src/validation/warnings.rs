@@ -220,8 +220,8 @@ fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
         claim(claim_spec, &format!("{path}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
     }
     files::overlapping(spec, texts);
-    repeated(&spec["hostAliases"], "ip", &format!("{path}.hostAliases"), "ip", texts);
-    repeated(&spec["imagePullSecrets"], "name", &format!("{path}.imagePullSecrets"), "name", texts);
+    repeated(&spec["hostAliases"], "ip", &format!("{path}.hostAliases"), texts);
+    repeated(&spec["imagePullSecrets"], "name", &format!("{path}.imagePullSecrets"), texts);
     for (index, secret) in entries(&spec["imagePullSecrets"]) {
         if text(&secret["name"]).is_empty() {
             texts.push(format!("{path}.imagePullSecrets[{index}].name: invalid empty name \"\""));
@@ -251,14 +251,13 @@ fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value
     lists.flat_map(move |list| entries(&spec[list]).map(move |(index, container)| (list, index, container)))
 }
 
-/// Adds a warning for each item whose `field` equals that of an earlier one. `what` names the field
-/// in the message.
-fn repeated(list: &Value, field: &str, path: &str, what: &str, texts: &mut Vec<String>) {
+/// Adds a warning for each item whose `field` equals that of an earlier one.
+fn repeated(list: &Value, field: &str, path: &str, texts: &mut Vec<String>) {
     let mut values = Vec::new();
     for (index, item) in entries(list) {
         let value = text(&item[field]);
         if values.contains(&value) {
-            texts.push(format!("{path}[{index}].{field}: duplicate {what} {value:?}"));
+            texts.push(format!("{path}[{index}].{field}: duplicate {field} {value:?}"));
         }
         values.push(value);
     }

@@ -7,13 +7,8 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, text},
-    names::NameRule,
-    validation::container,
-};
+use crate::{field::Field, names::NameRule, validation::all_containers};
 
 /// Maximum length of `gmsaCredentialSpec`, in bytes.
 ///
@@ -36,25 +31,21 @@ static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Validates the Windows options of a Pod or container (`validateWindowsSecurityContextOptions`).
 ///
-/// `path` is the field path of `windowsOptions`. Name and content of the credential specification are
-/// independent of each other. All errors are `FieldValueInvalid`. `hostProcess` is validated for
-/// the whole Pod, see `host_processes`.
-pub(crate) fn options(options: &Value, path: &str, errors: &mut Errors) {
-    if options["gmsaCredentialSpecName"].is_string() {
-        let path = format!("{path}.gmsaCredentialSpecName");
-        errors.name(&path, &options["gmsaCredentialSpecName"], NameRule::Subdomain);
+/// Name and content of the credential specification are independent of each other. All errors are `FieldValueInvalid`.
+/// `hostProcess` is validated for the whole Pod, see `host_processes`.
+pub(crate) fn options(options: &Field<'_>) {
+    let [name, credentials, user] =
+        ["gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"].map(|name| options.at(name));
+    if name.is_string() {
+        name.name(NameRule::Subdomain);
     }
-    let (credentials, at_credentials) = (&options["gmsaCredentialSpec"], format!("{path}.gmsaCredentialSpec"));
-    if credentials == "" || text(credentials).len() > CREDENTIALS_LEN_MAX {
+    if credentials.is_string() && !(1..=CREDENTIALS_LEN_MAX).contains(&credentials.text().len()) {
         let detail = format!("must have 1 to {CREDENTIALS_LEN_MAX} bytes");
-        errors.invalid_as_such(&at_credentials, &detail);
+        credentials.check(|_, path, errors| errors.invalid_as_such(path, &detail));
     }
-    if options["runAsUserName"].as_str().is_some_and(|name| !is_user_name(name)) {
-        let detail = format!(
-            "must be USER or DOMAIN\\USER, a Windows user of at most {USER_LEN_MAX} bytes and a NetBIOS or DNS domain"
-        );
-        errors.invalid(&format!("{path}.runAsUserName"), &options["runAsUserName"], &detail);
-    }
+    let detail = "must be USER or DOMAIN\\USER, a Windows user and a NetBIOS or DNS domain; the user has at most";
+    let is_invalid = user.is_string() && !is_user_name(user.text());
+    user.invalid_if(is_invalid, format_args!("{detail} {USER_LEN_MAX} bytes"));
 }
 
 /// Returns `true` for a user name, `USER` or `DOMAIN\USER`. A user is not only dots and blanks.
@@ -71,36 +62,29 @@ fn is_user_name(name: &str) -> bool {
         && !user.contains(|char| NOT_IN_USERS.contains(char))
 }
 
+/// Returns the field `hostProcess` of a Pod or container.
+fn host_process<'a>(part: &Field<'a>) -> Field<'a> {
+    part.at("securityContext").at("windowsOptions").at("hostProcess")
+}
+
 /// Validates host process containers: if one container is one, all containers of the Pod must be, on the host network.
 ///
 /// A container inherits `hostProcess` from the Pod, and may repeat it but not contradict it. If any
 /// container is a process of the host, then all must be, and `hostNetwork` must be true, since such
 /// processes have no network namespace. All errors are `FieldValueInvalid`.
-pub(crate) fn host_processes(spec: &Value, path: &str, errors: &mut Errors) {
-    let host_process = |context: &Value| context["windowsOptions"]["hostProcess"].as_bool();
-    let of_pod = host_process(&spec["securityContext"]);
-    let (mut n_containers, mut n_on_host) = (0, 0);
-    for (list, index, container) in container::all(spec) {
-        let own = host_process(&container["securityContext"]);
-        if let (Some(of_pod), Some(own)) = (of_pod, own)
-            && of_pod != own
-        {
-            let path = format!("{path}.{list}[{index}].securityContext.windowsOptions.hostProcess");
-            let detail = format!("pod hostProcess value must be identical if both are specified, was {of_pod}");
-            errors.invalid(&path, &own.into(), &detail);
-        }
-        n_containers += 1;
-        n_on_host += usize::from(own.or(of_pod) == Some(true));
+pub(crate) fn host_processes(spec: &Field<'_>) {
+    let of_pod = host_process(spec).as_bool();
+    let mut are_on_host = Vec::new();
+    for container in all_containers(spec) {
+        let own = host_process(&container);
+        let is_other = of_pod.is_some() && !own.is_null() && own.as_bool() != of_pod;
+        own.invalid_if(is_other, "must be identical to hostProcess of the pod if both are specified");
+        are_on_host.push(own.as_bool().or(of_pod) == Some(true));
     }
-    if n_on_host == 0 {
-        return;
-    }
-    if n_on_host < n_containers {
-        let detail = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
-        errors.invalid(path, &"".into(), detail);
-    }
-    if spec["hostNetwork"] != true {
-        let detail = "hostNetwork must be true if pod contains any hostProcess containers";
-        errors.invalid(&format!("{path}.hostNetwork"), &false.into(), detail);
+    if are_on_host.contains(&true) {
+        let detail = "all containers must be hostProcess containers if one is";
+        spec.with(&"".into()).invalid_if(are_on_host.contains(&false), detail);
+        let network = spec.at("hostNetwork");
+        network.invalid_if(*network != true, "must be true if pod contains any hostProcess containers");
     }
 }
