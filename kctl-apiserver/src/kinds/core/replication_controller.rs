@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, part, pod},
+    field::Field,
     field_errors::Errors,
     kinds::apps::validation::always_restarts,
     names::NameRule,
@@ -54,18 +55,18 @@ pub(crate) static KIND: Kind = Kind {
 /// Selector and template are required. The selector must match the labels of the template, whose
 /// Pods always restart. A lower bound for numbers is declared by the schema.
 fn validate(object: &Value, errors: &mut Errors) {
-    let (spec, path) = (&object["spec"], "spec.template");
-    if spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
-        errors.required("spec.selector", "");
+    let spec = Field::new(&object["spec"], "spec", errors);
+    spec.require(&["selector"]);
+    let (selector, template) = (&spec["selector"], spec.at("template"));
+    if template.is_null() {
+        return template.required();
     }
-    if spec["template"].is_null() {
-        return errors.required(path, "");
+    if selector.is_object() {
+        let selector = json!({ "matchLabels": selector });
+        template.check(|template, path, errors| selector::fits_template(&selector, template, path, errors));
     }
-    if spec["selector"].is_object() {
-        selector::fits_template(&json!({ "matchLabels": spec["selector"] }), &spec["template"], path, errors);
-    }
-    validation::pod::template(&spec["template"], path, errors);
-    always_restarts(&spec["template"], path, "ReplicationController", errors);
+    template.check(validation::pod::template);
+    template.check(|template, path, errors| always_restarts(template, path, "ReplicationController", errors));
 }
 
 /// Fills in the defaults of a controller (`SetDefaults_ReplicationController`).

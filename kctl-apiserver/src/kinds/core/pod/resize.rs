@@ -5,11 +5,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    defaulting,
-    field_errors::{Errors, text},
-    validation::entries,
-};
+use crate::{defaulting, field::Field, field_errors::Errors, validation::entries};
 
 /// Resources that can change while a Pod runs.
 const SIZES: [&str; 2] = ["cpu", "memory"];
@@ -22,60 +18,50 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 /// other than `cpu` and `memory`. `FieldValueInvalid` at `spec` if the QoS class would change. Changed container lists end
 /// the validation, because the later comparisons pair containers by index.
 pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, is) = (&old["spec"], &new["spec"]);
-    if is["os"]["name"] == "windows" {
+    let was = &old["spec"];
+    if new["spec"]["os"]["name"] == "windows" {
         // kube-apiserver reports this path, which is not that of a field.
         errors.forbidden("[]", "windows pods cannot be resized");
         return;
     }
-    if old["status"]["qosClass"] != defaulting::quality_of_service(&mut is.clone()) {
-        let class = text(&new["status"]["qosClass"]).into();
-        errors.invalid("spec", &class, "Pod QOS Class may not change as a result of resizing");
-    }
-    let n_errors = errors.len();
-    for list in LISTS {
-        same_containers(list, &was[list], &is[list], errors);
-    }
-    if errors.len() > n_errors {
+    let spec = Field::new(&new["spec"], "spec", errors);
+    let class = spec.with(&new["status"]["qosClass"]);
+    let keeps_class = old["status"]["qosClass"] == defaulting::quality_of_service(&mut spec.value().clone());
+    class.invalid_if(!keeps_class, "Pod QOS Class may not change as a result of resizing");
+    if !spec.is_valid_by(|| LISTS.iter().for_each(|list| same_containers(list, &was[list], &spec.at(list)))) {
         return;
     }
     for list in LISTS {
-        for ((index, was), (_, is)) in entries(&was[list]).zip(entries(&is[list])) {
-            let path = format!("spec.{list}[{index}].resources");
-            nothing_removed(&path, "", &was["resources"], &is["resources"], errors);
+        for ((_, was), is) in entries(&was[list]).zip(spec.at(list).items()) {
+            nothing_removed(&was["resources"], &is.at("resources"));
         }
     }
-    nothing_removed("spec.resources", "pod-level ", &was["resources"], &is["resources"], errors);
-    if without_sizes(was) != without_sizes(is) {
-        errors.forbidden("spec", "only cpu and memory resources are mutable");
-    }
+    nothing_removed(&was["resources"], &spec.at("resources"));
+    let changes_more = without_sizes(was) != without_sizes(&spec);
+    spec.forbidden_if(changes_more, "only cpu and memory resources are mutable");
 }
 
 /// Validates that a resize keeps the number, names and order of the containers.
 ///
 /// If the numbers differ, names are not compared, because each container after the change would differ.
-fn same_containers(list: &str, old: &Value, new: &Value, errors: &mut Errors) {
-    let path = format!("spec.{list}");
+fn same_containers(list: &str, old: &Value, new: &Field<'_>) {
     if entries(old).count() != entries(new).count() {
-        errors.forbidden(&path, &format!("{list} may not be added or removed on resize"));
-        return;
+        return new.forbidden(format_args!("{list} may not be added or removed on resize"));
     }
-    for ((index, old), (_, new)) in entries(old).zip(entries(new)) {
-        if old["name"] != new["name"] {
-            let detail = format!("{list} may not be renamed or reordered on resize");
-            errors.forbidden(&format!("{path}[{index}].name"), &detail);
-        }
+    for ((_, old), new) in entries(old).zip(new.items()) {
+        let is_other = old["name"] != new["name"];
+        new.at("name").forbidden_if(is_other, format_args!("{list} may not be renamed or reordered on resize"));
     }
 }
 
 /// Validates that a resize removes no `cpu` or `memory` request or limit (`FieldValueForbidden`).
 ///
-/// An amount may be changed, and one may be added. `whose` begins the message.
-fn nothing_removed(path: &str, whose: &str, old: &Value, new: &Value, errors: &mut Errors) {
-    for part in ["requests", "limits"] {
-        if SIZES.iter().any(|size| !old[part][*size].is_null() && new[part][*size].is_null()) {
-            errors.forbidden(&format!("{path}.{part}"), &format!("{whose}resource {part} cannot be removed"));
-        }
+/// An amount may be changed, and one may be added.
+fn nothing_removed(old: &Value, resources: &Field<'_>) {
+    for name in ["requests", "limits"] {
+        let part = resources.at(name);
+        let is_removed = SIZES.iter().any(|size| !old[name][*size].is_null() && part[*size].is_null());
+        part.forbidden_if(is_removed, format_args!("resource {name} cannot be removed"));
     }
 }
 
@@ -113,12 +99,10 @@ fn forget_sizes(object: &mut Value) {
 ///
 /// Upstream: `ValidatePodEphemeralContainersUpdate` in `pkg/apis/core/validation/validation.go`.
 pub(crate) fn ephemeral(old: &Value, new: &Value, errors: &mut Errors) {
-    let path = "spec.ephemeralContainers";
-    let is = &new["spec"]["ephemeralContainers"];
+    let containers = Field::new(&new["spec"]["ephemeralContainers"], "spec.ephemeralContainers", errors);
     for (_, existing) in entries(&old["spec"]["ephemeralContainers"]) {
-        if !entries(is).any(|(_, container)| container == existing) {
-            let name = &existing["name"];
-            errors.forbidden(path, &format!("the existing container {name} may not be removed or changed"));
-        }
+        let is_kept = entries(&containers).any(|(_, container)| container == existing);
+        let name = &existing["name"];
+        containers.forbidden_if(!is_kept, format_args!("the existing container {name} may not be removed or changed"));
     }
 }

@@ -5,18 +5,19 @@
 //! A kubelet writes the status through `pods/<name>/status`. Phase and reasons are not validated; this file
 //! rejects contradictions.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     names::NameRule,
-    validation::{address, entries},
+    validation::{address, entries, security},
 };
 
 /// Longest message about the health of a device, in bytes (`ResourceHealthMessageMaxLength`).
 const HEALTH_MESSAGE_LEN_MAX: usize = 1024;
-/// Largest ID of a Linux user or group, 31 bits; the smallest is 0.
-const ID_MAX: i64 = 2_147_483_647;
 /// Lists of container statuses, each with the list of the containers that they are about.
 const LISTS: [(&str, &str); 3] = [
     ("containerStatuses", "containers"),
@@ -39,25 +40,25 @@ const LISTS: [(&str, &str); 3] = [
 ///
 /// Phases, reasons and messages are not validated.
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
-    let (before, status) = (&old["status"], &new["status"]);
-    conditions(&status["conditions"], errors);
-    nominated(old, status, errors);
-    errors.not_negative("status.observedGeneration", &status["observedGeneration"]);
-    if text(&before["qosClass"]) != text(&status["qosClass"]) {
-        errors.invalid("status.qosClass", &text(&status["qosClass"]).into(), "field is immutable");
-    }
-    for (list, containers) in LISTS {
-        stays_ended(&old["spec"], containers, &before[list], &status[list], &format!("status.{list}"), errors);
-    }
-    claims(&status["resourceClaimStatuses"], &new["spec"]["resourceClaims"], errors);
-    extended(&status["extendedResourceClaimStatus"], &new["spec"], errors);
-    pod_addresses(before, status, errors);
-    host_addresses(before, status, errors);
-    for (list, _) in LISTS {
-        users(&status[list], &format!("status.{list}"), text(&new["spec"]["os"]["name"]), errors);
-    }
-    for (list, containers) in LISTS {
-        devices(&status[list], &new["spec"][containers], &format!("status.{list}"), errors);
+    let (before, status) = (&old["status"], Field::new(&new["status"], "status", errors));
+    conditions(&status.at("conditions"));
+    nominated(old, &status.at("nominatedNodeName"));
+    status.at("observedGeneration").not_negative();
+    let class = status.at("qosClass");
+    class.invalid_if(text(&before["qosClass"]) != class.text(), "field is immutable");
+    claims(&status.at("resourceClaimStatuses"), &new["spec"]["resourceClaims"]);
+    extended(&status.at("extendedResourceClaimStatus"), &new["spec"]);
+    pod_addresses(before, &status);
+    host_addresses(before, &status);
+    for (name, containers) in LISTS {
+        let list = status.at(name);
+        stays_ended(&old["spec"], containers, &before[name], &list);
+        users(&list, text(&new["spec"]["os"]["name"]));
+        if containers == "ephemeralContainers" {
+            no_devices(&list);
+        } else {
+            devices(&list, &new["spec"][containers]);
+        }
     }
 }
 
@@ -65,13 +66,12 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
 /// oldest types.
 ///
 /// The path has `Type` in upper case, as in kube-apiserver.
-fn conditions(list: &Value, errors: &mut Errors) {
-    for (index, condition) in entries(list) {
-        let path = format!("status.conditions[{index}]");
-        errors.not_negative(&format!("{path}.observedGeneration"), &condition["observedGeneration"]);
-        let kind = text(&condition["type"]);
-        if !["PodScheduled", "Ready", "Initialized"].contains(&kind) {
-            errors.qualified_name(&format!("{path}.Type"), kind);
+fn conditions(list: &Field<'_>) {
+    for condition in list.items() {
+        condition.at("observedGeneration").not_negative();
+        let kind = condition.at_with("Type", &condition["type"]);
+        if !["PodScheduled", "Ready", "Initialized"].contains(&kind.text()) {
+            kind.qualified_name();
         }
     }
 }
@@ -79,36 +79,35 @@ fn conditions(list: &Value, errors: &mut Errors) {
 /// Validates `nominatedNodeName`, which a Pod that is bound to a node may not get.
 ///
 /// An unchanged value is not validated, so a Pod may keep it after it has been bound.
-fn nominated(old: &Value, status: &Value, errors: &mut Errors) {
-    let (path, node) = ("status.nominatedNodeName", &status["nominatedNodeName"]);
-    if text(node).is_empty() || *node == old["status"]["nominatedNodeName"] {
+fn nominated(old: &Value, node: &Field<'_>) {
+    if **node == old["status"]["nominatedNodeName"] {
         return;
     }
-    errors.name(path, node, NameRule::Subdomain);
-    if !text(&old["spec"]["nodeName"]).is_empty() {
-        errors.forbidden(path, "may not be set on pods that are already bound to a node");
-    }
+    node.name_if_set(NameRule::Subdomain);
+    let is_bound = !text(&old["spec"]["nodeName"]).is_empty() && !node.is_empty();
+    node.forbidden_if(is_bound, "may not be set on pods that are already bound to a node");
 }
 
 /// Validates that terminated containers that are not restarted stay terminated.
 ///
 /// Ephemeral containers are never restarted. A container without a new status is not reported. A container that is not
-/// in the spec counts as not restarted.
-fn stays_ended(spec: &Value, containers: &str, before: &Value, now: &Value, path: &str, errors: &mut Errors) {
+/// in the spec counts as not restarted. The error has the index of the old status.
+fn stays_ended(spec: &Value, containers: &str, before: &Value, list: &Field<'_>) {
     let is_ephemeral = containers == "ephemeralContainers";
     if !is_ephemeral && may_all_start_again(spec) {
         return;
     }
     for (index, was) in entries(before) {
         let ended = &was["state"]["terminated"];
-        let is = entries(now).map(|(_, is)| is).find(|is| is["name"] == was["name"]);
+        let is = entries(list).map(|(_, is)| is).find(|is| is["name"] == was["name"]);
         if ended.is_null() || is.is_none_or(|is| !is["state"]["terminated"].is_null()) {
             continue;
         }
         let container = entries(&spec[containers]).map(|(_, item)| item).find(|item| item["name"] == was["name"]);
         let code = ended["exitCode"].as_i64().unwrap_or(0);
         if is_ephemeral || container.is_none_or(|container| !starts_again(container, spec, code)) {
-            errors.forbidden(&format!("{path}[{index}].state"), "may not be transitioned to non-terminated state");
+            let state = list.at_key(&index.to_string()).at("state");
+            state.forbidden("may not be transitioned to non-terminated state");
         }
     }
 }
@@ -144,20 +143,24 @@ fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
 ///
 /// `of_pod` is `spec.resourceClaims`. A status without `resourceClaimName` means that no claim was
 /// needed.
-fn claims(list: &Value, of_pod: &Value, errors: &mut Errors) {
-    let mut seen: Vec<&str> = Vec::new();
-    for (index, status) in entries(list) {
-        let path_of = |field: &str| format!("status.resourceClaimStatuses[{index}].{field}");
-        let name = text(&status["name"]);
-        if !entries(of_pod).any(|(_, claim)| text(&claim["name"]) == name) {
-            errors.invalid(&path_of("name"), &name.into(), "must match the name of an entry in `spec.resourceClaims`");
+fn claims(list: &Field<'_>, of_pod: &Value) {
+    unique(list, "name");
+    for status in list.items() {
+        let (name, claim) = (status.at("name"), status.at("resourceClaimName"));
+        let is_declared = entries(of_pod).any(|(_, declared)| text(&declared["name"]) == name.text());
+        name.invalid_if(!is_declared, "must match the name of an entry in `spec.resourceClaims`");
+        if !claim.is_null() {
+            claim.name(NameRule::Subdomain);
         }
-        if seen.contains(&name) {
-            errors.duplicate(&path_of("name"));
-        }
-        seen.push(name);
-        if !status["resourceClaimName"].is_null() {
-            errors.name(&path_of("resourceClaimName"), &status["resourceClaimName"], NameRule::Subdomain);
+    }
+}
+
+/// Reports a value of `field` that an item before has, at the field itself.
+fn unique(list: &Field<'_>, field: &str) {
+    let mut values = BTreeSet::new();
+    for value in list.items().map(|item| item.at(field)) {
+        if !values.insert(value.text()) {
+            value.duplicate();
         }
     }
 }
@@ -168,131 +171,105 @@ fn claims(list: &Value, of_pod: &Value, errors: &mut Errors) {
 /// A mapping connects a request of an extended resource, such as `example.com/gpu: 1`, with a
 /// request of the generated `ResourceClaim`. Errors about `requestName` have no index, as in
 /// kube-apiserver.
-fn extended(status: &Value, spec: &Value, errors: &mut Errors) {
-    const AT: &str = "status.extendedResourceClaimStatus";
+fn extended(status: &Field<'_>, spec: &Value) {
     if status.is_null() {
         return;
     }
-    let mappings = &status["requestMappings"];
-    if entries(mappings).next().is_none() {
-        errors.required(&format!("{AT}.requestMappings"), "at least one request mapping is required");
-    }
-    let mut seen: Vec<[&str; 3]> = Vec::new();
-    for (index, mapping) in entries(mappings) {
-        let path_of = |field: &str| format!("{AT}.requestMappings[{index}].{field}");
-        let fields = ["containerName", "resourceName", "requestName"];
-        let [container, resource, request] = fields.map(|field| text(&mapping[field]));
+    status.require(&["requestMappings"]);
+    let mut seen = BTreeSet::new();
+    for mapping in status.at("requestMappings").items() {
+        let fields = ["containerName", "resourceName", "requestName"].map(|field| mapping.at(field));
+        let [container, resource, request] = &fields;
         let mut all = entries(&spec["containers"]).chain(entries(&spec["initContainers"]));
-        match all.find(|(_, item)| text(&item["name"]) == container) {
-            None => {
-                let detail = "must match the name of an entry in spec.initContainers.name or spec.containers.name";
-                errors.invalid(&path_of("containerName"), &container.into(), detail);
-            }
-            Some((_, item)) if item["resources"]["requests"][resource].is_null() => {
-                let detail = "must match the extended resource name of an entry in spec.initContainers.resources.requests or \
-                              spec.containers.resources.requests";
-                errors.invalid(&path_of("resourceName"), &resource.into(), detail);
-            }
-            Some(_) => {}
-        }
-        errors.name(&format!("{AT}.requestName"), &request.into(), NameRule::Label);
-        if seen.contains(&[container, resource, request]) {
-            for field in fields {
-                errors.duplicate(&path_of(field));
+        match all.find(|(_, item)| text(&item["name"]) == container.text()) {
+            None => container.invalid("must be the name of an init container or container of the spec"),
+            Some((_, item)) => {
+                let is_missing = item["resources"]["requests"][resource.text()].is_null();
+                resource.invalid_if(is_missing, "must be an extended resource that the container requests");
             }
         }
-        seen.push([container, resource, request]);
+        status.at_with("requestName", request).name(NameRule::Label);
+        if !seen.insert(fields.each_ref().map(|field| field.text())) {
+            fields.iter().for_each(Field::duplicate);
+        }
     }
-    errors.required_name(&format!("{AT}.resourceClaimName"), &status["resourceClaimName"], NameRule::Subdomain);
+    status.at("resourceClaimName").required_name(NameRule::Subdomain);
 }
 
 /// Validates `podIPs`, the first of which is not empty.
 ///
 /// The message is about `podIP`, because internally the first address of the list is `podIP`.
-fn pod_addresses(before: &Value, status: &Value, errors: &mut Errors) {
-    addresses(before, status, "podIPs", errors);
-    if entries(&status["podIPs"]).next().is_some_and(|(_, first)| text(&first["ip"]).is_empty()) {
-        let detail = "podIP and podIPs must either both be set or both be unset";
-        errors.invalid("status.podIPs", &status["podIPs"], detail);
-    }
+fn pod_addresses(before: &Value, status: &Field<'_>) {
+    let list = status.at("podIPs");
+    addresses(&before["podIPs"], &list);
+    let is_without = list.items().next().is_some_and(|first| first.at("ip").is_empty());
+    list.invalid_if(is_without, "podIP and podIPs must either both be set or both be unset");
 }
 
 /// Validates `hostIPs`, the first of which equals `hostIP`.
-fn host_addresses(before: &Value, status: &Value, errors: &mut Errors) {
-    let Some((_, first)) = entries(&status["hostIPs"]).next() else { return };
-    if text(&first["ip"]) != text(&status["hostIP"]) {
-        errors.invalid("status.hostIPs[0].ip", &text(&first["ip"]).into(), "must be equal to `hostIP`");
+fn host_addresses(before: &Value, status: &Field<'_>) {
+    let list = status.at("hostIPs");
+    if let Some(first) = list.items().next() {
+        first.at("ip").invalid_if(text(&first["ip"]) != text(&status["hostIP"]), "must be equal to `hostIP`");
     }
-    addresses(before, status, "hostIPs", errors);
+    addresses(&before["hostIPs"], &list);
 }
 
 /// Validates addresses that are new in the list, and at most one of each IP family in it.
 ///
 /// Two addresses must be one IPv4 and one IPv6 address. Beside other addresses, an invalid one is
 /// also an `InternalError` of the list, because its family is unknown.
-fn addresses(before: &Value, status: &Value, list: &str, errors: &mut Errors) {
-    let path = format!("status.{list}");
-    let all: Vec<&str> = entries(&status[list]).map(|(_, address)| text(&address["ip"])).collect();
-    for (index, ip) in all.iter().enumerate() {
-        if !entries(&before[list]).any(|(_, existing)| text(&existing["ip"]) == *ip) {
-            address::legacy(&(*ip).into(), &format!("{path}[{index}]"), errors);
+fn addresses(before: &Value, list: &Field<'_>) {
+    for address in list.items() {
+        let ip = address.at("ip").text();
+        if !entries(before).any(|(_, existing)| text(&existing["ip"]) == ip) {
+            address.with(&ip.into()).check(address::legacy);
         }
     }
-    if all.len() < 2 {
+    let is_v4 = |address: Field<'_>| Some(address::parse(text(&address["ip"]))?.is_ipv4());
+    let families: Vec<Option<bool>> = list.items().map(is_v4).collect();
+    if families.len() < 2 {
         return;
     }
-    let families: Vec<Option<bool>> = all.iter().map(|ip| Some(address::parse(ip)?.is_ipv4())).collect();
-    let unknown = families.iter().position(Option::is_none);
-    if let Some(index) = unknown {
-        let why = format!("failed to check for dual stack with error:invalid IP[{index}]: {}", all[index]);
-        errors.internal(&path, &why);
+    let is_unknown = families.contains(&None);
+    if is_unknown {
+        list.check(|_, path, errors| errors.internal(path, "failed to check for dual stack: invalid IP"));
     }
-    if unknown.is_some() || all.len() > 2 || families[0] == families[1] {
-        let detail = "may specify no more than one IP for each IP family";
-        errors.invalid(&path, &status[list], detail);
-    }
+    let is_invalid = is_unknown || families.len() > 2 || families[0] == families[1];
+    list.invalid_if(is_invalid, "may specify no more than one IP for each IP family");
 }
 
 /// Validates the Linux users of container statuses: IDs of 31 bits, and none in a Windows Pod (`FieldValueForbidden`).
-fn users(list: &Value, path: &str, system: &str, errors: &mut Errors) {
-    for (index, status) in entries(list) {
-        let (user, path) = (&status["user"]["linux"], format!("{path}[{index}].user.linux"));
-        if user.is_null() {
-            continue;
-        }
+fn users(list: &Field<'_>, system: &str) {
+    for user in list.items().map(|status| status.at("user").at("linux")).filter(|user| !user.is_null()) {
         if system == "windows" {
-            errors.forbidden(&path, "cannot be set for a windows pod");
+            user.forbidden("cannot be set for a windows pod");
             continue;
         }
-        errors.in_range(&format!("{path}.uid"), &user["uid"], 0, ID_MAX);
-        errors.in_range(&format!("{path}.gid"), &user["gid"], 0, ID_MAX);
-        for (index, group) in entries(&user["supplementalGroups"]) {
-            errors.in_range(&format!("{path}.supplementalGroups[{index}]"), group, 0, ID_MAX);
-        }
+        security::ids(&user, &["uid", "gid"]);
+        user.at("supplementalGroups").items().for_each(|group| security::id(&group));
     }
 }
 
-/// Validates the health of allocated devices: each resource is one that the container requests. Ephemeral containers
-/// have none (`FieldValueForbidden`).
+/// Validates that statuses of ephemeral containers have no allocated devices (`FieldValueForbidden`).
+fn no_devices(list: &Field<'_>) {
+    for allocated in list.items().map(|status| status.at("allocatedResourcesStatus")) {
+        allocated.forbidden_if(!allocated.is_empty(), "must not be specified in container status");
+    }
+}
+
+/// Validates the health of allocated devices: each resource is one that the container requests.
 ///
 /// A resource is either the name of an extended resource or `claim:<name>/<request>`.
-fn devices(list: &Value, containers: &Value, path: &str, errors: &mut Errors) {
-    for (index, status) in entries(list) {
-        let path = format!("{path}[{index}].allocatedResourcesStatus");
-        let allocated = &status["allocatedResourcesStatus"];
-        if path.starts_with("status.ephemeral") {
-            if entries(allocated).next().is_some() {
-                errors.forbidden(&path, "must not be specified in container status");
-            }
-            continue;
-        }
+fn devices(list: &Field<'_>, containers: &Value) {
+    for status in list.items() {
         let container = entries(containers).map(|(_, item)| item).find(|item| item["name"] == status["name"]);
-        for (index, resource) in entries(allocated) {
-            let path = format!("{path}[{index}]");
-            if let Some(why) = container.and_then(|container| unasked(text(&resource["name"]), container)) {
-                errors.invalid(&format!("{path}.name"), &resource["name"], why);
+        for resource in status.at("allocatedResourcesStatus").items() {
+            let name = resource.at("name");
+            if let Some(why) = container.and_then(|container| unasked(name.text(), container)) {
+                name.invalid(why);
             }
-            healths(&resource["resources"], &format!("{path}.resources"), errors);
+            healths(&resource.at("resources"));
         }
     }
 }
@@ -314,23 +291,12 @@ fn unasked(name: &str, container: &Value) -> Option<&'static str> {
 }
 
 /// Validates device healths: unique IDs, a known health, and a message that is not empty.
-///
-/// A device has one of the healths `Healthy`, `Unhealthy` and `Unknown`.
-fn healths(list: &Value, path: &str, errors: &mut Errors) {
-    let mut seen: Vec<&str> = Vec::new();
-    for (index, resource_health) in entries(list) {
-        let (path, id, message) =
-            (format!("{path}[{index}]"), text(&resource_health["resourceID"]), &resource_health["message"]);
-        let health = &text(&resource_health["health"]).into();
-        errors.always_one_of(&format!("{path}.health"), health, &["Healthy", "Unhealthy", "Unknown"]);
-        if message == "" {
-            errors.required(&format!("{path}.message"), "must be non-empty if specified");
-        } else if text(message).len() > HEALTH_MESSAGE_LEN_MAX {
-            errors.too_long(&format!("{path}.message"), HEALTH_MESSAGE_LEN_MAX);
-        }
-        if seen.contains(&id) {
-            errors.duplicate(&format!("{path}.resourceID"));
-        }
-        seen.push(id);
+fn healths(list: &Field<'_>) {
+    unique(list, "resourceID");
+    for health in list.items() {
+        health.at("health").always_one_of(&["Healthy", "Unhealthy", "Unknown"]);
+        let message = health.at("message");
+        message.required_if(*message == "");
+        message.at_most_bytes(HEALTH_MESSAGE_LEN_MAX);
     }
 }

@@ -15,8 +15,9 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, pairs, text},
-    validation::{affinity, entries},
+    field::Field,
+    field_errors::{Errors, pairs},
+    validation::{affinity, container, entries},
 };
 
 /// Validates an update of a Pod. A changed number of containers, or an invalid deadline, ends the validation.
@@ -26,79 +27,55 @@ use crate::{
 /// The images are validated again, because they may change: they are required and have no white
 /// space around them.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, is) = (&old["spec"], &new["spec"]);
-    for list in ["containers", "initContainers"] {
-        if entries(&was[list]).count() != entries(&is[list]).count() {
-            errors.forbidden(&format!("spec.{list}"), "pod updates may not add or remove containers");
-            return;
+    let (was, spec) = (&old["spec"], Field::new(&new["spec"], "spec", errors));
+    for name in ["containers", "initContainers"] {
+        let list = spec.at(name);
+        if entries(&was[name]).count() != entries(&list).count() {
+            return list.forbidden("pod updates may not add or remove containers");
         }
-        for (index, container) in entries(&is[list]) {
-            let (path, image) = (format!("spec.{list}[{index}].image"), text(&container["image"]));
-            if image.is_empty() {
-                errors.required(&path, "");
-            }
-            if image.trim() != image {
-                errors.invalid(&path, &image.into(), "must not have leading or trailing whitespace");
-            }
+        for container in list.items() {
+            container.require(&["image"]);
+            container::image(&container);
         }
     }
-    let (deadline, earlier) = (&is["activeDeadlineSeconds"], was["activeDeadlineSeconds"].as_i64());
-    if deadline.as_i64().is_some_and(|deadline| deadline < 0) {
-        return errors.in_range("spec.activeDeadlineSeconds", deadline, 0, i64::from(i32::MAX));
+    let deadline = spec.at("activeDeadlineSeconds");
+    let (earlier, later) = (was["activeDeadlineSeconds"].as_i64(), deadline.as_i64());
+    let detail = "must not be negative, removed, or greater than the previous value";
+    deadline.invalid_if(earlier.is_some() && later.is_none(), detail);
+    if later.is_some_and(|later| later < 0 || earlier.is_some_and(|earlier| later > earlier)) {
+        return deadline.invalid(detail);
     }
-    if let Some(earlier) = earlier {
-        match deadline.as_i64() {
-            Some(later) if later > earlier => {
-                let detail = "must be less than or equal to previous value";
-                errors.invalid("spec.activeDeadlineSeconds", deadline, detail);
-                return;
-            }
-            None => {
-                errors.invalid(
-                    "spec.activeDeadlineSeconds",
-                    deadline,
-                    "must not update from a positive integer to nil value",
-                );
-            }
-            Some(_) => {}
-        }
-    }
-    tolerations_stay(was, is, errors);
-    gates_are_removed(was, is, errors);
-    narrows(was, is, errors);
-    if was != is && without_mutable_fields(was, was, is) != without_mutable_fields(is, was, is) {
-        let detail = "only images, activeDeadlineSeconds, a negative terminationGracePeriodSeconds, new tolerations, \
-                      scheduling gates, and while there are gates the nodeSelector of a Pod may change: delete and \
-                      create it instead";
-        errors.forbidden("spec", detail);
+    tolerations_stay(was, &spec.at("tolerations"));
+    gates_are_removed(was, &spec.at("schedulingGates"));
+    narrows(was, &spec);
+    if *was != *spec && without_mutable_fields(was, was, &spec) != without_mutable_fields(&spec, was, &spec) {
+        spec.forbidden(
+            "only images, activeDeadlineSeconds, a negative terminationGracePeriodSeconds, new tolerations, scheduling \
+             gates, and while there are gates the nodeSelector of a Pod may change: delete and create it instead",
+        );
     }
 }
 
 /// Validates that no old toleration is removed or changed, apart from its seconds (`FieldValueForbidden`), and
 /// validates the new list.
-fn tolerations_stay(was: &Value, is: &Value, errors: &mut Errors) {
+fn tolerations_stay(was: &Value, list: &Field<'_>) {
     let without_seconds = |toleration: &Value| {
         let mut toleration = toleration.clone();
         toleration["tolerationSeconds"] = Value::Null;
         toleration
     };
-    let is_kept =
-        |old: &Value| entries(&is["tolerations"]).any(|(_, new)| without_seconds(new) == without_seconds(old));
+    let is_kept = |old: &Value| entries(list).any(|(_, new)| without_seconds(new) == without_seconds(old));
     if !entries(&was["tolerations"]).all(|(_, old)| is_kept(old)) {
-        let detail = "existing toleration can not be modified except its tolerationSeconds";
-        return errors.forbidden("spec.tolerations", detail);
+        return list.forbidden("existing toleration can not be modified except its tolerationSeconds");
     }
-    affinity::tolerations(&is["tolerations"], "spec.tolerations", errors);
+    list.check(affinity::tolerations);
 }
 
 /// Validates that an update adds no scheduling gate: the scheduler may have placed the Pod already.
-fn gates_are_removed(was: &Value, is: &Value, errors: &mut Errors) {
-    for (index, gate) in entries(&is["schedulingGates"]) {
-        if !entries(&was["schedulingGates"]).any(|(_, old)| old["name"] == gate["name"]) {
-            let name = text(&gate["name"]);
-            let detail = format!("only deletion is allowed, but found new scheduling gate '{name}'");
-            errors.forbidden(&format!("spec.schedulingGates[{index}].name"), &detail);
-        }
+fn gates_are_removed(was: &Value, list: &Field<'_>) {
+    for name in list.items().map(|gate| gate.at("name")) {
+        let is_new = !entries(&was["schedulingGates"]).any(|(_, old)| old["name"] == *name);
+        name.forbidden_if(is_new, "scheduling gates can only be removed");
     }
 }
 
@@ -131,33 +108,22 @@ fn without_mutable_fields(spec: &Value, old: &Value, new: &Value) -> Value {
 ///
 /// Labels may be added to `nodeSelector`. Terms of the required node affinity are alternatives: their number must not
 /// change, and each may get further requirements at its end. An empty list may get any terms.
-fn narrows(was: &Value, is: &Value, errors: &mut Errors) {
+fn narrows(was: &Value, spec: &Field<'_>) {
+    const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
     if entries(&was["schedulingGates"]).next().is_none() {
         return;
     }
-    let selector = &is["nodeSelector"];
-    if pairs(&was["nodeSelector"]).any(|(label, value)| selector.get(label) != Some(value)) {
-        let detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        errors.invalid("spec.nodeSelector", selector, detail);
+    let selector = spec.at("nodeSelector");
+    let is_changed = pairs(&was["nodeSelector"]).any(|(label, value)| selector.get(label) != Some(value));
+    selector.invalid_if(is_changed, "only additions to spec.nodeSelector are allowed (no mutations or deletions)");
+    let old = &was["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"];
+    let terms = spec.at("affinity").at("nodeAffinity").at(REQUIRED).at("nodeSelectorTerms");
+    let n_terms = entries(old).count();
+    if n_terms != 0 && entries(&terms).count() != n_terms {
+        return terms.invalid("no additions/deletions to non-empty NodeSelectorTerms list are allowed");
     }
-    let terms = |spec: &Value| {
-        let required = &spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-        required["nodeSelectorTerms"].clone()
-    };
-    let path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
-    let (old, new) = (terms(was), terms(is));
-    let n_terms = entries(&old).count();
-    if n_terms == 0 {
-        return;
-    }
-    if entries(&new).count() != n_terms {
-        return errors.invalid(path, &new, "no additions/deletions to non-empty NodeSelectorTerms list are allowed");
-    }
-    for ((index, old), (_, new)) in entries(&old).zip(entries(&new)) {
-        if !only_adds(old, new) {
-            let detail = "only additions are allowed (no mutations or deletions)";
-            errors.invalid(&format!("{path}[{index}]"), new, detail);
-        }
+    for ((_, old), new) in entries(old).zip(terms.items()) {
+        new.invalid_if(!only_adds(old, &new), "only additions are allowed (no mutations or deletions)");
     }
 }
 
