@@ -169,7 +169,7 @@ impl<'a> Field<'a> {
     }
 
     pub(crate) fn duplicate(&self) {
-        self.tell(|errors, path| errors.duplicate(path));
+        self.tell(Errors::duplicate);
     }
 
     pub(crate) fn not_found(&self) {
@@ -277,7 +277,7 @@ impl<'a> Field<'a> {
 
     /// Removes the errors of tags at this field and below it, because kube-apiserver does not validate its value.
     pub(crate) fn leave_out(&self) {
-        self.tell(|errors, path| errors.leave_out(path));
+        self.tell(Errors::leave_out);
     }
 
     /// Requires values for the fields with these names below this one.

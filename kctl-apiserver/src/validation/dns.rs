@@ -47,8 +47,9 @@ pub(crate) fn config(spec: &Field<'_>) {
     }
     let all: Vec<&str> = domains.items().map(|domain| domain.text()).collect();
     if all.len() > DOMAINS_MAX || all.join(" ").len() > DOMAINS_LEN_MAX {
-        let detail = "search paths, and characters (including spaces) in the search list";
-        domains.invalid(format_args!("must not have more than {DOMAINS_MAX} and {DOMAINS_LEN_MAX} {detail}"));
+        domains.invalid(format_args!(
+            "must not have more than {DOMAINS_MAX} search paths or {DOMAINS_LEN_MAX} characters, including spaces"
+        ));
     }
     for domain in domains.items().filter(|domain| domain.text() != ".") {
         if let Some(message) = check_search_domain(domain.text().strip_suffix('.').unwrap_or(domain.text())) {

@@ -65,7 +65,9 @@ pub(crate) fn of_pod(spec: &Field<'_>) {
 
 /// Validates ids of users and groups.
 pub(crate) fn ids(object: &Field<'_>, names: &[&str]) {
-    names.iter().for_each(|name| id(&object.at(name)));
+    for name in names {
+        id(&object.at(name));
+    }
 }
 
 /// Validates the id of a user or group.

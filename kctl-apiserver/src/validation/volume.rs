@@ -287,7 +287,7 @@ fn pod_certificate(certificate: &Field<'_>) {
     for path in &files {
         path.check(paths::not_reserved);
     }
-    certificate.required_if(files.iter().all(|path| path.is_empty()));
+    certificate.required_if(files.iter().all(Field::is_empty));
 }
 
 /// Rejects token volumes of a Pod that names no service account (`FieldValueForbidden`).

@@ -189,7 +189,7 @@ fn extended(status: &Field<'_>, spec: &Value) {
             }
         }
         status.at_with("requestName", request).name(NameRule::Label);
-        if !seen.insert(fields.each_ref().map(|field| field.text())) {
+        if !seen.insert(fields.each_ref().map(Field::text)) {
             fields.iter().for_each(Field::duplicate);
         }
     }
