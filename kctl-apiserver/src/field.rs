@@ -59,6 +59,60 @@ impl<'a> Field<'a> {
         &self.path
     }
 
+    /// Reports a value that differs from the old one (`ValidateImmutableField`). An absent field equals `null`.
+    pub(crate) fn immutable(&self, old: &Value) {
+        self.invalid_if(self.value != old, "field is immutable");
+    }
+
+    /// Bounds a number from below.
+    pub(crate) fn at_least(&self, least: i64) {
+        let is_less = self.as_i64().is_some_and(|number| number < least);
+        self.invalid_if(is_less, format_args!("must be greater than or equal to {least}"));
+    }
+
+    pub(crate) fn label_value(&self) {
+        if let Some(rule) = check_label_value(self.text()) {
+            self.invalid(rule);
+        }
+    }
+
+    /// Calls a rule like [`Self::check`]; returns `true` if it added no errors.
+    pub(crate) fn passes(&self, rule: impl FnOnce(&Value, &str, &mut Errors)) -> bool {
+        self.tell(|errors, path| {
+            let before = errors.len();
+            rule(self.value, path, errors);
+            errors.len() == before
+        })
+    }
+
+    /// Reports each item whose key an item before it has.
+    pub(crate) fn unique_by<K: Ord>(&self, key: impl Fn(&'a Value) -> K) {
+        let mut keys = BTreeSet::new();
+        for item in self.items() {
+            let is_new = keys.insert(key(item.value));
+            if !is_new {
+                item.duplicate();
+            }
+        }
+    }
+
+    /// Reports the field with this name in each item, if an item before it has the same string there. An absent field
+    /// counts as the empty string.
+    pub(crate) fn unique_at(&self, name: &str) {
+        let mut taken = BTreeSet::new();
+        for field in self.items().map(|item| item.at(name)) {
+            let is_new = taken.insert(field.text());
+            if !is_new {
+                field.duplicate();
+            }
+        }
+    }
+
+    /// Reports an invalid value without showing it, because it is long or confidential.
+    pub(crate) fn invalid_as_such(&self, detail: impl Display) {
+        self.tell(|errors, path| errors.invalid_as_such(path, &detail.to_string()));
+    }
+
     /// Returns the string, or the empty one for another value.
     pub(crate) fn text(&self) -> &'a str {
         text(self.value)
