@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::{
     defaulting::{add, fill, part, pod},
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::Errors,
     kinds::batch::job::{default_failure_policy, validation::job_spec},
     names::NameRule,
     registry::kind::{Cell, Defaults, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
@@ -71,7 +72,8 @@ fn suspend(object: &Value) -> &'static str {
 
 /// The rule for schedules.
 const SCHEDULE_RULE: &str = "must be five fields (minute, hour, day of month, month and day of week) such as '*/15 8-17 * * \
-                             mon-fri', a descriptor such as '@daily', or an interval such as '@every 1h30m'";
+                             mon-fri', a descriptor such as '@daily', or an interval such as '@every 1h30m'; `timeZone` \
+                             has the time zone";
 
 /// Validates the spec: schedule, time zone, deadline, history limits and the template of the Jobs.
 ///
@@ -80,28 +82,22 @@ const SCHEDULE_RULE: &str = "must be five fields (minute, hour, day of month, mo
 ///
 /// An absent `schedule` is reported by the schema's own rules.
 fn validate(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let schedule = text(&spec["schedule"]);
-    if schedule.contains("TZ") {
-        errors.invalid("spec.schedule", &spec["schedule"], "must not have a time zone: set `timeZone` instead");
-    } else if !schedule.is_empty() && !schedule::is_schedule(schedule) {
-        errors.invalid("spec.schedule", &spec["schedule"], SCHEDULE_RULE);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (schedule, zone) = (spec.at("schedule"), spec.at("timeZone"));
+    let is_valid = schedule.is_empty() || schedule::is_schedule(schedule.text());
+    schedule.invalid_if(schedule.text().contains("TZ") || !is_valid, SCHEDULE_RULE);
+    let is_valid = zone.is_null() || schedule::is_zone(zone.text());
+    zone.invalid_if(!is_valid, "must be the name of an IANA time zone, such as Europe/Paris");
+    for name in ["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
+        spec.at(name).not_negative();
     }
-    errors.not_negative("spec.startingDeadlineSeconds", &spec["startingDeadlineSeconds"]);
-    let zone = &spec["timeZone"];
-    if !zone.is_null() && !schedule::is_zone(text(zone)) {
-        errors.invalid("spec.timeZone", zone, "must be the name of an IANA time zone, such as Europe/Paris");
+    let job = spec.at("jobTemplate").at("spec");
+    job_spec(&job);
+    let (selector, manual) = (job.at("selector"), job.at("manualSelector"));
+    selector.invalid_if(!selector.is_null(), "must be absent: the server generates it");
+    if *manual == true {
+        manual.unsupported(&["nil", "false"]);
     }
-    let (job, path) = (&spec["jobTemplate"]["spec"], "spec.jobTemplate.spec");
-    job_spec(job, path, errors);
-    if !job["selector"].is_null() {
-        errors.invalid(&format!("{path}.selector"), &job["selector"], "`selector` will be auto-generated");
-    }
-    if job["manualSelector"] == true {
-        errors.unsupported(&format!("{path}.manualSelector"), &true.into(), &["nil", "false"]);
-    }
-    errors.not_negative("spec.successfulJobsHistoryLimit", &spec["successfulJobsHistoryLimit"]);
-    errors.not_negative("spec.failedJobsHistoryLimit", &spec["failedJobsHistoryLimit"]);
 }
 
 /// Sets the defaults of a `CronJob`. In its Job template, only the Pod template and the failure policy get some.

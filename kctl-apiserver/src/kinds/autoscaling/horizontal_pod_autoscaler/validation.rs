@@ -9,9 +9,10 @@
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     names::NameRule,
-    validation::{entries, resources},
+    validation::resources,
 };
 
 /// Longest `stabilizationWindowSeconds`: one hour.
@@ -42,23 +43,16 @@ const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Res
 ///
 /// A lower bound for the two counts is declared by the schema and is not repeated here.
 pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let (least, most) = (spec["minReplicas"].as_i64(), spec["maxReplicas"].as_i64().unwrap_or(0));
-    if least.is_some_and(|least| most < least) {
-        errors.invalid("spec.maxReplicas", &most.into(), "must be greater than or equal to `minReplicas`");
-    }
-    reference(&spec["scaleTargetRef"], "spec.scaleTargetRef", Group::Required, errors);
-    let mut scales_to_none = false;
-    for (index, metric) in entries(&spec["metrics"]) {
-        scales_to_none |= ["Object", "External"].contains(&text(&metric["type"]));
-        one_metric(metric, &format!("spec.metrics[{index}]"), errors);
-    }
-    if spec["minReplicas"] == 0 && !scales_to_none {
-        let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
-        errors.forbidden("spec.metrics", detail);
-    }
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (least, most, metrics) = (&spec["minReplicas"], spec.at("maxReplicas"), spec.at("metrics"));
+    let is_less = least.as_i64().is_some_and(|least| most.as_i64().unwrap_or(0) < least);
+    most.invalid_if(is_less, "must be greater than or equal to `minReplicas`");
+    reference(&spec.at("scaleTargetRef"), Group::Required);
+    metrics.items().for_each(|metric| one_metric(&metric));
+    let scales_to_none = metrics.items().any(|metric| metric["type"] == "Object" || metric["type"] == "External");
+    metrics.forbidden_if(*least == 0 && !scales_to_none, "`minReplicas: 0` needs an Object or External metric");
     for direction in ["scaleUp", "scaleDown"] {
-        scaling(&spec["behavior"][direction], &format!("spec.behavior.{direction}"), errors);
+        scaling(&spec.at("behavior").at(direction));
     }
 }
 
@@ -73,43 +67,33 @@ enum Group {
 /// Validates a reference to another object, of any version.
 ///
 /// In the core group, only a `ReplicationController` has a scale subresource. Other targets need a group.
-fn reference(target: &Value, path: &str, expected: Group, errors: &mut Errors) {
+fn reference(target: &Field<'_>, expected: Group) {
     for name in ["kind", "name"] {
-        errors.required_name(&format!("{path}.{name}"), &target[name], NameRule::PathSegment);
+        target.at(name).required_name(NameRule::PathSegment);
     }
-    let version = text(&target["apiVersion"]);
-    let (group, _) = version.split_once('/').unwrap_or_default();
-    let is_controller = target["kind"] == "ReplicationController";
-    if version.matches('/').count() > 1 {
-        let detail = format!("unexpected GroupVersion string: {version}");
-        errors.invalid(&format!("{path}.apiVersion"), &version.into(), &detail);
-    } else if expected == Group::Required && group.is_empty() && !is_controller {
-        errors.invalid(&format!("{path}.apiVersion"), &version.into(), "apiVersion must specify API group");
-    }
+    let version = target.at("apiVersion");
+    let (group, _) = version.text().split_once('/').unwrap_or_default();
+    let needs_group = expected == Group::Required && target["kind"] != "ReplicationController";
+    let is_wrong = version.text().matches('/').count() > 1 || (needs_group && group.is_empty());
+    version.invalid_if(is_wrong, "must be an API group and a version, such as apps/v1");
 }
 
 /// Validates that a metric has the one source that its type names, and validates that source.
 ///
 /// Superfluous sources are `FieldValueForbidden`; only the first of several is validated.
-fn one_metric(metric: &Value, path: &str, errors: &mut Errors) {
-    let (kind, kind_path) = (text(&metric["type"]), format!("{path}.type"));
-    if kind.is_empty() {
-        errors.required(&kind_path, "must specify a metric source type");
+fn one_metric(metric: &Field<'_>) {
+    let kind = metric.at("type");
+    kind.required_if(kind.is_empty());
+    kind.always_one_of(TYPES);
+    let is_given = |name: &str| metric[name].is_object();
+    if let Some((name, _)) = SOURCES.iter().find(|(name, _)| is_given(name)) {
+        source(name, &metric.at(name));
     }
-    errors.always_one_of(&kind_path, &metric["type"], TYPES);
-    let given: Vec<&str> =
-        SOURCES.iter().map(|(source, _)| *source).filter(|source| metric[*source].is_object()).collect();
-    if let Some(first) = given.first() {
-        source(first, &metric[*first], &format!("{path}.{first}"), errors);
-    }
-    let expected = SOURCES.iter().find(|(_, source_kind)| *source_kind == kind).map(|(source, _)| *source);
-    if let Some(source) = expected.filter(|source| metric[*source].is_null()) {
-        errors.required(&format!("{path}.{source}"), "must populate information for the given metric source");
-    }
-    if given.len() != 1 {
-        for other in given.iter().filter(|source| Some(**source) != expected) {
-            errors.forbidden(&format!("{path}.{other}"), "must populate the given metric source only");
-        }
+    let has_several = SOURCES.iter().filter(|(name, _)| is_given(name)).count() > 1;
+    for (name, source_kind) in SOURCES {
+        let (source, is_expected) = (metric.at(name), *kind == *source_kind);
+        source.required_if(is_expected && source.is_null());
+        source.forbidden_if(!is_expected && has_several && is_given(name), "is not the source that `type` names");
     }
 }
 
@@ -121,58 +105,37 @@ fn one_metric(metric: &Value, path: &str, errors: &mut Errors) {
 /// | `ContainerResource` | `name` of a container's resource, and `container` |
 /// | Object | `metric.name`, and kind and name of `describedObject` |
 /// | Pods, External | `metric.name` |
-fn source(kind: &str, source: &Value, path: &str, errors: &mut Errors) {
-    let target = &source["target"];
-    let target_path = format!("{path}.target");
+fn source(kind: &str, source: &Field<'_>) {
+    let (name, container) = (source.at("name"), source.at("container"));
     match kind {
-        "resource" | "containerResource" => {
-            if text(&source["name"]).is_empty() {
-                errors.required(&format!("{path}.name"), "must specify a resource name");
-            } else if kind == "containerResource" {
-                resources::name_of_container(text(&source["name"]), &format!("{path}.name"), errors);
+        "resource" => name.required_if(name.is_empty()),
+        "containerResource" => {
+            if name.is_given() {
+                name.check(|name, path, errors| resources::name_of_container(text(name), path, errors));
             }
-            if kind == "containerResource" && text(&source["container"]).is_empty() {
-                errors.required(&format!("{path}.container"), "must specify a container");
-            } else if kind == "containerResource" {
-                errors.name(&format!("{path}.container"), &source["container"], NameRule::Label);
-            }
+            container.required_name(NameRule::Label);
         }
-        _ => {
-            if kind == "object" {
-                reference(&source["describedObject"], &format!("{path}.describedObject"), Group::Optional, errors);
-            }
-            let (name, path) = (&source["metric"]["name"], format!("{path}.metric.name"));
-            if text(name).is_empty() {
-                errors.required(&path, "must specify a metric name");
-            } else {
-                errors.name(&path, name, NameRule::PathSegment);
-            }
-        }
+        _ => source.at("metric").at("name").required_name(NameRule::PathSegment),
     }
-    amounts(target, &target_path, errors);
-    one_amount(kind, target, &target_path, errors);
+    if kind == "object" {
+        reference(&source.at("describedObject"), Group::Optional);
+    }
+    amounts(&source.at("target"));
+    one_amount(kind, &source.at("target"));
 }
 
 /// Validates the type of a target and that its amounts are positive.
 ///
 /// The type need not fit the amounts that are set. `one_amount` decides which amounts are required.
-fn amounts(target: &Value, path: &str, errors: &mut Errors) {
-    let kind = text(&target["type"]);
-    if kind.is_empty() {
-        errors.required(&format!("{path}.type"), "must specify a metric target type");
+fn amounts(target: &Field<'_>) {
+    let kind = target.at("type");
+    kind.required_if(kind.is_empty());
+    let is_known = ["Utilization", "Value", "AverageValue"].contains(&kind.text());
+    kind.invalid_if(!is_known, "must be Utilization, Value or AverageValue");
+    for amount in [target.at("value"), target.at("averageValue")] {
+        amount.invalid_if(resources::size(&amount).is_some_and(|size| size <= 0), "must be positive");
     }
-    if !["Utilization", "Value", "AverageValue"].contains(&kind) {
-        errors.invalid(&format!("{path}.type"), &kind.into(), "must be either Utilization, Value, or AverageValue");
-    }
-    for name in ["value", "averageValue"] {
-        if resources::size(&target[name]).is_some_and(|size| size <= 0) {
-            errors.invalid(&format!("{path}.{name}"), &target[name], "must be positive");
-        }
-    }
-    let share = &target["averageUtilization"];
-    if share.as_i64().is_some_and(|share| share < 1) {
-        errors.invalid(&format!("{path}.averageUtilization"), share, "must be greater than 0");
-    }
+    target.at("averageUtilization").at_least(1);
 }
 
 /// Validates that a target has the amounts that its source needs.
@@ -183,32 +146,20 @@ fn amounts(target: &Value, path: &str, errors: &mut Errors) {
 /// | External | exactly one of `value` and `averageValue` |
 /// | Pods | `averageValue` |
 /// | Resource, `ContainerResource` | exactly one of `averageUtilization` and `averageValue` |
-fn one_amount(kind: &str, target: &Value, path: &str, errors: &mut Errors) {
-    let has = |name: &str| !target[name].is_null();
-    let average_path = format!("{path}.averageValue");
+fn one_amount(kind: &str, target: &Field<'_>) {
+    let [value, average, share] = ["value", "averageValue", "averageUtilization"].map(|name| target.at(name));
+    let (has_value, has_average, has_share) = (!value.is_null(), !average.is_null(), !share.is_null());
     match kind {
-        "object" if !has("value") && !has("averageValue") => {
-            errors.required(&average_path, "must set either a target value or averageValue");
+        "pods" => average.required_if(!has_average),
+        "object" | "external" => {
+            average.required_if(!has_value && !has_average);
+            let detail = "may not be set together with `averageValue`";
+            value.forbidden_if(kind == "external" && has_value && has_average, detail);
         }
-        "external" if !has("value") && !has("averageValue") => {
-            errors.required(&average_path, "must set either a target value for metric or a per-pod target");
+        _ => {
+            share.required_if(!has_share && !has_average);
+            average.forbidden_if(has_share && has_average, "may not be set together with `averageUtilization`");
         }
-        "external" if has("value") && has("averageValue") => {
-            let detail = "may not set both a target value for metric and a per-pod target";
-            errors.forbidden(&format!("{path}.value"), detail);
-        }
-        "pods" if !has("averageValue") => errors.required(&average_path, "must specify a positive target averageValue"),
-        "resource" | "containerResource" => match (has("averageUtilization"), has("averageValue")) {
-            (false, false) => {
-                let detail = "must set either a target raw value or a target utilization";
-                errors.required(&format!("{path}.averageUtilization"), detail);
-            }
-            (true, true) => {
-                errors.forbidden(&average_path, "may not set both a target raw value and a target utilization");
-            }
-            _ => {}
-        },
-        _ => {}
     }
 }
 
@@ -216,37 +167,21 @@ fn one_amount(kind: &str, target: &Value, path: &str, errors: &mut Errors) {
 ///
 /// At least one policy is required. Each has a positive `value` and a period of 1 to 1,800 seconds.
 /// The window has 0 to 3,600 seconds, and `tolerance` is not negative.
-fn scaling(rules: &Value, path: &str, errors: &mut Errors) {
+fn scaling(rules: &Field<'_>) {
     if rules.is_null() {
         return;
     }
-    let (window, window_path) = (&rules["stabilizationWindowSeconds"], format!("{path}.stabilizationWindowSeconds"));
-    if window.as_i64().is_some_and(|seconds| seconds < 0) {
-        errors.invalid(&window_path, window, "must be greater than or equal to zero");
-    }
-    if window.as_i64().is_some_and(|seconds| seconds > WINDOW_SECONDS_MAX) {
-        errors.invalid(&window_path, window, &format!("must be less than or equal to {WINDOW_SECONDS_MAX}"));
-    }
-    errors.one_of(&format!("{path}.selectPolicy"), &rules["selectPolicy"], &["Disabled", "Max", "Min"]);
-    let policies_path = format!("{path}.policies");
-    if entries(&rules["policies"]).next().is_none() {
-        errors.required(&policies_path, "must specify at least one Policy");
-    }
-    for (index, policy) in entries(&rules["policies"]) {
-        let (path, period) = (format!("{policies_path}[{index}]"), policy["periodSeconds"].as_i64().unwrap_or(0));
-        errors.always_one_of(&format!("{path}.type"), &policy["type"], &["Percent", "Pods"]);
-        for name in ["value", "periodSeconds"] {
-            let number = policy[name].as_i64().unwrap_or(0);
-            if number <= 0 {
-                errors.invalid(&format!("{path}.{name}"), &number.into(), "must be greater than zero");
-            }
-        }
-        if period > PERIOD_SECONDS_MAX {
-            let detail = format!("must be less than or equal to {PERIOD_SECONDS_MAX}");
-            errors.invalid(&format!("{path}.periodSeconds"), &period.into(), &detail);
+    rules.at("stabilizationWindowSeconds").in_range(0, WINDOW_SECONDS_MAX);
+    rules.at("selectPolicy").one_of(&["Disabled", "Max", "Min"]);
+    let (policies, tolerance) = (rules.at("policies"), rules.at("tolerance"));
+    policies.required_if(policies.is_empty());
+    for policy in policies.items() {
+        policy.at("type").always_one_of(&["Percent", "Pods"]);
+        for (name, most) in [("value", i64::MAX), ("periodSeconds", PERIOD_SECONDS_MAX)] {
+            let number = Value::from(policy[name].as_i64().unwrap_or(0));
+            policy.at_with(name, &number).in_range(1, most);
         }
     }
-    if resources::size(&rules["tolerance"]).is_some_and(|size| size < 0) {
-        errors.invalid(&format!("{path}.tolerance"), &rules["tolerance"], "must be greater than or equal to 0");
-    }
+    let is_negative = resources::size(&tolerance).is_some_and(|size| size < 0);
+    tolerance.invalid_if(is_negative, "must be greater than or equal to 0");
 }

@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::indexes::{RULE, interval, intervals};
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     names::NameRule,
-    validation::{entries, immutable::immutable_field, pod, selector},
+    validation::{entries, pod, selector},
 };
 
 /// Validates that the immutable fields are unchanged (`FieldValueInvalid`; `ValidateJobSpecUpdate`).
@@ -29,23 +30,17 @@ use crate::{
 /// | `template` | in part, while the Job is suspended and has not started |
 /// | `parallelism`, `suspend`, `activeDeadlineSeconds`, `backoffLimit`, `ttlSecondsAfterFinished` | yes |
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, is) = (&old["spec"], &new["spec"]);
-    let path = "spec.completions";
-    if is["completionMode"] != "Indexed" {
-        immutable_field(path, &was["completions"], &is["completions"], errors);
-    } else if was["completions"] != is["completions"]
-        && !is["completions"].is_null()
-        && is["completions"] != is["parallelism"]
+    let (spec, was) = (Field::new(&new["spec"], "spec", errors), &old["spec"]);
+    let completions = spec.at("completions");
+    let may_change =
+        spec["completionMode"] == "Indexed" && (completions.is_null() || *completions == spec["parallelism"]);
+    let is_wrong = *completions != was["completions"] && !may_change;
+    completions.invalid_if(is_wrong, "is immutable, but that of an indexed Job can be changed to `parallelism`");
+    let is_startable = was["suspend"] == true && old["status"]["startTime"].is_null();
+    template_stays(&spec.at("template"), &was["template"], is_startable);
+    for name in ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {
-        errors.invalid(path, &is["completions"], "can only be modified in tandem with spec.parallelism");
-    }
-    if was["selector"] != is["selector"] {
-        errors.invalid("spec.selector", &is["selector"], "field is immutable");
-    }
-    normalized_template(old, new, errors);
-    immutable_field("spec.completionMode", &was["completionMode"], &is["completionMode"], errors);
-    for name in ["podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
-        immutable_field(&format!("spec.{name}"), &was[name], &is[name], errors);
+        spec.at(name).immutable(&was[name]);
     }
 }
 
@@ -53,11 +48,9 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 ///
 /// A suspended Job that has not started may change node selector, node affinity, tolerations, scheduling gates and
 /// container resources, so that a queue can place it.
-fn normalized_template(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, is) = (&old["spec"]["template"], &new["spec"]["template"]);
-    let is_suspended = old["spec"]["suspend"] == true;
-    if !is_suspended || !old["status"]["startTime"].is_null() {
-        return immutable_field("spec.template", was, is, errors);
+fn template_stays(template: &Field<'_>, was: &Value, is_startable: bool) {
+    if !is_startable {
+        return template.immutable(was);
     }
     let fixed = |template: &Value| {
         let mut spec = template["spec"].clone();
@@ -70,16 +63,12 @@ fn normalized_template(old: &Value, new: &Value, errors: &mut Errors) {
         }
         spec
     };
-    if fixed(was) != fixed(is) {
-        errors.invalid("spec.template.spec", &is["spec"], "field is immutable");
-    }
+    template.at("spec").invalid_if(fixed(was) != fixed(template), "field is immutable");
 }
 
-/// Maximum parallelism of an indexed Job.
-const PARALLELISM_MAX: i64 = 100_000;
-/// Maximum of `maxFailedIndexes`.
-const FAILED_INDEXES_MAX: i64 = 100_000;
-/// Completions above which a Job with `backoffLimitPerIndex` has the lower limit `FEW_MAX`.
+/// Maximum of `parallelism` and `maxFailedIndexes` of an indexed Job.
+const INDEXES_MAX: i64 = 100_000;
+/// Completions above which a Job with `backoffLimitPerIndex` has the lower maximum `FEW_MAX`.
 const COMPLETIONS_SOFT_MAX: i64 = 100_000;
 /// Maximum of `parallelism` and `maxFailedIndexes` above `COMPLETIONS_SOFT_MAX` completions.
 const FEW_MAX: i64 = 10_000;
@@ -96,8 +85,9 @@ const MANAGER_LEN_MAX: usize = 63;
 
 /// Validates a Job: the spec with its selector, and the host names of an indexed Job's Pods.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
-    whole_spec(&object["spec"], errors);
-    host_names(object, errors);
+    let job = Field::new(object, "", errors);
+    whole_spec(&job.at("spec"));
+    host_names(&job);
 }
 
 /// Validates the generated selector of a new Job and its labels (`ValidateJobCreate`).
@@ -105,19 +95,17 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 /// Without `manualSelector`, the selector must be the one that the server generates: the UID of the
 /// Job, and nothing else.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
-    let (spec, uid) = (&object["spec"], text(&object["metadata"]["uid"]));
+    let (spec, meta) = (Field::new(&object["spec"], "spec", errors), &object["metadata"]);
+    let selector = spec.at("selector");
     // A Job without a selector gets the error about the missing selector only.
-    if spec["manualSelector"] != true && !spec["selector"].is_null() {
-        own_labels(&object["metadata"], spec, errors);
-        let labels = &spec["selector"]["matchLabels"];
-        let is_own = labels["batch.kubernetes.io/controller-uid"] == uid
+    if spec["manualSelector"] != true && !selector.is_null() {
+        own_labels(meta, &spec.at("template").at("metadata").at("labels"));
+        let labels = &selector["matchLabels"];
+        let is_own = labels["batch.kubernetes.io/controller-uid"] == meta["uid"]
             && labels.as_object().is_some_and(|labels| labels.len() == 1);
-        // `validate` reports an invalid selector.
-        let (mut mistakes, given) = (Errors::default(), &spec["selector"]);
-        selector::selector(given, "spec.selector", &mut mistakes);
-        if !is_own && !given.is_null() && mistakes.is_empty() {
-            errors.invalid("spec.selector", given, "`selector` not auto-generated");
-        }
+        // `validate` reports an invalid selector, for itself.
+        let mistakes = Errors::collect(|errors| selector::selector(&selector, "spec.selector", errors));
+        selector.invalid_if(!is_own && mistakes.is_empty(), "must be the one that the server generates");
     }
 }
 
@@ -125,37 +113,30 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 ///
 /// A missing label is `FieldValueRequired` at its key. Another value is `FieldValueInvalid` at the
 /// whole map.
-fn own_labels(meta: &Value, spec: &Value, errors: &mut Errors) {
-    let labels = &spec["template"]["metadata"]["labels"];
-    let given = |name: &str| labels.get(name).map(text);
+fn own_labels(meta: &Value, labels: &Field<'_>) {
     let reserved = [
         ("controller-uid", "uid"),
         ("job-name", "name"),
         ("batch.kubernetes.io/controller-uid", "uid"),
         ("batch.kubernetes.io/job-name", "name"),
     ];
-    for (label, field) in reserved {
-        let (path, wanted) = (format!("spec.template.metadata.labels[{label}]"), text(&meta[field]));
-        match given(label) {
-            None => errors.required(&path, &format!("must be '{wanted}'")),
-            Some(value) if value != wanted => {
-                errors.invalid("spec.template.metadata.labels", labels, &format!("must be '{wanted}'"));
-            }
-            Some(_) => {}
-        }
+    for (key, field) in reserved {
+        let (label, wanted) = (labels.at_key(key), text(&meta[field]));
+        let is_absent = labels.get(key).is_none();
+        label.required_if(is_absent);
+        let detail = format_args!("the label {key} must be '{wanted}'");
+        labels.invalid_if(!is_absent && label.text() != wanted, detail);
     }
 }
 
 /// Validates the spec with its selector, which is required and must match the template.
-fn whole_spec(spec: &Value, errors: &mut Errors) {
-    job_spec(spec, "spec", errors);
-    if spec["selector"].is_null() {
-        errors.required("spec.selector", "");
-    }
-    let before = errors.len();
-    selector::selector(&spec["selector"], "spec.selector", errors);
-    if errors.len() == before {
-        selector::fits_template(&spec["selector"], &spec["template"], "spec.template", errors);
+fn whole_spec(spec: &Field<'_>) {
+    job_spec(spec);
+    let selector = spec.at("selector");
+    selector.required_if(selector.is_null());
+    if selector.passes(selector::selector) {
+        let template = spec.at("template");
+        template.check(|template, path, errors| selector::fits_template(&selector, template, path, errors));
     }
 }
 
@@ -163,16 +144,13 @@ fn whole_spec(spec: &Value, errors: &mut Errors) {
 ///
 /// A Pod of an indexed Job has the host name `<job>-<index>`, a DNS label of at most 63 bytes. The
 /// name with the highest index is validated.
-fn host_names(object: &Value, errors: &mut Errors) {
-    let (spec, name) = (&object["spec"], &object["metadata"]["name"]);
-    let Some(last) = spec["completions"].as_i64().filter(|number| spec["completionMode"] == "Indexed" && *number > 0)
-    else {
-        return;
-    };
-    let host = format!("{}-{}", text(name), last - 1);
-    if NameRule::Label.check(&host).is_some() {
-        let detail = format!("will not able to create pod with invalid DNS label: {host}");
-        errors.invalid("metadata.name", name, &detail);
+fn host_names(job: &Field<'_>) {
+    let (spec, name) = (&job["spec"], job.at("metadata").at("name"));
+    let completions = spec["completions"].as_i64().unwrap_or(0);
+    if spec["completionMode"] == "Indexed" && completions > 0 {
+        let host = format!("{}-{}", name.text(), completions - 1);
+        let is_valid = NameRule::Label.check(&host).is_none();
+        name.invalid_if(!is_valid, format_args!("a Pod would have the host name {host}, which is no DNS label"));
     }
 }
 
@@ -188,11 +166,8 @@ fn host_names(object: &Value, errors: &mut Errors) {
 /// | `managedBy` | a domain and a name, at most 63 bytes |
 /// | `podReplacementPolicy` | `Failed` with a `podFailurePolicy` |
 /// | `template.spec.restartPolicy` | `OnFailure` or `Never`; only `Never` with a `podFailurePolicy` |
-///
-/// `path` is the field path of the spec: `spec`, or `spec.jobTemplate.spec` of a `CronJob`.
-pub(crate) fn job_spec(spec: &Value, path: &str, errors: &mut Errors) {
-    /// Fields that may not be negative.
-    const NUMBERS: &[&str] = &[
+pub(crate) fn job_spec(spec: &Field<'_>) {
+    const NUMBERS: [&str; 7] = [
         "parallelism",
         "completions",
         "activeDeadlineSeconds",
@@ -201,34 +176,27 @@ pub(crate) fn job_spec(spec: &Value, path: &str, errors: &mut Errors) {
         "backoffLimitPerIndex",
         "maxFailedIndexes",
     ];
-    let field = |name: &str| format!("{path}.{name}");
-    for name in NUMBERS {
-        errors.not_negative(&field(name), &spec[*name]);
+    NUMBERS.map(|name| spec.at(name)).iter().for_each(Field::not_negative);
+    let (per_index, manager) = (spec.at("backoffLimitPerIndex"), spec.at("managedBy"));
+    per_index.required_if(per_index.is_null() && !spec["maxFailedIndexes"].is_null());
+    if !manager.is_null() {
+        manager.domain_prefixed();
+        manager.at_most_bytes(MANAGER_LEN_MAX);
     }
-    if !spec["maxFailedIndexes"].is_null() && spec["backoffLimitPerIndex"].is_null() {
-        errors.required(&field("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
+    completion(spec);
+    failure_policy(spec);
+    success_policy(spec);
+    let (has_policy, replacement) = (!spec["podFailurePolicy"].is_null(), spec.at("podReplacementPolicy"));
+    if has_policy && *replacement == "TerminatingOrFailed" {
+        replacement.unsupported(&["Failed"]);
     }
-    if !spec["managedBy"].is_null() {
-        errors.domain_prefixed(&field("managedBy"), &spec["managedBy"]);
-        if text(&spec["managedBy"]).len() > MANAGER_LEN_MAX {
-            errors.too_long(&field("managedBy"), MANAGER_LEN_MAX);
-        }
-    }
-    completion(spec, path, errors);
-    failure_policy(spec, &field("podFailurePolicy"), errors);
-    success_policy(spec, &field("successPolicy"), errors);
-    let (replacement, replacement_path) = (&spec["podReplacementPolicy"], field("podReplacementPolicy"));
-    if !spec["podFailurePolicy"].is_null() && replacement == "TerminatingOrFailed" {
-        errors.one_of(&replacement_path, replacement, &["Failed"]);
-    }
-    pod::template(&spec["template"], &field("template"), errors);
-    let (policy, policy_path) = (&spec["template"]["spec"]["restartPolicy"], field("template.spec.restartPolicy"));
-    match text(policy) {
-        "" | "Always" => errors.required(&policy_path, "valid values: \"OnFailure\", \"Never\""),
-        "OnFailure" if !spec["podFailurePolicy"].is_null() => {
-            errors.invalid(&policy_path, policy, "only \"Never\" is supported when podFailurePolicy is specified");
-        }
-        _ => errors.one_of(&policy_path, policy, &["OnFailure", "Never"]),
+    let template = spec.at("template");
+    template.check(pod::template);
+    let restart = template.at("spec").at("restartPolicy");
+    match restart.text() {
+        "" | "Always" => restart.required(),
+        "OnFailure" => restart.invalid_if(has_policy, "must be Never with a `podFailurePolicy`"),
+        _ => restart.one_of(&["OnFailure", "Never"]),
     }
 }
 
@@ -239,54 +207,33 @@ pub(crate) fn job_spec(spec: &Value, path: &str, errors: &mut Errors) {
 /// Beyond 100,000 completions with `backoffLimitPerIndex`, `maxFailedIndexes` is required and both
 /// it and `parallelism` are at most 10,000. This bounds the size of the status, which lists the
 /// failed indexes.
-fn completion(spec: &Value, path: &str, errors: &mut Errors) {
-    let field = |name: &str| format!("{path}.{name}");
-    let number = |name: &str| spec[name].as_i64();
-    let (per_index, failed) = (&spec["backoffLimitPerIndex"], &spec["maxFailedIndexes"]);
+fn completion(spec: &Field<'_>) {
+    let [completions, parallelism, per_index, failed] =
+        ["completions", "parallelism", "backoffLimitPerIndex", "maxFailedIndexes"].map(|name| spec.at(name));
     if spec["completionMode"] != "Indexed" {
         let is_plain = spec["completionMode"].is_null() || spec["completionMode"] == "NonIndexed";
-        for (name, value) in [("backoffLimitPerIndex", per_index), ("maxFailedIndexes", failed)] {
-            if is_plain && !value.is_null() {
-                errors.invalid(&field(name), value, "requires indexed completion mode");
-            }
+        for field in [per_index, failed] {
+            field.invalid_if(is_plain && !field.is_null(), "needs completion mode Indexed");
         }
         return;
     }
-    if spec["completions"].is_null() {
-        errors.required(&field("completions"), "when completion mode is Indexed");
-    }
-    let at_most = |name: &str, most: i64, detail: &str, errors: &mut Errors| {
-        if number(name).is_some_and(|number| number > most) {
-            errors.invalid(&field(name), &spec[name], &format!("must be less than or equal to {detail}"));
-        }
-    };
-    let detail = format!("{PARALLELISM_MAX} when completion mode is Indexed");
-    at_most("parallelism", PARALLELISM_MAX, &detail, errors);
-    if let Some(completions) = number("completions") {
-        at_most("maxFailedIndexes", completions, "completions", errors);
-    }
-    at_most("maxFailedIndexes", FAILED_INDEXES_MAX, &FAILED_INDEXES_MAX.to_string(), errors);
-    if number("completions").is_some_and(|number| number > COMPLETIONS_SOFT_MAX) && !per_index.is_null() {
-        if failed.is_null() {
-            let detail = format!("must be specified when completions is above {COMPLETIONS_SOFT_MAX}");
-            errors.required(&field("maxFailedIndexes"), &detail);
-        }
-        let when = format!("when completions are above {COMPLETIONS_SOFT_MAX} and used with backoff limit per index");
-        at_most("parallelism", FEW_MAX, &format!("{FEW_MAX} {when}"), errors);
-        at_most("maxFailedIndexes", FEW_MAX, &format!("{FEW_MAX} {when}"), errors);
-    }
+    completions.required_if(completions.is_null());
+    let is_large = completions.as_i64() > Some(COMPLETIONS_SOFT_MAX) && !per_index.is_null();
+    let most = if is_large { FEW_MAX } else { INDEXES_MAX };
+    let detail = format!("must be less than or equal to {most}");
+    parallelism.invalid_if(parallelism.as_i64() > Some(most), &detail);
+    failed.required_if(is_large && failed.is_null());
+    let most = most.min(completions.as_i64().unwrap_or(most));
+    failed.invalid_if(failed.as_i64() > Some(most), format_args!("{detail} and to `completions`"));
 }
 
 /// Validates `podFailurePolicy` (`validatePodFailurePolicy`): at most 20 rules (`FieldValueTooMany`), and each of them.
-fn failure_policy(spec: &Value, path: &str, errors: &mut Errors) {
-    let (policy, path) = (&spec["podFailurePolicy"], format!("{path}.rules"));
-    let n_rules = entries(&policy["rules"]).count();
-    if n_rules > FAILURE_RULES_MAX {
-        errors.too_many(&path, n_rules, FAILURE_RULES_MAX);
+fn failure_policy(spec: &Field<'_>) {
+    let rules = spec.at("podFailurePolicy").at("rules");
+    for rule in rules.items() {
+        failure_rule(spec, &rule);
     }
-    for (index, rule) in entries(&policy["rules"]) {
-        failure_rule(spec, rule, &format!("{path}[{index}]"), errors);
-    }
+    rules.at_most_items(FAILURE_RULES_MAX);
 }
 
 /// Validates a rule, which has exactly one of `onExitCodes` and `onPodConditions` (`FieldValueInvalid`). `FailIndex`
@@ -294,31 +241,20 @@ fn failure_policy(spec: &Value, path: &str, errors: &mut Errors) {
 ///
 /// A rule is about exit codes of containers or conditions of the Pod. Its action is checked by the
 /// schema's own rules.
-fn failure_rule(spec: &Value, rule: &Value, path: &str, errors: &mut Errors) {
-    let (action, action_path) = (&rule["action"], format!("{path}.action"));
-    let (codes, conditions) = (&rule["onExitCodes"], entries(&rule["onPodConditions"]).count());
-    if action == "FailIndex" && spec["backoffLimitPerIndex"].is_null() {
-        errors.invalid(&action_path, action, "requires the backoffLimitPerIndex to be set");
-    }
+fn failure_rule(spec: &Value, rule: &Field<'_>) {
+    let (action, codes, conditions) = (rule.at("action"), rule.at("onExitCodes"), rule.at("onPodConditions"));
+    let is_unlimited = spec["backoffLimitPerIndex"].is_null();
+    action.invalid_if(*action == "FailIndex" && is_unlimited, "FailIndex needs `backoffLimitPerIndex`");
     if codes.is_object() {
-        exit_codes(spec, codes, &format!("{path}.onExitCodes"), errors);
+        exit_codes(spec, &codes);
     }
-    let at_conditions = format!("{path}.onPodConditions");
-    if conditions > CONDITIONS_MAX {
-        errors.too_many(&at_conditions, conditions, CONDITIONS_MAX);
+    for condition in conditions.items() {
+        condition.at("type").qualified_name();
+        condition.at("status").one_of(&["False", "True", "Unknown"]);
     }
-    for (index, condition) in entries(&rule["onPodConditions"]) {
-        let path = format!("{at_conditions}[{index}]");
-        errors.qualified_name(&format!("{path}.type"), text(&condition["type"]));
-        errors.one_of(&format!("{path}.status"), &condition["status"], &["False", "True", "Unknown"]);
-    }
-    match (codes.is_object(), conditions > 0) {
-        (true, true) => {
-            errors.invalid_as_such(path, "specifying both OnExitCodes and OnPodConditions is not supported");
-        }
-        (false, false) => errors.invalid_as_such(path, "specifying one of OnExitCodes and OnPodConditions is required"),
-        _ => {}
-    }
+    conditions.at_most_items(CONDITIONS_MAX);
+    let is_wrong = codes.is_object() != conditions.is_empty();
+    rule.invalid_if(is_wrong, "must have exactly one of `onExitCodes` and `onPodConditions`");
 }
 
 /// Validates exit codes: 1 to 255 of them, sorted and unique, without 0 for `In`. The container must be in the
@@ -326,83 +262,51 @@ fn failure_rule(spec: &Value, rule: &Value, path: &str, errors: &mut Errors) {
 ///
 /// A code that is listed twice is `FieldValueDuplicate`. The order is checked for the whole list,
 /// at `values`.
-fn exit_codes(spec: &Value, codes: &Value, path: &str, errors: &mut Errors) {
-    let name = &codes["containerName"];
+fn exit_codes(spec: &Value, codes: &Field<'_>) {
+    let (name, values) = (codes.at("containerName"), codes.at("values"));
     let is_known = ["containers", "initContainers"]
         .iter()
         .any(|list| entries(&spec["template"]["spec"][*list]).any(|(_, container)| container["name"] == *name));
-    if !name.is_null() && !is_known {
-        let detail = "must be one of the container or initContainer names in the pod template";
-        errors.invalid(&format!("{path}.containerName"), name, detail);
+    name.invalid_if(!name.is_null() && !is_known, "must be the name of a container in the template");
+    for code in values.items() {
+        code.invalid_if(*code == 0 && codes["operator"] == "In", "must not be 0 for the operator In");
     }
-    let path = format!("{path}.values");
-    let values: Vec<i64> = entries(&codes["values"]).filter_map(|(_, code)| code.as_i64()).collect();
-    if values.is_empty() {
-        errors.invalid(&path, &codes["values"], "at least one value is required");
-    } else if values.len() > CODES_MAX {
-        errors.too_many(&path, values.len(), CODES_MAX);
-    }
-    for (index, code) in values.iter().enumerate() {
-        let path = format!("{path}[{index}]");
-        if *code == 0 && codes["operator"] == "In" {
-            errors.invalid(&path, &0.into(), "must not be 0 for the In operator");
-        }
-        if values[..index].contains(code) {
-            errors.duplicate(&path);
-        }
-    }
-    if !values.is_sorted() {
-        errors.invalid(&path, &codes["values"], "must be ordered");
-    }
+    values.unique_by(Value::as_i64);
+    let is_sorted = entries(&values).map(|(_, code)| code.as_i64()).is_sorted();
+    values.invalid_if(values.is_empty() || !is_sorted, "must be one or more exit codes in ascending order");
+    values.at_most_items(CODES_MAX);
 }
 
 /// Validates `successPolicy` (`validateSuccessPolicy`): mode `Indexed`, and 1 to 20 rules.
-fn success_policy(spec: &Value, path: &str, errors: &mut Errors) {
-    let policy = &spec["successPolicy"];
+fn success_policy(spec: &Field<'_>) {
+    let policy = spec.at("successPolicy");
     if policy.is_null() {
         return;
     }
     if spec["completionMode"] != "Indexed" {
-        return errors.invalid(path, policy, "requires indexed completion mode");
+        return policy.invalid("needs completion mode Indexed");
     }
-    let (n_rules, path) = (entries(&policy["rules"]).count(), format!("{path}.rules"));
-    if n_rules == 0 {
-        errors.required(&path, "at least one rules must be specified when the successPolicy is specified");
+    let rules = policy.at("rules");
+    rules.required_if(rules.is_empty());
+    for rule in rules.items() {
+        success_rule(&rule, spec["completions"].as_i64().unwrap_or(0));
     }
-    if n_rules > SUCCESS_RULES_MAX {
-        errors.too_many(&path, n_rules, SUCCESS_RULES_MAX);
-    }
-    for (index, rule) in entries(&policy["rules"]) {
-        success_rule(spec, rule, &format!("{path}[{index}]"), errors);
-    }
+    rules.at_most_items(SUCCESS_RULES_MAX);
 }
 
 /// Validates a rule: an index list, a count or both. The count exceeds neither the completions nor the listed indexes.
 ///
 /// Indexes are validated like those of the status: increasing, and below `completions`.
-fn success_rule(spec: &Value, rule: &Value, path: &str, errors: &mut Errors) {
-    let (count, indexes) = (&rule["succeededCount"], &rule["succeededIndexes"]);
-    let (count_path, completions) = (format!("{path}.succeededCount"), spec["completions"].as_i64().unwrap_or(0));
-    if count.is_null() && indexes.is_null() {
-        errors.required(path, "at least one of succeededCount or succeededIndexes must be specified");
-    }
-    let mut n_indexes = 0;
+fn success_rule(rule: &Field<'_>, completions: i64) {
+    let (count, indexes) = (rule.at("succeededCount"), rule.at("succeededIndexes"));
+    rule.required_if(count.is_null() && indexes.is_null());
+    count.not_negative();
+    let mut most = completions;
     if !indexes.is_null() {
-        match intervals(text(indexes), |part| interval(part, completions)) {
-            Some(intervals) => n_indexes = intervals.iter().map(|(first, last)| last - first + 1).sum(),
-            None => errors.invalid(&format!("{path}.succeededIndexes"), indexes, RULE),
-        }
+        let intervals = intervals(indexes.text(), |part| interval(part, completions));
+        indexes.invalid_if(intervals.is_none(), RULE);
+        most = intervals.unwrap_or_default().iter().map(|(first, last)| last - first + 1).sum();
     }
-    let Some(number) = count.as_i64() else { return };
-    errors.not_negative(&count_path, count);
-    if number > completions {
-        let detail = format!("must be less than or equal to {completions} (the number of specified completions)");
-        errors.invalid(&count_path, count, &detail);
-    }
-    if !indexes.is_null() && number > n_indexes {
-        let detail = format!(
-            "must be less than or equal to {n_indexes} (the number of indexes in the specified succeededIndexes field)"
-        );
-        errors.invalid(&count_path, count, &detail);
-    }
+    let detail = format_args!("must be at most {most}, the number of `completions` and of `succeededIndexes`");
+    count.invalid_if(count.as_i64() > Some(most), detail);
 }
