@@ -8,7 +8,8 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::Errors,
     kinds::networking::with_group,
     names::NameRule,
     registry::kind::{Cell, Kind, Metadata, TableColumns, Validation},
@@ -47,14 +48,9 @@ fn parent(object: &Value) -> String {
 /// The parent of an address is usually the Service that has it. The object is not required to
 /// exist.
 fn validate(object: &Value, errors: &mut Errors) {
-    let (parent, path) = (&object["spec"]["parentRef"], "spec.parentRef");
-    if !text(&parent["group"]).is_empty() {
-        errors.name(&format!("{path}.group"), &parent["group"], NameRule::Subdomain);
-    }
-    for field in ["resource", "name"].into_iter().filter(|field| !text(&parent[*field]).is_empty()) {
-        errors.name(&format!("{path}.{field}"), &parent[field], NameRule::PathSegment);
-    }
-    if !text(&parent["namespace"]).is_empty() {
-        errors.name(&format!("{path}.namespace"), &parent["namespace"], NameRule::PathSegment);
+    let parent = Field::new(&object["spec"]["parentRef"], "spec.parentRef", errors);
+    parent.at("group").name_if_set(NameRule::Subdomain);
+    for field in ["resource", "name", "namespace"] {
+        parent.at(field).name_if_set(NameRule::PathSegment);
     }
 }

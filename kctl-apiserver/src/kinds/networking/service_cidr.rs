@@ -10,9 +10,10 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::Errors,
     registry::kind::{Cell, Kind, Strategy, TableColumns, Validation},
-    validation::{address, entries},
+    validation::address,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -29,21 +30,16 @@ pub(crate) static KIND: Kind = Kind {
 ///
 /// A third range ends the validation; so does an empty list (`FieldValueRequired`).
 fn validate_create(object: &Value, errors: &mut Errors) {
-    let (ranges, path) = (&object["spec"]["cidrs"], "spec.cidrs");
-    let families: Vec<Option<bool>> =
-        entries(ranges).map(|(_, range)| address::range(text(range)).map(|(ip, _)| ip.is_ipv4())).collect();
+    let ranges = Field::new(&object["spec"]["cidrs"], "spec.cidrs", errors);
+    let families: Vec<_> =
+        ranges.items().map(|range| address::range(range.text()).map(|(ip, _)| ip.is_ipv4())).collect();
     if families.is_empty() {
-        return errors.required(path, "at least one CIDR required");
+        return ranges.required();
     }
-    if families.len() > 2 {
-        return errors.invalid(path, ranges, "may only hold up to 2 values");
-    }
-    for (index, range) in entries(ranges) {
-        address::legacy_range(range, &format!("{path}[{index}]"), errors);
-    }
-    if families.len() == 2 && families[0].is_some() && families[0] == families[1] {
-        let detail = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64";
-        errors.invalid(path, ranges, detail);
+    let is_repeated = families.len() == 2 && families[0].is_some() && families[0] == families[1];
+    ranges.invalid_if(families.len() > 2 || is_repeated, "must have at most one range of each IP family");
+    if families.len() <= 2 {
+        ranges.items().for_each(|range| range.check(address::legacy_range));
     }
 }
 
@@ -51,17 +47,17 @@ fn validate_create(object: &Value, errors: &mut Errors) {
 ///
 /// Only a second range, of the other family, may be added; the whole list is then validated again.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    const DETAIL: &str = "field is immutable";
-    let (was, is, path) = (&old["spec"]["cidrs"], &new["spec"]["cidrs"], "spec.cidrs");
-    let n_kept = match (entries(was).count(), entries(is).count()) {
+    let was = &old["spec"]["cidrs"];
+    let ranges = Field::new(&new["spec"]["cidrs"], "spec.cidrs", errors);
+    let n_kept = match (was.as_array().map_or(0, Vec::len), ranges.items().count()) {
         (before, after) if before == after => before,
         (1, 2) => 1,
-        _ => return errors.invalid(path, is, DETAIL),
+        _ => return ranges.immutable(was),
     };
-    for index in (0..n_kept).filter(|index| was[*index] != is[*index]) {
-        errors.invalid(&format!("{path}[{index}]"), &is[index], DETAIL);
+    for (index, range) in ranges.items().enumerate().take(n_kept) {
+        range.immutable(&was[index]);
     }
-    if entries(is).count() > n_kept {
+    if ranges.items().count() > n_kept {
         validate_create(new, errors);
     }
 }

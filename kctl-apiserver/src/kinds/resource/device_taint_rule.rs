@@ -12,9 +12,7 @@ use crate::{
     field_errors::Errors,
     kinds::resource::{defaults, validation::taint},
     names::NameRule,
-    registry::kind::{
-        Cell, Environment, Generation, Kind, Metadata, Strategy, TableColumns, Validation,
-    },
+    registry::kind::{Cell, Environment, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
     validation::{
         entries,
         format::{driver, pool_name},

@@ -9,9 +9,7 @@ use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, text},
-    registry::kind::{
-        Cell, DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation,
-    },
+    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
     validation::{entries, format},
 };
 

@@ -15,9 +15,7 @@ use crate::{
     field_errors::{Errors, text},
     kinds::core::persistent_volume::validation::inline_volume,
     names::NameRule,
-    registry::kind::{
-        Cell, DeleteAnswer, DeleteStrategy, Kind, Strategy, TableColumns, Validation,
-    },
+    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, Strategy, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -5,13 +5,12 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::Errors,
     names::NameRule,
-    validation::{address, declared, entries, ports},
+    validation::{address, declared, ports},
 };
 
-/// Detail of the error about a host with `*` (`validation.IsWildcardDNS1123Subdomain`).
-const WILDCARD: &str = "must be *. and a DNS subdomain, such as *.example.com";
 /// Parts of a path that proxies interpret in different ways, so that a rule could be bypassed.
 const UNCLEAR: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 /// Ends of a path that proxies interpret in different ways.
@@ -27,37 +26,28 @@ const UNCLEAR_ENDS: &[&str] = &["/..", "/."];
 /// | `tls[].hosts[]` | as the hosts of rules |
 /// | `tls[].secretName`, `ingressClassName` | names of objects, which need not exist |
 pub(crate) fn ingress(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let rules: Vec<(usize, &Value)> = entries(&spec["rules"]).collect();
-    if rules.is_empty() && spec["defaultBackend"].is_null() {
-        errors.invalid("spec", &Value::Null, "either `defaultBackend` or `rules` must be specified");
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (default, rules, class) = (spec.at("defaultBackend"), spec.at("rules"), spec.at("ingressClassName"));
+    spec.invalid_if(rules.is_empty() && default.is_null(), "must have `defaultBackend` or `rules`");
+    if default.is_object() {
+        backend(&default);
     }
-    if spec["defaultBackend"].is_object() {
-        backend(&spec["defaultBackend"], "spec.defaultBackend", errors);
-    }
-    for (index, rule) in rules {
-        let path = format!("spec.rules[{index}]");
-        if address::parse(text(&rule["host"])).is_some() {
-            errors.invalid(&format!("{path}.host"), &rule["host"], "must be a DNS name, not an IP address");
-        }
-        if !text(&rule["host"]).is_empty() {
-            host(&rule["host"], &format!("{path}.host"), errors);
+    for rule in rules.items() {
+        let name = rule.at("host");
+        name.invalid_if(address::parse(name.text()).is_some(), "must be a DNS name, not an IP address");
+        if !name.is_empty() {
+            host(&name);
         }
         if rule["http"].is_object() {
-            paths(&rule["http"]["paths"], &format!("{path}.http.paths"), errors);
+            paths(&rule.at("http").at("paths"));
         }
     }
-    for (index, tls) in entries(&spec["tls"]) {
-        let path = format!("spec.tls[{index}]");
-        for (nth, name) in entries(&tls["hosts"]) {
-            host(name, &format!("{path}.hosts[{nth}]"), errors);
-        }
-        if !text(&tls["secretName"]).is_empty() {
-            errors.name(&format!("{path}.secretName"), &tls["secretName"], NameRule::Subdomain);
-        }
+    for tls in spec.at("tls").items() {
+        tls.at("hosts").items().for_each(|name| host(&name));
+        tls.at("secretName").name_if_set(NameRule::Subdomain);
     }
-    if !spec["ingressClassName"].is_null() {
-        errors.name("spec.ingressClassName", &spec["ingressClassName"], NameRule::Subdomain);
+    if !class.is_null() {
+        class.name(NameRule::Subdomain);
     }
 }
 
@@ -67,40 +57,35 @@ pub(crate) fn ingress(object: &Value, errors: &mut Errors) {
 pub(crate) fn new_ingress(object: &Value, errors: &mut Errors) {
     /// The annotation that named the class before `ingressClassName`.
     const CLASS: &str = "kubernetes.io/ingress.class";
-    let (annotated, class) = (&object["metadata"]["annotations"][CLASS], &object["spec"]["ingressClassName"]);
-    if !annotated.is_null() && !class.is_null() && annotated != class {
-        let detail = "must match `ingressClassName` when both are specified";
-        errors.invalid(&format!("annotations.{CLASS}"), annotated, detail);
-    }
+    let class = &object["spec"]["ingressClassName"];
+    let annotated = Field::new(&object["metadata"]["annotations"][CLASS], format!("annotations.{CLASS}"), errors);
+    let is_other = !annotated.is_null() && !class.is_null() && *annotated != *class;
+    annotated.invalid_if(is_other, "must match `ingressClassName` when both are specified");
 }
 
-/// Validates a host: a DNS subdomain, or `*.` and a subdomain, which stands for all names one label
-/// below it.
-fn host(name: &Value, path: &str, errors: &mut Errors) {
-    let host = text(name);
+/// Validates a host: a DNS subdomain, or `*.` and a subdomain, which stands for all names one label below it
+/// (`validation.IsWildcardDNS1123Subdomain`).
+fn host(name: &Field<'_>) {
+    let host = name.text();
     if !host.contains('*') {
-        return errors.name(path, name, NameRule::Subdomain);
+        return name.name(NameRule::Subdomain);
     }
     let is_wildcard = host.strip_prefix("*.").is_some_and(|rest| NameRule::Subdomain.check(rest).is_none());
-    if !is_wildcard {
-        errors.invalid(path, name, WILDCARD);
-    }
+    name.invalid_if(!is_wildcard, "must be *. and a DNS subdomain, such as *.example.com");
 }
 
 /// Validates the paths of a rule. A path without `pathType` is not validated further.
-fn paths(list: &Value, field_path: &str, errors: &mut Errors) {
-    if entries(list).next().is_none() {
-        errors.required(field_path, "");
-    }
-    for (index, path) in entries(list) {
-        let field_path = format!("{field_path}[{index}]");
-        if path["pathType"].is_null() {
-            // The path cannot be interpreted without a `pathType`.
-            errors.required(&format!("{field_path}.pathType"), "pathType must be specified");
-            continue;
+fn paths(list: &Field<'_>) {
+    list.required_if(list.is_empty());
+    for path in list.items() {
+        let kind = path.at("pathType");
+        // The path cannot be interpreted without a `pathType`.
+        if kind.is_null() {
+            kind.required();
+        } else {
+            one_path(&path);
+            backend(&path.at("backend"));
         }
-        one_path(path, &field_path, errors);
-        backend(&path["backend"], &format!("{field_path}.backend"), errors);
     }
 }
 
@@ -112,28 +97,19 @@ fn paths(list: &Value, field_path: &str, errors: &mut Errors) {
 /// | `Exact` | this path only | absolute, without `//`, `/./`, `/../` and encoded slashes |
 /// | `Prefix` | the path and all below it | the same |
 /// | `ImplementationSpecific` | as the class decides | absolute, or empty |
-fn one_path(path: &Value, field_path: &str, errors: &mut Errors) {
-    let (given, path_field) = (text(&path["path"]), format!("{field_path}.path"));
-    let is_relative = !given.starts_with('/');
-    match text(&path["pathType"]) {
+fn one_path(path: &Field<'_>) {
+    let (kind, path) = (path.at("pathType"), path.at("path"));
+    let (is_absolute, given) = (path.text().starts_with('/'), path.text());
+    let is_clear =
+        !UNCLEAR.iter().any(|part| given.contains(part)) && !UNCLEAR_ENDS.iter().any(|end| given.ends_with(end));
+    match kind.text() {
         "Exact" | "Prefix" => {
-            if is_relative {
-                errors.invalid(&path_field, &given.into(), "must be an absolute path");
-            }
-            for part in UNCLEAR.iter().filter(|part| given.contains(**part)) {
-                errors.invalid(&path_field, &given.into(), &format!("must not contain '{part}'"));
-            }
-            for end in UNCLEAR_ENDS.iter().filter(|end| given.ends_with(**end)) {
-                errors.invalid(&path_field, &given.into(), &format!("cannot end with '{end}'"));
-            }
+            let detail =
+                "must be absolute, without '//', '/./', '/../' and encoded slashes, and not end with '/.' or '/..'";
+            path.invalid_if(!is_absolute || !is_clear, detail);
         }
-        "ImplementationSpecific" if !given.is_empty() && is_relative => {
-            errors.invalid(&path_field, &given.into(), "must be an absolute path");
-        }
-        _ => {
-            let supported = declared::values("networking.v1.HTTPIngressPath", "pathType");
-            errors.always_one_of(&format!("{field_path}.pathType"), &path["pathType"], &supported);
-        }
+        "ImplementationSpecific" => path.invalid_if(!given.is_empty() && !is_absolute, "must be an absolute path"),
+        _ => kind.unsupported(&declared::values("networking.v1.HTTPIngressPath", "pathType")),
     }
 }
 
@@ -147,30 +123,23 @@ fn one_path(path: &Value, field_path: &str, errors: &mut Errors) {
 /// | neither | `FieldValueInvalid` |
 /// | Service with name and number of a port | `FieldValueInvalid` |
 /// | Service without a port | `FieldValueRequired` |
-fn backend(backend: &Value, path: &str, errors: &mut Errors) {
-    let (service, resource) = (&backend["service"], &backend["resource"]);
-    match (service.is_object(), resource.is_object()) {
-        (true, true) => errors.invalid(path, backend, "cannot set both resource and service backends"),
-        (false, true) => {
-            let path = format!("{path}.resource");
-            for name in ["kind", "name"].into_iter().filter(|name| text(&resource[*name]).is_empty()) {
-                errors.required(&format!("{path}.{name}"), "");
-            }
-            reference(resource, &path, errors);
+fn backend(backend: &Field<'_>) {
+    let (service, resource) = (backend.at("service"), backend.at("resource"));
+    let has_one = service.is_object() != resource.is_object();
+    backend.invalid_if(!has_one, "must have either `service` or `resource`");
+    if has_one && resource.is_object() {
+        for name in ["kind", "name"] {
+            resource.at(name).required_if(resource.at(name).is_empty());
         }
-        (false, false) => errors.invalid(path, backend, "resource or service backend is required"),
-        (true, false) => {
-            errors.required_name(&format!("{path}.service.name"), &service["name"], NameRule::Label);
-            let (name, number) = (text(&service["port"]["name"]), service["port"]["number"].as_i64().unwrap_or(0));
-            if !name.is_empty() && number != 0 {
-                errors.invalid(path, &"".into(), "cannot set both port name & port number");
-            } else if name.is_empty() && number == 0 {
-                errors.required(path, "port name or number is required");
-            } else if number != 0 {
-                errors.in_range(&format!("{path}.service.port.number"), &number.into(), 1, 65_535);
-            } else {
-                ports::number_or_name(&service["port"]["name"], &format!("{path}.service.port.name"), errors);
-            }
+        reference(&resource);
+    } else if has_one {
+        service.at("name").required_name(NameRule::Label);
+        let (name, number) = (service.at("port").at("name"), service.at("port").at("number"));
+        match (name.is_empty(), number.as_i64().unwrap_or(0)) {
+            (true, 0) => backend.required(),
+            (true, _) => number.in_range(1, 65_535),
+            (false, 0) => name.check(ports::number_or_name),
+            (false, _) => backend.invalid("must have either name or number of a port"),
         }
     }
 }
@@ -178,25 +147,25 @@ fn backend(backend: &Value, path: &str, errors: &mut Errors) {
 /// Validates the addresses of the load balancer (`ValidateIngressLoadBalancerStatus`). Addresses that the old status
 /// has are not validated again.
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
-    let list = |object: &Value| object["status"]["loadBalancer"]["ingress"].clone();
-    let (before, now) = (list(old), list(new));
-    for (index, ingress) in entries(&now) {
-        let path_of = |field: &str| format!("status.loadBalancer.ingress[{index}].{field}");
-        let (ip, host) = (&ingress["ip"], &ingress["hostname"]);
-        if !text(ip).is_empty() && !entries(&before).any(|(_, existing)| existing["ip"] == *ip) {
-            address::legacy(ip, &path_of("ip"), errors);
+    let before = old["status"]["loadBalancer"]["ingress"].as_array().map_or(&[][..], Vec::as_slice);
+    let list = Field::new(&new["status"]["loadBalancer"]["ingress"], "status.loadBalancer.ingress", errors);
+    for ingress in list.items() {
+        let ip = ingress.at("ip");
+        if !ip.is_empty() && !before.iter().any(|existing| existing["ip"] == *ip) {
+            ip.check(address::legacy);
         }
-        address::host(host, &path_of("hostname"), errors);
+        ingress.at("hostname").check(address::host);
     }
 }
 
 /// Validates the names in a reference to another object; an absent group means the core group.
-fn reference(reference: &Value, path: &str, errors: &mut Errors) {
-    if !reference["apiGroup"].is_null() {
-        errors.name(&format!("{path}.apiGroup"), &reference["apiGroup"], NameRule::Subdomain);
+fn reference(reference: &Field<'_>) {
+    let group = reference.at("apiGroup");
+    if !group.is_null() {
+        group.name(NameRule::Subdomain);
     }
-    for name in ["kind", "name"].into_iter().filter(|name| !text(&reference[*name]).is_empty()) {
-        errors.name(&format!("{path}.{name}"), &reference[name], NameRule::PathSegment);
+    for name in ["kind", "name"] {
+        reference.at(name).name_if_set(NameRule::PathSegment);
     }
 }
 
@@ -208,27 +177,20 @@ fn reference(reference: &Value, path: &str, errors: &mut Errors) {
 pub(crate) fn class(object: &Value, errors: &mut Errors) {
     /// Maximum length of the name of a controller, in characters.
     const CONTROLLER_LEN_MAX: usize = 250;
-    let (controller, path) = (&object["spec"]["controller"], "spec.controller");
-    if text(controller).len() > CONTROLLER_LEN_MAX {
-        errors.too_long(path, CONTROLLER_LEN_MAX);
-    }
-    errors.domain_prefixed(path, controller);
-    let (parameters, path) = (&object["spec"]["parameters"], "spec.parameters");
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (controller, parameters) = (spec.at("controller"), spec.at("parameters"));
+    controller.at_most_bytes(CONTROLLER_LEN_MAX);
+    controller.domain_prefixed();
     if parameters.is_null() {
         return;
     }
-    reference(parameters, path, errors);
-    let scope = text(&parameters["scope"]);
-    errors.one_of(&format!("{path}.scope"), &parameters["scope"], &["Cluster", "Namespace"]);
-    let path = format!("{path}.namespace");
-    match scope {
-        "Namespace" if parameters["namespace"].is_null() => {
-            errors.required(&path, "`parameters.scope` is set to 'Namespace'");
-        }
-        "Namespace" => errors.name(&path, &parameters["namespace"], NameRule::Label),
-        "Cluster" if !parameters["namespace"].is_null() => {
-            errors.forbidden(&path, "`parameters.scope` is set to 'Cluster'");
-        }
+    reference(&parameters);
+    let (scope, namespace) = (parameters.at("scope"), parameters.at("namespace"));
+    scope.one_of(&["Cluster", "Namespace"]);
+    match scope.text() {
+        "Namespace" if namespace.is_null() => namespace.required(),
+        "Namespace" => namespace.name(NameRule::Label),
+        "Cluster" => namespace.forbidden_if(!namespace.is_null(), "needs the scope Namespace"),
         _ => {}
     }
 }

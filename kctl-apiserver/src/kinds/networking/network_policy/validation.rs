@@ -5,8 +5,9 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
-    validation::{address, entries, ports, selector},
+    field::Field,
+    field_errors::Errors,
+    validation::{address, ports, selector},
 };
 
 /// Directions of traffic, each with the field that lists the peers of a rule.
@@ -16,47 +17,31 @@ const DIRECTIONS: &[(&str, &str)] = &[("ingress", "from"), ("egress", "to")];
 ///
 /// Three or more types are reported once at the list; errors about single types are dropped.
 pub(crate) fn policy(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    selector::selector(&spec["podSelector"], "spec.podSelector", errors);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    spec.at("podSelector").check(selector::selector);
     for (direction, peers) in DIRECTIONS {
-        for (index, rule) in entries(&spec[*direction]) {
-            let path = format!("spec.{direction}[{index}]");
-            for (nth, item) in entries(&rule["ports"]) {
-                port(item, &format!("{path}.ports[{nth}]"), errors);
-            }
-            for (nth, item) in entries(&rule[*peers]) {
-                peer(item, &format!("{path}.{peers}[{nth}]"), errors);
-            }
+        for rule in spec.at(direction).items() {
+            rule.at("ports").items().for_each(|item| port(&item));
+            rule.at(peers).items().for_each(|item| peer(&item));
         }
     }
-    if entries(&spec["policyTypes"]).count() > DIRECTIONS.len() {
-        errors.leave_out("spec.policyTypes[");
-        errors.invalid("spec.policyTypes", &spec["policyTypes"], "may not specify more than two policyTypes");
+    let types = spec.at("policyTypes");
+    if types.items().count() > DIRECTIONS.len() {
+        types.check(|_, path, errors| errors.leave_out(&format!("{path}[")));
+        types.invalid("may not specify more than two policyTypes");
     }
 }
 
 /// Validates a port by number or name, or a range from `port` to `endPort`. A range needs two
 /// numbers.
-fn port(port: &Value, path: &str, errors: &mut Errors) {
-    let (first, last, end_port_path) = (&port["port"], &port["endPort"], format!("{path}.endPort"));
-    let wrong_end = match first {
-        Value::Null => Some("may not be specified when `port` is not specified"),
-        Value::String(_) => Some("may not be specified when `port` is non-numeric"),
-        _ => None,
-    };
-    if let (Some(why), false) = (wrong_end, last.is_null()) {
-        errors.invalid(&end_port_path, last, why);
+fn port(port: &Field<'_>) {
+    let (first, last) = (port.at("port"), port.at("endPort"));
+    if !first.is_null() {
+        first.check(ports::number_or_name);
     }
-    if first.is_null() {
-        return;
-    }
-    ports::number_or_name(first, &format!("{path}.port"), errors);
-    if wrong_end.is_none() && !last.is_null() {
-        if last.as_i64() < first.as_i64() {
-            errors.invalid(&end_port_path, last, "must be greater than or equal to `port`");
-        }
-        errors.in_range(&end_port_path, last, 1, 65_535);
-    }
+    let is_range = first.is_number() && last.as_i64() >= first.as_i64();
+    last.invalid_if(!last.is_null() && !is_range, "needs a number as `port`, and must not be less than it");
+    last.in_range(1, 65_535);
 }
 
 /// Validates a peer: either a block of addresses, or selectors of Pods and namespaces.
@@ -67,36 +52,31 @@ fn port(port: &Value, path: &str, errors: &mut Errors) {
 /// | `namespaceSelector` | all Pods of the selected namespaces |
 /// | both selectors | selected Pods of the selected namespaces |
 /// | `ipBlock` | addresses outside of the cluster; no selector beside it (`FieldValueForbidden`) |
-fn peer(peer: &Value, path: &str, errors: &mut Errors) {
-    for name in ["podSelector", "namespaceSelector"] {
-        selector::selector(&peer[name], &format!("{path}.{name}"), errors);
+fn peer(peer: &Field<'_>) {
+    let selectors = ["podSelector", "namespaceSelector"].map(|name| peer.at(name));
+    selectors.iter().for_each(|selector| selector.check(selector::selector));
+    let selects = selectors.iter().any(|selector| selector.is_object());
+    let range = peer.at("ipBlock");
+    if range.is_object() {
+        block(&range);
     }
-    let selects = ["podSelector", "namespaceSelector"].iter().any(|name| peer[*name].is_object());
-    if peer["ipBlock"].is_object() {
-        block(&peer["ipBlock"], &format!("{path}.ipBlock"), errors);
-        if selects {
-            errors.forbidden(path, "may not specify both ipBlock and another peer");
-        }
-    } else if !selects {
-        errors.required(path, "must specify a peer");
-    }
+    peer.forbidden_if(range.is_object() && selects, "may not specify both ipBlock and another peer");
+    peer.required_if(!range.is_object() && !selects);
 }
 
 /// Validates a block of addresses. Each exception is a strict subset of it. An absent `cidr` is
 /// reported by the schema.
-fn block(block: &Value, path: &str, errors: &mut Errors) {
-    let whole = text(&block["cidr"]);
-    if whole.is_empty() {
+fn block(block: &Field<'_>) {
+    let range = block.at("cidr");
+    if range.is_empty() {
         return;
     }
-    address::legacy_range(&block["cidr"], &format!("{path}.cidr"), errors);
-    let Some(whole) = address::range(whole) else { return };
-    for (index, part) in entries(&block["except"]) {
-        let path = format!("{path}.except[{index}]");
-        let before = errors.len();
-        address::legacy_range(part, &path, errors);
-        if errors.len() == before && address::range(text(part)).is_some_and(|part| !address::is_part(part, whole)) {
-            errors.invalid(&path, part, "must be a strict subset of `cidr`");
+    range.check(address::legacy_range);
+    let Some(whole) = address::range(range.text()) else { return };
+    for part in block.at("except").items() {
+        if part.passes(address::legacy_range) {
+            let is_part = address::range(part.text()).is_none_or(|part| address::is_part(part, whole));
+            part.invalid_if(!is_part, "must be a strict subset of `cidr`");
         }
     }
 }
