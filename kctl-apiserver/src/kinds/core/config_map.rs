@@ -9,12 +9,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, pairs, text},
-    registry::kind::{Cell, Kind, TableColumns, Validation},
-    table::fields::entries,
-    validation::config_key::{VALUES_BYTES_MAX, config_key},
-};
+use crate::{field::Field, field_errors::Errors, registry::kind::{Cell, Kind, TableColumns, Validation}, table::fields::entries, validation::config_key::{config_key, VALUES_BYTES_MAX}};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "configmaps",
@@ -35,17 +30,10 @@ fn n_keys(object: &Value) -> usize {
 ///
 /// `immutable` itself cannot be unset. Labels and annotations may still change.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["immutable"] != true {
-        return;
-    }
-    let detail = "field is immutable when `immutable` is set";
-    if new["immutable"] != true {
-        errors.forbidden("immutable", detail);
-    }
-    for part in ["data", "binaryData"] {
-        if old[part] != new[part] {
-            errors.forbidden(part, detail);
-        }
+    let object = Field::new(new, "", errors);
+    for name in ["immutable", "data", "binaryData"] {
+        let is_changed = old["immutable"] == true && old[name] != new[name];
+        object.at(name).forbidden_if(is_changed, "field is immutable when `immutable` is set");
     }
 }
 
@@ -55,19 +43,18 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 ///
 /// Sizes are those of the values, without the keys. Four base64 characters of `binaryData` count as three bytes.
 fn validate(object: &Value, errors: &mut Errors) {
-    let mut n_bytes = 0;
-    for (key, value) in pairs(&object["data"]) {
-        config_key(key, &format!("data[{key}]"), errors);
-        if !object["binaryData"][key].is_null() {
-            errors.invalid(&format!("data[{key}]"), &key.into(), "duplicate of key present in binaryData");
-        }
-        n_bytes += text(value).len();
+    let map = Field::new(object, "", errors);
+    let (data, binary, mut n_bytes) = (map.at("data"), map.at("binaryData"), 0);
+    for (key, value) in data.entries() {
+        value.check(|_, path, errors| config_key(key, path, errors));
+        value.invalid_if(!binary[key].is_null(), "must not be a key of binaryData, too");
+        n_bytes += value.text().len();
     }
-    for (key, value) in pairs(&object["binaryData"]) {
-        config_key(key, &format!("binaryData[{key}]"), errors);
-        n_bytes += text(value).len() / 4 * 3;
+    for (key, value) in binary.entries() {
+        value.check(|_, path, errors| config_key(key, path, errors));
+        n_bytes += value.text().len() / 4 * 3;
     }
     if n_bytes > VALUES_BYTES_MAX {
-        errors.too_long("[]", VALUES_BYTES_MAX);
+        map.check(|_, _, errors| errors.too_long("[]", VALUES_BYTES_MAX));
     }
 }

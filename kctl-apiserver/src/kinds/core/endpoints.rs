@@ -9,14 +9,15 @@ use serde_json::Value;
 
 use crate::{
     defaulting::{fill, items},
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::Errors,
     names::NameRule,
     registry::kind::{Cell, Defaults, Kind, Requests, Strategy, TableColumns, Validation},
     table::{
         fields::{self, int, joined_with_more, list},
         labels::NONE,
     },
-    validation::{address, entries},
+    validation::address,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -71,55 +72,34 @@ fn places(subset: &Value) -> Vec<String> {
 /// Numbers of ports are 1 to 65,535 (`FieldValueInvalid`). Names of ports are DNS labels and need
 /// not be unique.
 fn validate(object: &Value, errors: &mut Errors) {
-    for (index, subset) in entries(&object["subsets"]) {
-        let path = format!("subsets[{index}]");
-        let is_empty = |list: &str| entries(&subset[list]).next().is_none();
-        if is_empty("addresses") && is_empty("notReadyAddresses") {
-            errors.required(&path, "must specify `addresses` or `notReadyAddresses`");
-        }
-        for list in ["addresses", "notReadyAddresses"] {
-            for (nth, item) in entries(&subset[list]) {
-                let path = format!("{path}.{list}[{nth}]");
-                address::legacy(&item["ip"], &format!("{path}.ip"), errors);
-                names(item, &path, errors);
-                address::endpoint(&item["ip"], &format!("{path}.ip"), errors);
+    for subset in Field::new(&object["subsets"], "subsets", errors).items() {
+        let [ready, not_ready, ports] = ["addresses", "notReadyAddresses", "ports"].map(|name| subset.at(name));
+        subset.required_if(ready.is_empty() && not_ready.is_empty());
+        for address in ready.items().chain(not_ready.items()) {
+            let (ip, node) = (address.at("ip"), address.at("nodeName"));
+            ip.check(address::legacy);
+            ip.check(address::endpoint);
+            address.at("hostname").name_if_set(NameRule::Label);
+            if !node.is_null() {
+                node.name(NameRule::Subdomain);
             }
         }
-        let n_ports = entries(&subset["ports"]).count();
-        for (nth, port) in entries(&subset["ports"]) {
-            let path = format!("{path}.ports[{nth}]");
-            if n_ports > 1 && text(&port["name"]).is_empty() {
-                errors.required(&format!("{path}.name"), "");
-            }
-            let number = port["port"].as_i64().unwrap_or(0);
-            validate_port(port, &path, Some(number), errors);
+        let has_several = ports.items().count() > 1;
+        for port in ports.items() {
+            let number = Value::from(port["port"].as_i64().unwrap_or(0));
+            port.at_with("port", &number).in_range(1, 65_535);
+            port.at("name").required_if(has_several && port.at("name").is_empty());
+            validate_port(&port);
         }
     }
 }
 
-/// Validates host name and node of an address, if they are set.
-fn names(endpoint: &Value, path: &str, errors: &mut Errors) {
-    if !text(&endpoint["hostname"]).is_empty() {
-        errors.name(&format!("{path}.hostname"), &endpoint["hostname"], NameRule::Label);
-    }
-    if !endpoint["nodeName"].is_null() {
-        errors.name(&format!("{path}.nodeName"), &endpoint["nodeName"], NameRule::Subdomain);
-    }
-}
-
-/// Validates a port of `Endpoints` or of an `EndpointSlice`: name, number and application protocol.
-///
-/// `number` is the port of `Endpoints`, which is required. It is `None` for a slice, whose port may
-/// be absent.
-pub(crate) fn validate_port(port: &Value, path: &str, number: Option<i64>, errors: &mut Errors) {
-    if !text(&port["name"]).is_empty() {
-        errors.name(&format!("{path}.name"), &port["name"], NameRule::Label);
-    }
-    if let Some(number) = number {
-        errors.in_range(&format!("{path}.port"), &number.into(), 1, 65_535);
-    }
-    if port["appProtocol"].is_string() {
-        errors.qualified_name(&format!("{path}.appProtocol"), text(&port["appProtocol"]));
+/// Validates name and application protocol of a port of `Endpoints` or of an `EndpointSlice`.
+pub(crate) fn validate_port(port: &Field<'_>) {
+    port.at("name").name_if_set(NameRule::Label);
+    let protocol = port.at("appProtocol");
+    if protocol.is_string() {
+        protocol.qualified_name();
     }
 }
 

@@ -12,19 +12,7 @@ use jiff::Timestamp;
 use kctl_apimachinery::time;
 use serde_json::{Value, json};
 
-use crate::{
-    defaulting::{fill, part},
-    deletion::{FOREGROUND, Propagation, own_finalizer, set_finalizers},
-    field_errors::{Errors, text},
-    json_path::{push_once, set},
-    metadata::{DOMAIN_RULE, has_domain},
-    names::{NameRule, check_label_value},
-    registry::kind::{
-        Cell, Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part,
-        Requests, Strategy, TableColumns, Validation,
-    },
-    validation::{each, entries},
-};
+use crate::{defaulting::{fill, part}, deletion::{own_finalizer, set_finalizers, FOREGROUND, Propagation}, field::Field, field_errors::Errors, json_path::{push_once, set}, metadata::{has_domain, DOMAIN_RULE}, names::{check_label_value, NameRule}, registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part, Requests, Strategy, TableColumns, Validation}};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "namespaces",
@@ -135,31 +123,26 @@ fn with_part(_subresource: &str, old: &Value, new: &Value) -> Value {
 ///
 /// Errors are `FieldValueInvalid`, at `status.Phase` as in kube-apiserver.
 fn validate(object: &Value, errors: &mut Errors) {
-    let (phase, is_deleted) = (text(&object["status"]["phase"]), object["metadata"]["deletionTimestamp"].is_string());
-    for (_, name) in entries(&object["spec"]["finalizers"]) {
-        finalizer(name, "spec.finalizers", errors);
-    }
-    if !is_deleted && phase != "Active" {
-        let detail = "may only be 'Active' if `deletionTimestamp` is empty";
-        errors.invalid("status.Phase", &phase.into(), detail);
-    } else if is_deleted && phase != "Terminating" {
-        let detail = "may only be 'Terminating' if `deletionTimestamp` is not empty";
-        errors.invalid("status.Phase", &phase.into(), detail);
-    }
+    let namespace = Field::new(object, "", errors);
+    let finalizers = namespace.at("spec").at("finalizers");
+    finalizers.items().for_each(|name| finalizer(&finalizers.with(&name)));
+    let is_deleted = object["metadata"]["deletionTimestamp"].is_string();
+    let (phase, wanted) = (&object["status"]["phase"], if is_deleted { "Terminating" } else { "Active" });
+    let detail = "must be 'Terminating' if `deletionTimestamp` is set, and 'Active' otherwise";
+    namespace.at("status").at_with("Phase", phase).invalid_if(*phase != wanted, detail);
 }
 
 /// Validates the finalizers that were sent to `finalize` (`ValidateNamespaceFinalizeUpdate`). Each error has the index
 /// of its finalizer; those of other writes name only the list.
 fn validate_part(_subresource: &str, _: &Value, new: &Value, errors: &mut Errors) {
-    each(&new["spec"]["finalizers"], "spec.finalizers", errors, finalizer);
+    let finalizers = Field::new(&new["spec"]["finalizers"], "spec.finalizers", errors);
+    finalizers.items().for_each(|name| finalizer(&name));
 }
 
 /// Validates a finalizer: a qualified name, with a domain unless it is a standard one.
-fn finalizer(name: &Value, path: &str, errors: &mut Errors) {
-    errors.qualified_name(path, text(name));
-    if !has_domain(text(name)) {
-        errors.invalid(path, name, DOMAIN_RULE);
-    }
+fn finalizer(name: &Field<'_>) {
+    name.qualified_name();
+    name.invalid_if(!has_domain(name.text()), DOMAIN_RULE);
 }
 
 /// Fills in the name label and the phase `Active`.

@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, part},
-    field_errors::Errors,
     json_path::{remove, set},
     registry::kind::{
         ConnectTarget, Defaults, Environment, Kind, ManagedFields, NewStatus, Requests, Strategy, TableColumns,
@@ -48,7 +47,7 @@ pub(crate) static KIND: Kind = Kind {
     validation: Validation {
         validate: validation::validate,
         validate_create: validation::validate_create,
-        validate_update,
+        validate_update: validation::validate_update,
         validate_status: |_, new, errors| validation::validate_status(new, errors),
         warn,
         ..Validation::DEFAULT
@@ -89,16 +88,6 @@ fn prepare_status(old: &Value, new: &mut Value) {
 /// The field manager that sent one of the fields owns both.
 fn complete_sent(sent: &mut Value) {
     node_ranges(&mut sent["spec"]);
-}
-
-/// Validates the update of a Node (`ValidateNodeUpdate`).
-///
-/// The rules of every Node run before. Writes of the status skip the immutable fields.
-fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    validation::swap(&new["status"]["nodeInfo"]["swap"]["capacity"], errors);
-    validation::ranges(&new["spec"]["podCIDRs"], errors);
-    validation::addresses(new, errors);
-    validation::immutable_fields(old, new, errors);
 }
 
 /// Warns about `spec.externalID`, which is deprecated and has no effect. Cloud providers set

@@ -17,22 +17,7 @@ pub(crate) mod validation;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{
-    defaulting::{add, fill, part},
-    field_errors::Errors,
-    json_path::set,
-    kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
-    registry::kind::{
-        Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Quota, Strategy,
-        TableColumns, Validation,
-    },
-    table::{
-        age::age,
-        fields::{name, text, text_or},
-        labels::UNSET,
-    },
-    validation::{immutable::immutable_field, warnings::claim},
-};
+use crate::{defaulting::{add, fill, part}, json_path::set, kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name}, registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Quota, Strategy, TableColumns, Validation}, table::{age::age, fields::{name, text, text_or}, labels::UNSET}, validation::warnings::claim};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "persistentvolumeclaims",
@@ -41,7 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     strategy: Strategy { prepare_create, prepare_update, ..Strategy::DEFAULT },
     validation: Validation {
         validate: validation::validate,
-        validate_update,
+        validate_update: validation::validate_update,
         validate_status: |_, new, errors| validation::validate_status(new, errors),
         warn: |_, object, warnings| warn(object, warnings),
         ..Validation::DEFAULT
@@ -89,14 +74,6 @@ fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
     if subresource.is_empty() {
         settle_sources(old["spec"].get("dataSource"), &mut new["spec"]);
     }
-}
-
-/// Validates an update: the rules of `validation::validate_update`, and that `volumeMode` is unchanged.
-///
-/// The second error has the path `volumeMode` without `spec`, as in kube-apiserver.
-fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    validation::validate_update(old, new, errors);
-    immutable_field("volumeMode", &old["spec"]["volumeMode"], &new["spec"]["volumeMode"], errors);
 }
 
 /// Normalizes `dataSource` and `dataSourceRef`, which name the same source. `dataSource` accepts only a few kinds,

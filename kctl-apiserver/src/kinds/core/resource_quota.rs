@@ -24,9 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ResourceQuota",
     validation: Validation {
         validate: validation::quota,
-        validate_update: |old, new, errors| {
-            validation::scopes_stay(&old["spec"]["scopes"], &new["spec"]["scopes"], errors);
-        },
+        validate_update: validation::validate_update,
         validate_status: |_, new, errors| validation::status(new, errors),
         ..Validation::DEFAULT
     },

@@ -11,13 +11,7 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
-use crate::{
-    decode,
-    defaulting::{fill, part},
-    field_errors::{Errors, pairs, text},
-    registry::kind::{Cell, Defaults, Kind, Requests, TableColumns, Validation},
-    validation::config_key::{VALUES_BYTES_MAX, config_key},
-};
+use crate::{decode, defaulting::{fill, part}, field::Field, field_errors::{text, Errors}, registry::kind::{Cell, Defaults, Kind, Requests, TableColumns, Validation}, validation::config_key::{config_key, VALUES_BYTES_MAX}};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "secrets",
@@ -57,52 +51,51 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 ///
 /// Other types, such as `Opaque`, have no required keys.
 fn validate(object: &Value, errors: &mut Errors) {
-    let mut n_bytes = 0;
-    for (key, value) in pairs(&object["data"]) {
-        config_key(key, &format!("data[{key}]"), errors);
-        n_bytes += text(value).len() / 4 * 3;
+    let secret = Field::new(object, "", errors);
+    let (data, mut n_bytes) = (secret.at("data"), 0);
+    for (key, value) in data.entries() {
+        value.check(|_, path, errors| config_key(key, path, errors));
+        n_bytes += value.text().len() / 4 * 3;
     }
     if n_bytes > VALUES_BYTES_MAX {
-        errors.too_long("data", VALUES_BYTES_MAX);
+        data.check(|_, path, errors| errors.too_long(path, VALUES_BYTES_MAX));
     }
-    let has = |key: &str| !object["data"][key].is_null();
     match text(&object["type"]) {
         "kubernetes.io/service-account-token" => {
-            let account = "kubernetes.io/service-account.name";
-            if text(&object["metadata"]["annotations"][account]).is_empty() {
-                errors.required(&format!("metadata.annotations[{account}]"), "");
-            }
+            let account = secret.at("metadata").at("annotations").at_key("kubernetes.io/service-account.name");
+            account.required_if(account.is_empty());
         }
-        "kubernetes.io/tls" => {
-            for key in ["tls.crt", "tls.key"].into_iter().filter(|key| !has(key)) {
-                errors.required(&format!("data[{key}]"), "");
-            }
+        "kubernetes.io/tls" => require(&data, ["tls.crt", "tls.key"]),
+        "kubernetes.io/basic-auth" if data["username"].is_null() && data["password"].is_null() => {
+            require(&data, ["username", "password"]);
         }
-        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
-            errors.required("data[username]", "");
-            errors.required("data[password]", "");
+        "kubernetes.io/ssh-auth" => {
+            let key = data.at_key("ssh-privatekey");
+            key.required_if(key.is_empty());
         }
-        "kubernetes.io/ssh-auth" if text(&object["data"]["ssh-privatekey"]).is_empty() => {
-            errors.required("data[ssh-privatekey]", "");
-        }
-        "kubernetes.io/dockerconfigjson" => docker(&object["data"], ".dockerconfigjson", errors),
-        "kubernetes.io/dockercfg" => docker(&object["data"], ".dockercfg", errors),
+        "kubernetes.io/dockerconfigjson" => docker(&data.at_key(".dockerconfigjson")),
+        "kubernetes.io/dockercfg" => docker(&data.at_key(".dockercfg")),
         _ => {}
     }
 }
 
+/// Reports each of the keys that is absent.
+fn require(data: &Field<'_>, keys: [&str; 2]) {
+    for value in keys.map(|key| data.at_key(key)) {
+        value.required_if(value.is_null());
+    }
+}
+
 /// Validates that credentials for images are a JSON object. The error does not show them.
-fn docker(data: &Value, key: &str, errors: &mut Errors) {
-    let path = format!("data[{key}]");
-    let Some(encoded) = data[key].as_str() else { return errors.required(&path, "") };
+fn docker(credentials: &Field<'_>) {
+    let Some(encoded) = credentials.as_str() else { return credentials.required() };
     // The decoder has already rejected values that are not base64.
     let Ok(bytes) = BASE64_STANDARD.decode(encoded) else { return };
-    let wrong = match decode::json(&bytes) {
-        Err(why) => why,
-        Ok(Value::Object(_) | Value::Null) => return,
-        Ok(_) => "must be a JSON object".to_owned(),
-    };
-    errors.invalid(&path, &"<secret contents redacted>".into(), &wrong);
+    match decode::json(&bytes) {
+        Err(why) => credentials.invalid_as_such(why),
+        Ok(Value::Object(_) | Value::Null) => {}
+        Ok(_) => credentials.invalid_as_such("must be a JSON object"),
+    }
 }
 
 /// Defaults the type to `Opaque` and moves `stringData` to `data`, where it replaces values of the same keys.

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, part},
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::Errors,
     registry::kind::{
         Cell, Defaults, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation,
     },
     table::{fields::value_at, labels::UNSET},
-    validation::{entries, immutable::immutable_field},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -46,7 +46,8 @@ pub(crate) static KIND: Kind = Kind {
 /// The path is spelled `attachedRequired`, as in kube-apiserver. A tag of the API makes
 /// `volumeLifecycleModes` immutable.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    immutable_field("spec.attachedRequired", &old["spec"]["attachRequired"], &new["spec"]["attachRequired"], errors);
+    Field::new(&new["spec"]["attachRequired"], "spec.attachedRequired", errors)
+        .immutable(&old["spec"]["attachRequired"]);
 }
 
 /// Warns about tokens in the attributes of volumes, when the tokens change.
@@ -85,36 +86,22 @@ fn validate(object: &Value, errors: &mut Errors) {
     const TOKEN_SECONDS_MIN: i64 = 600;
     /// Shortest period between two reads of the capacity of a node, in seconds.
     const UPDATE_SECONDS_MIN: i64 = 10;
-    let spec = &object["spec"];
-    let policies = ["File", "None", "ReadWriteOnceWithFSType"];
-    errors.one_of("spec.fsGroupPolicy", &spec["fsGroupPolicy"], &policies);
-    let mut audiences = Vec::new();
-    for (index, request) in entries(&spec["tokenRequests"]) {
-        let path = format!("spec.tokenRequests[{index}]");
-        let (audience, seconds) = (text(&request["audience"]), &request["expirationSeconds"]);
-        if audiences.contains(&audience) {
-            errors.duplicate(&format!("{path}.audience"));
-            continue;
-        }
-        audiences.push(audience);
-        if seconds.as_i64().is_some_and(|seconds| seconds < TOKEN_SECONDS_MIN) {
-            let detail = "may not specify a duration less than 10 minutes";
-            errors.invalid(&format!("{path}.expirationSeconds"), seconds, detail);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    spec.at("fsGroupPolicy").one_of(&["File", "None", "ReadWriteOnceWithFSType"]);
+    let (requests, in_secrets) = (spec.at("tokenRequests"), spec.at("serviceAccountTokenInSecrets"));
+    let mut audiences = BTreeSet::new();
+    for request in requests.items() {
+        let audience = request.at("audience");
+        if audiences.insert(audience.text()) {
+            request.at("expirationSeconds").at_least(TOKEN_SECONDS_MIN);
+        } else {
+            audience.duplicate();
         }
     }
-    for (_, mode) in entries(&spec["volumeLifecycleModes"]) {
-        errors.one_of("spec.volumeLifecycleModes", mode, &["Persistent", "Ephemeral"]);
-    }
-    let period = &spec["nodeAllocatableUpdatePeriodSeconds"];
-    if period.as_i64().is_some_and(|seconds| seconds < UPDATE_SECONDS_MIN) {
-        let detail = format!("must be greater than or equal to {UPDATE_SECONDS_MIN} seconds");
-        errors.invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, &detail);
-    }
-    let in_secrets = &spec["serviceAccountTokenInSecrets"];
-    if !in_secrets.is_null() && entries(&spec["tokenRequests"]).next().is_none() {
-        let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
-        errors.invalid("spec.serviceAccountTokenInSecrets", in_secrets, detail);
-    }
+    let modes = spec.at("volumeLifecycleModes");
+    modes.items().for_each(|mode| modes.with(&mode).one_of(&["Persistent", "Ephemeral"]));
+    spec.at("nodeAllocatableUpdatePeriodSeconds").at_least(UPDATE_SECONDS_MIN);
+    in_secrets.invalid_if(!in_secrets.is_null() && requests.is_empty(), "needs `tokenRequests`");
 }
 
 /// Fills in the defaults of a driver (`SetDefaults_CSIDriver`).

@@ -5,9 +5,7 @@
 //!
 //! Upstream: `pkg/registry/storage/csinode/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
-use serde_json::Value;
-
-use crate::{
+use crate::{field::Field, field_errors::{text, Errors}, registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation}, validation::{entries, format}};
     field_errors::{Errors, text},
     registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
     validation::{entries, format},
@@ -29,9 +27,17 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates that drivers that are not removed are unchanged.
+/// Validates that ID and topology keys of a driver are unchanged (`ValidateCSINodeUpdate`).
+///
+/// Drivers may be added and removed, and the number of their volumes may change. The error is at the list.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    drivers_stay(&old["spec"]["drivers"], &new["spec"]["drivers"], errors);
+    let drivers = Field::new(&new["spec"]["drivers"], "spec.drivers", errors);
+    for (_, was) in entries(&old["spec"]["drivers"]) {
+        let same = drivers.items().find(|driver| driver["name"] == was["name"]);
+        let is_changed =
+            |driver: &Field<'_>| ["nodeID", "topologyKeys"].iter().any(|field| was[*field] != driver[*field]);
+        drivers.invalid_if(same.is_some_and(|driver| is_changed(&driver)), "nodeID and topologyKeys are immutable");
+    }
 }
 
 /// Maximum length of a driver's ID of a node, in bytes (`csiNodeIDMaxLength`).
@@ -42,50 +48,31 @@ const NODE_ID_LEN_MAX: usize = 256;
 ///
 /// A negative number of volumes is `FieldValueInvalid`; an absent one is unlimited.
 fn validate(object: &Value, errors: &mut Errors) {
-    let drivers = &object["spec"]["drivers"];
-    for (index, driver) in entries(drivers) {
-        let path = format!("spec.drivers[{index}]");
-        format::driver(&driver["name"], &format!("{path}.name"), errors);
-        let id = text(&driver["nodeID"]);
-        if id.is_empty() {
-            errors.required(&format!("{path}.nodeID"), "");
-        } else if id.len() > NODE_ID_LEN_MAX {
-            let detail = format!("must be {NODE_ID_LEN_MAX} characters or less");
-            errors.invalid(&format!("{path}.nodeID"), &driver["nodeID"], &detail);
+    let mut names = BTreeSet::new();
+    for driver in Field::new(&object["spec"]["drivers"], "spec.drivers", errors).items() {
+        let (name, id) = (driver.at("name"), driver.at("nodeID"));
+        name.check(format::driver);
+        let is_new = names.insert(name.text());
+        if !is_new {
+            name.duplicate();
         }
-        errors.not_negative(&format!("{path}.allocatable.count"), &driver["allocatable"]["count"]);
-        if entries(drivers).take(index).any(|(_, other)| other["name"] == driver["name"]) {
-            errors.duplicate(&format!("{path}.name"));
-        }
-        topology(&driver["topologyKeys"], &path, errors);
-    }
-}
-
-/// Validates that ID and topology keys of a driver are unchanged (`ValidateCSINodeUpdate`).
-///
-/// Drivers may be added and removed, and the number of their volumes may change. The error is at
-/// the list and shows the new driver.
-fn drivers_stay(old: &Value, new: &Value, errors: &mut Errors) {
-    /// Fields of a driver that are immutable.
-    const STAY: [&str; 2] = ["nodeID", "topologyKeys"];
-    for (_, was) in entries(old) {
-        let same = entries(new).find(|(_, is)| is["name"] == was["name"]);
-        if let Some((_, is)) = same.filter(|(_, is)| STAY.iter().any(|field| was[*field] != is[*field])) {
-            errors.invalid("spec.drivers", is, "field is immutable");
-        }
+        id.required_if(id.is_empty());
+        id.invalid_if(id.text().len() > NODE_ID_LEN_MAX, format_args!("must be {NODE_ID_LEN_MAX} bytes or less"));
+        driver.at("allocatable").at("count").not_negative();
+        topology(&driver);
     }
 }
 
 /// Validates the topology keys of a driver: qualified names, each once. Errors are at the driver,
 /// not at the key.
-fn topology(keys: &Value, path: &str, errors: &mut Errors) {
-    for (index, key) in entries(keys) {
-        if text(key).is_empty() {
-            errors.required(path, "");
+fn topology(driver: &Field<'_>) {
+    let mut seen = BTreeSet::new();
+    for (_, key) in entries(&driver["topologyKeys"]) {
+        driver.required_if(text(key).is_empty());
+        driver.with(key).qualified_name();
+        let is_new = seen.insert(text(key));
+        if !is_new {
+            driver.duplicate();
         }
-        if entries(keys).take(index).any(|(_, other)| other == key) {
-            errors.duplicate(path);
-        }
-        errors.qualified_name(path, text(key));
     }
 }

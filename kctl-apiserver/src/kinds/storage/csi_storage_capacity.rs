@@ -11,10 +11,11 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::Errors,
     names::NameRule,
     registry::kind::{Kind, Strategy, Validation},
-    validation::{immutable::immutable_field, resources, selector},
+    validation::{resources, selector},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -28,17 +29,18 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Validates that topology and storage class are unchanged (`ValidateCSIStorageCapacityUpdate`).
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    let capacity = Field::new(new, "", errors);
     for field in ["nodeTopology", "storageClassName"] {
-        immutable_field(field, &old[field], &new[field], errors);
+        capacity.at(field).immutable(&old[field]);
     }
 }
 
 /// Validates a capacity (`ValidateCSIStorageCapacity`): a label selector, the name of a class, and
 /// an amount of at least 0.
 fn validate(object: &Value, errors: &mut Errors) {
-    selector::selector(&object["nodeTopology"], "nodeTopology", errors);
-    errors.name("storageClassName", &text(&object["storageClassName"]).into(), NameRule::Subdomain);
-    if resources::size(&object["capacity"]).is_some_and(|size| size < 0) {
-        errors.invalid("capacity", &object["capacity"], "must be greater than or equal to 0");
-    }
+    let capacity = Field::new(object, "", errors);
+    capacity.at("nodeTopology").check(selector::selector);
+    capacity.at("storageClassName").name(NameRule::Subdomain);
+    let amount = capacity.at("capacity");
+    amount.invalid_if(resources::size(&amount).is_some_and(|size| size < 0), "must be greater than or equal to 0");
 }

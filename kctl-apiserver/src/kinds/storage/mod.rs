@@ -10,15 +10,11 @@ pub(crate) mod storage_class;
 pub(crate) mod volume_attachment;
 pub(crate) mod volume_attributes_class;
 
-use serde_json::Value;
-
-use crate::field_errors::{Errors, pairs};
+use crate::field::Field;
 
 /// Validates the parameters that a class passes to its driver.
 ///
 /// Only the keys are validated, which may not be empty. The driver interprets the parameters.
-pub(crate) fn parameters(parameters: &Value, errors: &mut Errors) {
-    for (name, _) in pairs(parameters).filter(|(name, _)| name.is_empty()) {
-        errors.invalid("parameters", &name.into(), "field can not be empty.");
-    }
+fn parameters(parameters: &Field<'_>) {
+    parameters.invalid_if(parameters.get("").is_some(), "must not have an empty key");
 }

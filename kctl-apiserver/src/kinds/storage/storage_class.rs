@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting::add,
+    field::Field,
     field_errors::{Errors, text},
     registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, TableColumns, Validation},
     validation::{entries, warnings::old_label},
@@ -43,41 +44,41 @@ const DEFAULT_CLASS: [&str; 2] =
 /// Validates a class (`ValidateStorageClass`). The provisioner is a qualified name, in which upper
 /// case is allowed.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
-    errors.qualified_name_if_set("provisioner", &text(&object["provisioner"]).to_lowercase());
-    super::parameters(&object["parameters"], errors);
-    // Only `PersistentVolume`s may have the policy `Recycle`.
-    if object["reclaimPolicy"] == "Recycle" {
-        errors.one_of("reclaimPolicy", &object["reclaimPolicy"], &["Delete", "Retain"]);
+    let class = Field::new(object, "", errors);
+    let (provisioner, policy) = (class.at("provisioner"), class.at("reclaimPolicy"));
+    if !provisioner.is_empty() {
+        let lower_case = Value::from(provisioner.text().to_lowercase());
+        provisioner.with(&lower_case).qualified_name();
     }
-    topologies(&object["allowedTopologies"], errors);
+    super::parameters(&class.at("parameters"));
+    // Only `PersistentVolume`s may have the policy `Recycle`.
+    if *policy == "Recycle" {
+        policy.unsupported(&["Delete", "Retain"]);
+    }
+    topologies(&class.at("allowedTopologies"));
 }
 
 /// Validates `allowedTopologies`, the parts of the topology in which volumes may be.
 ///
 /// Within a term, keys and the values of a key are unique. No two terms may be equal, and an empty term
 /// is always a duplicate.
-fn topologies(terms: &Value, errors: &mut Errors) {
+fn topologies(terms: &Field<'_>) {
     // Upstream compares with an empty term as well.
     let mut seen = vec![BTreeMap::new()];
-    for (index, term) in entries(terms) {
-        let path = format!("allowedTopologies[{index}].matchLabelExpressions");
+    for requirements in terms.items().map(|term| term.at("matchLabelExpressions")) {
         let mut topology: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        for (nth, requirement) in entries(&term["matchLabelExpressions"]) {
-            let (path, key) = (format!("{path}[{nth}]"), text(&requirement["key"]));
-            let values: Vec<&str> = entries(&requirement["values"]).map(|(_, value)| text(value)).collect();
-            if values.is_empty() {
-                errors.required(&format!("{path}.values"), "");
-            }
-            for (nth, _) in values.iter().enumerate().filter(|(nth, value)| values[..*nth].contains(value)) {
-                errors.duplicate(&format!("{path}.values[{nth}]"));
-            }
-            errors.qualified_name(&format!("{path}.key"), key);
-            if topology.insert(key, values.into_iter().collect()).is_some() {
-                errors.duplicate(&format!("{path}.key"));
+        for requirement in requirements.items() {
+            let (key, values) = (requirement.at("key"), requirement.at("values"));
+            values.required_if(values.is_empty());
+            values.unique(|value| value);
+            key.qualified_name();
+            let is_repeated = topology.insert(key.text(), values.items().map(|value| value.text()).collect()).is_some();
+            if is_repeated {
+                key.duplicate();
             }
         }
         if seen.contains(&topology) {
-            errors.duplicate(&path);
+            requirements.duplicate();
         }
         seen.push(topology);
     }

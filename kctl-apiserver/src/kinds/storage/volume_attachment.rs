@@ -11,12 +11,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, text},
-    kinds::core::persistent_volume::validation::inline_volume,
-    names::NameRule,
-    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, Strategy, TableColumns, Validation},
-};
+use crate::{field::Field, field_errors::Errors, kinds::core::persistent_volume::validation::inline_volume, names::NameRule, registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, Strategy, TableColumns, Validation}};
 
 pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
@@ -50,30 +45,24 @@ const ERROR_LEN_MAX: usize = 1024;
 /// Validates an attachment (`ValidateVolumeAttachment`): its source, and the names of node and
 /// volume.
 fn validate(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    source(&spec["source"], errors);
-    errors.name("spec.nodeName", &text(&spec["nodeName"]).into(), NameRule::Subdomain);
-    let volume = &spec["source"]["persistentVolumeName"];
-    if !volume.is_null() {
-        errors.name("spec.source.persistentVolumeName", volume, NameRule::Subdomain);
-    }
+    let spec = Field::new(&object["spec"], "spec", errors);
+    source(&spec.at("source"));
+    spec.at("nodeName").name(NameRule::Subdomain);
 }
 
 /// Validates the attached volume: the name of a `PersistentVolume`, or an inline specification.
 ///
 /// Setting both fields is `FieldValueForbidden`, setting neither is `FieldValueRequired`, at `spec.source`.
-fn source(source: &Value, errors: &mut Errors) {
-    const ONE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
-    let (inline, name) = (&source["inlineVolumeSpec"], &source["persistentVolumeName"]);
-    match (inline.is_null(), name.is_null()) {
-        (true, true) => errors.required("spec.source", ONE),
-        (false, false) => errors.forbidden("spec.source", ONE),
-        (true, false) => {
-            if text(name).is_empty() {
-                errors.required("spec.source.persistentVolumeName", "must specify non empty persistentVolumeName");
-            }
-        }
-        (false, true) => inline_volume(inline, "spec.source.inlineVolumeSpec", errors),
+fn source(source: &Field<'_>) {
+    let (inline, name) = (source.at("inlineVolumeSpec"), source.at("persistentVolumeName"));
+    let (has_inline, has_name) = (!inline.is_null(), !name.is_null());
+    source.required_if(!has_inline && !has_name);
+    source.forbidden_if(has_inline && has_name, "must have only one of inlineVolumeSpec and persistentVolumeName");
+    if has_name {
+        name.required_if(name.is_empty() && !has_inline);
+        name.name(NameRule::Subdomain);
+    } else if has_inline {
+        inline_volume(&inline);
     }
 }
 
@@ -81,11 +70,9 @@ fn source(source: &Value, errors: &mut Errors) {
 ///
 /// A message has at most 1,024 bytes.
 fn validate_status(object: &Value, errors: &mut Errors) {
-    for part in ["attachError", "detachError"] {
-        let (error, path) = (&object["status"][part], format!("status.{part}"));
-        if text(&error["message"]).len() > ERROR_LEN_MAX {
-            errors.too_long(&format!("{path}.message"), ERROR_LEN_MAX);
-        }
-        errors.not_negative(&format!("{path}.errorCode"), &error["errorCode"]);
+    let status = Field::new(&object["status"], "status", errors);
+    for error in [status.at("attachError"), status.at("detachError")] {
+        error.at("message").at_most_bytes(ERROR_LEN_MAX);
+        error.at("errorCode").not_negative();
     }
 }

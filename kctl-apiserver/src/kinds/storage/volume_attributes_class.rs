@@ -11,7 +11,8 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, pairs, text},
+    field::Field,
+    field_errors::Errors,
     kinds::storage::parameters,
     registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, TableColumns, Validation},
 };
@@ -28,21 +29,20 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Validates that driver and parameters are unchanged (`FieldValueForbidden`).
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    for field in ["driverName", "parameters"].into_iter().filter(|field| old[*field] != new[*field]) {
-        errors.forbidden(field, &format!("updates to {field} are forbidden."));
+    let class = Field::new(new, "", errors);
+    for field in ["driverName", "parameters"] {
+        class.at(field).forbidden_if(old[field] != new[field], "must not change");
     }
 }
 
 /// Validates a class (`ValidateVolumeAttributesClass`): a driver, and at least one parameter.
 fn validate(object: &Value, errors: &mut Errors) {
-    let driver = text(&object["driverName"]);
-    if driver.is_empty() {
-        errors.required("driverName", "");
-    } else {
-        errors.qualified_name("driverName", &driver.to_lowercase());
+    let class = Field::new(object, "", errors);
+    let driver = class.at("driverName");
+    if driver.is_given() {
+        let lower_case = Value::from(driver.text().to_lowercase());
+        driver.with(&lower_case).qualified_name();
     }
-    if pairs(&object["parameters"]).next().is_none() {
-        errors.required("parameters", "must contain at least one key/value pair");
-    }
-    parameters(&object["parameters"], errors);
+    class.at("parameters").required_if(class.at("parameters").is_empty());
+    parameters(&class.at("parameters"));
 }

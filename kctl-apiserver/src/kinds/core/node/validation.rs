@@ -6,9 +6,9 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, pairs, text},
-    names::check_label_value,
-    validation::{address, declared, entries, resources},
+    field::Field,
+    field_errors::{Errors, text},
+    validation::{address, declared, resources},
 };
 
 /// Maximum number of Pod ranges of a node: one of each IP family.
@@ -18,128 +18,120 @@ const FEATURE_LEN_MAX: usize = 253;
 
 /// Validates swap and Pod ranges of a new node. The caller validates those of an update.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
-    swap(&object["status"]["nodeInfo"]["swap"]["capacity"], errors);
-    ranges(&object["spec"]["podCIDRs"], errors);
+    let node = Field::new(object, "", errors);
+    swap(&node);
+    ranges(&node.at("spec").at("podCIDRs"));
+}
+
+/// Validates an update (`ValidateNodeUpdate`); the rules of every node run before. Writes of the status skip it.
+pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    let node = Field::new(new, "", errors);
+    swap(&node);
+    ranges(&node.at("spec").at("podCIDRs"));
+    addresses(&node);
+    immutable_fields(&old["spec"], &node.at("spec"));
+}
+
+/// Validates a Node when its kubelet writes the status.
+pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
+    let node = Field::new(object, "", errors);
+    rules(&node);
+    addresses(&node);
 }
 
 /// Validates taints, amounts of resources and declared features of a node.
 ///
 /// Errors about taints are at `metadata.taints`, though the field is `spec.taints`.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
-    taints(&object["spec"]["taints"], "metadata.taints", errors);
-    for part in ["capacity", "allocatable"] {
-        for (name, amount) in pairs(&object["status"][part]) {
-            resources::value(name, amount, &format!("status.{part}.{name}"), errors);
+    rules(&Field::new(object, "", errors));
+}
+
+fn rules(node: &Field<'_>) {
+    taints(&node.at("metadata").at_with("taints", &node["spec"]["taints"]));
+    let status = node.at("status");
+    for amounts in [status.at("capacity"), status.at("allocatable")] {
+        for (name, _) in amounts.entries() {
+            amounts.at(name).check(|amount, path, errors| resources::value(name, amount, path, errors));
         }
     }
-    features(&object["status"]["declaredFeatures"], errors);
+    features(&status.at("declaredFeatures"));
 }
 
 /// Validates that a swap capacity is above 0 bytes (`FieldValueInvalid`).
-pub(crate) fn swap(capacity: &Value, errors: &mut Errors) {
-    if capacity.as_i64().is_some_and(|bytes| bytes <= 0) {
-        // kube-apiserver reports this path, though the field does not exist.
-        errors.invalid("metadata.nodeSwapStatus.capacity", capacity, "must be greater than zero");
-    }
-}
-
-/// Validates a Node when its kubelet writes the status.
-pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
-    validate(object, errors);
-    addresses(object, errors);
+fn swap(node: &Field<'_>) {
+    let capacity = &node["status"]["nodeInfo"]["swap"]["capacity"];
+    // kube-apiserver reports this path, though the field does not exist.
+    node.at("metadata").at_with("nodeSwapStatus.capacity", capacity).at_least(1);
 }
 
 /// Validates that an address is listed once per type (`FieldValueDuplicate`); the same address may have two types.
-pub(crate) fn addresses(object: &Value, errors: &mut Errors) {
-    let mut seen: Vec<(&str, &str)> = Vec::new();
-    for (index, address) in entries(&object["status"]["addresses"]) {
-        let (kind, address) = (text(&address["type"]), text(&address["address"]));
-        if seen.contains(&(kind, address)) {
-            errors.duplicate(&format!("status.addresses[{index}]"));
-        }
-        seen.push((kind, address));
-    }
+fn addresses(node: &Field<'_>) {
+    let addresses = node.at("status").at("addresses");
+    addresses.unique_by(|address| (text(&address["type"]), text(&address["address"])));
 }
 
 /// Validates `status.declaredFeatures`: sorted paths of words (`nodeDeclaredFeatureRegexp`).
 ///
 /// Each name is a path such as `MyFeature/subFeature`. The list is sorted and has no duplicates; an
 /// error about the order is at the second of the two names.
-fn features(list: &Value, errors: &mut Errors) {
+fn features(list: &Field<'_>) {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_alphabetic()) && word.chars().all(|c| c.is_ascii_alphanumeric())
     };
-    let names: Vec<&str> = entries(list).map(|(_, name)| text(name)).collect();
-    for (index, name) in names.iter().enumerate() {
-        let path_of = |index: usize| format!("status.declaredFeatures[{index}]");
+    let mut previous = None;
+    for feature in list.items() {
+        let name = feature.text();
         let is_path = name.starts_with(|first: char| first.is_ascii_uppercase()) && name.split('/').all(is_word);
-        if name.len() > FEATURE_LEN_MAX || !is_path {
-            let detail = format!(
-                "must be words separated by slashes, such as MyFeature/part, of at most {FEATURE_LEN_MAX} bytes"
-            );
-            errors.invalid(&path_of(index), &(*name).into(), &detail);
+        let is_wrong = !is_path || name.len() > FEATURE_LEN_MAX || Some(name) < previous;
+        feature.invalid_if(
+            is_wrong,
+            format_args!(
+                "must be words separated by slashes, such as MyFeature/part, of at most {FEATURE_LEN_MAX} bytes, in \
+                 alphabetical order"
+            ),
+        );
+        if previous == Some(name) {
+            feature.duplicate();
         }
-        match names.get(index + 1) {
-            Some(next) if next == name => errors.duplicate(&path_of(index + 1)),
-            Some(next) if next < name => {
-                errors.invalid(&path_of(index + 1), &(*next).into(), "list must be sorted alphabetically");
-            }
-            _ => {}
-        }
+        previous = Some(name);
     }
 }
 
 /// Validates `spec.podCIDRs`: valid ranges, at most one of each IP family (`FieldValueInvalid`).
-pub(crate) fn ranges(ranges: &Value, errors: &mut Errors) {
-    let path = "spec.podCIDRs";
-    for (index, range) in entries(ranges) {
-        address::legacy_range(range, &format!("{path}[{index}]"), errors);
-    }
+fn ranges(ranges: &Field<'_>) {
+    ranges.items().for_each(|range| range.check(address::legacy_range));
     let families: Vec<bool> =
-        entries(ranges).filter_map(|(_, range)| address::range(text(range))).map(|(ip, _)| ip.is_ipv4()).collect();
+        ranges.items().filter_map(|range| address::range(range.text())).map(|(ip, _)| ip.is_ipv4()).collect();
     let are_of_one = families.len() > 1 && families.iter().all(|family| *family == families[0]);
-    if are_of_one || families.len() > RANGES_MAX {
-        errors.invalid(path, ranges, "may specify no more than one CIDR for each IP family");
-    }
+    let detail = "may specify no more than one CIDR for each IP family";
+    ranges.invalid_if(are_of_one || families.len() > RANGES_MAX, detail);
 }
 
 /// Validates that `podCIDRs` do not change once set, and `externalID` never (`FieldValueForbidden`).
 ///
 /// `providerID` may not be removed (`FieldValueInvalid`); a tag of the API makes it immutable. Both may be set later,
 /// because a cloud controller sets them after the kubelet has registered the node.
-pub(crate) fn immutable_fields(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, is) = (&old["spec"], &new["spec"]);
-    if was["podCIDRs"].is_array() && was["podCIDRs"] != is["podCIDRs"] {
-        errors.forbidden("spec.podCIDRs", "node updates may not change podCIDR except from \"\" to valid");
-    }
-    if !text(&was["providerID"]).is_empty() && text(&is["providerID"]).is_empty() {
-        errors.invalid("spec.providerID", &Value::Null, "field cannot be cleared once set");
-    }
-    if was["externalID"] != is["externalID"] {
-        errors.forbidden("spec.externalID", "may not be updated");
-    }
+fn immutable_fields(was: &Value, spec: &Field<'_>) {
+    let [ranges, provider, external] = ["podCIDRs", "providerID", "externalID"].map(|name| spec.at(name));
+    let is_changed = was["podCIDRs"].is_array() && *ranges != was["podCIDRs"];
+    ranges.forbidden_if(is_changed, "may not change once set");
+    let is_cleared = !text(&was["providerID"]).is_empty() && provider.is_empty();
+    provider.invalid_if(is_cleared, "field cannot be cleared once set");
+    external.forbidden_if(*external != was["externalID"], "may not be updated");
 }
 
 /// Validates taints: key, value, effect, and uniqueness by key and effect (`FieldValueDuplicate`).
 ///
-/// `path` is the field path in errors. The values of `effect` are those of the schema: `NoSchedule`, `PreferNoSchedule`
+/// The values of `effect` are those of the schema: `NoSchedule`, `PreferNoSchedule`
 /// and `NoExecute`. A key may have one taint for each effect.
-fn taints(list: &Value, path: &str, errors: &mut Errors) {
-    let mut seen = Vec::new();
-    for (index, taint) in entries(list) {
-        let path = format!("{path}[{index}]");
-        errors.qualified_name(&format!("{path}.key"), text(&taint["key"]));
-        if let Some(message) = check_label_value(text(&taint["value"])) {
-            errors.invalid(&format!("{path}.value"), &taint["value"], message);
-        }
-        let effects = declared::values("core.v1.Taint", "effect");
-        errors.required_one_of(&format!("{path}.effect"), &taint["effect"], &effects);
-        let key = (text(&taint["effect"]), text(&taint["key"]));
-        if seen.contains(&key) {
-            errors.duplicate(&path);
-        }
-        seen.push(key);
+fn taints(taints: &Field<'_>) {
+    let effects = declared::values("core.v1.Taint", "effect");
+    for taint in taints.items() {
+        taint.at("key").qualified_name();
+        taint.at("value").label_value();
+        taint.at("effect").required_one_of(&effects);
     }
+    taints.unique_by(|taint| (text(&taint["effect"]), text(&taint["key"])));
 }
 
 #[cfg(test)]

@@ -6,13 +6,11 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, pairs, text},
-    kinds::core::persistent_volume_claim::validation::validate_amount,
+    field::Field,
+    field_errors::{Errors, text},
     names::NameRule,
     validation::{
-        affinity, entries,
-        immutable::immutable_field,
-        paths, resources,
+        affinity, entries, paths, resources,
         volume_claim::access_modes,
         volume_source::{self, SourceOwner},
     },
@@ -41,20 +39,16 @@ const RENAMED: &[(&str, &str)] = &[
 ///
 /// Two errors have the paths `volumeMode` and `nodeAffinity` without `spec`, as in kube-apiserver.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, is) = (&old["spec"], &new["spec"]);
-    if SOURCES.iter().any(|source| was[*source] != is[*source]) {
-        let detail = "spec.persistentvolumesource is immutable after creation";
-        errors.forbidden("spec.persistentvolumesource", detail);
-    }
-    immutable_field("volumeMode", &was["volumeMode"], &is["volumeMode"], errors);
-    if !was["nodeAffinity"].is_null() && !is_renamed(&was["nodeAffinity"], &is["nodeAffinity"]) {
-        let detail = "field is immutable, except for updating from beta label to GA";
-        errors.invalid("nodeAffinity", &is["nodeAffinity"], detail);
-    }
-    let class = "volumeAttributesClassName";
-    if !was[class].is_null() && is[class].is_null() {
-        errors.forbidden("spec.volumeAttributesClassName", "update from non-nil value to nil is forbidden");
-    }
+    let (volume, was) = (Field::new(new, "", errors), &old["spec"]);
+    let (spec, class) = (volume.at("spec"), "volumeAttributesClassName");
+    let is_changed = SOURCES.iter().any(|source| was[*source] != spec[*source]);
+    spec.at("persistentvolumesource").forbidden_if(is_changed, "is immutable after creation");
+    volume.at("volumeMode").with(&spec["volumeMode"]).immutable(&was["volumeMode"]);
+    let affinity = &spec["nodeAffinity"];
+    let is_changed = !was["nodeAffinity"].is_null() && !is_renamed(&was["nodeAffinity"], affinity);
+    let detail = "is immutable, except for replacing beta names of labels";
+    volume.at("nodeAffinity").with(affinity).invalid_if(is_changed, detail);
+    spec.at(class).forbidden_if(!was[class].is_null() && spec[class].is_null(), "may not be unset");
 }
 
 /// Returns `true` if an update only replaces beta names of node labels by the stable ones.
@@ -93,119 +87,82 @@ fn is_renamed(was: &Value, is: &Value) -> bool {
 /// | `persistentVolumeReclaimPolicy` | not `Recycle` for the host path `/` |
 /// | `volumeAttributesClassName` | not empty, and only for CSI |
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    if entries(&spec["accessModes"]).next().is_none() {
-        errors.required("spec.accessModes", "");
+    let spec = Field::new(&object["spec"], "spec", errors);
+    modes(&spec.at("accessModes"));
+    capacity(&spec.at("capacity"));
+    affinity_of_volume(&spec.at("nodeAffinity"));
+    sources(text(&object["metadata"]["name"]), &spec);
+    recycling(&spec);
+    spec.at("storageClassName").name_if_set(NameRule::Subdomain);
+    let class = spec.at("volumeAttributesClassName");
+    if !class.is_null() {
+        class.required_name(NameRule::Subdomain);
+        // Only volumes of CSI drivers have a `VolumeAttributesClass`.
+        spec.at("csi").required_if(spec["csi"].is_null());
     }
-    access_modes(&spec["accessModes"], "spec.accessModes", errors);
-    capacity(&spec["capacity"], errors);
-    affinity_of_volume(&spec["nodeAffinity"], errors);
-    sources(text(&object["metadata"]["name"]), spec, "spec", errors);
-    recycling(spec, "spec", errors);
-    if !text(&spec["storageClassName"]).is_empty() {
-        errors.name("spec.storageClassName", &spec["storageClassName"], NameRule::Subdomain);
-    }
-    attributes(spec, errors);
+}
+
+/// Validates access modes, of which at least one is required.
+fn modes(modes: &Field<'_>) {
+    modes.required_if(modes.is_empty());
+    modes.check(access_modes);
 }
 
 /// Validates an inline volume of a `VolumeAttachment` (`ValidatePersistentVolumeSpec` of an inline volume).
 ///
 /// A `VolumeAttachment` has one for volumes of a Pod that were migrated to CSI. Only a CSI source
 /// is valid; fields about binding and reclaiming make no sense there and are `FieldValueForbidden`.
-pub(crate) fn inline_volume(spec: &Value, path: &str, errors: &mut Errors) {
-    let field = |name: &str| format!("{path}.{name}");
-    let unsaid = "may not be specified in the context of inline volumes";
-    if !spec["claimRef"].is_null() {
-        errors.forbidden(&field("claimRef"), unsaid);
+pub(crate) fn inline_volume(spec: &Field<'_>) {
+    let unsaid = "may not be specified for inline volumes";
+    for name in ["claimRef", "nodeAffinity"] {
+        spec.at(name).forbidden_if(!spec[name].is_null(), unsaid);
     }
-    if pairs(&spec["capacity"]).next().is_some() {
-        errors.forbidden(&field("capacity"), unsaid);
+    for field in [spec.at("capacity"), spec.at("storageClassName")] {
+        field.forbidden_if(!field.is_empty(), unsaid);
     }
-    if spec["csi"].is_null() {
-        errors.required(&field("csi"), "has to be specified in the context of inline volumes");
-    }
-    if entries(&spec["accessModes"]).next().is_none() {
-        errors.required(&field("accessModes"), "");
-    }
-    access_modes(&spec["accessModes"], &field("accessModes"), errors);
-    if !["", "Retain"].contains(&text(&spec["persistentVolumeReclaimPolicy"])) {
-        let detail = "may only be Retain in the context of inline volumes";
-        errors.forbidden(&field("persistentVolumeReclaimPolicy"), detail);
-    }
-    if !spec["nodeAffinity"].is_null() {
-        errors.forbidden(&field("nodeAffinity"), unsaid);
-    }
-    sources("", spec, path, errors);
-    recycling(spec, path, errors);
-    if !text(&spec["storageClassName"]).is_empty() {
-        errors.forbidden(&field("storageClassName"), unsaid);
-    }
-    if !spec["volumeMode"].is_null() && spec["volumeMode"] != "Filesystem" {
-        let detail = "may not specify volumeMode other than Filesystem in the context of inline volumes";
-        errors.forbidden(&field("volumeMode"), detail);
-    }
+    let [policy, mode, csi] = ["persistentVolumeReclaimPolicy", "volumeMode", "csi"].map(|name| spec.at(name));
+    csi.required_if(csi.is_null());
+    modes(&spec.at("accessModes"));
+    policy.forbidden_if(!["", "Retain"].contains(&policy.text()), "may only be Retain for inline volumes");
+    mode.forbidden_if(!mode.is_null() && *mode != "Filesystem", "may only be Filesystem for inline volumes");
+    sources("", spec);
+    recycling(spec);
 }
 
 /// Rejects the reclaim policy `Recycle` for the host path `/`: the recycler would delete all files
 /// of the node.
-fn recycling(spec: &Value, path: &str, errors: &mut Errors) {
-    if spec["hostPath"]["path"] == "/" && spec["persistentVolumeReclaimPolicy"] == "Recycle" {
-        let path = format!("{path}.persistentVolumeReclaimPolicy");
-        errors.forbidden(&path, "may not be 'recycle' for a hostPath mount of '/'");
-    }
-}
-
-/// Validates the `VolumeAttributesClass` of a volume, which only volumes of CSI drivers have.
-fn attributes(spec: &Value, errors: &mut Errors) {
-    let (class, path) = (&spec["volumeAttributesClassName"], "spec.volumeAttributesClassName");
-    if class.is_null() {
-        return;
-    }
-    if text(class).is_empty() {
-        errors.required(path, "an empty string is disallowed");
-    } else {
-        errors.name(path, class, NameRule::Subdomain);
-    }
-    if spec["csi"].is_null() {
-        errors.required("spec.csi", "has to be specified when using volumeAttributesClassName");
-    }
+fn recycling(spec: &Field<'_>) {
+    let (policy, is_root) = (spec.at("persistentVolumeReclaimPolicy"), spec["hostPath"]["path"] == "/");
+    policy.forbidden_if(is_root && *policy == "Recycle", "may not be 'recycle' for a hostPath mount of '/'");
 }
 
 /// Validates `spec.capacity`: exactly the resource `storage`, with an amount above 0.
-fn capacity(capacity: &Value, errors: &mut Errors) {
-    let path = "spec.capacity";
-    if pairs(capacity).next().is_none() {
-        errors.required(path, "");
+fn capacity(capacity: &Field<'_>) {
+    capacity.required_if(capacity.is_empty());
+    if capacity["storage"].is_null() || capacity.entries().count() > 1 {
+        capacity.unsupported(&["storage"]);
     }
-    if capacity["storage"].is_null() || pairs(capacity).count() > 1 {
-        errors.unsupported(path, capacity, &["storage"]);
-    }
-    for (name, amount) in pairs(capacity) {
-        let path = format!("{path}[{name}]");
-        validate_amount(amount, &path, errors);
-        if resources::size(amount).is_some_and(|size| size <= 0) {
-            errors.invalid(&path, amount, "must be greater than zero");
-        }
+    for (_, amount) in capacity.entries() {
+        let is_too_small = resources::size(&amount).is_some_and(|size| size <= 0);
+        amount.invalid_if(is_too_small, "must be greater than zero");
     }
 }
 
 /// Validates the nodes from which a volume is reachable. Only required terms exist; preferred ones
 /// would have no effect.
-fn affinity_of_volume(affinity: &Value, errors: &mut Errors) {
-    if affinity.is_null() {
-        return;
+fn affinity_of_volume(affinity: &Field<'_>) {
+    let terms = affinity.at("required");
+    if !affinity.is_null() && terms.is_null() {
+        terms.required();
+    } else if !affinity.is_null() {
+        terms.check(affinity::node_selector);
     }
-    if affinity["required"].is_null() {
-        return errors.required("spec.nodeAffinity.required", "must specify required node constraints");
-    }
-    affinity::node_selector(&affinity["required"], "spec.nodeAffinity.required", errors);
 }
 
 /// Fields of the spec that hold a source of storage, in the order in which kube-apiserver validates
 /// them.
 ///
-/// The first of several sources is valid; all others are
-/// `FieldValueForbidden`.
+/// The first of several sources is valid; all others are `FieldValueForbidden`.
 const SOURCES: &[&str] = &[
     "hostPath",
     "gcePersistentDisk",
@@ -238,34 +195,29 @@ const FLEX: &str = "flexVolume";
 ///
 /// Errors of tags below a superfluous source are dropped, because kube-apiserver does not look into
 /// it. `name` is the name of the volume, which some sources use in their errors.
-fn sources(name: &str, spec: &Value, path: &str, errors: &mut Errors) {
+fn sources(name: &str, spec: &Field<'_>) {
     let mut given = SOURCES.iter().copied().filter(|source| spec[*source].is_object()).peekable();
-    if given.peek().is_none() {
-        return errors.required(path, "must specify a volume type");
-    }
+    spec.required_if(given.peek().is_none());
     for (index, source) in given.enumerate() {
         if index > 0 && source != FLEX {
-            errors.leave_out(&format!("{path}.{source}."));
+            spec.at(source).leave_out();
             let told = if source == "cephfs" { "cephFS" } else { source };
-            errors.forbidden(&format!("{path}.{told}"), "may not specify more than 1 volume type");
+            spec.at(told).forbidden("may not specify more than 1 volume type");
         } else if source == "local" {
-            local(spec, path, errors);
+            local(spec);
         } else {
-            volume_source::source(source, &spec[source], SourceOwner::Cluster(name), path, errors);
+            let owner = SourceOwner::Cluster(name);
+            spec.check(|spec, path, errors| volume_source::source(source, &spec[source], owner, path, errors));
         }
     }
 }
 
 /// Validates a `local` volume: a path without `..`, and node affinity, because the path exists on
 /// one node only.
-fn local(spec: &Value, field_path: &str, errors: &mut Errors) {
-    let (path, path_field) = (&spec["local"]["path"], format!("{field_path}.local.path"));
-    if text(path).is_empty() {
-        errors.required(&path_field, "");
-    } else {
-        paths::without_backsteps(path, &path_field, errors);
+fn local(spec: &Field<'_>) {
+    let (path, affinity) = (spec.at("local").at("path"), spec.at("nodeAffinity"));
+    if path.is_given() {
+        path.check(paths::without_backsteps);
     }
-    if spec["nodeAffinity"].is_null() {
-        errors.required(&format!("{field_path}.nodeAffinity"), "Local volume requires node affinity");
-    }
+    affinity.required_if(affinity.is_null());
 }

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, pairs, text},
+    field::Field,
+    field_errors::{Errors, text},
     quantity,
     validation::{declared, resources, volume_claim::claim_spec},
 };
@@ -34,11 +35,11 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     if was["storageClassName"].is_null() && may_get_class(old, &is["storageClassName"]) {
         was["storageClassName"] = is["storageClassName"].clone();
     }
-    if was != is {
-        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for \
-                      bound claims";
-        errors.forbidden("spec", detail);
-    }
+    let claim = Field::new(new, "", errors);
+    let detail = "is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+    claim.at("spec").forbidden_if(was != is, detail);
+    // As in kube-apiserver, the path has no `spec`.
+    claim.at("volumeMode").with(&new["spec"]["volumeMode"]).immutable(&old["spec"]["volumeMode"]);
 }
 
 /// Returns `true` if a claim without `storageClassName` may get this class: its annotation names the same or none
@@ -61,19 +62,17 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 /// `allocatedResourceStatuses` has one of the states of a resize for each resource.
 pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     let resizes = declared::values("core.v1.PersistentVolumeClaimStatus", "allocatedResourceStatuses");
-    let status = &object["status"];
-    for (name, amount) in pairs(&status["capacity"]) {
-        validate_amount(amount, &format!("status.capacity[{name}]"), errors);
+    let status = Field::new(&object["status"], "status", errors);
+    let [capacity, states, allocated] =
+        ["capacity", "allocatedResourceStatuses", "allocatedResources"].map(|name| status.at(name));
+    capacity.entries().for_each(|(_, amount)| validate_amount(&amount));
+    for (name, state) in states.entries() {
+        resource_name(name, &states);
+        states.with(&state).always_one_of(&resizes);
     }
-    let path = "status.allocatedResourceStatuses";
-    for (name, resize) in pairs(&status["allocatedResourceStatuses"]) {
-        resource_name(name, path, errors);
-        errors.always_one_of(path, resize, &resizes);
-    }
-    let path = "status.allocatedResources";
-    for (name, amount) in pairs(&status["allocatedResources"]) {
-        if resource_name(name, path, errors) {
-            validate_amount(amount, &format!("{path}[{name}]"), errors);
+    for (name, amount) in allocated.entries() {
+        if resource_name(name, &allocated) {
+            validate_amount(&amount);
         }
     }
 }
@@ -82,21 +81,21 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
 ///
 /// Without a domain, only `storage` is valid; drivers may report other resources under their
 /// domain.
-fn resource_name(name: &str, path: &str, errors: &mut Errors) -> bool {
-    let before = errors.len();
-    errors.qualified_name(path, name);
-    if errors.len() == before && resources::is_native(name) && name != "storage" {
-        errors.unsupported(path, &name.into(), &["storage"]);
+fn resource_name(name: &str, resources: &Field<'_>) -> bool {
+    let value = Value::from(name);
+    let field = resources.with(&value);
+    let is_valid = field.passes(|_, path, errors| errors.qualified_name(path, name));
+    let is_unknown = resources::is_native(name) && name != "storage";
+    if is_valid && is_unknown {
+        field.unsupported(&["storage"]);
     }
-    errors.len() == before
+    is_valid && !is_unknown
 }
 
 /// Validates that an amount is not negative (`FieldValueInvalid`).
 ///
 /// It counts in whole units. A string that is not a quantity counts as 0 here.
-pub(crate) fn validate_amount(amount: &Value, path: &str, errors: &mut Errors) {
-    let units = quantity::parse(text(amount)).map_or(0, |amount| amount.in_steps(0));
-    if units < 0 {
-        errors.invalid(path, amount, "must be a quantity of at least 0");
-    }
+fn validate_amount(amount: &Field<'_>) {
+    let units = quantity::parse(amount.text()).map_or(0, |amount| amount.in_steps(0));
+    amount.invalid_if(units < 0, "must be a quantity of at least 0");
 }

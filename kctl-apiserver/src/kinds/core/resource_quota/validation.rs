@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::{Errors, pairs, text},
     quantity,
     validation::{entries, resources},
@@ -43,10 +44,9 @@ pub(crate) const OF_PODS: &[&str] = &[
 
 /// Validates the status (`ValidateResourceQuotaStatusUpdate`).
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
-    for part in ["hard", "used"] {
-        for (name, amount) in pairs(&object["status"][part]) {
-            counted(name, amount, &format!("status.{part}[{name}]"), errors);
-        }
+    let status = Field::new(&object["status"], "status", errors);
+    for (name, amount) in status.at("hard").entries().chain(status.at("used").entries()) {
+        counted(name, &amount);
     }
 }
 
@@ -54,33 +54,26 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 ///
 /// A name without a domain must be a standard resource. `storage` is not: a quota has
 /// `requests.storage`.
-fn counted(name: &str, amount: &Value, path: &str, errors: &mut Errors) {
-    resources::known_name(name, path, errors);
+fn counted(name: &str, amount: &Field<'_>) {
+    amount.check(|value, path, errors| {
+        resources::known_name(name, path, errors);
+        resources::value(name, value, path, errors);
+    });
     // Storage is limited as `requests.storage`, because only claims request it.
-    if !name.contains('/') && (!resources::is_standard(name) || name == "storage") {
-        errors.invalid(path, &name.into(), "must be a standard resource for quota");
-    }
-    resources::value(name, amount, path, errors);
+    let is_standard = name.contains('/') || (resources::is_standard(name) && name != "storage");
+    amount.invalid_if(!is_standard, "must be a standard resource for quota");
 }
 
 /// Validates a quota: its amounts, `spec.scopes` and `spec.scopeSelector`.
 pub(crate) fn quota(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    for (name, amount) in pairs(&spec["hard"]) {
-        counted(name, amount, &format!("spec.hard[{name}]"), errors);
-    }
-    let (scopes, path) = (&spec["scopes"], "spec.scopes");
-    for (_, scope) in entries(scopes) {
-        if !SCOPES.contains(&text(scope)) {
-            errors.invalid(path, scopes, "unsupported scope");
-        }
-        if let Some(resource) = unscoped(spec, text(scope)).next() {
-            errors.invalid(path, scopes, &format!("{scope} does not apply to {resource}"));
-        }
-    }
-    let all: Vec<&str> = entries(scopes).map(|(_, scope)| text(scope)).collect();
-    conflicts(&all, scopes, errors);
-    scope_selector(spec, errors);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let scopes = spec.at("scopes");
+    spec.at("hard").entries().for_each(|(name, amount)| counted(name, &amount));
+    let all: Vec<&str> = entries(&scopes).map(|(_, scope)| text(scope)).collect();
+    let is_wrong = |scope: &&str| !SCOPES.contains(scope) || unscoped(&spec, scope).next().is_some();
+    let detail = "must be known scopes that apply to the resources in `hard` and do not conflict with each other";
+    scopes.invalid_if(all.iter().any(is_wrong) || are_conflicting(&all), detail);
+    scope_selector(&spec);
 }
 
 /// Iterates over the standard resources of a quota to which a scope does not apply.
@@ -102,54 +95,38 @@ fn unscoped<'a>(spec: &'a Value, scope: &'a str) -> impl Iterator<Item = &'a str
     pairs(&spec["hard"]).map(|(name, _)| name).filter(move |name| resources::is_standard(name) && !is_about(name))
 }
 
-/// Reports scopes that exclude each other at `spec.scopes`, even if they are from the scope
-/// selector.
-fn conflicts(all: &[&str], shown: &Value, errors: &mut Errors) {
-    if CONFLICTS.iter().any(|pair| pair.iter().all(|scope| all.contains(scope))) {
-        errors.invalid("spec.scopes", shown, "conflicting scopes");
-    }
+/// Returns `true` if two of the scopes exclude each other.
+fn are_conflicting(all: &[&str]) -> bool {
+    CONFLICTS.iter().any(|pair| pair.iter().all(|scope| all.contains(scope)))
 }
 
 /// Validates `spec.scopeSelector`.
 ///
 /// Scopes without values accept only the operator `Exists`. `PriorityClass` and `VolumeAttributesClass` also accept
 /// `In` and `NotIn` with values, and `DoesNotExist`.
-fn scope_selector(spec: &Value, errors: &mut Errors) {
+fn scope_selector(spec: &Field<'_>) {
     /// Scopes without values.
     const EXISTS: &[&str] =
         &["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
-    let (path, mut all) = ("spec.scopeSelector.matchExpressions", Vec::new());
-    for (_, requirement) in entries(&spec["scopeSelector"]["matchExpressions"]) {
-        let (scope, operator) = (text(&requirement["scopeName"]), text(&requirement["operator"]));
-        let (values, values_path) = (&requirement["values"], format!("{path}.values"));
-        if !SCOPES.contains(&scope) {
-            errors.invalid(&format!("{path}.scopeName"), &scope.into(), "unsupported scope");
-        }
-        if unscoped(spec, scope).next().is_some() {
-            errors.invalid(path, &spec["scopeSelector"], "unsupported scope applied to resource");
-        }
-        if EXISTS.contains(&scope) && operator != "Exists" {
-            let detail = "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, \
-                          ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
-                          ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
-            errors.invalid(&format!("{path}.operator"), &operator.into(), detail);
-        }
-        let has_values = entries(values).next().is_some();
-        match operator {
-            "In" | "NotIn" if !has_values => {
-                let detail = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
-                errors.required(&values_path, detail);
-            }
-            "Exists" | "DoesNotExist" if has_values => {
-                let detail = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
-                errors.invalid(&values_path, values, detail);
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            _ => errors.invalid(&format!("{path}.operator"), &operator.into(), "not a valid selector operator"),
-        }
-        all.push(scope);
+    let (list, mut all) = (spec.at("scopeSelector").at("matchExpressions"), Vec::new());
+    for requirement in list.items().map(|requirement| requirement.value()) {
+        // Paths have no index, as in kube-apiserver.
+        let [scope, operator, values] =
+            ["scopeName", "operator", "values"].map(|name| list.at_with(name, &requirement[name]));
+        scope.invalid_if(!SCOPES.contains(&scope.text()), "unsupported scope");
+        let is_unscoped = unscoped(spec, scope.text()).next().is_some();
+        list.invalid_if(is_unscoped, "unsupported scope applied to resource");
+        let is_in = ["In", "NotIn"].contains(&operator.text());
+        let is_known = is_in || ["Exists", "DoesNotExist"].contains(&operator.text());
+        let needs_exists = EXISTS.contains(&scope.text()) && *operator != "Exists";
+        let detail = "must be Exists, or for PriorityClass and VolumeAttributesClass also In, NotIn or DoesNotExist";
+        operator.invalid_if(!is_known || needs_exists, detail);
+        values.required_if(is_in && values.is_empty());
+        values.invalid_if(is_known && !is_in && !values.is_empty(), "needs the operator In or NotIn");
+        all.push(text(&requirement["scopeName"]));
     }
-    conflicts(&all, &spec["scopes"], errors);
+    // As in kube-apiserver, the error is at `scopes`.
+    spec.at("scopes").invalid_if(are_conflicting(&all), "conflicting scopes in `scopeSelector`");
 }
 
 /// Validates a `LimitRange`: types, names of resources, and amounts that fit each other.
@@ -171,61 +148,47 @@ fn scope_selector(spec: &Value, errors: &mut Errors) {
 pub(crate) fn limits(object: &Value, errors: &mut Errors) {
     /// Standard types of limits.
     const KINDS: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
-    let mut seen = Vec::new();
-    for (index, limit) in entries(&object["spec"]["limits"]) {
-        let (path, kind) = (format!("spec.limits[{index}]"), text(&limit["type"]));
-        let kind_path = format!("{path}.type");
-        let before = errors.len();
-        errors.qualified_name(&kind_path, kind);
-        if errors.len() == before && !kind.contains('/') && !KINDS.contains(&kind) {
-            errors.invalid(&kind_path, &kind.into(), "must be a standard limit type or fully qualified");
-        }
-        if seen.contains(&kind) {
-            errors.duplicate(&kind_path);
-        }
-        seen.push(kind);
-        names_of_limits(limit, kind, &path, errors);
-        let names: std::collections::BTreeSet<&str> =
-            ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"]
-                .iter()
-                .flat_map(|part| pairs(&limit[*part]).map(|(name, _)| name))
-                .collect();
-        for name in names {
-            one_limit(limit, name, kind, &path, errors);
-        }
+    let limits = Field::new(&object["spec"]["limits"], "spec.limits", errors);
+    limits.unique_at("type");
+    for limit in limits.items() {
+        let kind = limit.at("type");
+        kind.qualified_name();
+        let is_known = kind.text().contains('/') || KINDS.contains(&kind.text());
+        kind.invalid_if(!is_known, "must be a standard limit type or fully qualified");
+        names_of_limits(&limit);
+        let names: BTreeSet<&str> =
+            AMOUNTS.iter().flat_map(|part| limit.at(part).entries()).map(|(name, _)| name).collect();
+        names.into_iter().for_each(|name| one_limit(&limit, name));
     }
 }
+
+/// The maps of amounts of a limit.
+const AMOUNTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
 
 /// Validates the names of the resources.
 ///
 /// The type Pod has no defaults (`FieldValueForbidden`). The type `PersistentVolumeClaim` needs a
 /// minimum or a maximum of `storage`.
-fn names_of_limits(limit: &Value, kind: &str, path: &str, errors: &mut Errors) {
-    let named = |part: &str, errors: &mut Errors| {
-        for (name, _) in pairs(&limit[part]) {
-            let path = format!("{path}.{part}[{name}]");
-            if ["Pod", "Container"].contains(&kind) {
-                resources::name_of_container(name, &path, errors);
-            } else {
-                resources::known_name(name, &path, errors);
-            }
+fn names_of_limits(limit: &Field<'_>) {
+    let kind = text(&limit["type"]);
+    for part in AMOUNTS {
+        let amounts = limit.at(part);
+        if kind == "Pod" && part.starts_with("default") {
+            amounts.forbidden_if(!amounts.is_empty(), "may not be specified when `type` is 'Pod'");
+            continue;
         }
-    };
-    named("max", errors);
-    named("min", errors);
-    for part in ["default", "defaultRequest"] {
-        if kind != "Pod" {
-            named(part, errors);
-        } else if pairs(&limit[part]).next().is_some() {
-            errors.forbidden(&format!("{path}.{part}"), "may not be specified when `type` is 'Pod'");
+        for (name, amount) in amounts.entries() {
+            amount.check(|_, path, errors| {
+                if ["Pod", "Container"].contains(&kind) {
+                    resources::name_of_container(name, path, errors);
+                } else {
+                    resources::known_name(name, path, errors);
+                }
+            });
         }
     }
     let has_storage = ["min", "max"].iter().any(|part| !limit[*part]["storage"].is_null());
-    if kind == "PersistentVolumeClaim" && !has_storage {
-        let detail = "either minimum or maximum storage value is required, but neither was provided";
-        errors.required(&format!("{path}.limits"), detail);
-    }
-    named("maxLimitRequestRatio", errors);
+    limit.at("limits").required_if(kind == "PersistentVolumeClaim" && !has_storage);
 }
 
 /// Pairs of amounts that must be in order: the lower field, the upper field and the field of the error.
@@ -240,46 +203,32 @@ const ORDERS: &[(&str, &str, &str)] = &[
 
 /// Validates the amounts of one resource: their order, the ratio, and equal request and limit where
 /// overcommitment is not possible, as for extended resources.
-fn one_limit(limit: &Value, name: &str, kind: &str, path: &str, errors: &mut Errors) {
-    let is_given = |part: &str| kind != "Pod" || !part.starts_with("default");
+fn one_limit(limit: &Field<'_>, name: &str) {
+    let is_pod = limit["type"] == "Pod";
+    let is_given = |part: &str| !is_pod || !part.starts_with("default");
     let size = |part: &str| resources::size(&limit[part][name]).filter(|_| is_given(part));
     for (less, more, field) in ORDERS {
-        if let (Some(least), Some(most)) = (size(less), size(more))
-            && least > most
-        {
-            let detail = format!("{less} must not be greater than {more}");
-            errors.invalid(&format!("{path}.{field}[{name}]"), &limit[*field][name], &detail);
-        }
+        let is_wrong = size(less).zip(size(more)).is_some_and(|(least, most)| least > most);
+        limit.at(field).at_key(name).invalid_if(is_wrong, format_args!("{less} must not be greater than {more}"));
     }
-    ratio(limit, name, path, &size, errors);
-    if let (Some(request), Some(most), false) =
-        (size("defaultRequest"), size("default"), resources::is_overcommitted(name))
-        && request != most
-    {
-        let (request, most) = (&limit["defaultRequest"][name], text(&limit["default"][name]));
-        let detail = format!("default value {most} must equal to defaultRequest value {} in {name}", text(request));
-        errors.invalid(&format!("{path}.defaultRequest[{name}]"), request, &detail);
-    }
+    ratio(&limit.at("maxLimitRequestRatio").at_key(name), size("min").zip(size("max")));
+    let is_other = size("defaultRequest").zip(size("default")).is_some_and(|(request, most)| request != most);
+    let request = limit.at("defaultRequest").at_key(name);
+    request.invalid_if(is_other && !resources::is_overcommitted(name), "must equal the amount in `default`");
 }
 
 /// Validates `maxLimitRequestRatio`, by how much a limit may exceed its request: at least 1, and at
 /// most `max / min`.
 ///
-/// `size` returns an amount of the limit in thousandths.
+/// `bounds` are `min` and `max` in thousandths.
 ///
 /// An invalid quantity is not compared; the decoder or another rule reports it.
-fn ratio(limit: &Value, name: &str, path: &str, size: &dyn Fn(&str) -> Option<i128>, errors: &mut Errors) {
-    let (ratio, ratio_path) = (&limit["maxLimitRequestRatio"][name], format!("{path}.maxLimitRequestRatio[{name}]"));
+fn ratio(ratio: &Field<'_>, bounds: Option<(i128, i128)>) {
     let Some(most) = resources::size(ratio) else { return };
-    if most < quantity::amount("1").unwrap_or_default() {
-        errors.invalid(&ratio_path, ratio, "must be at least 1");
-    }
-    if let (Some(least), Some(greatest)) = (size("min"), size("max")) {
-        let span = as_float(greatest) / as_float(least);
-        if as_float(most) / 1000.0 > span {
-            errors.invalid(&ratio_path, ratio, "must be at most max / min");
-        }
-    }
+    let is_small = most < quantity::amount("1").unwrap_or_default();
+    let is_large =
+        bounds.is_some_and(|(least, greatest)| as_float(most) / 1000.0 > as_float(greatest) / as_float(least));
+    ratio.invalid_if(is_small || is_large, "must be at least 1, and at most max / min");
 }
 
 /// Converts an amount to the type in which kube-apiserver compares ratios. Beyond 53 bits, digits are lost.
@@ -289,9 +238,10 @@ fn as_float(amount: i128) -> f64 {
 }
 
 /// Validates that the set of scopes is unchanged. Order and repetitions are ignored.
-pub(crate) fn scopes_stay(old: &Value, new: &Value, errors: &mut Errors) {
-    let all = |scopes| -> BTreeSet<&str> { entries(scopes).map(|(_, scope)| text(scope)).collect() };
-    if all(old) != all(new) {
-        errors.invalid("spec.scopes", new, "field is immutable");
-    }
+pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    let all = |quota: &Value| -> BTreeSet<String> {
+        entries(&quota["spec"]["scopes"]).map(|(_, scope)| text(scope).to_owned()).collect()
+    };
+    let scopes = Field::new(&new["spec"]["scopes"], "spec.scopes", errors);
+    scopes.invalid_if(all(old) != all(new), "field is immutable");
 }

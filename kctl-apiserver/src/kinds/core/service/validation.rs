@@ -2,14 +2,15 @@
 //!
 //! Validation sees the Service after defaults and allocation, so `clusterIP` and IP families are set.
 
-use std::net::IpAddr;
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     names::NameRule,
-    validation::{address, declared, entries, ports},
+    validation::{address, declared, ports},
 };
 
 /// Maximum timeout of `ClientIP` session affinity: one day, in seconds.
@@ -32,40 +33,36 @@ const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 /// | `LoadBalancer` | ports | `None` as cluster IP |
 /// | `ExternalName` | `externalName` | cluster IPs and IP families |
 pub(crate) fn service(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let kind = text(&spec["type"]);
-    let list: Vec<(usize, &Value)> = entries(&spec["ports"]).collect();
-    if list.is_empty() && !is_headless(spec) && kind != "ExternalName" {
-        errors.required("spec.ports", "");
-    }
-    if is_headless(spec) && ["LoadBalancer", "NodePort"].contains(&kind) {
-        let detail = format!("may not be set to 'None' for {kind} services");
-        errors.invalid("spec.clusterIPs[0]", &"None".into(), &detail);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (kind, ports, cluster_ips) = (text(&spec["type"]), spec.at("ports"), spec.at("clusterIPs"));
+    ports.required_if(ports.is_empty() && !is_headless(&spec) && kind != "ExternalName");
+    if is_headless(&spec) && ["LoadBalancer", "NodePort"].contains(&kind) {
+        cluster_ips.items().for_each(|ip| ip.invalid("must not be 'None' for this type of Service"));
     }
     if kind == "ExternalName" {
-        external(spec, errors);
+        external(&spec);
     }
-    let mut names = Vec::new();
-    for (index, port) in &list {
-        let path = format!("spec.ports[{index}]");
-        if list.len() > 1 && text(&port["name"]).is_empty() {
-            errors.required(&format!("{path}.name"), "");
+    let (has_several, mut names) = (ports.items().count() > 1, BTreeSet::new());
+    for port in ports.items() {
+        let name = port.at("name");
+        name.required_if(has_several && name.is_empty());
+        let is_new = name.is_empty() || names.insert(name.text());
+        if !is_new {
+            name.duplicate();
         }
-        service_port(port, &path, &mut names, errors);
+        service_port(&port);
     }
-    errors.labels("spec.selector", &spec["selector"]);
-    affinity(spec, errors);
-    addresses(spec, errors);
-    for (index, ip) in entries(&spec["externalIPs"]) {
-        let (path, before) = (format!("spec.externalIPs[{index}]"), errors.len());
-        address::legacy(ip, &path, errors);
-        if errors.len() == before {
-            address::endpoint(ip, &path, errors);
+    repeated_ports(&spec);
+    spec.at("selector").labels();
+    affinity(&spec);
+    addresses(&spec);
+    for ip in spec.at("externalIPs").items() {
+        if ip.passes(address::legacy) {
+            ip.check(address::endpoint);
         }
     }
-    repeated_ports(spec, &list, errors);
-    balancer(spec, errors);
-    traffic(spec, errors);
+    balancer(&spec);
+    traffic(&spec);
 }
 
 /// Returns `true` for a Service without a virtual IP: `clusterIPs` is `["None"]`.
@@ -75,25 +72,22 @@ pub(crate) fn is_headless(spec: &Value) -> bool {
 
 /// Validates an `ExternalName` Service: no cluster IPs or IP families (`FieldValueForbidden`), and a DNS name as
 /// `externalName`, with or without the final dot.
-fn external(spec: &Value, errors: &mut Errors) {
+fn external(spec: &Field<'_>) {
+    let has_address = !text(&spec["clusterIP"]).is_empty();
     for name in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-        let is_told = name == "clusterIPs" && !text(&spec["clusterIP"]).is_empty();
-        if is_told || !spec[name].is_null() {
-            errors.forbidden(&format!("spec.{name}"), "may not be set for ExternalName services");
-        }
+        let is_set = !spec[name].is_null() || (name == "clusterIPs" && has_address);
+        spec.at(name).forbidden_if(is_set, "may not be set for ExternalName services");
     }
     let given = text(&spec["externalName"]);
-    let name = given.strip_suffix('.').unwrap_or(given);
-    errors.required_name("spec.externalName", &name.into(), NameRule::Subdomain);
+    let name = Value::from(given.strip_suffix('.').unwrap_or(given));
+    spec.at_with("externalName", &name).required_name(NameRule::Subdomain);
 }
 
 /// Validates the timeout of `ClientIP` session affinity, 1 to 86,400 seconds (`FieldValueInvalid`).
-fn affinity(spec: &Value, errors: &mut Errors) {
-    let (kind, seconds) = (&spec["sessionAffinity"], &spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]);
-    let is_wrong = |seconds: i64| !(1..=AFFINITY_SECONDS_MAX).contains(&seconds);
-    if kind == "ClientIP" && seconds.as_i64().is_some_and(is_wrong) {
-        let detail = format!("must be greater than 0 and less than {AFFINITY_SECONDS_MAX}");
-        errors.invalid("spec.sessionAffinityConfig.clientIP.timeoutSeconds", seconds, &detail);
+fn affinity(spec: &Field<'_>) {
+    if spec["sessionAffinity"] == "ClientIP" {
+        let client = spec.at("sessionAffinityConfig").at("clientIP");
+        client.at("timeoutSeconds").in_range(1, AFFINITY_SECONDS_MAX);
     }
 }
 
@@ -109,86 +103,49 @@ fn affinity(spec: &Value, errors: &mut Errors) {
 ///
 /// An `ExternalName` has no addresses; `external` reports them. Families are compared only if all
 /// addresses are valid.
-pub(crate) fn addresses(spec: &Value, errors: &mut Errors) {
+fn addresses(spec: &Field<'_>) {
     if spec["type"] == "ExternalName" {
         return;
     }
-    let (cluster_ip, all, path) = (text(&spec["clusterIP"]), &spec["clusterIPs"], "spec.clusterIPs");
-    let n_all = entries(all).count();
-    match (cluster_ip.is_empty(), n_all == 0) {
-        (false, true) => errors.required(path, ""),
-        (false, false) if all[0] != cluster_ip => errors.invalid(path, all, "first value must match `clusterIP`"),
-        (true, false) => errors.invalid(path, all, "must be empty when `clusterIP` is not specified"),
-        _ => {}
-    }
-    let mut seen = Vec::new();
-    for (index, family) in entries(&spec["ipFamilies"]) {
-        let path = format!("spec.ipFamilies[{index}]");
-        // The OpenAPI document has the empty string, too, which is rejected.
-        errors.one_of(&path, family, &["IPv4", "IPv6"]);
-        if seen.contains(&family) {
-            errors.duplicate(&path);
-        }
-        seen.push(family);
-    }
-    let policies = declared::values("core.v1.ServiceSpec", "ipFamilyPolicy");
-    errors.one_of("spec.ipFamilyPolicy", &spec["ipFamilyPolicy"], &policies);
-    let before = errors.len();
-    for (index, ip) in entries(all) {
-        if index == 0 && ip == "None" {
-            if n_all > 1 {
-                errors.invalid(path, all, "'None' must be the first and only value");
-            }
-            continue;
-        }
-        address::legacy(ip, &format!("{path}[{index}]"), errors);
-    }
-    let are_wrong = errors.len() > before;
-    if n_all > ADDRESSES_MAX {
-        errors.invalid(path, all, &format!("may only hold up to {ADDRESSES_MAX} values"));
-    }
-    if !are_wrong && !is_headless(spec) {
-        families(spec, errors);
+    let (first, all, families) = (spec.at("clusterIP"), spec.at("clusterIPs"), spec.at("ipFamilies"));
+    all.required_if(!first.is_empty() && all.is_empty());
+    // The OpenAPI document has the empty string, too, which is rejected.
+    families.items().for_each(|family| family.one_of(&["IPv4", "IPv6"]));
+    families.unique(|family| family);
+    spec.at("ipFamilyPolicy").one_of(&declared::values("core.v1.ServiceSpec", "ipFamilyPolicy"));
+    let (n_all, is_none) = (all.items().count(), all[0] == "None");
+    let n_invalid = all.items().skip(usize::from(is_none)).filter(|ip| !ip.passes(address::legacy)).count();
+    let is_other = !all.is_empty() && (first.is_empty() || all[0] != *first);
+    let is_wrong = is_other || n_all > ADDRESSES_MAX || (is_none && n_all > 1);
+    all.invalid_if(is_wrong, "must be `clusterIP` and at most one further address; 'None' must be alone");
+    if n_invalid == 0 && !is_none {
+        families_fit(&all, &families);
     }
 }
 
 /// Validates that each cluster IP has the family at its index, and that two IPs have different families.
 ///
 /// A surplus of addresses or families at the end of one list is not reported.
-fn families(spec: &Value, errors: &mut Errors) {
-    let all: Vec<IpAddr> = entries(&spec["clusterIPs"]).filter_map(|(_, ip)| address::parse(text(ip))).collect();
-    if all.len() > 1 && all.iter().all(|ip| ip.is_ipv4() == all[0].is_ipv4()) {
-        let detail = "may specify no more than one IP for each IP family";
-        errors.invalid("spec.clusterIPs", &spec["clusterIPs"], detail);
-    }
-    for (index, (ip, (_, family))) in all.iter().zip(entries(&spec["ipFamilies"])).enumerate() {
-        let is_other = (family == "IPv4" && ip.is_ipv6()) || (family == "IPv6" && ip.is_ipv4());
-        if is_other {
-            let detail = format!("expected an {} value as indicated by `ipFamilies[{index}]`", text(family));
-            errors.invalid(&format!("spec.clusterIPs[{index}]"), &spec["clusterIPs"][index], &detail);
-        }
+fn families_fit(all: &Field<'_>, families: &Field<'_>) {
+    let all_parsed: Vec<_> = all.items().filter_map(|ip| Some((address::parse(ip.text())?.is_ipv4(), ip))).collect();
+    let is_repeated = all_parsed.len() > 1 && all_parsed.iter().all(|(is_ipv4, _)| *is_ipv4 == all_parsed[0].0);
+    all.invalid_if(is_repeated, "may specify no more than one IP for each IP family");
+    for ((is_ipv4, ip), family) in all_parsed.iter().zip(families.items()) {
+        let other = if *is_ipv4 { "IPv6" } else { "IPv4" };
+        ip.invalid_if(*family == other, format_args!("must be an {other} address, by `ipFamilies`"));
     }
 }
 
-/// Validates a `ServicePort`. Its name is unique (`FieldValueDuplicate`); an absent `targetPort` counts as `port`.
-///
-/// `names` collects the names so far. An absent name is valid here: the caller requires one if the Service has several
-/// ports.
-fn service_port<'a>(port: &'a Value, path: &str, names: &mut Vec<&'a str>, errors: &mut Errors) {
-    let name = text(&port["name"]);
-    if !name.is_empty() {
-        errors.name(&format!("{path}.name"), &port["name"], NameRule::Label);
-        if names.contains(&name) {
-            errors.duplicate(&format!("{path}.name"));
-        }
-        names.push(name);
-    }
-    let number = port["port"].as_i64().unwrap_or(0);
-    errors.in_range(&format!("{path}.port"), &number.into(), 1, 65_535);
-    let target = if port["targetPort"].is_null() { &Value::from(number) } else { &port["targetPort"] };
-    ports::number_or_name(target, &format!("{path}.targetPort"), errors);
-    if port["appProtocol"].is_string() {
-        errors.qualified_name(&format!("{path}.appProtocol"), text(&port["appProtocol"]));
+/// Validates a `ServicePort`. An absent `targetPort` counts as `port`. An absent name is valid here.
+fn service_port(port: &Field<'_>) {
+    let (target, protocol) = (port.at("targetPort"), port.at("appProtocol"));
+    port.at("name").name_if_set(NameRule::Label);
+    let number = Value::from(port["port"].as_i64().unwrap_or(0));
+    port.at_with("port", &number).in_range(1, 65_535);
+    let target = if target.is_null() { target.with(&number) } else { target.clone() };
+    target.check(ports::number_or_name);
+    if protocol.is_string() {
+        protocol.qualified_name();
     }
 }
 
@@ -196,56 +153,45 @@ fn service_port<'a>(port: &'a Value, path: &str, names: &mut Vec<&'a str>, error
 /// `ClusterIP` Service has no node ports (`FieldValueForbidden`).
 ///
 /// One number may be used once for each protocol, as DNS needs it for TCP and UDP.
-fn repeated_ports(spec: &Value, list: &[(usize, &Value)], errors: &mut Errors) {
-    let on_node = |port: &Value| port["nodePort"].as_i64().unwrap_or(0);
-    if spec["type"] == "ClusterIP" {
-        for (index, _) in list.iter().filter(|(_, port)| on_node(port) != 0) {
-            let path = format!("spec.ports[{index}].nodePort");
-            errors.forbidden(&path, "may not be used when `type` is 'ClusterIP'");
+fn repeated_ports(spec: &Field<'_>) {
+    let (ports, mut taken) = (spec.at("ports"), BTreeSet::new());
+    ports.unique_by(|port| (text(&port["protocol"]), port["port"].as_i64()));
+    for port in ports.items() {
+        let on_node = port.at("nodePort");
+        let number = on_node.as_i64().unwrap_or(0);
+        on_node.forbidden_if(number != 0 && spec["type"] == "ClusterIP", "may not be used when `type` is 'ClusterIP'");
+        let is_new = number == 0 || taken.insert((port.at("protocol").text(), number));
+        if !is_new {
+            on_node.duplicate();
         }
-    }
-    let mut seen = Vec::new();
-    for (index, port) in list.iter().filter(|(_, port)| on_node(port) != 0) {
-        let key = (port["protocol"].clone(), on_node(port));
-        if seen.contains(&key) {
-            errors.duplicate(&format!("spec.ports[{index}].nodePort"));
-        }
-        seen.push(key);
-    }
-    let mut seen = Vec::new();
-    for (index, port) in list {
-        let key = (port["protocol"].clone(), port["port"].clone());
-        if seen.contains(&key) {
-            errors.duplicate(&format!("spec.ports[{index}]"));
-        }
-        seen.push(key);
     }
 }
 
 /// Validates the fields of load balancers. The path `spec.LoadBalancerSourceRanges` is spelled as in kube-apiserver.
-fn balancer(spec: &Value, errors: &mut Errors) {
+fn balancer(spec: &Field<'_>) {
     let is_balancer = spec["type"] == "LoadBalancer";
-    let ranges_path = "spec.LoadBalancerSourceRanges";
-    if entries(&spec["loadBalancerSourceRanges"]).next().is_some() && !is_balancer {
-        errors.forbidden(ranges_path, BALANCED);
+    let ranges = spec.at_with("LoadBalancerSourceRanges", &spec["loadBalancerSourceRanges"]);
+    ranges.forbidden_if(!is_balancer && !ranges.is_empty(), BALANCED);
+    for range in ranges.items() {
+        let trimmed = Value::from(range.text().trim());
+        range.with(&trimmed).check(address::legacy_range);
     }
-    for (index, range) in entries(&spec["loadBalancerSourceRanges"]) {
-        address::legacy_range(&text(range).trim().into(), &format!("{ranges_path}[{index}]"), errors);
-    }
-    if !spec["allocateLoadBalancerNodePorts"].is_null() && !is_balancer {
-        errors.forbidden("spec.allocateLoadBalancerNodePorts", BALANCED);
-    }
-    class_of_balancer(spec, errors);
+    let allocates = spec.at("allocateLoadBalancerNodePorts");
+    allocates.forbidden_if(!is_balancer && !allocates.is_null(), BALANCED);
+    class_of_balancer(spec);
 }
 
 /// Validates `loadBalancerClass`: a qualified name, and only for `LoadBalancer`. It chooses the
 /// implementation.
-fn class_of_balancer(spec: &Value, errors: &mut Errors) {
-    let (class, path) = (&spec["loadBalancerClass"], "spec.loadBalancerClass");
-    match (class.is_null(), spec["type"] == "LoadBalancer") {
-        (true, _) => {}
-        (false, true) => errors.qualified_name(path, text(class)),
-        (false, false) => errors.forbidden(path, BALANCED),
+fn class_of_balancer(spec: &Field<'_>) {
+    let class = spec.at("loadBalancerClass");
+    if class.is_null() {
+        return;
+    }
+    if spec["type"] == "LoadBalancer" {
+        class.qualified_name();
+    } else {
+        class.forbidden(BALANCED);
     }
 }
 
@@ -253,31 +199,27 @@ fn class_of_balancer(spec: &Value, errors: &mut Errors) {
 /// that is reachable from outside, and invalid for others.
 ///
 /// `healthCheckNodePort` is a valid port or absent if it is used, and unset or 0 otherwise.
-fn traffic(spec: &Value, errors: &mut Errors) {
-    let (outside, path) = (&spec["externalTrafficPolicy"], "spec.externalTrafficPolicy");
+fn traffic(spec: &Field<'_>) {
+    let (outside, port) = (spec.at("externalTrafficPolicy"), spec.at("healthCheckNodePort"));
     if is_reached_from_outside(spec) {
-        if text(outside).is_empty() {
-            errors.required(path, "");
-        }
+        outside.required_if(outside.is_empty());
     } else if !outside.is_null() {
-        errors.leave_out(path);
-        errors.invalid(path, outside, "may only be set for externally-accessible services");
+        outside.leave_out();
+        outside.invalid("may only be set for externally-accessible services");
     }
-    let (port, path) = (&spec["healthCheckNodePort"], "spec.healthCheckNodePort");
     if is_checked(spec) {
-        errors.in_range(path, port, 1, 65_535);
-    } else if port.as_i64().is_some_and(|port| port != 0) {
+        port.in_range(1, 65_535);
+    } else {
         let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
-        errors.invalid(path, port, detail);
+        port.invalid_if(port.as_i64().is_some_and(|port| port != 0), detail);
     }
-    let near = ["PreferClose", "PreferSameZone", "PreferSameNode"];
-    errors.one_of("spec.trafficDistribution", &spec["trafficDistribution"], &near);
+    spec.at("trafficDistribution").one_of(&["PreferClose", "PreferSameZone", "PreferSameNode"]);
 }
 
 /// Returns `true` for node ports, load balancers, and a `ClusterIP` Service with external IPs
 /// (`ExternallyAccessible`).
 fn is_reached_from_outside(spec: &Value) -> bool {
-    let by_address = spec["type"] == "ClusterIP" && entries(&spec["externalIPs"]).next().is_some();
+    let by_address = spec["type"] == "ClusterIP" && spec["externalIPs"].as_array().is_some_and(|ips| !ips.is_empty());
     ["LoadBalancer", "NodePort"].contains(&text(&spec["type"])) || by_address
 }
 
@@ -292,28 +234,20 @@ pub(crate) fn is_checked(spec: &Value) -> bool {
 ///
 /// Only a `LoadBalancer` has ingress points. An ingress point has an `ipMode` if and only if it has an IP.
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
-    const AT: &str = "status.loadBalancer.ingress";
-    let list = &object["status"]["loadBalancer"]["ingress"];
+    let list = Field::new(&object["status"]["loadBalancer"]["ingress"], "status.loadBalancer.ingress", errors);
     if object["spec"]["type"] != "LoadBalancer" {
-        if entries(list).next().is_some() {
-            errors.forbidden(AT, "may only be used when `spec.type` is 'LoadBalancer'");
-        }
-        return;
+        return list.forbidden_if(!list.is_empty(), "may only be used when `spec.type` is 'LoadBalancer'");
     }
-    for (index, ingress) in entries(list) {
-        let path_of = |field: &str| format!("{AT}[{index}].{field}");
-        let (address, mode) = (text(&ingress["ip"]), &ingress["ipMode"]);
-        if !address.is_empty() {
-            address::legacy(&ingress["ip"], &path_of("ip"), errors);
+    for ingress in list.items() {
+        let (address, mode) = (ingress.at("ip"), ingress.at("ipMode"));
+        if address.is_empty() {
+            mode.forbidden_if(!mode.is_null(), "may not be specified when `ip` is not set");
+        } else {
+            address.check(address::legacy);
+            mode.required_if(mode.is_null());
+            mode.one_of(&["Proxy", "VIP"]);
         }
-        if !address.is_empty() && mode.is_null() {
-            errors.required(&path_of("ipMode"), "must be specified when `ip` is set");
-        } else if address.is_empty() && !mode.is_null() {
-            errors.forbidden(&path_of("ipMode"), "may not be specified when `ip` is not set");
-        } else if !mode.is_null() {
-            errors.one_of(&path_of("ipMode"), mode, &["Proxy", "VIP"]);
-        }
-        address::host(&ingress["hostname"], &path_of("hostname"), errors);
+        ingress.at("hostname").check(address::host);
     }
 }
 
@@ -322,61 +256,46 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 ///
 /// The class of a load balancer may change together with the type, and is always validated.
 pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, is) = (&old["spec"], &new["spec"]);
-    let external = |spec: &Value| spec["type"] == "ExternalName";
-    if !external(was) && !external(is) {
-        addresses_stay(was, is, errors);
-        if !is_headless(was) && !is_headless(is) {
-            families_stay(was, is, errors);
+    let (was, spec) = (&old["spec"], Field::new(&new["spec"], "spec", errors));
+    let has = |kind: &str| (was["type"] == kind, spec["type"] == kind);
+    if has("ExternalName") == (false, false) {
+        addresses_stay(was, &spec);
+    }
+    let (class, port) = (spec.at("loadBalancerClass"), spec.at("healthCheckNodePort"));
+    let is_changed = *class != was["loadBalancerClass"];
+    class.invalid_if(has("LoadBalancer") == (true, true) && is_changed, "may not change once set");
+    class_of_balancer(&spec);
+    let is_changed = *port != was["healthCheckNodePort"];
+    port.forbidden_if(is_checked(was) && is_checked(&spec) && is_changed, "field is immutable");
+}
+
+/// Validates that an update keeps cluster IPs and IP families, unless one of the Services is headless.
+fn addresses_stay(was: &Value, spec: &Field<'_>) {
+    let (ips, families) = (spec.at("clusterIPs"), spec.at("ipFamilies"));
+    if !is_headless(was) || !is_headless(spec) {
+        let is_unset = ips.is_empty() && !was["clusterIPs"][0].is_null();
+        ips.at_key("0").invalid_if(is_unset, "the primary address cannot be unset");
+        for index in changed_items(was, spec, "clusterIPs") {
+            ips.at_key(&index.to_string()).with(&ips).invalid("may not change once set");
         }
     }
-    if was["type"] == "LoadBalancer"
-        && is["type"] == "LoadBalancer"
-        && was["loadBalancerClass"] != is["loadBalancerClass"]
-    {
-        errors.invalid("spec.loadBalancerClass", &is["loadBalancerClass"], "may not change once set");
-    }
-    class_of_balancer(is, errors);
-    if is_checked(was) && is_checked(is) && was["healthCheckNodePort"] != is["healthCheckNodePort"] {
-        errors.forbidden("spec.healthCheckNodePort", "field is immutable");
+    if !is_headless(was) && !is_headless(spec) {
+        let is_changed = !changed_items(was, spec, "ipFamilies").is_empty();
+        families.at_key("0").with(&families).invalid_if(is_changed, "may not change once set");
     }
 }
 
-/// Validates that an update keeps the primary cluster IP. The secondary one may be released with the policy
+/// Returns the indexes of the items that an update changes. The secondary one may be added, or released with the policy
 /// `SingleStack`.
-fn addresses_stay(was: &Value, is: &Value, errors: &mut Errors) {
-    let (existing, given) = (&was["clusterIPs"], &is["clusterIPs"]);
-    let (n_existing, n_given) = (entries(existing).count(), entries(given).count());
-    let path_of = |index: usize| format!("spec.clusterIPs[{index}]");
-    if is_headless(was) && is_headless(is) {
-        return;
-    }
-    if n_existing > n_given && n_given == 0 {
-        errors.invalid(&path_of(0), given, "primary clusterIP can not be unset");
-    }
+fn changed_items(was: &Value, spec: &Field<'_>, list: &str) -> Vec<usize> {
+    let items = |spec: &Value| spec[list].as_array().map_or(0, Vec::len);
+    let (n_existing, n_given) = (items(was), items(spec));
+    let policy = spec.at("ipFamilyPolicy");
+    let releases = n_existing > n_given && n_given == 1;
+    let detail = "must be 'SingleStack' to release the secondary address and its family";
+    policy.invalid_if(releases && *policy != "SingleStack", detail);
     let n_compared = if n_existing == n_given { n_existing } else { n_existing.min(n_given).min(1) };
-    for index in (0..n_compared).filter(|index| existing[*index] != given[*index]) {
-        errors.invalid(&path_of(index), given, "may not change once set");
-    }
-    if n_existing > n_given && n_given == 1 && is["ipFamilyPolicy"] != "SingleStack" {
-        let detail = "must be set to 'SingleStack' when releasing the secondary clusterIP";
-        errors.invalid("spec.ipFamilyPolicy", &is["ipFamilyPolicy"], detail);
-    }
-}
-
-/// Validates that an update keeps the primary IP family. The secondary one may be released with the policy
-/// `SingleStack`.
-fn families_stay(was: &Value, is: &Value, errors: &mut Errors) {
-    let (existing, given) = (&was["ipFamilies"], &is["ipFamilies"]);
-    let (n_existing, n_given) = (entries(existing).count(), entries(given).count());
-    let n_compared = if n_existing == n_given { n_existing } else { n_existing.min(n_given).min(1) };
-    if (0..n_compared).any(|index| existing[index] != given[index]) {
-        errors.invalid("spec.ipFamilies[0]", given, "may not change once set");
-    }
-    if n_existing > n_given && n_given == 1 && is["ipFamilyPolicy"] != "SingleStack" {
-        let detail = "must be set to 'SingleStack' when releasing the secondary ipFamily";
-        errors.invalid("spec.ipFamilyPolicy", &is["ipFamilyPolicy"], detail);
-    }
+    (0..n_compared).filter(|index| was[list][*index] != spec[list][*index]).collect()
 }
 
 /// Returns the errors of the cluster IPs and IP families.
@@ -384,5 +303,5 @@ fn families_stay(was: &Value, is: &Value, errors: &mut Errors) {
 /// It runs on a Service as it was sent, before addresses are allocated, so that an invalid Service
 /// allocates none.
 pub(crate) fn addresses_of_service(object: &Value) -> Errors {
-    Errors::collect(|errors| addresses(&object["spec"], errors))
+    Errors::collect(|errors| addresses(&Field::new(&object["spec"], "spec", errors)))
 }

@@ -6,10 +6,7 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
-    kinds::core::endpoints::validate_port,
-    names::{NameRule, check_label_value},
-    validation::{address, entries},
+    field::Field, field_errors::Errors, kinds::core::endpoints::validate_port, names::NameRule, validation::address,
 };
 
 /// Maximum number of zones, and of nodes, that the hints of one endpoint may name.
@@ -27,28 +24,21 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 /// An endpoint that was stored before a rule existed therefore does not block updates of labels.
 /// Ports have unique names; one port may have the empty name.
 pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
-    let kind = &object["addressType"];
-    let mut seen = Vec::new();
-    for (index, port) in entries(&object["ports"]) {
-        let (path, name) = (format!("ports[{index}]"), text(&port["name"]));
-        if seen.contains(&name) {
-            errors.duplicate(&format!("{path}.name"));
+    let slice = Field::new(object, "", errors);
+    let (kind, ports, endpoints) = (slice.at("addressType"), slice.at("ports"), slice.at("endpoints"));
+    ports.unique_at("name");
+    ports.items().for_each(|port| validate_port(&port));
+    for endpoint in endpoints.items() {
+        if old["endpoints"] != *endpoints {
+            addresses(&endpoint.at("addresses"), kind.text());
         }
-        seen.push(name);
-        validate_port(port, &path, None, errors);
-    }
-    for (index, endpoint) in entries(&object["endpoints"]) {
-        let path = format!("endpoints[{index}]");
-        if old["endpoints"] != object["endpoints"] {
-            addresses(&endpoint["addresses"], text(kind), &format!("{path}.addresses"), errors);
+        for (name, rule) in [("nodeName", NameRule::Subdomain), ("hostname", NameRule::Label)] {
+            let field = endpoint.at(name);
+            if !field.is_null() {
+                field.name(rule);
+            }
         }
-        if !endpoint["nodeName"].is_null() {
-            errors.name(&format!("{path}.nodeName"), &endpoint["nodeName"], NameRule::Subdomain);
-        }
-        if !endpoint["hostname"].is_null() {
-            errors.name(&format!("{path}.hostname"), &endpoint["hostname"], NameRule::Label);
-        }
-        hints(&endpoint["hints"], &format!("{path}.hints"), errors);
+        hints(&endpoint.at("hints"));
     }
 }
 
@@ -56,22 +46,18 @@ pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
 ///
 /// Names are unique within each list. A zone is the value of a label, and a node has a subdomain as name. If a list is
 /// too long, neither it nor the list after it is validated further.
-fn hints(hints: &Value, path: &str, errors: &mut Errors) {
-    for list in ["forZones", "forNodes"] {
-        let (all, path) = (&hints[list], format!("{path}.{list}"));
-        let n_hints = entries(all).count();
-        if n_hints > HINTS_MAX {
-            return errors.too_many(&path, n_hints, HINTS_MAX);
+fn hints(hints: &Field<'_>) {
+    for name in ["forZones", "forNodes"] {
+        let list = hints.at(name);
+        if list.items().count() > HINTS_MAX {
+            return list.at_most_items(HINTS_MAX);
         }
-        for (index, hint) in entries(all) {
-            let (name, path) = (&hint["name"], format!("{path}[{index}].name"));
-            if entries(all).take(index).any(|(_, other)| other["name"] == *name) {
-                errors.duplicate(&path);
-            }
-            if list == "forNodes" {
-                errors.name(&path, name, NameRule::Subdomain);
-            } else if let Some(message) = check_label_value(text(name)) {
-                errors.invalid(&path, name, message);
+        list.unique_at("name");
+        for hint in list.items().map(|hint| hint.at("name")) {
+            if name == "forNodes" {
+                hint.name(NameRule::Subdomain);
+            } else {
+                hint.label_value();
             }
         }
     }
@@ -81,22 +67,17 @@ fn hints(hints: &Value, path: &str, errors: &mut Errors) {
 ///
 /// An address of the other family is reported at the list, without an index. With an unknown type
 /// nothing is validated.
-fn addresses(list: &Value, kind: &str, path: &str, errors: &mut Errors) {
-    for (index, item) in entries(list) {
-        let item_path = format!("{path}[{index}]");
-        if kind == "FQDN" {
-            errors.name(&item_path, item, NameRule::Subdomain);
-            continue;
-        }
-        let Some(parsed) = address::parse(text(item)).filter(|_| ["IPv4", "IPv6"].contains(&kind)) else {
-            if kind == "IPv4" || kind == "IPv6" {
-                address::legacy(item, &item_path, errors);
+fn addresses(list: &Field<'_>, kind: &str) {
+    for address in list.items() {
+        let parsed = address::parse(address.text());
+        match kind {
+            "FQDN" => address.name(NameRule::Subdomain),
+            "IPv4" | "IPv6" => {
+                let is_other = parsed.is_some_and(|parsed| parsed.is_ipv4() != (kind == "IPv4"));
+                list.invalid_if(is_other, format_args!("must have only {kind} addresses"));
+                address.check(address::endpoint);
             }
-            continue;
-        };
-        if parsed.is_ipv4() != (kind == "IPv4") {
-            errors.invalid(path, item, &format!("must be an {kind} address"));
+            _ => {}
         }
-        address::endpoint(item, &item_path, errors);
     }
 }
