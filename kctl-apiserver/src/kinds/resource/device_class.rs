@@ -8,13 +8,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::Errors,
-    kinds::resource::validation::{opaque, selectors},
-    names::NameRule,
-    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation},
-    validation::each,
-};
+use crate::{field::Field, field_errors::Errors, kinds::resource::validation::{opaque, selectors}, names::NameRule, registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation}};
 
 pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
@@ -29,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Validates a class (`validateDeviceClassSpec`): the selectors, and parameters of drivers.
 fn validate(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    selectors(&spec["selectors"], "spec.selectors", errors);
-    each(&spec["config"], "spec.config", errors, |config, path, errors| opaque(&config["opaque"], path, errors));
+    let spec = Field::new(&object["spec"], "spec", errors);
+    selectors(&spec.at("selectors"));
+    spec.at("config").items().for_each(|config| opaque(&config));
 }

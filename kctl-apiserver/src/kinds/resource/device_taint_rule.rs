@@ -8,17 +8,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::Errors,
-    kinds::resource::{defaults, validation::taint},
-    names::NameRule,
-    registry::kind::{Cell, Environment, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
-    validation::{
-        entries,
-        format::{driver, pool_name},
-        status,
-    },
-};
+use crate::{field::Field, field_errors::Errors, kinds::resource::{defaults, validation::taint}, names::NameRule, registry::kind::{Cell, Environment, Generation, Kind, Metadata, Strategy, TableColumns, Validation}, validation::{format, status}};
 
 pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
@@ -33,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation {
         validate,
-        validate_status: |_, new, errors| validate_status(&new["status"]["conditions"], "status.conditions", errors),
+        validate_status: |_, new, errors| validate_status(new, errors),
         ..Validation::DEFAULT
     },
     table: TableColumns::cells(&[
@@ -65,24 +55,23 @@ fn set_times(environment: &dyn Environment, old: Option<&Value>, object: &mut Va
 
 /// Validates the taint, and the names in the selector that are set (`validateDeviceTaintRuleSpec`).
 fn validate(object: &Value, errors: &mut Errors) {
-    let (selector, path) = (&object["spec"]["deviceSelector"], "spec.deviceSelector");
-    if !selector["driver"].is_null() {
-        driver(&selector["driver"], &format!("{path}.driver"), errors);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let [driver, pool, device] = ["driver", "pool", "device"].map(|name| spec.at("deviceSelector").at(name));
+    if !driver.is_null() {
+        driver.check(format::driver);
     }
-    if !selector["pool"].is_null() {
-        pool_name(&selector["pool"], &format!("{path}.pool"), errors);
+    if !pool.is_null() {
+        pool.check(format::pool_name);
     }
-    if !selector["device"].is_null() {
-        errors.name(&format!("{path}.device"), &selector["device"], NameRule::Label);
+    if !device.is_null() {
+        device.name(NameRule::Label);
     }
-    taint(&object["spec"]["taint"], "spec.taint", errors);
+    taint(&spec.at("taint"));
 }
 
 /// Validates the conditions (`ValidateDeviceTaintRuleStatusUpdate`).
-fn validate_status(conditions: &Value, path: &str, errors: &mut Errors) {
-    status::conditions(conditions, path, errors);
-    let found = entries(conditions).count();
-    if found > CONDITIONS_MAX {
-        errors.too_many(path, found, CONDITIONS_MAX);
-    }
+fn validate_status(object: &Value, errors: &mut Errors) {
+    let conditions = Field::new(&object["status"]["conditions"], "status.conditions", errors);
+    conditions.check(status::conditions);
+    conditions.at_most_items(CONDITIONS_MAX);
 }

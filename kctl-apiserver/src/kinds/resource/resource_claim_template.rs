@@ -8,12 +8,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::Errors,
-    kinds::resource::resource_claim::validation::devices,
-    registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation},
-    validation::{immutable::immutable_field, volume::template_metadata},
-};
+use crate::{field::Field, field_errors::Errors, kinds::resource::resource_claim::validation::devices, registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation}, validation::volume::template_metadata};
 
 pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
@@ -22,7 +17,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: super::defaults::claim_template, ..Defaults::DEFAULT },
     validation: Validation {
         validate_create,
-        validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
+        validate_update: |old, new, errors| Field::new(&new["spec"], "spec", errors).immutable(&old["spec"]),
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields { filled_in: &["/spec/spec/devices/requests"], ..ManagedFields::DEFAULT },
@@ -34,7 +29,7 @@ pub(crate) static KIND: Kind = Kind {
 /// Validates metadata and devices of the claims to make. The path of errors is `spec.spec`, the
 /// spec of a claim.
 fn validate_create(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    template_metadata(&spec["metadata"], "spec.metadata", errors);
-    devices(&spec["spec"]["devices"], "spec.spec.devices", errors);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    spec.at("metadata").check(template_metadata);
+    devices(&spec.at("spec").at("devices"));
 }

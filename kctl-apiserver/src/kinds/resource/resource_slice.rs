@@ -12,15 +12,7 @@ pub(crate) mod validation;
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, text},
-    kinds::resource::defaults,
-    registry::kind::{
-        Cell, DeleteAnswer, DeleteStrategy, Environment, Generation, Kind, Metadata, Requests, Strategy, TableColumns,
-        Validation,
-    },
-    validation::immutable::immutable_field,
-};
+use crate::{field::Field, field_errors::{text, Errors}, kinds::resource::defaults, registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Environment, Generation, Kind, Metadata, Requests, Strategy, TableColumns, Validation}};
 
 pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
@@ -57,11 +49,11 @@ fn set_taint_times(environment: &dyn Environment, _: Option<&Value>, object: &mu
 /// An absent string and an empty one are the same for pool and driver; `nodeName` is a pointer in
 /// Go.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, is) = (&old["spec"], &new["spec"]);
-    let own = |value: &Value| Value::from(text(value));
-    immutable_field("spec.pool.name", &own(&was["pool"]["name"]), &own(&is["pool"]["name"]), errors);
-    immutable_field("spec.driver", &own(&was["driver"]), &own(&is["driver"]), errors);
-    immutable_field("spec.nodeName", &was["nodeName"], &is["nodeName"], errors);
+    let (spec, was) = (Field::new(&new["spec"], "spec", errors), &old["spec"]);
+    let (pool, driver) = (spec.at("pool").at("name"), spec.at("driver"));
+    pool.invalid_if(pool.text() != text(&was["pool"]["name"]), "field is immutable");
+    driver.invalid_if(driver.text() != text(&was["driver"]), "field is immutable");
+    spec.at("nodeName").immutable(&was["nodeName"]);
 }
 
 /// Warns about upper-case letters in the name of a driver, which are valid but discouraged.

@@ -1,14 +1,8 @@
 //! Validation that the kinds of `resource.k8s.io` share (`pkg/apis/resource/validation/validation.go`).
 
 use kctl_cel::{Environment, Type};
-use serde_json::Value;
 
-use crate::{
-    cel::type_of,
-    field_errors::{Errors, text},
-    names::check_label_value,
-    validation::{each, entries, unique},
-};
+use crate::{cel::type_of, field::Field, validation::entries};
 
 /// Longest CEL expression of a selector, in bytes (`CELSelectorExpressionMaxLength`): 10 KiB.
 const EXPRESSION_LEN_MAX: usize = 10 * 1024;
@@ -20,16 +14,17 @@ const PARAMETERS_LEN_MAX: usize = 10 * 1024;
 /// a device.
 ///
 /// An expression that is too long is not compiled.
-pub(crate) fn selectors(list: &Value, path: &str, errors: &mut Errors) {
-    each(list, path, errors, |selector, path, errors| {
-        if selector["cel"].is_null() {
-            errors.required(&format!("{path}.cel"), "");
-        } else if text(&selector["cel"]["expression"]).len() > EXPRESSION_LEN_MAX {
-            errors.too_long(&format!("{path}.cel.expression"), EXPRESSION_LEN_MAX);
-        } else if let Some(why) = problem(text(&selector["cel"]["expression"])) {
-            errors.invalid(&format!("{path}.cel.expression"), &selector["cel"]["expression"], &why);
+pub(crate) fn selectors(list: &Field<'_>) {
+    for cel in list.items().map(|selector| selector.at("cel")) {
+        let expression = cel.at("expression");
+        if cel.is_null() {
+            cel.required();
+        } else if expression.text().len() > EXPRESSION_LEN_MAX {
+            expression.at_most_bytes(EXPRESSION_LEN_MAX);
+        } else if let Some(why) = problem(expression.text()) {
+            expression.invalid(why);
         }
-    });
+    }
 }
 
 /// Returns the problem of a CEL selector. Its cost is not limited, because this server does not evaluate it.
@@ -43,27 +38,27 @@ fn problem(expression: &str) -> Option<String> {
     }
 }
 
-/// Validates parameters that only the driver reads: they are required, and a JSON object.
-pub(crate) fn opaque(opaque: &Value, path: &str, errors: &mut Errors) {
-    let path = format!("{path}.opaque");
+/// Validates the `opaque` parameters of a configuration, which only the driver reads: they are required, and a JSON
+/// object.
+pub(crate) fn opaque(config: &Field<'_>) {
+    let opaque = config.at("opaque");
+    let parameters = opaque.at("parameters");
     if opaque.is_null() {
-        return errors.required(&path, "");
-    }
-    let (parameters, path) = (&opaque["parameters"], format!("{path}.parameters"));
-    if parameters.is_null() {
-        errors.required(&path, "");
+        opaque.required();
+    } else if parameters.is_null() {
+        parameters.required();
     } else {
-        of_driver(parameters, &path, errors);
+        of_driver(&parameters);
     }
 }
 
 /// Validates an object whose fields only a driver knows, by its size and type. Errors do not show
 /// it.
-pub(crate) fn of_driver(object: &Value, path: &str, errors: &mut Errors) {
+pub(crate) fn of_driver(object: &Field<'_>) {
     if object.to_string().len() > PARAMETERS_LEN_MAX {
-        errors.too_long(path, PARAMETERS_LEN_MAX);
+        object.check(|_, path, errors| errors.too_long(path, PARAMETERS_LEN_MAX));
     } else if !object.is_object() {
-        errors.invalid_as_such(path, "must be a valid JSON object");
+        object.invalid_as_such("must be a valid JSON object");
     }
 }
 
@@ -71,35 +66,21 @@ pub(crate) fn of_driver(object: &Value, path: &str, errors: &mut Errors) {
 ///
 /// Either both lists are given or neither; names are qualified and unique, and no name is in both
 /// lists.
-pub(crate) fn bindings(device: &Value, path: &str, errors: &mut Errors) {
-    /// The two lists of conditions, each with the other one.
-    const BOTH: [(&str, &str); 2] =
-        [("bindingConditions", "bindingFailureConditions"), ("bindingFailureConditions", "bindingConditions")];
-    for (field, _) in BOTH {
-        let path = format!("{path}.{field}");
-        each(&device[field], &path, errors, |name, path, errors| errors.qualified_name(path, text(name)));
-        if !errors.is_too_long(&path) {
-            unique(&device[field], &path, errors, |name| name);
-        }
+pub(crate) fn bindings(device: &Field<'_>) {
+    let [ready, failed] = ["bindingConditions", "bindingFailureConditions"].map(|name| device.at(name));
+    for (list, other) in [(&ready, &failed), (&failed, &ready)] {
+        list.items().for_each(|name| name.qualified_name());
+        list.unique(|name| name);
+        other.invalid_if(!list.is_empty() && other.is_empty(), "is required, because the other list is given");
     }
-    for (index, failure) in entries(&device["bindingFailureConditions"]) {
-        if entries(&device["bindingConditions"]).any(|(_, condition)| condition == failure) {
-            let detail = "bindingFailureConditions must not overlap with bindingConditions";
-            errors.invalid(&format!("{path}.bindingFailureConditions[{index}]"), failure, detail);
-        }
-    }
-    for (field, other) in BOTH {
-        if entries(&device[field]).next().is_some() && entries(&device[other]).next().is_none() {
-            let detail = format!("{other} are required to use {field}");
-            errors.invalid(&format!("{path}.{other}"), &Value::Null, &detail);
-        }
+    for failure in failed.items() {
+        let is_in_both = entries(&ready).any(|(_, condition)| *failure == *condition);
+        failure.invalid_if(is_in_both, "must not be in `bindingConditions`, too");
     }
 }
 
 /// Validates key and value of a taint. The effect is checked by the schema's own rules.
-pub(crate) fn taint(taint: &Value, path: &str, errors: &mut Errors) {
-    errors.qualified_name(&format!("{path}.key"), text(&taint["key"]));
-    if let Some(message) = check_label_value(text(&taint["value"])) {
-        errors.invalid(&format!("{path}.value"), &taint["value"], message);
-    }
+pub(crate) fn taint(taint: &Field<'_>) {
+    taint.at("key").qualified_name();
+    taint.at("value").label_value();
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     kinds::resource::{
         resource_claim::validation::{names, of_request, of_requests, toleration},
@@ -15,7 +16,7 @@ use crate::{
     },
     names::NameRule,
     validation::{
-        address, affinity, each, entries,
+        address, affinity, entries,
         format::{driver, pool_name},
         status,
     },
@@ -23,8 +24,6 @@ use crate::{
 
 /// Maximum number of conditions of a device (`MaxConditions` of `AllocatedDeviceStatus`).
 const CONDITIONS_MAX: usize = 8;
-/// Detail of the error about new consumers of a claim that is being deleted.
-const NO_SPLIT: &str = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set";
 
 /// Validates a status against the stored one (`ValidateResourceClaimStatusUpdate`).
 ///
@@ -34,21 +33,22 @@ const NO_SPLIT: &str = "new entries may not be added while `deallocationRequeste
 /// | `devices` | only allocated devices |
 /// | `allocation` | validated when it is set; it may be removed, and otherwise not be changed |
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, is) = (&old["status"], &new["status"]);
-    users(&is["reservedFor"], errors);
-    devices(&is["devices"], &handed_out(&is["allocation"]), errors);
-    if entries(&is["reservedFor"]).next().is_some() {
-        if is["allocation"].is_null() {
-            errors.forbidden("status.reservedFor", "may not be specified when `allocated` is not set");
-        } else if new["metadata"]["deletionTimestamp"].is_string() && has_new_users(was, is) {
-            errors.forbidden("status.reservedFor", NO_SPLIT);
+    let (was, status) = (&old["status"], Field::new(&new["status"], "status", errors));
+    let (users, allocation) = (status.at("reservedFor"), status.at("allocation"));
+    for user in users.items() {
+        // A new Pod of the same name is a different consumer.
+        for field in ["resource", "name", "uid"].map(|field| user.at(field)) {
+            field.required_if(field.is_empty());
         }
     }
-    match (&was["allocation"], &is["allocation"]) {
-        (_, Value::Null) => {}
-        (Value::Null, allocation) => allocated(allocation, &names(&new["spec"]["devices"]["requests"]), errors),
-        // The tag `update=NoModify` validates that the allocation is unchanged.
-        _ => {}
+    devices(&status.at("devices"), &handed_out(&allocation));
+    users.forbidden_if(!users.is_empty() && allocation.is_null(), "may not be specified without an allocation");
+    let is_deleting = new["metadata"]["deletionTimestamp"].is_string();
+    users
+        .forbidden_if(is_deleting && has_new_users(was, &status), "must not have new entries in a claim being deleted");
+    // The tag `update=NoModify` validates that an allocation is unchanged.
+    if was["allocation"].is_null() && !allocation.is_null() {
+        allocated(&allocation, &names(&new["spec"]["devices"]["requests"]));
     }
 }
 
@@ -65,18 +65,6 @@ pub(crate) fn forget_returned(old: &Value, new: &mut Value) {
             status.remove("devices");
         }
     }
-}
-
-/// Validates the consumers of a claim. Each has resource, name and UID, so that a new Pod of the same name is a
-/// different consumer.
-fn users(list: &Value, errors: &mut Errors) {
-    each(list, "status.reservedFor", errors, |user, path, errors| {
-        for field in ["resource", "name", "uid"] {
-            if text(&user[field]).is_empty() {
-                errors.required(&format!("{path}.{field}"), "");
-            }
-        }
-    });
 }
 
 /// Returns `true` if `reservedFor` has a new entry.
@@ -101,50 +89,38 @@ fn handed_out(allocation: &Value) -> BTreeSet<DeviceId<'_>> {
 ///
 /// `handed_out` are the IDs of the allocated ones. `data` is at most 10 KiB of JSON, and addresses
 /// have a prefix length.
-fn devices(list: &Value, handed_out: &BTreeSet<DeviceId<'_>>, errors: &mut Errors) {
-    for (index, device) in entries(list) {
-        let path = format!("status.devices[{index}]");
-        driver(&device["driver"], &format!("{path}.driver"), errors);
-        pool_name(&device["pool"], &format!("{path}.pool"), errors);
-        device_name(&device["device"], &path, errors);
-        if !handed_out.contains(&id(device)) {
-            errors.invalid(&path, device, "must be an allocated device in the claim");
+fn devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
+    for device in list.items() {
+        device.at("driver").check(driver);
+        device.at("pool").check(pool_name);
+        device.at("device").name(NameRule::Label);
+        device.invalid_if(!handed_out.contains(&id(&device)), "must be an allocated device in the claim");
+        let (conditions, data) = (device.at("conditions"), device.at("data"));
+        conditions.check(status::conditions);
+        conditions.at_most_items(CONDITIONS_MAX);
+        if !data.is_null() {
+            of_driver(&data);
         }
-        let (conditions, conditions_path) = (&device["conditions"], format!("{path}.conditions"));
-        let found = entries(conditions).count();
-        if found > CONDITIONS_MAX {
-            errors.too_many(&conditions_path, found, CONDITIONS_MAX);
-        }
-        status::conditions(conditions, &conditions_path, errors);
-        if !device["data"].is_null() {
-            of_driver(&device["data"], &format!("{path}.data"), errors);
-        }
-        let addresses_path = format!("{path}.networkData.ips");
-        each(&device["networkData"]["ips"], &addresses_path, errors, address::of_interface);
+        device.at("networkData").at("ips").items().for_each(|address| address.check(address::of_interface));
     }
-}
-
-/// Validates the name of a device: a DNS label.
-fn device_name(name: &Value, path: &str, errors: &mut Errors) {
-    errors.name(&format!("{path}.device"), &text(name).into(), NameRule::Label);
 }
 
 /// Validates a new allocation.
 ///
 /// Results and configurations may only name requests of the claim, which are in `requests`.
-fn allocated(allocation: &Value, requests: &BTreeSet<String>, errors: &mut Errors) {
-    let devices = &allocation["devices"];
-    each(&devices["results"], "status.allocation.devices.results", errors, |result, path, errors| {
-        of_request(&result["request"], requests, &format!("{path}.request"), errors);
-        device_name(&result["device"], path, errors);
-        bindings(result, path, errors);
-        each(&result["tolerations"], &format!("{path}.tolerations"), errors, toleration);
-    });
-    each(&devices["config"], "status.allocation.devices.config", errors, |config, path, errors| {
-        of_requests(&config["requests"], requests, path, errors);
-        opaque(&config["opaque"], path, errors);
-    });
-    if !allocation["nodeSelector"].is_null() {
-        affinity::node_selector(&allocation["nodeSelector"], "status.allocation.nodeSelector", errors);
+fn allocated(allocation: &Field<'_>, requests: &BTreeSet<String>) {
+    let (devices, nodes) = (allocation.at("devices"), allocation.at("nodeSelector"));
+    for result in devices.at("results").items() {
+        of_request(&result.at("request"), requests);
+        result.at("device").name(NameRule::Label);
+        bindings(&result);
+        result.at("tolerations").items().for_each(|item| toleration(&item));
+    }
+    for config in devices.at("config").items() {
+        of_requests(&config, requests);
+        opaque(&config);
+    }
+    if !nodes.is_null() {
+        nodes.check(affinity::node_selector);
     }
 }

@@ -18,45 +18,38 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     kinds::resource::validation::{opaque, selectors},
-    names::{NameRule, check_label_value},
-    validation::{each, entries, format::fully_qualified},
+    names::NameRule,
+    validation::{entries, format::fully_qualified},
 };
-
-/// Detail of the error about a name that is neither a request nor a request with one of its
-/// alternatives.
-const NO_REQUEST: &str =
-    "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
 
 /// Validates a new claim. An update cannot change the spec, so it does not validate it again.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
-    devices(&object["spec"]["devices"], "spec.devices", errors);
+    devices(&Field::new(&object["spec"]["devices"], "spec.devices", errors));
 }
 
 /// Validates requests, constraints and configurations of a claim.
 ///
 /// A constraint requires that devices have the same value of an attribute, or that all values
 /// differ.
-pub(crate) fn devices(devices: &Value, path: &str, errors: &mut Errors) {
-    let requests = &devices["requests"];
-    each(requests, &format!("{path}.requests"), errors, request);
-    let declared = names(requests);
-    each(&devices["constraints"], &format!("{path}.constraints"), errors, |constraint, path, errors| {
-        of_requests(&constraint["requests"], &declared, path, errors);
-        let (same, other) = (&constraint["matchAttribute"], &constraint["distinctAttribute"]);
-        if same.is_string() {
-            // Tags of the API validate `matchAttribute`.
-        } else if other.is_string() {
-            fully_qualified(other, &format!("{path}.distinctAttribute"), errors);
-        } else {
-            errors.required(path, "one of matchAttribute and distinctAttribute is required");
+pub(crate) fn devices(devices: &Field<'_>) {
+    devices.at("requests").items().for_each(|item| request(&item));
+    let declared = names(&devices["requests"]);
+    for constraint in devices.at("constraints").items() {
+        of_requests(&constraint, &declared);
+        let (same, other) = (constraint.at("matchAttribute"), constraint.at("distinctAttribute"));
+        // Tags of the API validate `matchAttribute`.
+        if !same.is_string() && other.is_string() {
+            other.check(fully_qualified);
         }
-    });
-    each(&devices["config"], &format!("{path}.config"), errors, |config, path, errors| {
-        of_requests(&config["requests"], &declared, path, errors);
-        opaque(&config["opaque"], path, errors);
-    });
+        constraint.required_if(!same.is_string() && !other.is_string());
+    }
+    for config in devices.at("config").items() {
+        of_requests(&config, &declared);
+        opaque(&config);
+    }
 }
 
 /// Returns the names of the requests, and `request/subrequest` for each alternative.
@@ -72,48 +65,38 @@ pub(crate) fn names(requests: &Value) -> BTreeSet<String> {
 
 /// Validates the list of requests that a constraint or configuration is about; an empty list means
 /// all requests.
-pub(crate) fn of_requests(list: &Value, declared: &BTreeSet<String>, path: &str, errors: &mut Errors) {
-    each(list, &format!("{path}.requests"), errors, |name, path, errors| of_request(name, declared, path, errors));
+pub(crate) fn of_requests(part: &Field<'_>, declared: &BTreeSet<String>) {
+    part.at("requests").items().for_each(|name| of_request(&name, declared));
 }
 
 /// Validates the name of a request, or `request/subrequest`. It must be in `declared`.
-pub(crate) fn of_request(name: &Value, declared: &BTreeSet<String>, path: &str, errors: &mut Errors) {
-    let name = text(name);
-    let parts: Vec<&str> = name.split('/').collect();
-    if parts.len() <= 2 {
-        for part in parts {
-            errors.name(path, &part.into(), NameRule::Label);
-        }
-    }
-    if !declared.contains(name) {
-        errors.invalid(path, &name.into(), NO_REQUEST);
-    }
+pub(crate) fn of_request(name: &Field<'_>, declared: &BTreeSet<String>) {
+    let parts: Vec<&str> = name.text().split('/').collect();
+    let has_wrong_part = parts.len() <= 2 && parts.iter().any(|part| NameRule::Label.check(part).is_some());
+    let detail =
+        "must be the name of a request in the claim, or of a request and one of its alternatives separated by '/'";
+    name.invalid_if(has_wrong_part || !declared.contains(name.text()), detail);
 }
 
 /// Validates a request, which is either for one kind of device (`exactly`) or has alternatives
 /// (`firstAvailable`).
 ///
 /// With both, only the tags of the API validate them.
-fn request(request: &Value, path: &str, errors: &mut Errors) {
-    errors.name(&format!("{path}.name"), &text(&request["name"]).into(), NameRule::Label);
-    let (exactly, ways) = (&request["exactly"], &request["firstAvailable"]);
-    let has_ways = entries(ways).next().is_some();
-    match (exactly.is_null(), has_ways) {
-        (true, false) => errors.required(path, "exactly one of `exactly` or `firstAvailable` is required"),
-        (false, true) => {
-            let detail = "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set";
-            errors.invalid(path, &Value::Null, detail);
-        }
+fn request(request: &Field<'_>) {
+    request.at("name").name(NameRule::Label);
+    let (exactly, ways) = (request.at("exactly"), request.at("firstAvailable"));
+    match (exactly.is_null(), !ways.is_empty()) {
+        (true, false) => request.required(),
+        (false, true) => request.invalid("must have only one of `exactly` and `firstAvailable`"),
         (false, false) => {
-            let path = format!("{path}.exactly");
-            errors.required_name(&format!("{path}.deviceClassName"), &exactly["deviceClassName"], NameRule::Subdomain);
-            alternative(exactly, &path, errors);
+            exactly.at("deviceClassName").required_name(NameRule::Subdomain);
+            alternative(&exactly);
         }
         (true, true) => {
-            each(ways, &format!("{path}.firstAvailable"), errors, |way, path, errors| {
-                errors.name(&format!("{path}.name"), &text(&way["name"]).into(), NameRule::Label);
-                alternative(way, path, errors);
-            });
+            for way in ways.items() {
+                way.at("name").name(NameRule::Label);
+                alternative(&way);
+            }
         }
     }
 }
@@ -123,33 +106,21 @@ fn request(request: &Value, path: &str, errors: &mut Errors) {
 /// The count is positive with `ExactCount`, and absent with `All`.
 ///
 /// `request` is a request or one of its alternatives.
-fn alternative(request: &Value, path: &str, errors: &mut Errors) {
-    selectors(&request["selectors"], &format!("{path}.selectors"), errors);
-    let (count, count_path) = (request["count"].as_i64().unwrap_or_default(), format!("{path}.count"));
-    match text(&request["allocationMode"]) {
-        "All" if count != 0 => {
-            errors.invalid(&count_path, &count.into(), "must not be specified when allocationMode is 'All'");
-        }
-        "ExactCount" if count <= 0 => errors.invalid(&count_path, &count.into(), "must be greater than zero"),
-        _ => {}
-    }
-    for (index, item) in entries(&request["tolerations"]) {
-        toleration(item, &format!("{path}.tolerations[{index}]"), errors);
-    }
+fn alternative(request: &Field<'_>) {
+    selectors(&request.at("selectors"));
+    let count = request.at("count");
+    let (number, mode) = (count.as_i64().unwrap_or_default(), text(&request["allocationMode"]));
+    let is_wrong = (mode == "All" && number != 0) || (mode == "ExactCount" && number <= 0);
+    count.invalid_if(is_wrong, "must be greater than 0 with 'ExactCount', and absent with 'All'");
+    request.at("tolerations").items().for_each(|item| toleration(&item));
 }
 
 /// Validates the value of a toleration: no value with `Exists`, and the value of a label with `Equal`.
-pub(crate) fn toleration(toleration: &Value, path: &str, errors: &mut Errors) {
-    let (value, value_path) = (&toleration["value"], format!("{path}.value"));
+pub(crate) fn toleration(toleration: &Field<'_>) {
+    let value = toleration.at("value");
     match text(&toleration["operator"]) {
-        "Exists" if !text(value).is_empty() => {
-            errors.invalid(&value_path, value, "must be empty for operator `Exists`");
-        }
-        "Equal" => {
-            if let Some(message) = check_label_value(text(value)) {
-                errors.invalid(&value_path, value, message);
-            }
-        }
+        "Exists" => value.invalid_if(!value.is_empty(), "must be empty for operator `Exists`"),
+        "Equal" => value.label_value(),
         _ => {}
     }
 }

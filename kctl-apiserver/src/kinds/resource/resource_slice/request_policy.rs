@@ -17,9 +17,9 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::text,
     quantity::{self, Quantity},
-    validation::entries,
 };
 
 /// Maximum number of amounts that a policy lists (`CapacityRequestPolicyDiscreteMaxOptions`).
@@ -39,26 +39,19 @@ fn is_more(left: &Value, right: &Value) -> bool {
 ///
 /// A policy without a list and without a range is valid: each request may consume any amount up to
 /// the capacity.
-pub(crate) fn policy(policy: &Value, most: &Value, path: &str, errors: &mut Errors) {
-    let (values, range) = (&policy["validValues"], &policy["validRange"]);
-    let which = match (entries(values).next().is_some(), !range.is_null()) {
-        (true, true) => {
-            let text = r#"exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time"#;
-            return errors.forbidden(path, text);
-        }
-        (true, false) => "validValues",
-        (false, true) => "validRange",
-        (false, false) => return,
-    };
-    let usual = &policy["default"];
-    if usual.is_null() {
-        return errors.required(&format!("{path}.default"), &format!("required when {which} is defined"));
+pub(crate) fn policy(policy: &Field<'_>, most: &Value) {
+    let (values, range, usual) = (policy.at("validValues"), policy.at("validRange"), policy.at("default"));
+    let (has_values, has_range) = (!values.is_empty(), !range.is_null());
+    policy.forbidden_if(has_values && has_range, "must have only one of `validValues` and `validRange`");
+    if has_values == has_range {
+        return;
     }
-    let path = format!("{path}.{which}");
-    if which == "validValues" {
-        options(values, usual, most, &path, errors);
+    if usual.is_null() {
+        usual.required();
+    } else if has_values {
+        options(&values, &usual, most);
     } else {
-        bounds(range, usual, most, &path, errors);
+        bounds(&range, &usual, most);
     }
 }
 
@@ -66,34 +59,22 @@ pub(crate) fn policy(policy: &Value, most: &Value, path: &str, errors: &mut Erro
 ///
 /// `usual` is the default. A list that is too long is not compared with the default, which is then
 /// reported as invalid.
-fn options(values: &Value, usual: &Value, most: &Value, path: &str, errors: &mut Errors) {
-    let all: Vec<&Value> = entries(values).map(|(_, value)| value).collect();
-    for (index, pair) in all.windows(2).enumerate().filter(|(_, pair)| is_more(pair[0], pair[1])) {
-        let next = pair[1].clone();
-        errors.invalid(&format!("{path}[{}]", index + 1), &next, "values must be sorted in ascending order");
-    }
-    let wrong_default = "default value is not valid according to the requestPolicy";
-    if all.len() > OPTIONS_MAX {
-        // Further amounts are not validated.
-        errors.invalid(path, usual, wrong_default);
-        return errors.too_many(path, all.len(), OPTIONS_MAX);
-    }
+fn options(values: &Field<'_>, usual: &Value, most: &Value) {
+    let is_short = values.items().count() <= OPTIONS_MAX;
     let mut seen: Vec<Quantity> = Vec::new();
-    for (index, value) in all.iter().enumerate() {
-        let path = format!("{path}[{index}]");
-        if is_more(value, most) {
-            let why = format!("option is larger than capacity value: {}", text(most));
-            errors.invalid(&path, value, &why);
-        }
-        let size = amount(value);
-        if seen.contains(&size) {
-            errors.duplicate(&path);
+    for value in values.items() {
+        let size = amount(&value);
+        let is_unsorted = seen.last().is_some_and(|previous| *previous > size);
+        let is_wrong = is_unsorted || (is_short && is_more(&value, most));
+        value.invalid_if(is_wrong, format_args!("must be in ascending order, and at most the capacity {}", text(most)));
+        if is_short && seen.contains(&size) {
+            value.duplicate();
         }
         seen.push(size);
     }
-    if !seen.contains(&amount(usual)) {
-        errors.invalid(path, usual, wrong_default);
-    }
+    let has_default = is_short && seen.contains(&amount(usual));
+    values.with(usual).invalid_if(!has_default, "the default must be one of the values");
+    values.at_most_items(OPTIONS_MAX);
 }
 
 /// Validates `validRange`: `min` is required, `max` and `step` are optional.
@@ -101,78 +82,51 @@ fn options(values: &Value, usual: &Value, most: &Value, path: &str, errors: &mut
 /// The default and `max` are `min` plus a multiple of `step`. One step above `min` must fit into
 /// the capacity. Errors show the amount that is wrong, which is not always that of the field in the
 /// path. Amounts with fractions are compared in thousandths (`DRAFractionalCapacityRange`).
-fn bounds(range: &Value, usual: &Value, most: &Value, path: &str, errors: &mut Errors) {
-    let (min, max, step) = (&range["min"], &range["max"], &range["step"]);
-    let field = |name: &str| format!("{path}.{name}");
+fn bounds(range: &Field<'_>, usual: &Value, most: &Value) {
+    let (min, max, step) = (range.at("min"), range.at("max"), range.at("step"));
     if min.is_null() {
-        return errors.required(&field("min"), "required when validRange is defined");
+        return min.required();
     }
-    order(range, usual, most, path, errors);
-    let parts = [("default", usual), ("min", min), ("max", max), ("step", step)];
-    let parts: Vec<_> = parts.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    order(range, usual, most);
+    let parts = [range.at_with("default", usual), min.clone(), max.clone(), step.clone()];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_null()).collect();
     // If any amount has a fraction, all are compared in thousandths.
-    let places = if parts.iter().any(|(_, value)| !is_multiple(value, 0)) { 3 } else { 0 };
-    let n_errors = errors.len();
-    if places > 0 {
-        for (name, value) in parts.iter().filter(|(_, value)| !is_multiple(value, places)) {
-            errors.invalid(&field(name), value, "value cannot be represented as a milli value");
-        }
-        if errors.len() > n_errors {
-            return;
-        }
-    }
-    if step.is_null() {
+    let places = if parts.iter().all(|part| is_multiple(part, 0)) { 0 } else { 3 };
+    let report = |detail: &str, is_wrong: &dyn Fn(&Value) -> bool| {
+        let wrong: Vec<_> = parts.iter().filter(|part| is_wrong(part)).collect();
+        wrong.iter().for_each(|part| part.invalid(detail));
+        !wrong.is_empty()
+    };
+    if report("must be a multiple of 1m", &|part| !is_multiple(part, places)) || step.is_null() {
         return;
     }
-    if amount(step).signum() <= 0 {
-        return errors.invalid(&field("step"), step, "must be greater than zero");
+    if amount(&step).signum() <= 0 {
+        return step.invalid("must be greater than zero");
     }
-    let added = amount(min).plus(amount(step));
-    if added > amount(most) {
-        let why = format!("one step {added} is larger than capacity value: {}", text(most));
-        errors.invalid(&field("step"), step, &why);
+    let added = amount(&min).plus(amount(&step));
+    let detail = format_args!("one step {added} is larger than capacity value: {}", text(most));
+    step.invalid_if(added > amount(most), detail);
+    let is_out = |part: &Value| amount(part).is_negative() || amount(part).in_steps(0) > i64::MAX.into();
+    if places == 0 && report("must be at least 0, and fit into 64 bits", &is_out) {
+        return;
     }
-    if places == 0 {
-        let n_errors = errors.len();
-        for (name, value) in parts {
-            if amount(value).is_negative() {
-                errors.invalid(&field(name), value, "must be greater than or equal to 0");
-            } else if amount(value).in_steps(0) > i64::MAX.into() {
-                errors.invalid(&field(name), value, "must fit into 64 bits");
-            }
-        }
-        if errors.len() > n_errors {
-            return;
-        }
-    }
-    for value in [usual, max].into_iter().filter(|value| !value.is_null()) {
-        let from = amount(value).in_steps(places) - amount(min).in_steps(places);
-        if from % amount(step).in_steps(places) != 0 {
-            let why = format!("value is not a multiple of a given step ({}) from ({})", text(step), text(min));
-            errors.invalid(&field("step"), value, &why);
-        }
+    for value in [usual, max.value()].into_iter().filter(|value| !value.is_null()) {
+        let from = amount(value).in_steps(places) - amount(&min).in_steps(places);
+        let is_multiple = from % amount(&step).in_steps(places) == 0;
+        let detail = format_args!("{} must be `min` and a multiple of the step {}", text(value), text(&step));
+        step.with(value).invalid_if(!is_multiple, detail);
     }
 }
 
 /// Validates the order of the amounts: `min`, the default, `max`, the capacity.
-fn order(range: &Value, usual: &Value, most: &Value, path: &str, errors: &mut Errors) {
-    let (min, max) = (&range["min"], &range["max"]);
-    let mut wrong = |name: &str, value: &Value, why: &str| errors.invalid(&format!("{path}.{name}"), value, why);
-    if is_more(min, most) {
-        wrong("min", min, "must be at most the capacity");
-    }
-    if is_more(min, usual) {
-        wrong("default", usual, "must be at least min");
-    }
-    if max.is_null() {
-        return;
-    }
-    if is_more(min, max) || is_more(max, most) {
-        wrong("max", max, "must be at least min and at most the capacity");
-    }
-    if is_more(usual, max) {
-        wrong("default", usual, "must be at most max");
-    }
+fn order(range: &Field<'_>, usual: &Value, most: &Value) {
+    let (min, max, default) = (range.at("min"), range.at("max"), range.at_with("default", usual));
+    let has_max = !max.is_null();
+    min.invalid_if(is_more(&min, most), "must be at most the capacity");
+    let is_outside = is_more(&min, usual) || (has_max && is_more(usual, &max));
+    default.invalid_if(is_outside, "must be at least `min` and at most `max`");
+    let is_outside = has_max && (is_more(&min, &max) || is_more(&max, most));
+    max.invalid_if(is_outside, "must be at least `min` and at most the capacity");
 }
 
 /// Returns `true` if the quantity is a multiple of 10^-`places`.

@@ -5,16 +5,16 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, pairs, text},
+    field::Field,
+    field_errors::{Errors, pairs},
     kinds::resource::{
         resource_slice::request_policy,
         validation::{bindings, taint},
     },
     names::NameRule,
     validation::{
-        affinity, each, entries,
+        affinity, entries,
         format::{driver, pool_name, qualified},
-        unique,
     },
 };
 
@@ -28,22 +28,9 @@ const DEVICES_WITH_MORE_MAX: usize = 64;
 const TEXT_LEN_MAX: usize = 64;
 /// Detail of the error about a slice that specifies the nodes of its devices not at all, or more than once.
 const NODES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required";
-
-/// The level that selects the nodes from which a device can be reached.
-#[derive(Clone, Copy)]
-enum NodeSelection {
-    /// The slice selects the nodes of all its devices.
-    PerSlice,
-    /// Each device selects its own nodes (`perDeviceNodeSelection`).
-    PerDevice,
-}
-
-impl NodeSelection {
-    /// Returns the level that the spec of a slice chooses.
-    fn of(spec: &Value) -> Self {
-        if spec["perDeviceNodeSelection"] == true { Self::PerDevice } else { Self::PerSlice }
-    }
-}
+/// The error if `perDeviceNodeSelection` is set and a device does not select its nodes.
+const NODES_OF_DEVICE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
+                               `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 
 /// Validates a slice (`ValidateResourceSlice`).
 ///
@@ -56,159 +43,115 @@ impl NodeSelection {
 ///
 /// A list of devices that is too long is not validated further.
 pub(crate) fn slice(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    driver(&spec["driver"], "spec.driver", errors);
-    pool(&spec["pool"], errors);
-    nodes(spec, errors);
-    let (devices, counters) = (&spec["devices"], &spec["sharedCounters"]);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (devices, counters) = (spec.at("devices"), spec.at("sharedCounters"));
+    spec.at("driver").check(driver);
+    pool(&spec.at("pool"));
+    nodes(&spec);
     if devices.is_array() && counters.is_array() {
-        errors.invalid("spec", &"".into(), "only one of `sharedCounters` or `devices` is allowed");
+        spec.invalid_as_such("only one of `sharedCounters` or `devices` is allowed");
     }
     let lists =
         |attribute: &Value| ["bools", "ints", "strings", "versions"].iter().any(|list| !attribute[*list].is_null());
     let has_more = |device: &Value| {
-        ["taints", "consumesCounters"].iter().any(|field| entries(&device[*field]).count() > 0)
+        ["taints", "consumesCounters"].iter().any(|field| entries(&device[*field]).next().is_some())
             || pairs(&device["attributes"]).any(|(_, attribute)| lists(attribute))
     };
-    let most = if entries(devices).any(|(_, item)| has_more(item)) { DEVICES_WITH_MORE_MAX } else { DEVICES_MAX };
-    let selection = NodeSelection::of(spec);
-    let found = entries(devices).count();
-    if found > most {
-        errors.leave_out("spec.devices[");
-        return errors.too_many("spec.devices", found, most);
+    let most = if entries(&devices).any(|(_, item)| has_more(item)) { DEVICES_WITH_MORE_MAX } else { DEVICES_MAX };
+    if devices.items().count() > most {
+        devices.check(|_, path, errors| errors.leave_out(&format!("{path}[")));
+        return devices.at_most_items(most);
     }
-    each(devices, "spec.devices", errors, |item, path, errors| device(item, selection, path, errors));
-    unique(devices, "spec.devices", errors, |item| &item["name"]);
+    devices.items().for_each(|item| device(&spec, &item));
+    devices.unique(|item| &item["name"]);
 }
 
 /// Validates the pool: its name, the number of its slices, and its generation, which grows with
 /// each change of the pool.
-fn pool(pool: &Value, errors: &mut Errors) {
-    pool_name(&pool["name"], "spec.pool.name", errors);
-    let number = |field: &str| pool[field].as_i64().unwrap_or_default();
-    if number("resourceSliceCount") <= 0 {
-        let count = number("resourceSliceCount").into();
-        errors.invalid("spec.pool.resourceSliceCount", &count, "must be greater than zero");
-    }
-    if number("generation") < 0 {
-        errors.invalid("spec.pool.generation", &pool["generation"], "must be greater than or equal to zero");
-    }
+fn pool(pool: &Field<'_>) {
+    pool.at("name").check(pool_name);
+    let count = pool.at("resourceSliceCount");
+    count.invalid_if(count.as_i64().unwrap_or_default() <= 0, "must be greater than zero");
+    pool.at("generation").not_negative();
 }
 
 /// Validates from which nodes the devices can be reached. A node selector has exactly one term.
-fn nodes(spec: &Value, errors: &mut Errors) {
-    let is_per_device = flag(&spec["perDeviceNodeSelection"], "spec.perDeviceNodeSelection", errors);
-    match node_fields(spec, "spec", errors) + usize::from(is_per_device) {
-        0 => errors.required("spec", NODES),
-        1 => {}
-        _ => errors.invalid_as_such("spec", NODES),
-    }
-    let terms = &spec["nodeSelector"]["nodeSelectorTerms"];
-    if !spec["nodeSelector"].is_null() && entries(terms).count() != 1 {
-        let detail = "must have exactly one node selector term";
-        errors.invalid("spec.nodeSelector.nodeSelectorTerms", terms, detail);
+fn nodes(spec: &Field<'_>) {
+    let is_per_device = flag(&spec.at("perDeviceNodeSelection"));
+    exactly_one(spec, node_fields(spec) + usize::from(is_per_device), NODES);
+    let selector = spec.at("nodeSelector");
+    let terms = selector.at("nodeSelectorTerms");
+    let has_one = entries(&terms).count() == 1;
+    terms.invalid_if(!selector.is_null() && !has_one, "must have exactly one node selector term");
+}
+
+/// Reports a slice or device that selects its nodes not at all (`FieldValueRequired`) or more than once.
+fn exactly_one(selecting: &Field<'_>, n_given: usize, detail: &str) {
+    selecting.required_if(n_given == 0);
+    if n_given > 1 {
+        selecting.invalid_as_such(detail);
     }
 }
 
 /// Validates the fields about nodes that both a slice and a device have. Returns the number of those that are set.
-fn node_fields(object: &Value, path: &str, errors: &mut Errors) -> usize {
-    let name_path = format!("{path}.nodeName");
-    let has_name = match object["nodeName"].as_str() {
-        None => false,
-        Some("") => {
-            errors.invalid(&name_path, &"".into(), "must be absent or the name of a node");
-            false
-        }
-        Some(_) => {
-            errors.name(&name_path, &object["nodeName"], NameRule::Subdomain);
-            true
-        }
-    };
-    let selector = &object["nodeSelector"];
-    if !selector.is_null() {
-        affinity::node_selector(selector, &format!("{path}.nodeSelector"), errors);
+fn node_fields(object: &Field<'_>) -> usize {
+    let (name, selector) = (object.at("nodeName"), object.at("nodeSelector"));
+    if name.is_string() {
+        // The empty string is invalid, and does not count.
+        name.name(NameRule::Subdomain);
     }
-    let has_all = flag(&object["allNodes"], &format!("{path}.allNodes"), errors);
-    [has_name, !selector.is_null(), has_all].into_iter().filter(|is_set| *is_set).count()
+    if !selector.is_null() {
+        selector.check(affinity::node_selector);
+    }
+    let given = [!name.is_empty(), !selector.is_null(), flag(&object.at("allNodes"))];
+    given.into_iter().filter(|is_set| *is_set).count()
 }
 
 /// Validates a flag that is `true` or absent, and returns it. `false` is invalid.
-fn flag(value: &Value, path: &str, errors: &mut Errors) -> bool {
-    if value == false {
-        errors.invalid(path, value, "must be absent or true");
-    }
-    value == true
+fn flag(flag: &Field<'_>) -> bool {
+    flag.invalid_if(flag.as_bool() == Some(false), "must be absent or true");
+    flag.as_bool() == Some(true)
 }
 
 /// Validates a device: name, attributes, capacities, taints, nodes and binding conditions.
 ///
-/// A request policy is only for devices that several claims can share (`allowMultipleAllocations`).
-fn device(device: &Value, selection: NodeSelection, path: &str, errors: &mut Errors) {
-    errors.name(&format!("{path}.name"), &text(&device["name"]).into(), NameRule::Label);
-    for (name, value) in pairs(&device["attributes"]) {
-        let path = format!("{path}.attributes");
-        qualified(&name.into(), &path, errors);
-        attribute(value, &format!("{path}[{name}]"), errors);
+/// `spec` is that of the slice. A request policy is only for devices that several claims can share
+/// (`allowMultipleAllocations`).
+fn device(spec: &Value, device: &Field<'_>) {
+    device.at("name").name(NameRule::Label);
+    let (attributes, capacity) = (device.at("attributes"), device.at("capacity"));
+    for (name, value) in attributes.entries() {
+        attributes.with(&name.into()).check(qualified);
+        attribute(&value);
     }
-    for (name, capacity) in pairs(&device["capacity"]) {
-        let path = format!("{path}.capacity");
-        qualified(&name.into(), &path, errors);
-        let (policy, path) = (&capacity["requestPolicy"], format!("{path}[{name}].requestPolicy"));
-        match device["allowMultipleAllocations"] == true {
-            _ if policy.is_null() => {}
-            false => errors.forbidden(&path, "allowMultipleAllocations must be true"),
-            true => request_policy::policy(policy, &capacity["value"], &path, errors),
+    for (name, amount) in capacity.entries() {
+        capacity.with(&name.into()).check(qualified);
+        let policy = amount.at("requestPolicy");
+        if device["allowMultipleAllocations"] == true {
+            request_policy::policy(&policy, &amount["value"]);
+        } else {
+            policy.forbidden_if(!policy.is_null(), "allowMultipleAllocations must be true");
         }
     }
-    for (index, item) in entries(&device["taints"]) {
-        taint(item, &format!("{path}.taints[{index}]"), errors);
+    device.at("taints").items().for_each(|item| taint(&item));
+    if spec["perDeviceNodeSelection"] == true {
+        exactly_one(device, node_fields(device), NODES_OF_DEVICE);
+    } else if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
+        device.invalid_as_such("may only select nodes if the slice has `perDeviceNodeSelection`");
     }
-    match selection {
-        NodeSelection::PerSlice => no_device_nodes(device, path, errors),
-        NodeSelection::PerDevice => device_nodes(device, path, errors),
-    }
-    bindings(device, path, errors);
-}
-
-/// The error if `perDeviceNodeSelection` is set and a device does not select its nodes.
-const NODES_OF_DEVICE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
-                               `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
-
-/// Validates that a device selects no nodes.
-fn no_device_nodes(device: &Value, path: &str, errors: &mut Errors) {
-    if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
-        let detail = "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in \
-                      the ResourceSlice spec";
-        errors.invalid(path, &Value::Null, detail);
-    }
-}
-
-/// Validates that a device selects its nodes in exactly one way.
-fn device_nodes(device: &Value, path: &str, errors: &mut Errors) {
-    match node_fields(device, path, errors) {
-        0 => errors.required(path, NODES_OF_DEVICE),
-        1 => {}
-        _ => errors.invalid_as_such(path, NODES_OF_DEVICE),
-    }
+    bindings(device);
 }
 
 /// Validates the value of an attribute.
 ///
 /// A version is one of semver 2.0.0, which CEL expressions compare. Numbers and booleans have no
 /// further rules.
-fn attribute(value: &Value, path: &str, errors: &mut Errors) {
-    if text(&value["string"]).len() > TEXT_LEN_MAX {
-        errors.too_long(&format!("{path}.string"), TEXT_LEN_MAX);
-    }
-    if let Some(version) = value["version"].as_str() {
-        let path = format!("{path}.version");
-        if !is_semver(version) {
-            errors.invalid(&path, &value["version"], "must be a string compatible with semver.org spec 2.0.0");
-        }
-        if version.len() > TEXT_LEN_MAX {
-            errors.too_long(&path, TEXT_LEN_MAX);
-        }
-    }
+fn attribute(value: &Field<'_>) {
+    let (string, version) = (value.at("string"), value.at("version"));
+    let is_semver = version.as_str().is_none_or(is_semver);
+    version.invalid_if(!is_semver, "must be a string compatible with semver.org spec 2.0.0");
+    string.at_most_bytes(TEXT_LEN_MAX);
+    version.at_most_bytes(TEXT_LEN_MAX);
 }
 
 /// Returns `true` for a version of <https://semver.org>, 2.0.0.
