@@ -15,3 +15,17 @@ pub(crate) mod validating_admission_policy;
 pub(crate) mod validating_admission_policy_binding;
 pub(crate) mod validating_webhook_configuration;
 pub(crate) mod webhooks;
+
+use crate::registry::kind::{Generation, Kind, Metadata, Requests, Strategy};
+
+/// What all kinds of the group have in common.
+const CONFIGURATION: Kind = Kind {
+    group: "admissionregistration.k8s.io",
+    metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
+    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
+    ..Kind::DEFAULT
+};
+
+/// What policies and their bindings have in common.
+const POLICY: Kind =
+    Kind { requests: Requests { is_exempt_from_policies: true, ..Requests::DEFAULT }, ..CONFIGURATION };

@@ -12,16 +12,12 @@
 //! Upstream: `pkg/registry/admissionregistration/mutatingadmissionpolicy/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{Cell, Defaults, Generation, Kind, Metadata, Requests, Strategy, TableColumns, Validation};
+use crate::registry::kind::{Cell, Defaults, Kind, TableColumns, Validation};
 
 pub(crate) static KIND: Kind = Kind {
-    group: "admissionregistration.k8s.io",
     resource: "mutatingadmissionpolicies",
     kind: "MutatingAdmissionPolicy",
-    metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
-    requests: Requests { is_exempt_from_policies: true, ..Requests::DEFAULT },
     defaults: Defaults { set: super::defaults::admission_policy, ..Defaults::DEFAULT },
-    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
     validation: Validation {
         validate: super::policies::mutating_policy,
         validate_create: super::reserved::name,
@@ -34,5 +30,5 @@ pub(crate) static KIND: Kind = Kind {
         Cell::Computed(|policy, _| super::table::parameter_kind(policy).into()),
         Cell::Age,
     ]),
-    ..Kind::DEFAULT
+    ..super::POLICY
 };

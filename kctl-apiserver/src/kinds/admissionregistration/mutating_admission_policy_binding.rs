@@ -11,16 +11,12 @@
 //! Upstream: `pkg/registry/admissionregistration/mutatingadmissionpolicybinding/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{Cell, Defaults, Generation, Kind, Metadata, Requests, Strategy, TableColumns, Validation};
+use crate::registry::kind::{Cell, Defaults, Kind, TableColumns, Validation};
 
 pub(crate) static KIND: Kind = Kind {
-    group: "admissionregistration.k8s.io",
     resource: "mutatingadmissionpolicybindings",
     kind: "MutatingAdmissionPolicyBinding",
-    metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
-    requests: Requests { is_exempt_from_policies: true, ..Requests::DEFAULT },
     defaults: Defaults { set: super::defaults::admission_policy_binding, ..Defaults::DEFAULT },
-    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
     validation: Validation {
         validate: super::policies::mutating_binding,
         validate_create: super::reserved::name,
@@ -33,5 +29,5 @@ pub(crate) static KIND: Kind = Kind {
         Cell::Computed(|binding, _| super::table::parameter(binding).into()),
         Cell::Age,
     ]),
-    ..Kind::DEFAULT
+    ..super::POLICY
 };

@@ -12,11 +12,12 @@ use serde_json::Value;
 
 use crate::{
     cel::type_of,
+    field::Field,
     field_errors::{Errors, text},
     kinds::admissionregistration::webhooks::{
         compiles, expression_rule, match_conditions, of_request, rule_with_operations, selectors,
     },
-    names::{NameRule, check_qualified_name},
+    names::NameRule,
     validation::{entries, selector},
 };
 
@@ -48,20 +49,15 @@ const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 /// A policy without validations and audit annotations gets one error for each of the two lists, and
 /// no further errors.
 pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let environment = common(spec, |_, _, _| {}, errors);
-    let is_empty = |field: &str| spec[field].as_array().is_none_or(Vec::is_empty);
-    if is_empty("validations") && is_empty("auditAnnotations") {
-        for field in ["validations", "auditAnnotations"] {
-            let detail = "validations or auditAnnotations must contain at least one item";
-            errors.required(&format!("spec.{field}"), detail);
-        }
-        return;
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let environment = common(&spec);
+    let (validations, annotations) = (spec.at("validations"), spec.at("auditAnnotations"));
+    if validations.is_empty() && annotations.is_empty() {
+        validations.required();
+        return annotations.required();
     }
-    for (index, value) in entries(&spec["validations"]) {
-        validation(value, &format!("spec.validations[{index}]"), &environment, errors);
-    }
-    audit_annotations(spec, text(&object["metadata"]["name"]), &environment, errors);
+    validations.items().for_each(|value| validation(&value, &environment));
+    audit_annotations(&annotations, text(&object["metadata"]["name"]), &environment);
 }
 
 /// Validates the fields that both kinds of policies have. Returns the declarations that their
@@ -71,25 +67,22 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
 /// `matchConditions`, `variables`. `params` is declared only if the policy has a `paramKind`;
 /// without one, an expression that names it does not compile. Match conditions may not use
 /// `variables`: they are evaluated first.
-///
-/// `more` validates rules about `matchConstraints` that only one of the kinds has.
-fn common(spec: &Value, more: fn(&Value, &str, &mut Errors), errors: &mut Errors) -> Environment {
+fn common(spec: &Field<'_>) -> Environment {
     let mut environment = of_request();
-    if !spec["paramKind"].is_null() {
-        param_kind(&spec["paramKind"], errors);
+    let (kind, matched) = (spec.at("paramKind"), spec.at("matchConstraints"));
+    if !kind.is_null() {
+        param_kind(&kind);
         environment = environment.with("params", Type::Dyn);
     }
-    if spec["matchConstraints"].is_null() {
-        errors.required("spec.matchConstraints", "");
+    if matched.is_null() {
+        matched.required();
     } else {
-        constraints(&spec["matchConstraints"], "spec.matchConstraints", errors);
-        if spec["matchConstraints"]["resourceRules"].as_array().is_none_or(Vec::is_empty) {
-            errors.required("spec.matchConstraints.resourceRules", "");
-        }
-        more(&spec["matchConstraints"], "spec.matchConstraints", errors);
+        constraints(&matched);
+        let rules = matched.at("resourceRules");
+        rules.required_if(rules.is_empty());
     }
-    match_conditions(&spec["matchConditions"], "spec.matchConditions", &environment, errors);
-    composed(spec, environment.with_object("variables", COMPOSED), errors)
+    match_conditions(&spec.at("matchConditions"), &environment);
+    composed(&spec.at("variables"), environment.with_object("variables", COMPOSED))
 }
 
 /// Validates `spec.variables`, each of which may use those before it. Returns the environment with
@@ -98,26 +91,19 @@ fn common(spec: &Value, more: fn(&Value, &str, &mut Errors), errors: &mut Errors
 /// A name is a CEL identifier, which is not a reserved word. The type of a variable is that of its
 /// expression. It is `dyn` if the expression does not compile, so that one mistake is reported
 /// once, and beyond `TYPE_DEPTH_MAX`.
-fn composed(spec: &Value, mut environment: Environment, errors: &mut Errors) -> Environment {
-    for (index, variable) in entries(&spec["variables"]) {
-        let path = format!("spec.variables[{index}]");
-        let (name, expression) = (text(&variable["name"]), text(&variable["expression"]));
-        let is_identifier = !kctl_cel::is_reserved(name)
-            && !name.starts_with(|first: char| first.is_ascii_digit())
-            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-        if name.is_empty() {
-            errors.required(&format!("{path}.name"), "name is not specified");
-        } else if !is_identifier {
-            errors.invalid(&format!("{path}.name"), &name.into(), "must be a valid CEL identifier");
+fn composed(variables: &Field<'_>, mut environment: Environment) -> Environment {
+    for variable in variables.items() {
+        let (name, expression) = (variable.at("name"), variable.at("expression"));
+        let is_identifier = !kctl_cel::is_reserved(name.text())
+            && !name.text().starts_with(|first: char| first.is_ascii_digit())
+            && name.text().chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        if name.is_given() {
+            name.invalid_if(!is_identifier, "must be a valid CEL identifier");
         }
-        if expression.trim().is_empty() {
-            errors.required(&format!("{path}.expression"), "expression is not specified");
-        } else {
-            compiles(expression, &format!("{path}.expression"), &environment, &[], errors);
-        }
-        let is = type_of(expression, &environment).ok().flatten();
+        expression_rule(&expression, &environment, &[]);
+        let is = type_of(expression.text(), &environment).ok().flatten();
         let is = is.filter(|is| is.depth() <= TYPE_DEPTH_MAX);
-        environment.add_field(COMPOSED, name, is.unwrap_or(Type::Dyn));
+        environment.add_field(COMPOSED, name.text(), is.unwrap_or(Type::Dyn));
     }
     environment
 }
@@ -127,56 +113,32 @@ fn composed(spec: &Value, mut environment: Environment, errors: &mut Errors) -> 
 ///
 /// The kind need not exist. It may have upper-case letters and is otherwise a DNS label that begins
 /// with a letter.
-fn param_kind(kind: &Value, errors: &mut Errors) {
-    let version = text(&kind["apiVersion"]);
-    let path = "spec.paramKind.apiVersion";
-    if version.is_empty() {
-        errors.required(path, "");
-    } else if version.split('/').count() > 2 {
-        let detail = format!("unexpected GroupVersion string: {version}");
-        errors.invalid(path, &version.into(), &detail);
-    } else {
-        let (group, number) = version.split_once('/').unwrap_or(("", version));
-        let of_group = if group.is_empty() { None } else { NameRule::Subdomain.check(group) };
-        for (value, messages) in [(group, of_group), (number, NameRule::Label1035.check(number))] {
-            if let Some(message) = messages {
-                errors.invalid(path, &value.into(), message);
-            }
-        }
+fn param_kind(kind: &Field<'_>) {
+    let (version, name) = (kind.at("apiVersion"), kind.at("kind"));
+    if version.is_given() {
+        let (group, number) = version.text().split_once('/').unwrap_or(("", version.text()));
+        let is_group = group.is_empty() || NameRule::Subdomain.check(group).is_none();
+        let is_version = is_group && NameRule::Label1035.check(number).is_none();
+        version.invalid_if(!is_version, "must be a version such as v1, or a group and a version such as apps/v1");
     }
-    let name = text(&kind["kind"]);
-    if name.is_empty() {
-        errors.required("spec.paramKind.kind", "");
-        return;
-    }
-    if let Some(message) = NameRule::Label1035.check(&name.to_lowercase()) {
-        let detail = format!("may have mixed case, but should otherwise match: {message}");
-        errors.invalid("spec.paramKind.kind", &name.into(), &detail);
+    if name.is_given() {
+        let why = NameRule::Label1035.check(&name.text().to_lowercase());
+        name.invalid_if(why.is_some(), format_args!("in lower case, it {}", why.unwrap_or_default()));
     }
 }
 
 /// Validates the resources that a policy or binding matches (`validateMatchResources`).
 ///
-/// `path` is the field path of the `MatchResources`: `spec.matchConstraints` or `spec.matchResources`.
 /// Names in `resourceNames` are unique within a rule (`FieldValueDuplicate`) and fit into a path.
 /// `*` is not a wildcard there.
-fn constraints(constraints: &Value, path: &str, errors: &mut Errors) {
-    selectors(constraints, path, errors);
-    for field in ["resourceRules", "excludeResourceRules"] {
-        for (index, rule) in entries(&constraints[field]) {
-            let path = format!("{path}.{field}[{index}]");
-            let mut names = Vec::new();
-            for (index, name) in entries(&rule["resourceNames"]) {
-                if names.contains(&name) {
-                    errors.duplicate(&format!("{path}.resourceNames[{index}]"));
-                }
-                names.push(name);
-                if let Some(message) = NameRule::PathSegment.check(text(name)) {
-                    errors.invalid(&format!("{path}.resourceNames[{index}]"), name, message);
-                }
-            }
-            rule_with_operations(rule, &path, errors);
-        }
+fn constraints(constraints: &Field<'_>) {
+    selectors(constraints);
+    let rules = ["resourceRules", "excludeResourceRules"].map(|field| constraints.at(field));
+    for rule in rules.iter().flat_map(Field::items) {
+        let names = rule.at("resourceNames");
+        names.items().for_each(|name| name.name(NameRule::PathSegment));
+        names.unique(|name| name);
+        rule_with_operations(&rule);
     }
 }
 
@@ -187,29 +149,19 @@ fn constraints(constraints: &Value, path: &str, errors: &mut Errors) {
 /// - `message` has one line. It is the message of the response if there is no `messageExpression`,
 ///   or if that fails.
 /// - `reason` is one of `REASONS`.
-fn validation(validation: &Value, path: &str, environment: &Environment, errors: &mut Errors) {
-    let given = |field: &str| (text(&validation[field]), format!("{path}.{field}"));
-    let (expression, expression_path) = given("expression");
-    if expression.trim().is_empty() {
-        errors.required(&expression_path, "expression is not specified");
-    } else {
-        compiles(expression, &expression_path, environment, &["bool"], errors);
-    }
-    let (computed, computed_path) = given("messageExpression");
-    if !computed.trim().is_empty() {
+fn validation(validation: &Field<'_>, environment: &Environment) {
+    expression_rule(&validation.at("expression"), environment, &["bool"]);
+    let [computed, message] = ["messageExpression", "message"].map(|name| validation.at(name));
+    let is_blank = |field: &Field<'_>| !field.is_empty() && field.text().trim().is_empty();
+    computed.invalid_if(is_blank(&computed), "must be non-empty if specified");
+    if !computed.text().trim().is_empty() {
         // Message expressions cannot use the authorizer.
         let environment = environment.clone().without("authorizer").without("authorizer.requestResource");
-        compiles(computed, &computed_path, &environment, &["string"], errors);
-    } else if !computed.is_empty() {
-        errors.invalid(&computed_path, &computed.into(), "must be non-empty if specified");
+        compiles(&computed, computed.text(), &environment, &["string"]);
     }
-    let (message, message_path) = given("message");
-    if !message.is_empty() && message.trim().is_empty() {
-        errors.invalid(&message_path, &message.into(), "must be non-empty if specified");
-    } else if message.trim().contains(['\n', '\r']) {
-        errors.invalid(&message_path, &message.into(), "must not contain line breaks");
-    }
-    errors.one_of(&format!("{path}.reason"), &validation["reason"], &REASONS);
+    let is_wrong = is_blank(&message) || message.text().trim().contains(['\n', '\r']);
+    message.invalid_if(is_wrong, "must be non-empty if specified, and must not contain line breaks");
+    validation.at("reason").one_of(&REASONS);
 }
 
 /// Validates `spec.auditAnnotations`, which add values to the audit log.
@@ -217,35 +169,24 @@ fn validation(validation: &Value, path: &str, environment: &Environment, errors:
 /// The key in the log is `<policy>/<key>`, so the two together must be a qualified name, and a
 /// policy without a name cannot have annotations. `valueExpression` returns a string, or null to
 /// leave the annotation out of one event.
-fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, errors: &mut Errors) {
-    if entries(&spec["auditAnnotations"]).count() > ANNOTATIONS_LEN_MAX {
-        let detail = format!("must have at most {ANNOTATIONS_LEN_MAX} items");
-        errors.invalid_as_such("spec.auditAnnotations", &detail);
-    }
-    let mut keys = Vec::new();
-    for (index, annotation) in entries(&spec["auditAnnotations"]) {
-        let path = format!("spec.auditAnnotations[{index}]");
-        let (key, value) = (text(&annotation["key"]), text(&annotation["valueExpression"]));
-        let whole = format!("{policy}/{key}");
+fn audit_annotations(annotations: &Field<'_>, policy: &str, environment: &Environment) {
+    let has_many = annotations.items().count() > ANNOTATIONS_LEN_MAX;
+    annotations.invalid_if(has_many, format_args!("must have at most {ANNOTATIONS_LEN_MAX} items"));
+    for annotation in annotations.items() {
+        let (key, value) = (annotation.at("key"), annotation.at("valueExpression"));
+        let whole = Value::from(format!("{policy}/{}", key.text()));
         if policy.is_empty() {
-            errors.invalid(&format!("{path}.key"), &key.into(), "requires metadata.name be non-empty");
-        } else if let Some(message) = check_qualified_name(&whole) {
-            errors.invalid(&format!("{path}.key"), &whole.clone().into(), message);
-        }
-        if value.trim().is_empty() {
-            errors.required(&format!("{path}.valueExpression"), "valueExpression is not specified");
-        } else if value.trim().len() > VALUE_LEN_MAX {
-            let detail = format!("must not exceed {VALUE_LEN_MAX} bytes in length");
-            errors.required(&format!("{path}.valueExpression"), &detail);
+            key.invalid("requires metadata.name be non-empty");
         } else {
-            let path = format!("{path}.valueExpression");
-            compiles(value.trim(), &path, environment, &["string", "null"], errors);
+            key.with(&whole).qualified_name();
         }
-        if keys.contains(&key) {
-            errors.duplicate(&format!("{path}.key"));
+        if value.text().trim().len() > VALUE_LEN_MAX {
+            value.required();
+        } else {
+            expression_rule(&value, environment, &["string", "null"]);
         }
-        keys.push(key);
     }
+    annotations.unique_at("key");
 }
 
 /// Validates a `ValidatingAdmissionPolicyBinding`: the fields of every binding, and
@@ -254,36 +195,27 @@ fn audit_annotations(spec: &Value, policy: &str, environment: &Environment, erro
 /// An action may be listed once (`FieldValueDuplicate`). Unknown actions and an empty list are
 /// reported by the rules that the schema declares (`data/validation.json`).
 pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    binding(spec, errors);
-    let (actions, path) = (&spec["validationActions"], "spec.validationActions");
-    let all: Vec<&str> = entries(actions).map(|(_, action)| text(action)).collect();
-    for (index, action) in all.iter().enumerate() {
-        if all[..index].contains(action) {
-            errors.duplicate(&format!("{path}[{index}]"));
-        }
-    }
-    if all.contains(&"Deny") && all.contains(&"Warn") {
-        let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the \
-                      API response and headers serves no purpose)";
-        errors.invalid(path, actions, detail);
-    }
+    let spec = Field::new(&object["spec"], "spec", errors);
+    binding(&spec);
+    let actions = spec.at("validationActions");
+    actions.unique(|action| action);
+    let has = |wanted: &str| entries(&actions).any(|(_, action)| action == wanted);
+    // Both would report the same message in one response.
+    actions.invalid_if(has("Deny") && has("Warn"), "must not contain both Deny and Warn");
 }
 
 /// Validates the fields that bindings of both kinds have: name of the policy, parameters and
 /// matched resources.
 ///
 /// An empty `policyName` is not reported here: each kind reports it in its own way.
-fn binding(spec: &Value, errors: &mut Errors) {
-    if !text(&spec["policyName"]).is_empty() {
-        errors.name("spec.policyName", &spec["policyName"], NameRule::Subdomain);
-    }
-    let reference = &spec["paramRef"];
+fn binding(spec: &Field<'_>) {
+    spec.at("policyName").name_if_set(NameRule::Subdomain);
+    let (reference, matched) = (spec.at("paramRef"), spec.at("matchResources"));
     if reference.is_object() {
-        param_reference(reference, errors);
+        param_reference(&reference);
     }
-    if spec["matchResources"].is_object() {
-        constraints(&spec["matchResources"], "spec.matchResources", errors);
+    if matched.is_object() {
+        constraints(&matched);
     }
 }
 
@@ -293,32 +225,18 @@ fn binding(spec: &Value, errors: &mut Errors) {
 /// With both, each of the two fields gets a `FieldValueForbidden`. `parameterNotFoundAction` is
 /// required, because neither default would be safe: `Allow` skips the policy without parameters,
 /// `Deny` rejects the request.
-fn param_reference(reference: &Value, errors: &mut Errors) {
-    let path = "spec.paramRef";
-    let (name, name_path, selector_path) =
-        (text(&reference["name"]), format!("{path}.name"), format!("{path}.selector"));
-    let selects = reference["selector"].is_object();
-    if !name.is_empty() {
-        if let Some(message) = NameRule::PathSegment.check(name) {
-            errors.invalid(&name_path, &name.into(), message);
-        }
-        if selects {
-            errors.forbidden(&name_path, "name and selector are mutually exclusive");
-        }
-    }
+fn param_reference(reference: &Field<'_>) {
+    let (name, selector) = (reference.at("name"), reference.at("selector"));
+    let (has_name, selects) = (!name.is_empty(), selector.is_object());
+    name.name_if_set(NameRule::PathSegment);
     if selects {
-        selector::selector(&reference["selector"], &selector_path, errors);
-        if !name.is_empty() {
-            errors.forbidden(&selector_path, "name and selector are mutually exclusive");
-        }
-    } else if name.is_empty() {
-        errors.required(path, "one of name or selector must be specified");
+        selector.check(selector::selector);
     }
-    match text(&reference["parameterNotFoundAction"]) {
-        "" => errors.required(&format!("{path}.parameterNotFoundAction"), ""),
-        "Allow" | "Deny" => {}
-        other => errors.unsupported(&format!("{path}.parameterNotFoundAction"), &other.into(), &["Deny", "Allow"]),
+    for field in [name, selector] {
+        field.forbidden_if(has_name && selects, "name and selector are mutually exclusive");
     }
+    reference.required_if(!has_name && !selects);
+    reference.at("parameterNotFoundAction").required_one_of(&["Deny", "Allow"]);
 }
 
 /// Validates a `MutatingAdmissionPolicy`.
@@ -331,33 +249,26 @@ fn param_reference(reference: &Value, errors: &mut Errors) {
 /// The field of the other patch type must be absent. A mutation with an unknown `patchType` is
 /// skipped: the schema's own rules report it. `reinvocationPolicy` is required and has no default.
 pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let environment = common(spec, without_deletes, errors).making_objects();
-    if spec["mutations"].as_array().is_none_or(Vec::is_empty) {
-        errors.required("spec.mutations", "mutations must contain at least one item");
-    }
-    for (index, mutation) in entries(&spec["mutations"]) {
-        let path = format!("spec.mutations[{index}]");
-        let kind = text(&mutation["patchType"]);
-        let (field, other, wanted) = match kind {
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let environment = common(&spec).making_objects();
+    without_deletes(&spec.at("matchConstraints"));
+    let (mutations, policy) = (spec.at("mutations"), spec.at("reinvocationPolicy"));
+    mutations.required_if(mutations.is_empty());
+    for mutation in mutations.items() {
+        let (field, other, wanted) = match text(&mutation["patchType"]) {
             "ApplyConfiguration" => ("applyConfiguration", "jsonPatch", "Object"),
             "JSONPatch" => ("jsonPatch", "applyConfiguration", "list(JSONPatch)"),
             _ => continue,
         };
-        if mutation[field].is_object() {
-            let expression = text(&mutation[field]["expression"]).trim();
-            expression_rule(expression, &format!("{path}.{field}.expression"), &environment, &[wanted], errors);
+        let (field, other) = (mutation.at(field), mutation.at(other));
+        if field.is_object() {
+            expression_rule(&field.at("expression"), &environment, &[wanted]);
         } else {
-            errors.required(&format!("{path}.{field}"), &format!("must be specified when patchType is {kind}"));
+            field.required();
         }
-        if mutation[other].is_object() {
-            let detail = format!("must not be specified when patchType is {kind}");
-            errors.invalid_as_such(&format!("{path}.{other}"), &detail);
-        }
+        other.invalid_if(other.is_object(), "must not be specified for this `patchType`");
     }
-    if text(&spec["reinvocationPolicy"]).is_empty() {
-        errors.required("spec.reinvocationPolicy", "");
-    }
+    policy.required_if(policy.is_empty());
 }
 
 /// Validates the status of a `ValidatingAdmissionPolicy`: the results of type checking and the
@@ -366,27 +277,22 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
 /// Each of `typeChecking.expressionWarnings` needs a warning and the path of the expression that it
 /// is about.
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
-    let status = &object["status"];
-    for (index, warning) in entries(&status["typeChecking"]["expressionWarnings"]) {
-        let path = format!("status.typeChecking.expressionWarnings[{index}]");
-        if text(&warning["warning"]).is_empty() {
-            errors.required(&format!("{path}.warning"), "");
-        }
-        if text(&warning["fieldRef"]).is_empty() {
-            errors.required(&format!("{path}.fieldRef"), "");
+    let status = Field::new(&object["status"], "status", errors);
+    for warning in status.at("typeChecking").at("expressionWarnings").items() {
+        for field in [warning.at("warning"), warning.at("fieldRef")] {
+            field.required_if(field.is_empty());
         }
     }
-    crate::validation::status::conditions(&status["conditions"], "status.conditions", errors);
+    status.at("conditions").check(crate::validation::status::conditions);
 }
 
 /// Validates a `MutatingAdmissionPolicyBinding`, whose `policyName` is required
 /// (`FieldValueRequired`).
 pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
-    if text(&object["spec"]["policyName"]).is_empty() {
-        errors.required("spec.policyName", "");
-    }
-    binding(&object["spec"], errors);
-    without_deletes(&object["spec"]["matchResources"], "spec.matchResources", errors);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    spec.at("policyName").required_if(text(&spec["policyName"]).is_empty());
+    binding(&spec);
+    without_deletes(&spec.at("matchResources"));
 }
 
 /// Reports rules for `DELETE` as `FieldValueNotSupported`: mutating policies do not run for
@@ -394,14 +300,10 @@ pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
 ///
 /// The path has no index of the rule, as in kube-apiserver. `excludeResourceRules` may name
 /// `DELETE`.
-fn without_deletes(constraints: &Value, path: &str, errors: &mut Errors) {
-    for (_, rule) in entries(&constraints["resourceRules"]) {
-        for (_, operation) in entries(&rule["operations"]) {
-            errors.one_of(
-                &format!("{path}.resourceRules.operations"),
-                operation,
-                &["*", "CONNECT", "CREATE", "UPDATE"],
-            );
-        }
+fn without_deletes(constraints: &Field<'_>) {
+    let rules = constraints.at("resourceRules");
+    let operations = rules.at("operations");
+    for operation in rules.items().flat_map(|rule| rule.at("operations").items()) {
+        operations.with(&operation).one_of(&["*", "CONNECT", "CREATE", "UPDATE"]);
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     kinds,
     validation::entries,
@@ -13,10 +14,8 @@ const SUFFIX: &str = ".static.k8s.io";
 
 /// Validates the name of a new object (`ValidateStaticSuffix`).
 pub(super) fn name(object: &Value, errors: &mut Errors) {
-    let name = &object["metadata"]["name"];
-    if text(name).ends_with(SUFFIX) {
-        errors.invalid("metadata.name", name, &detail());
-    }
+    let name = Field::new(&object["metadata"]["name"], "metadata.name", errors);
+    name.invalid_if(name.text().ends_with(SUFFIX), detail());
 }
 
 /// Warns about a name that is reserved now, so that a client could no longer create the object

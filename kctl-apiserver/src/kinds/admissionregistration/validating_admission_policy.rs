@@ -12,16 +12,11 @@
 //! Upstream: `pkg/registry/admissionregistration/validatingadmissionpolicy/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{
-    Cell, Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
-};
+use crate::registry::kind::{Cell, Defaults, Kind, NewStatus, Strategy, TableColumns, Validation};
 
 pub(crate) static KIND: Kind = Kind {
-    group: "admissionregistration.k8s.io",
     resource: "validatingadmissionpolicies",
     kind: "ValidatingAdmissionPolicy",
-    metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
-    requests: Requests { is_exempt_from_policies: true, ..Requests::DEFAULT },
     defaults: Defaults { set: super::defaults::admission_policy, ..Defaults::DEFAULT },
     strategy: Strategy {
         allows_unconditional_update: false,
@@ -42,5 +37,5 @@ pub(crate) static KIND: Kind = Kind {
         Cell::Computed(|policy, _| super::table::parameter_kind(policy).into()),
         Cell::Age,
     ]),
-    ..Kind::DEFAULT
+    ..super::POLICY
 };

@@ -10,15 +10,12 @@
 //! Upstream: `pkg/registry/admissionregistration/validatingwebhookconfiguration/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{Cell, Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation};
+use crate::registry::kind::{Cell, Defaults, Kind, TableColumns, Validation};
 
 pub(crate) static KIND: Kind = Kind {
-    group: "admissionregistration.k8s.io",
     resource: "validatingwebhookconfigurations",
     kind: "ValidatingWebhookConfiguration",
-    metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
     defaults: Defaults { set: super::defaults::validating_webhooks, ..Defaults::DEFAULT },
-    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
     validation: Validation {
         validate: super::webhooks::webhooks,
         validate_create: super::reserved::name,
@@ -26,5 +23,5 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     table: TableColumns::cells(&[Cell::Name, Cell::Count("/webhooks"), Cell::Age]),
-    ..Kind::DEFAULT
+    ..super::CONFIGURATION
 };

@@ -6,13 +6,16 @@
 //! The paths of errors begin with `webhooks[i]`, because the fields of these kinds are at the top
 //! level.
 
+use std::collections::BTreeSet;
+
 use kctl_cel::{Environment, Type};
 use serde_json::Value;
 
 use crate::{
     cel::{Problem, problem},
-    field_errors::{Errors, text},
-    names::{NameRule, check_qualified_name},
+    field::Field,
+    field_errors::Errors,
+    names::NameRule,
     validation::{entries, selector},
     webhook_client::client_config,
 };
@@ -29,41 +32,30 @@ const CONDITIONS_LEN_MAX: usize = 64;
 /// Names of webhooks are unique within the configuration (`FieldValueDuplicate`). Other configurations may have the
 /// same names.
 pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
-    let mut names = Vec::new();
-    for (index, value) in entries(&object["webhooks"]) {
-        let path = format!("webhooks[{index}]");
-        webhook(value, &path, errors);
-        let versions = &value["admissionReviewVersions"];
-        review_versions(versions, &format!("{path}.admissionReviewVersions"), errors);
-        if names.contains(&text(&value["name"])) {
-            errors.duplicate(&format!("{path}.name"));
-        }
-        names.push(text(&value["name"]));
+    let webhooks = Field::new(&object["webhooks"], "webhooks", errors);
+    for value in webhooks.items() {
+        webhook(&value);
+        review_versions(&value.at("admissionReviewVersions"));
     }
+    webhooks.unique_at("name");
 }
 
 /// Validates `admissionReviewVersions`: at least one version, each once, and at least one that the server supports.
 ///
 /// Unknown versions are valid beside a known one, so that a configuration works on older and newer
 /// servers.
-fn review_versions(versions: &Value, path: &str, errors: &mut Errors) {
-    let all: Vec<&str> = entries(versions).map(|(_, version)| text(version)).collect();
-    let supported = REVIEW_VERSIONS.join(", ");
-    if all.is_empty() {
-        errors.required(path, &format!("must specify one of {supported}"));
+fn review_versions(versions: &Field<'_>) {
+    if !versions.is_given() {
         return;
     }
-    for (index, version) in all.iter().enumerate() {
-        if all[..index].contains(version) {
-            errors.invalid(&format!("{path}[{index}]"), &(*version).into(), "duplicate version");
-        }
-        if let Some(message) = NameRule::Label1035.check(version) {
-            errors.invalid(&format!("{path}[{index}]"), &(*version).into(), message);
-        }
+    let mut seen = BTreeSet::new();
+    for version in versions.items() {
+        let is_new = seen.insert(version.text());
+        version.invalid_if(!is_new, "must be unique");
+        version.name(NameRule::Label1035);
     }
-    if !all.iter().any(|version| REVIEW_VERSIONS.contains(version)) {
-        errors.invalid(path, versions, &format!("must include at least one of {supported}"));
-    }
+    let is_supported = versions.items().any(|version| REVIEW_VERSIONS.contains(&version.text()));
+    versions.invalid_if(!is_supported, format_args!("must include one of {}", REVIEW_VERSIONS.join(", ")));
 }
 
 /// Validates one webhook, apart from its review versions.
@@ -77,22 +69,16 @@ fn review_versions(versions: &Value, path: &str, errors: &mut Errors) {
 /// | `namespaceSelector`, `objectSelector` | valid label selectors |
 /// | `clientConfig` | either a URL or a Service |
 /// | `matchConditions[]` | CEL expressions that return a `bool` |
-fn webhook(webhook: &Value, path: &str, errors: &mut Errors) {
-    segmented_name(webhook, path, errors);
-    for (index, rule) in entries(&webhook["rules"]) {
-        rule_with_operations(rule, &format!("{path}.rules[{index}]"), errors);
-    }
-    if webhook["sideEffects"].is_null() {
-        errors.required(&format!("{path}.sideEffects"), "must specify one of None, NoneOnDryRun");
-    }
-    errors.one_of(&format!("{path}.sideEffects"), &webhook["sideEffects"], &["None", "NoneOnDryRun"]);
-    if webhook["timeoutSeconds"].as_i64().is_some_and(|seconds| !(1..=TIMEOUT_SECONDS_MAX).contains(&seconds)) {
-        let detail = format!("the timeout value must be between 1 and {TIMEOUT_SECONDS_MAX} seconds");
-        errors.invalid(&format!("{path}.timeoutSeconds"), &webhook["timeoutSeconds"], &detail);
-    }
-    selectors(webhook, path, errors);
-    client_config(&webhook["clientConfig"], &format!("{path}.clientConfig"), errors);
-    match_conditions(&webhook["matchConditions"], &format!("{path}.matchConditions"), &of_request(), errors);
+fn webhook(webhook: &Field<'_>) {
+    segmented_name(&webhook.at("name"));
+    webhook.at("rules").items().for_each(|rule| rule_with_operations(&rule));
+    let effects = webhook.at("sideEffects");
+    effects.required_if(effects.is_null());
+    effects.one_of(&["None", "NoneOnDryRun"]);
+    webhook.at("timeoutSeconds").in_range(1, TIMEOUT_SECONDS_MAX);
+    selectors(webhook);
+    webhook.at("clientConfig").check(client_config);
+    match_conditions(&webhook.at("matchConditions"), &of_request());
 }
 
 /// Validates `namespaceSelector` and `objectSelector` of a webhook or of a policy's
@@ -100,9 +86,9 @@ fn webhook(webhook: &Value, path: &str, errors: &mut Errors) {
 ///
 /// An invalid label is reported at the whole map `matchLabels`, not at its key, as in
 /// kube-apiserver.
-pub(crate) fn selectors(value: &Value, path: &str, errors: &mut Errors) {
-    for field in ["namespaceSelector", "objectSelector"] {
-        selector::selector(&value[field], &format!("{path}.{field}"), errors);
+pub(crate) fn selectors(value: &Field<'_>) {
+    for field in [value.at("namespaceSelector"), value.at("objectSelector")] {
+        field.check(selector::selector);
     }
 }
 
@@ -111,19 +97,10 @@ pub(crate) fn selectors(value: &Value, path: &str, errors: &mut Errors) {
 ///
 /// The name identifies the webhook in errors and metrics; the domain keeps names of different
 /// vendors apart.
-fn segmented_name(webhook: &Value, path: &str, errors: &mut Errors) {
-    let (name, path) = (text(&webhook["name"]), format!("{path}.name"));
-    if name.is_empty() {
-        errors.required(&path, "");
-        return;
-    }
-    let messages = NameRule::Subdomain.check(name);
-    if let Some(message) = messages {
-        errors.invalid(&path, &webhook["name"], message);
-    }
-    if messages.is_none() && name.split('.').count() < 3 {
-        errors.invalid(&path, &webhook["name"], "should be a domain with at least three segments separated by dots");
-    }
+fn segmented_name(name: &Field<'_>) {
+    name.required_name(NameRule::Subdomain);
+    let has_few = !name.is_empty() && name.text().split('.').count() < 3;
+    name.invalid_if(has_few, "must be a domain with at least three segments separated by dots");
 }
 
 /// Validates a rule of a webhook or a policy (`validateRuleWithOperations`).
@@ -131,30 +108,16 @@ fn segmented_name(webhook: &Value, path: &str, errors: &mut Errors) {
 /// `operations`, `apiGroups`, `apiVersions` and `resources` need at least one item each. In the
 /// first three, `*` must be alone. An empty string in `apiGroups` is the core group; in
 /// `apiVersions` it is `FieldValueRequired`.
-pub(crate) fn rule_with_operations(rule: &Value, path: &str, errors: &mut Errors) {
-    let operations = format!("{path}.operations");
-    let all: Vec<&str> = entries(&rule["operations"]).map(|(_, operation)| text(operation)).collect();
-    if all.is_empty() {
-        errors.required(&operations, "");
+pub(crate) fn rule_with_operations(rule: &Field<'_>) {
+    for list in ["operations", "apiGroups", "apiVersions"].map(|name| rule.at(name)) {
+        let has_all = entries(&list).any(|(_, item)| item == "*");
+        list.required_if(list.is_empty());
+        list.invalid_if(has_all && list.items().count() > 1, "'*' must be the only item");
     }
-    if all.len() > 1 && all.contains(&"*") {
-        errors.invalid(&operations, &rule["operations"], "if '*' is present, must not specify other operations");
+    for version in rule.at("apiVersions").items() {
+        version.required_if(version.is_empty());
     }
-    for (field, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
-        let all: Vec<&str> = entries(&rule[field]).map(|(_, value)| text(value)).collect();
-        if all.is_empty() {
-            errors.required(&format!("{path}.{field}"), "");
-        }
-        if all.len() > 1 && all.contains(&"*") {
-            let detail = format!("if '*' is present, must not specify other {what}");
-            errors.invalid(&format!("{path}.{field}"), &rule[field], &detail);
-        }
-        let nameless = |(_, value): &(usize, &&str)| value.is_empty() && field == "apiVersions";
-        for (index, _) in all.iter().enumerate().filter(nameless) {
-            errors.required(&format!("{path}.{field}[{index}]"), "");
-        }
-    }
-    resources(&rule["resources"], &format!("{path}.resources"), errors);
+    resources(&rule.at("resources"));
 }
 
 /// Reports resources that another item of the list already includes (`validateResources`).
@@ -168,73 +131,48 @@ pub(crate) fn rule_with_operations(rule: &Value, path: &str, errors: &mut Errors
 /// | `*/*` | everything |
 ///
 /// An item that includes others is only compared with the items after it, as upstream does in one pass.
-fn resources(resources: &Value, path: &str, errors: &mut Errors) {
-    let all: Vec<&str> = entries(resources).map(|(_, resource)| text(resource)).collect();
-    if all.is_empty() {
-        errors.required(path, "");
-        return;
-    }
+fn resources(resources: &Field<'_>) {
+    resources.required_if(resources.is_empty());
     let (mut with_all, mut of_all) = (Vec::new(), Vec::new());
     let mut has_whole = false;
-    for (index, resource) in all.iter().enumerate() {
-        let path = format!("{path}[{index}]");
-        if resource.is_empty() {
-            errors.required(&path, "");
-            continue;
-        }
-        let Some((name, sub)) = resource.split_once('/') else {
+    for resource in resources.items() {
+        resource.required_if(resource.is_empty());
+        match resource.text().split_once('/') {
+            _ if resource.is_empty() => {}
             // As in upstream, only the last resource without a subresource counts.
-            has_whole = *resource != "*";
-            continue;
-        };
-        let mut told = |pattern: String| {
-            let detail = format!("if '{pattern}' is present, must not specify {resource}");
-            errors.invalid(&path, &(*resource).into(), &detail);
-        };
-        if with_all.contains(&name) {
-            told(format!("{name}/*"));
+            None => has_whole = *resource != "*",
+            Some((name, sub)) => {
+                let is_included = with_all.contains(&name) || of_all.contains(&sub);
+                resource.invalid_if(is_included, "is part of a resource with '*' before it");
+                with_all.extend((sub == "*").then_some(name));
+                of_all.extend((name == "*").then_some(sub));
+            }
         }
-        if of_all.contains(&sub) {
-            told(format!("*/{sub}"));
-        }
-        with_all.extend((sub == "*").then_some(name));
-        of_all.extend((name == "*").then_some(sub));
     }
-    if all.len() > 1 && all.contains(&"*/*") {
-        errors.invalid(path, resources, "if '*/*' is present, must not specify other resources");
-    }
-    if has_whole && all.contains(&"*") {
-        let detail = "if '*' is present, must not specify other resources without subresources";
-        errors.invalid(path, resources, detail);
-    }
+    let has = |wanted: &str| entries(resources).any(|(_, resource)| resource == wanted);
+    let is_repeated = (has("*/*") && resources.items().count() > 1) || (has_whole && has("*"));
+    let detail = "'*/*' must be the only item, and '*' the only one without subresources";
+    resources.invalid_if(is_repeated, detail);
 }
 
 /// Validates match conditions: CEL expressions with unique names, at most `CONDITIONS_LEN_MAX`.
 ///
 /// A condition without an expression is still checked for its name. A name is a qualified name, so
 /// that conditions of different owners in one list do not collide.
-pub(crate) fn match_conditions(conditions: &Value, path: &str, environment: &Environment, errors: &mut Errors) {
-    let all = conditions.as_array().map_or(&[][..], Vec::as_slice);
-    if all.len() > CONDITIONS_LEN_MAX {
-        errors.too_many(path, all.len(), CONDITIONS_LEN_MAX);
+pub(crate) fn match_conditions(conditions: &Field<'_>, environment: &Environment) {
+    let mut names = BTreeSet::new();
+    for condition in conditions.items() {
+        let (name, expression) = (condition.at("name"), condition.at("expression"));
+        expression_rule(&expression, environment, &["bool"]);
+        if name.is_given() {
+            name.qualified_name();
+            let is_new = names.insert(name.text());
+            if !is_new {
+                name.duplicate();
+            }
+        }
     }
-    let mut names = Vec::new();
-    for (index, condition) in all.iter().enumerate() {
-        let path = format!("{path}[{index}]");
-        let (name, expression) = (text(&condition["name"]), text(&condition["expression"]).trim());
-        expression_rule(expression, &format!("{path}.expression"), environment, &["bool"], errors);
-        if name.is_empty() {
-            errors.required(&format!("{path}.name"), "");
-            continue;
-        }
-        if let Some(message) = check_qualified_name(name) {
-            errors.invalid(&format!("{path}.name"), &name.into(), message);
-        }
-        if names.contains(&name) {
-            errors.duplicate(&format!("{path}.name"));
-        }
-        names.push(name);
-    }
+    conditions.at_most_items(CONDITIONS_LEN_MAX);
 }
 
 /// Returns the declarations that expressions about a request may use.
@@ -255,29 +193,23 @@ pub(crate) fn of_request() -> Environment {
 
 /// Validates an expression that is required (`FieldValueRequired`) and must compile.
 ///
-/// `path` is its field path. `wanted` lists the types that the expression may return.
-pub(crate) fn expression_rule(
-    expression: &str,
-    path: &str,
-    environment: &Environment,
-    wanted: &[&str],
-    errors: &mut Errors,
-) {
-    if expression.trim().is_empty() {
-        errors.required(path, "");
-        return;
+/// `wanted` lists the types that the expression may return. White space around it does not count.
+pub(crate) fn expression_rule(field: &Field<'_>, environment: &Environment, wanted: &[&str]) {
+    let expression = field.text().trim();
+    field.required_if(expression.is_empty());
+    if !expression.is_empty() {
+        compiles(field, expression, environment, wanted);
     }
-    compiles(expression, path, environment, wanted, errors);
 }
 
 /// Reports an expression that does not compile or does not return one of the `wanted` types.
 ///
 /// Such an expression is `FieldValueInvalid`, with the expression as value. An expression that compiles but of which no
 /// program can be made, such as `int('a') == 1`, is an `InternalError` as in kube-apiserver.
-pub(crate) fn compiles(expression: &str, path: &str, environment: &Environment, wanted: &[&str], errors: &mut Errors) {
+pub(crate) fn compiles(field: &Field<'_>, expression: &str, environment: &Environment, wanted: &[&str]) {
     match problem(expression, environment, wanted) {
-        Some(Problem::Invalid(why)) => errors.invalid(path, &expression.into(), &why),
-        Some(Problem::Internal(why)) => errors.internal(path, &why),
+        Some(Problem::Invalid(why)) => field.invalid(why),
+        Some(Problem::Internal(why)) => field.check(|_, path, errors| errors.internal(path, &why)),
         None => {}
     }
 }

@@ -8,10 +8,13 @@
 //! Upstream: `pkg/registry/certificates/clustertrustbundle/strategy.go` and
 //! `pkg/apis/certificates/validation/validation.go`.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::Errors,
     names::NameRule,
     registry::kind::{Cell, Kind, Metadata, Requests, Strategy, TableColumns, Validation},
     table::labels::NONE,
@@ -36,64 +39,50 @@ const BUNDLE_LEN_MAX: usize = 1024 * 1024;
 
 /// Validates the certificates of a new bundle (`ValidateClusterTrustBundle`).
 fn validate_create(object: &Value, errors: &mut Errors) {
-    trust_bundle(text(&object["spec"]["trustBundle"]), errors);
+    trust_bundle(&Field::new(&object["spec"]["trustBundle"], "spec.trustBundle", errors));
 }
 
 /// Validates an update of a bundle. A tag of the API makes the signer immutable.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     if old["spec"]["trustBundle"] != new["spec"]["trustBundle"] {
-        trust_bundle(text(&new["spec"]["trustBundle"]), errors);
+        trust_bundle(&Field::new(&new["spec"]["trustBundle"], "spec.trustBundle", errors));
     }
 }
 
 /// Validates the signer, and that the name fits it (`ValidateClusterTrustBundleName`).
 fn validate(object: &Value, errors: &mut Errors) {
     type Check = fn(NameRule, &str) -> Option<&'static str>;
-    let (meta, signer_name) = (&object["metadata"], &object["spec"]["signerName"]);
+    let bundle = Field::new(object, "", errors);
+    let signer = bundle.at("spec").at("signerName");
     for (field, check) in [("name", NameRule::check as Check), ("generateName", NameRule::check_prefix)] {
-        let name = Some(text(&meta[field])).filter(|name| !name.is_empty());
-        if let Some(why) = name.and_then(|name| signer::problem_of_bundle_name(name, text(signer_name), check)) {
-            errors.invalid(&format!("metadata.{field}"), &meta[field], &why);
+        let name = bundle.at("metadata").at(field);
+        let given = Some(name.text()).filter(|name| !name.is_empty());
+        if let Some(why) = given.and_then(|name| signer::problem_of_bundle_name(name, signer.text(), check)) {
+            name.invalid(why);
         }
     }
-    if !text(signer_name).is_empty() {
-        signer::name(signer_name, "spec.signerName", errors);
+    if !signer.is_empty() {
+        signer.check(signer::name);
     }
 }
 
-/// Validates the certificates (`validateTrustBundle`). Repeated certificates are reported only if all are valid.
-fn trust_bundle(bundle: &str, errors: &mut Errors) {
-    let path = "spec.trustBundle";
-    if bundle.len() > BUNDLE_LEN_MAX {
-        return errors.too_long(path, BUNDLE_LEN_MAX);
+/// Validates the certificates (`validateTrustBundle`). Only its first problem is reported.
+fn trust_bundle(bundle: &Field<'_>) {
+    if bundle.text().len() > BUNDLE_LEN_MAX {
+        return bundle.at_most_bytes(BUNDLE_LEN_MAX);
     }
-    let before = errors.len();
-    let mut invalid = |why: String| errors.invalid_as_such(path, &why);
-    let mut anchors: Vec<Vec<u8>> = Vec::new();
-    for (index, block) in pem::blocks(bundle).enumerate() {
-        if block.label != "CERTIFICATE" {
-            invalid(format!("entry {index} has bad block type: {}", block.label));
-        } else if block.has_headers {
-            invalid(format!("entry {index} has PEM block headers"));
-        } else if let Some(certificate) = Certificate::read(&block.der) {
-            if certificate.is_authority {
-                anchors.push(block.der);
-            } else {
-                invalid(format!("entry {index} does not have the CA bit set"));
-            }
-        } else {
-            invalid(format!("entry {index} does not parse as X.509"));
+    let (mut anchors, mut n_blocks) = (BTreeSet::new(), 0);
+    for block in pem::blocks(bundle.text()) {
+        let is_plain = block.label == "CERTIFICATE" && !block.has_headers;
+        let is_anchor = is_plain && Certificate::read(&block.der).is_some_and(|certificate| certificate.is_authority);
+        if !is_anchor {
+            let entry = format_args!("entry {n_blocks} must be a CERTIFICATE of an authority, without PEM headers");
+            return bundle.invalid_as_such(entry);
         }
+        anchors.insert(block.der);
+        n_blocks += 1;
     }
-    if errors.len() > before {
-        return;
-    }
-    let n_anchors = anchors.len();
-    anchors.sort_unstable();
-    anchors.dedup();
-    if anchors.is_empty() {
-        errors.invalid_as_such(path, "at least one trust anchor must be provided");
-    } else if anchors.len() < n_anchors {
-        errors.invalid_as_such(path, "duplicate trust anchor");
+    if n_blocks == 0 || anchors.len() < n_blocks {
+        bundle.invalid_as_such("must have at least one trust anchor, and each of them once");
     }
 }

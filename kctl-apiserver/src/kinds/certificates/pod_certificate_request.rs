@@ -13,12 +13,7 @@ mod validation;
 
 use serde_json::Value;
 
-use crate::{
-    defaulting::{add, part},
-    registry::kind::{Defaults, Kind, Requests, Strategy, TableColumns, Validation},
-    table::fields::{list, text},
-    validation::immutable::immutable_field,
-};
+use crate::{defaulting::{add, part}, field::Field, registry::kind::{Defaults, Kind, Requests, Strategy, TableColumns, Validation}, table::fields::{list, text}};
 
 pub(crate) static KIND: Kind = Kind {
     group: "certificates.k8s.io",
@@ -36,7 +31,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation {
         validate_create: validation::request,
-        validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
+        validate_update: |old, new, errors| Field::new(&new["spec"], "spec", errors).immutable(&old["spec"]),
         validate_status_at: validation::status,
         signer,
         ..Validation::DEFAULT

@@ -4,11 +4,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, text},
-    names::NameRule,
-    validation::entries,
-};
+use crate::{field::Field, field_errors::Errors, names::NameRule};
 
 /// Highest `matchingPrecedence`. The lowest, 1, belongs to the schema `exempt`.
 const PRECEDENCE_MAX: i64 = 10_000;
@@ -29,51 +25,26 @@ const QUEUES_MAX: i64 = 10_000_000;
 /// | `priorityLevelConfiguration.name` | required; the level need not exist |
 /// | `rules[]` | subjects, and resources or paths |
 pub(crate) fn schema(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let (precedence, path) = (&spec["matchingPrecedence"], "spec.matchingPrecedence");
-    let number = precedence.as_i64().unwrap_or(0);
-    if number <= 0 {
-        errors.invalid(path, precedence, "must be a positive value");
-    }
-    if number > PRECEDENCE_MAX {
-        errors.invalid(path, precedence, &format!("must not be greater than {PRECEDENCE_MAX}"));
-    }
-    if number == 1 && object["metadata"]["name"] != EXEMPT {
-        errors.invalid(path, precedence, "only the schema named 'exempt' may have matchingPrecedence 1");
-    }
-    let method = &spec["distinguisherMethod"];
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (precedence, method) = (spec.at("matchingPrecedence"), spec.at("distinguisherMethod"));
+    let first = if object["metadata"]["name"] == EXEMPT { 1 } else { 2 };
+    precedence.in_range(first, PRECEDENCE_MAX);
     if !method.is_null() {
-        errors.always_one_of("spec.distinguisherMethod.type", &method["type"], &["ByNamespace", "ByUser"]);
+        method.at("type").always_one_of(&["ByNamespace", "ByUser"]);
     }
-    let (level, path) = (&spec["priorityLevelConfiguration"]["name"], "spec.priorityLevelConfiguration.name");
-    if text(level).is_empty() {
-        errors.required(path, "must reference a priority level");
-    } else {
-        errors.name(path, level, NameRule::Subdomain);
-    }
-    for (index, rule) in entries(&spec["rules"]) {
-        rules(rule, &format!("spec.rules[{index}]"), errors);
-    }
+    spec.at("priorityLevelConfiguration").at("name").required_name(NameRule::Subdomain);
+    spec.at("rules").items().for_each(|rule| rules(&rule));
 }
 
 /// Validates one rule. It matches a request that has one of the subjects and fits one of the
 /// resource or path rules.
-fn rules(rule: &Value, path: &str, errors: &mut Errors) {
-    if entries(&rule["subjects"]).next().is_none() {
-        errors.required(&format!("{path}.subjects"), "subjects must contain at least one value");
-    }
-    for (index, subject) in entries(&rule["subjects"]) {
-        of_subject(subject, &format!("{path}.subjects[{index}]"), errors);
-    }
-    if ["resourceRules", "nonResourceRules"].iter().all(|list| entries(&rule[*list]).next().is_none()) {
-        errors.required(path, "at least one of resourceRules and nonResourceRules has to be non-empty");
-    }
-    for (index, rule) in entries(&rule["resourceRules"]) {
-        of_resources(rule, &format!("{path}.resourceRules[{index}]"), errors);
-    }
-    for (index, rule) in entries(&rule["nonResourceRules"]) {
-        of_paths(rule, &format!("{path}.nonResourceRules[{index}]"), errors);
-    }
+fn rules(rule: &Field<'_>) {
+    let [subjects, resources, paths] = ["subjects", "resourceRules", "nonResourceRules"].map(|name| rule.at(name));
+    subjects.required_if(subjects.is_empty());
+    subjects.items().for_each(|subject| of_subject(&subject));
+    rule.required_if(resources.is_empty() && paths.is_empty());
+    resources.items().for_each(|rule| of_resources(&rule));
+    paths.items().for_each(|rule| of_paths(&rule));
 }
 
 /// Validates a subject, which has the field of its kind (`FieldValueRequired`) and no other
@@ -84,132 +55,95 @@ fn rules(rule: &Value, path: &str, errors: &mut Errors) {
 /// | `User` | `user.name` |
 /// | `Group` | `group.name` |
 /// | `ServiceAccount` | `serviceAccount.namespace` and `serviceAccount.name` |
-fn of_subject(subject: &Value, path: &str, errors: &mut Errors) {
+fn of_subject(subject: &Field<'_>) {
     /// Kinds of subjects, each with its field.
-    const KINDS: [(&str, &str); 3] = [("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")];
-    let kind = text(&subject["kind"]);
-    let Some((_, own)) = KINDS.iter().find(|(supported, _)| *supported == kind) else {
-        return errors.unsupported(&format!("{path}.kind"), &kind.into(), &["Group", "ServiceAccount", "User"]);
-    };
-    let (named, own_path) = (&subject[*own], format!("{path}.{own}"));
-    if named.is_null() {
-        errors.required(&own_path, &format!("{own} is required when subject kind is '{kind}'"));
-    } else {
-        names_of(kind, named, &own_path, errors);
+    const KINDS: [(&str, &str); 3] = [("Group", "group"), ("ServiceAccount", "serviceAccount"), ("User", "user")];
+    let kind = subject.at("kind");
+    let supported = KINDS.map(|(kind, _)| kind);
+    kind.always_one_of(&supported);
+    if !supported.contains(&kind.text()) {
+        return;
     }
-    for (other, field) in KINDS.iter().filter(|(other, field)| *other != kind && !subject[*field].is_null()) {
-        errors
-            .forbidden(&format!("{path}.{field}"), &format!("{field} is forbidden when subject kind is not '{other}'"));
+    for (own, field) in KINDS {
+        let named = subject.at(field);
+        if *kind != own {
+            named.forbidden_if(!named.is_null(), format_args!("needs the kind {own}"));
+        } else if named.is_null() {
+            named.required();
+        } else {
+            names_of(own, &named);
+        }
     }
 }
 
 /// Validates the name of a subject. A service account also has a namespace; its name `*` stands for
 /// all of them.
-fn names_of(kind: &str, named: &Value, path: &str, errors: &mut Errors) {
-    let name_path = format!("{path}.name");
-    if text(&named["name"]).is_empty() {
-        errors.required(&name_path, "");
-    } else if kind == "ServiceAccount" && named["name"] != "*" {
-        errors.name(&name_path, &named["name"], NameRule::Subdomain);
+fn names_of(kind: &str, named: &Field<'_>) {
+    let name = named.at("name");
+    if kind != "ServiceAccount" {
+        return name.required_if(name.is_empty());
     }
-    if kind == "ServiceAccount" {
-        let path = format!("{path}.namespace");
-        if text(&named["namespace"]).is_empty() {
-            errors.required(&path, "must specify namespace for service account");
-        } else {
-            errors.name(&path, &named["namespace"], NameRule::Label);
-        }
+    if *name != "*" {
+        name.required_name(NameRule::Subdomain);
     }
+    named.at("namespace").required_name(NameRule::Label);
 }
 
 /// Returns `true` if a list contains `*`.
 fn has_all(list: &Value) -> bool {
-    entries(list).any(|(_, item)| item == "*")
+    list.as_array().into_iter().flatten().any(|item| item == "*")
 }
 
 /// Validates verbs: at least one, and either known verbs or only `*`.
-fn of_verbs(verbs: &Value, path: &str, errors: &mut Errors) {
-    let path = format!("{path}.verbs");
-    if entries(verbs).next().is_none() {
-        errors.required(&path, "verbs must contain at least one value");
-    } else if has_all(verbs) {
-        stands_alone(verbs, &path, errors);
-    } else if !entries(verbs).all(|(_, verb)| VERBS.contains(&text(verb))) {
-        errors.unsupported(&path, verbs, &VERBS);
+fn of_verbs(rule: &Field<'_>) {
+    let verbs = rule.at("verbs");
+    verbs.required_if(verbs.is_empty());
+    stands_alone(&verbs);
+    if !has_all(&verbs) && !verbs.items().all(|verb| VERBS.contains(&verb.text())) {
+        verbs.unsupported(&VERBS);
     }
 }
 
 /// Reports a list that has `*` and other items: `*` already stands for all others.
-fn stands_alone(list: &Value, path: &str, errors: &mut Errors) {
-    if has_all(list) && entries(list).count() > 1 {
-        errors.invalid(path, list, "'*' must be the only item");
-    }
+fn stands_alone(list: &Field<'_>) {
+    list.invalid_if(has_all(list) && list.items().count() > 1, "'*' must be the only item");
 }
 
 /// Validates a rule about resources: verbs, API groups, resources and namespaces.
 ///
 /// A rule with `clusterScope: true` needs no namespaces; it then matches cluster-scoped requests
 /// only.
-fn of_resources(rule: &Value, path: &str, errors: &mut Errors) {
-    of_verbs(&rule["verbs"], path, errors);
-    for field in ["apiGroups", "resources"] {
-        let path = format!("{path}.{field}");
-        if entries(&rule[field]).next().is_none() {
-            errors.required(&path, "a resource rule needs at least one");
-        }
-        stands_alone(&rule[field], &path, errors);
+fn of_resources(rule: &Field<'_>) {
+    of_verbs(rule);
+    let [groups, resources, namespaces] = ["apiGroups", "resources", "namespaces"].map(|name| rule.at(name));
+    for list in [&groups, &resources, &namespaces] {
+        stands_alone(list);
     }
-    let (namespaces, path) = (&rule["namespaces"], format!("{path}.namespaces"));
-    if entries(namespaces).next().is_none() && rule["clusterScope"] != true {
-        let detail = "resource rules that are not cluster scoped must supply at least one namespace";
-        errors.required(&path, detail);
-    } else if has_all(namespaces) {
-        stands_alone(namespaces, &path, errors);
-    } else {
-        for (index, namespace) in entries(namespaces) {
-            if let Some(message) = NameRule::Label.check(text(namespace)) {
-                let detail = format!("each member of this list must be '*' or a DNS-1123 label; {message}");
-                errors.invalid(&format!("{path}[{index}]"), namespace, &detail);
-            }
-        }
+    groups.required_if(groups.is_empty());
+    resources.required_if(resources.is_empty());
+    namespaces.required_if(namespaces.is_empty() && rule["clusterScope"] != true);
+    if !has_all(&namespaces) {
+        namespaces.items().for_each(|namespace| namespace.name(NameRule::Label));
     }
 }
 
 /// Validates a rule about paths outside of the API, such as `/healthz`.
-fn of_paths(rule: &Value, field_path: &str, errors: &mut Errors) {
-    of_verbs(&rule["verbs"], field_path, errors);
-    let (paths, field_path) = (&rule["nonResourceURLs"], format!("{field_path}.nonResourceURLs"));
-    if entries(paths).next().is_none() {
-        errors.required(&field_path, "nonResourceURLs must contain at least one value");
-    } else if has_all(paths) {
-        stands_alone(paths, &field_path, errors);
-    } else {
-        for (index, path) in entries(paths) {
-            of_path(path, &format!("{field_path}[{index}]"), errors);
-        }
+fn of_paths(rule: &Field<'_>) {
+    of_verbs(rule);
+    let paths = rule.at("nonResourceURLs");
+    paths.required_if(paths.is_empty());
+    stands_alone(&paths);
+    for path in paths.items().filter(|_| !has_all(&paths)) {
+        let detail = "must begin with '/', without spaces and '//', and with '*' only after the last '/'";
+        path.invalid_if(!is_path(path.text()), detail);
     }
 }
 
-/// Validates one path: absolute, without spaces and empty segments, and with `*` only as the last
+/// Returns `true` for a path that is absolute, without spaces and empty segments, and with `*` only as the last
 /// segment.
-fn of_path(path: &Value, field_path: &str, errors: &mut Errors) {
-    let is = text(path);
-    let detail = if is.is_empty() {
-        "must not be empty"
-    } else if is == "/" {
-        return;
-    } else if !is.starts_with('/') {
-        "must start with slash"
-    } else if is.contains(' ') {
-        "must not contain white-space"
-    } else if is.contains("//") {
-        "must not contain double slash"
-    } else if is.strip_suffix("/*").unwrap_or(is).contains('*') {
-        "wildcard can only do suffix matching"
-    } else {
-        return;
-    };
-    errors.invalid(field_path, path, detail);
+fn is_path(path: &str) -> bool {
+    let has_wildcard = path.strip_suffix("/*").unwrap_or(path).contains('*');
+    path.starts_with('/') && !path.contains(' ') && !path.contains("//") && !has_wildcard
 }
 
 /// Validates a `PriorityLevelConfiguration`.
@@ -223,66 +157,43 @@ fn of_path(path: &Value, field_path: &str, errors: &mut Errors) {
 /// | `Limited` | `limited` with its response to requests beyond the limit |
 /// | empty | nothing: the schema requires the type |
 pub(crate) fn level(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let (kind, name) = (text(&spec["type"]), text(&object["metadata"]["name"]));
-    if (name == EXEMPT) != (kind == "Exempt") {
-        errors.invalid("spec.type", &kind.into(), "must be 'Exempt' if and only if `name` is 'exempt'");
-    }
-    let (exempt, limited) = (&spec["exempt"], &spec["limited"]);
-    match kind {
-        "Exempt" => {
-            shares(exempt, "spec.exempt", errors);
-            lent(exempt, "spec.exempt", errors);
-        }
-        "Limited" => {
-            if !limited.is_null() {
-                of_limits(limited, errors);
-            }
-        }
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (kind, exempt, limited) = (spec.at("type"), spec.at("exempt"), spec.at("limited"));
+    let is_exempt = object["metadata"]["name"] == EXEMPT;
+    kind.invalid_if(is_exempt != (*kind == "Exempt"), "must be 'Exempt' if and only if `name` is 'exempt'");
+    match kind.text() {
+        "Exempt" => seats(&exempt),
+        "Limited" => of_limits(&limited),
         "" => {}
-        _ => errors.one_of("spec.type", &spec["type"], &["Exempt", "Limited"]),
+        _ => kind.unsupported(&["Exempt", "Limited"]),
     }
 }
 
-/// Validates `nominalConcurrencyShares`, the share of the server's concurrency in relation to other
-/// levels: not negative.
-fn shares(limits: &Value, path: &str, errors: &mut Errors) {
-    let seats = &limits["nominalConcurrencyShares"];
-    if seats.as_i64().is_some_and(|seats| seats < 0) {
-        errors.invalid(&format!("{path}.nominalConcurrencyShares"), seats, "must be a non-negative integer");
-    }
-}
-
-/// Validates `lendablePercent`, the part of its seats that a level lends to others while it does
-/// not use them: 0 to 100.
-fn lent(limits: &Value, path: &str, errors: &mut Errors) {
-    errors.in_range(&format!("{path}.lendablePercent"), &limits["lendablePercent"], 0, 100);
+/// Validates `nominalConcurrencyShares`, the share of the server's concurrency in relation to other levels, and
+/// `lendablePercent`, the part of its seats that a level lends to others while it does not use them.
+fn seats(limits: &Field<'_>) {
+    limits.at("nominalConcurrencyShares").not_negative();
+    limits.at("lendablePercent").in_range(0, 100);
 }
 
 /// Validates the limits of a level. `borrowingLimitPercent` may exceed 100, and an absent one is
 /// unlimited.
-fn of_limits(limited: &Value, errors: &mut Errors) {
-    shares(limited, "spec.limited", errors);
-    response(&limited["limitResponse"], errors);
-    lent(limited, "spec.limited", errors);
-    let borrowed = &limited["borrowingLimitPercent"];
-    if borrowed.as_i64().is_some_and(|percent| percent < 0) {
-        let detail = "if specified, must be a non-negative integer";
-        errors.invalid("spec.limited.borrowingLimitPercent", borrowed, detail);
-    }
+fn of_limits(limited: &Field<'_>) {
+    seats(limited);
+    response(&limited.at("limitResponse"));
+    limited.at("borrowingLimitPercent").not_negative();
 }
 
 /// Validates the response to requests beyond the limit.
 ///
 /// With `Queue`, kube-apiserver lets requests wait in queues, whose parameters are validated. With
 /// `Reject`, it rejects them with 429 at once.
-fn response(response: &Value, errors: &mut Errors) {
-    let path = "spec.limited.limitResponse";
-    let queuing = &response["queuing"];
-    match text(&response["type"]) {
-        "Queue" if !queuing.is_null() => of_queues(queuing, &format!("{path}.queuing"), errors),
+fn response(response: &Field<'_>) {
+    let (kind, queuing) = (response.at("type"), response.at("queuing"));
+    match kind.text() {
         "" => {}
-        _ => errors.one_of(&format!("{path}.type"), &response["type"], &["Queue", "Reject"]),
+        "Queue" if !queuing.is_null() => of_queues(&queuing),
+        _ => kind.one_of(&["Queue", "Reject"]),
     }
 }
 
@@ -290,30 +201,16 @@ fn response(response: &Value, errors: &mut Errors) {
 ///
 /// A flow is dealt a hand of `handSize` queues and uses the shortest of them. `handSize` is at most
 /// `queues`, and the two together may need at most `ENTROPY_BITS_MAX` bits of the flow's hash.
-fn of_queues(queuing: &Value, path: &str, errors: &mut Errors) {
+fn of_queues(queuing: &Field<'_>) {
     let number = |field: &str| queuing[field].as_i64().unwrap_or(0);
     let (queues, hand) = (number("queues"), number("handSize"));
-    for field in ["queueLengthLimit", "queues"].iter().filter(|field| number(field) <= 0) {
-        errors.invalid(&format!("{path}.{field}"), &queuing[*field], "must be positive");
-    }
-    if queues > QUEUES_MAX {
-        let detail = format!("must not be greater than {QUEUES_MAX}");
-        errors.invalid(&format!("{path}.queues"), &queuing["queues"], &detail);
-    }
-    if hand <= 0 {
-        errors.invalid(&format!("{path}.handSize"), &queuing["handSize"], "must be positive");
-    }
-    if hand > queues {
-        let detail = format!("should not be greater than queues ({queues})");
-        errors.invalid(&format!("{path}.handSize"), &queuing["handSize"], &detail);
-    }
-    let bits = entropy_bits(queues, hand);
-    if queues > 0 && hand > 0 && bits > ENTROPY_BITS_MAX {
-        let detail = format!(
-            "required entropy bits of deckSize {queues} and handSize {hand} should not be greater than {ENTROPY_BITS_MAX}"
-        );
-        errors.invalid(&format!("{path}.handSize"), &queuing["handSize"], &detail);
-    }
+    queuing.at("queueLengthLimit").at_least(1);
+    queuing.at("queues").in_range(1, QUEUES_MAX);
+    let is_complex = queues > 0 && hand > 0 && entropy_bits(queues, hand) > ENTROPY_BITS_MAX;
+    let detail = format_args!(
+        "must be from 1 to `queues`, and not need more than {ENTROPY_BITS_MAX} bits to deal a hand of that many queues"
+    );
+    queuing.at("handSize").invalid_if(hand <= 0 || hand > queues || is_complex, detail);
 }
 
 /// Maximum number of bits of the hash that dealing a hand may use (`MaxHashBits` of
@@ -329,15 +226,9 @@ fn entropy_bits(queues: i64, hand: i64) -> i64 {
 /// Validates the conditions of a `FlowSchema` or `PriorityLevelConfiguration`: types are required
 /// and unique.
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
-    let mut seen: Vec<&str> = Vec::new();
-    for (index, condition) in entries(&object["status"]["conditions"]) {
-        let (path, kind) = (format!("status.conditions[{index}].type"), text(&condition["type"]));
-        if seen.contains(&kind) {
-            errors.duplicate(&path);
-        }
-        seen.push(kind);
-        if kind.is_empty() {
-            errors.required(&path, "");
-        }
+    let conditions = Field::new(&object["status"]["conditions"], "status.conditions", errors);
+    conditions.unique_at("type");
+    for kind in conditions.items().map(|condition| condition.at("type")) {
+        kind.required_if(kind.is_empty());
     }
 }

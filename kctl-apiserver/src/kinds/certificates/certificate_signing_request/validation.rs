@@ -6,7 +6,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::Errors,
     validation::{entries, signer},
     x509::{Certificate, Request, pem},
 };
@@ -32,34 +33,26 @@ const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
 ///
 /// The error about a certificate does not show it.
 pub(crate) fn request(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    if let Err(why) = signed_request(&STANDARD.decode(text(&spec["request"])).unwrap_or_default()) {
-        errors.invalid("spec.request", &spec["request"], why);
+    let object = Field::new(object, "", errors);
+    let (spec, status) = (object.at("spec"), object.at("status"));
+    let [request, usages, signer] = ["request", "usages", "signerName"].map(|name| spec.at(name));
+    if let Err(why) = signed_request(&STANDARD.decode(request.text()).unwrap_or_default()) {
+        request.invalid(why);
     }
-    let usages: Vec<&str> = entries(&spec["usages"]).map(|(_, usage)| text(usage)).collect();
-    if usages.is_empty() {
-        errors.required("spec.usages", "");
-    }
-    for (index, usage) in usages.iter().enumerate() {
-        if usages[..index].contains(usage) {
-            errors.duplicate(&format!("spec.usages[{index}]"));
-        }
-    }
-    if spec["signerName"] == LEGACY_SIGNER {
-        let detail = "the legacy signerName is not allowed via this API version";
-        errors.invalid("spec.signerName", &spec["signerName"], detail);
+    usages.required_if(usages.is_empty());
+    usages.unique(|usage| usage);
+    if *signer == LEGACY_SIGNER {
+        signer.invalid("the legacy signerName is not allowed via this API version");
     } else {
-        signer::name(&spec["signerName"], "spec.signerName", errors);
+        signer.check(signer::name);
     }
-    if spec["expirationSeconds"].as_i64().is_some_and(|seconds| seconds < EXPIRATION_SECONDS_MIN) {
-        let detail = format!("may not specify a duration less than {EXPIRATION_SECONDS_MIN} seconds (10 minutes)");
-        errors.invalid("spec.expirationSeconds", &spec["expirationSeconds"], &detail);
-    }
-    conditions(&object["status"]["conditions"], errors);
-    if let Some(certificate) = object["status"]["certificate"].as_str().filter(|bytes| !bytes.is_empty())
-        && let Err(why) = certificates(&STANDARD.decode(certificate).unwrap_or_default())
+    spec.at("expirationSeconds").at_least(EXPIRATION_SECONDS_MIN);
+    conditions(&status.at("conditions"));
+    let certificate = status.at("certificate");
+    if !certificate.is_empty()
+        && let Err(why) = certificates(&STANDARD.decode(certificate.text()).unwrap_or_default())
     {
-        errors.invalid_as_such("status.certificate", &why);
+        certificate.invalid_as_such(why);
     }
 }
 
@@ -96,31 +89,16 @@ fn signed_request(bytes: &[u8]) -> Result<(), &'static str> {
 ///
 /// `Approved`, `Denied` and `Failed` have the status `True`: an approval cannot be withdrawn, and a request can only be
 /// denied before it is approved.
-fn conditions(conditions: &Value, errors: &mut Errors) {
-    let mut seen: Vec<&str> = Vec::new();
-    for (index, condition) in entries(conditions) {
-        let path = format!("status.conditions[{index}]");
-        let (kind, status) = (text(&condition["type"]), text(&condition["status"]));
-        if kind.is_empty() {
-            errors.required(&format!("{path}.type"), "");
-        }
-        if status.is_empty() {
-            errors.required(&format!("{path}.status"), "");
-        } else if LASTING.contains(&kind) {
-            errors.one_of(&format!("{path}.status"), &condition["status"], &["True"]);
-        } else {
-            errors.one_of(&format!("{path}.status"), &condition["status"], &["False", "True", "Unknown"]);
-        }
-        let other = if kind == "Approved" { "Denied" } else { "Approved" };
-        if ["Approved", "Denied"].contains(&kind) && seen.contains(&other) {
-            let detail = "Approved and Denied conditions are mutually exclusive";
-            errors.invalid("status.conditions", &kind.into(), detail);
-        }
-        if seen.contains(&kind) {
-            errors.duplicate(&format!("{path}.type"));
-        }
-        seen.push(kind);
+fn conditions(conditions: &Field<'_>) {
+    for condition in conditions.items() {
+        let (kind, status) = (condition.at("type"), condition.at("status"));
+        kind.required_if(kind.is_empty());
+        let is_lasting = LASTING.contains(&kind.text());
+        status.required_one_of(if is_lasting { &["True"] } else { &["False", "True", "Unknown"] });
     }
+    let has = |kind: &str| conditions.items().any(|condition| condition["type"] == kind);
+    conditions.invalid_if(has("Approved") && has("Denied"), "Approved and Denied are mutually exclusive");
+    conditions.unique_at("type");
 }
 
 /// Validates the fields that a write of a subresource must not change.
@@ -130,19 +108,15 @@ fn conditions(conditions: &Value, errors: &mut Errors) {
 ///   separately.
 /// - A certificate is immutable once it is issued.
 pub(crate) fn fixed(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
-    let has = |object: &Value, kind: &str| {
-        entries(&object["status"]["conditions"]).any(|(_, condition)| condition["type"] == kind)
-    };
-    let path = "status.conditions";
-    for kind in LASTING.into_iter().filter(|kind| has(old, kind) && !has(new, kind)) {
-        errors.forbidden(path, &format!("updates may not remove a condition of type {kind:?}"));
-    }
-    let by_approval = ["Approved", "Denied"].into_iter().filter(|_| subresource != "approval");
-    for kind in by_approval.filter(|kind| has(new, kind) && !has(old, kind)) {
-        errors.forbidden(path, &format!("updates may not add a condition of type {kind:?}"));
-    }
-    let (was, is) = (&old["status"]["certificate"], &new["status"]["certificate"]);
-    if !was.is_null() && was != is {
-        errors.forbidden("status.certificate", "updates may not modify existing certificate content");
-    }
+    let (status, was) = (Field::new(&new["status"], "status", errors), &old["status"]);
+    let (conditions, certificate) = (status.at("conditions"), status.at("certificate"));
+    let has =
+        |status: &Value, kind: &str| entries(&status["conditions"]).any(|(_, condition)| condition["type"] == kind);
+    let is_removed = LASTING.iter().any(|kind| has(was, kind) && !has(&status, kind));
+    conditions.forbidden_if(is_removed, "updates may not remove Approved, Denied or Failed");
+    let is_added = ["Approved", "Denied"].iter().any(|kind| !has(was, kind) && has(&status, kind));
+    let detail = "only the subresource approval may add Approved or Denied";
+    conditions.forbidden_if(is_added && subresource != "approval", detail);
+    let is_changed = !was["certificate"].is_null() && was["certificate"] != *certificate;
+    certificate.forbidden_if(is_changed, "updates may not modify existing certificate content");
 }

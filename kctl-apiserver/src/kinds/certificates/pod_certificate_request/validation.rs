@@ -3,9 +3,10 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{SignedDuration, Timestamp};
 use kctl_apimachinery::time;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     names::NameRule,
     validation::{entries, signer, status},
@@ -26,73 +27,65 @@ const SKEW_MAX: SignedDuration = SignedDuration::from_mins(5);
 /// Shortest time between the limits of a certificate and the time at which a kubelet refreshes it.
 const REFRESH_MARGIN: SignedDuration = SignedDuration::from_mins(10);
 
-const AT_REQUEST: &str = "spec.stubPKCS10Request";
-const AT_CHAIN: &str = "status.certificateChain";
-
 /// Validates a new request (`ValidatePodCertificateRequestCreate`).
 pub(super) fn request(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    signer::name(&spec["signerName"], "spec.signerName", errors);
-    signer::annotations(&spec["unverifiedUserAnnotations"], "spec.unverifiedUserAnnotations", errors);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let signer = spec.at("signerName");
+    signer.check(signer::name);
+    spec.at("unverifiedUserAnnotations").check(signer::annotations);
     for (name, uid) in [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")] {
-        let path = format!("spec.{uid}");
-        errors.name(&format!("spec.{name}"), &text(&spec[name]).into(), NameRule::Subdomain);
-        match text(&spec[uid]) {
-            "" => errors.invalid(&path, &"".into(), "must not be empty"),
-            uid if uid.len() > UID_LEN_MAX => errors.too_long(&path, UID_LEN_MAX),
-            _ => {}
-        }
+        let uid = spec.at(uid);
+        spec.at(name).name(NameRule::Subdomain);
+        uid.invalid_if(uid.is_empty(), "must not be empty");
+        uid.at_most_bytes(UID_LEN_MAX);
     }
-    let most = signer::lifetime_max(text(&spec["signerName"]));
-    errors.in_range("spec.maxExpirationSeconds", &spec["maxExpirationSeconds"], signer::LIFETIME_MIN, most);
-    signed_request(text(&spec["stubPKCS10Request"]), errors);
+    spec.at("maxExpirationSeconds").in_range(signer::LIFETIME_MIN, signer::lifetime_max(signer.text()));
+    signed_request(&spec);
 }
 
 /// Validates the request for a certificate: its key, which has to have signed it (`validateStubPKCS10Request`).
-fn signed_request(base64: &str, errors: &mut Errors) {
-    let der = STANDARD.decode(base64).unwrap_or_default();
-    let hidden = |errors: &mut Errors, why: &str| errors.invalid_as_such(AT_REQUEST, why);
+fn signed_request(spec: &Field<'_>) {
+    let sent = spec.at("stubPKCS10Request");
+    let der = STANDARD.decode(sent.text()).unwrap_or_default();
     if der.is_empty() {
-        errors.invalid_as_such("spec", "stubPKCS10Request must be set");
-    } else if der.len() > REQUEST_LEN_MAX {
-        errors.too_long(AT_REQUEST, REQUEST_LEN_MAX);
-    } else if let Some(request) = Request::read(&der) {
-        match request.key.kind() {
-            KeyKind::Rsa { n_bits } if ![3072, 4096].contains(&n_bits) => {
-                hidden(errors, &format!("{n_bits}-bit modulus: RSA keys must have modulus size 3072 or 4096"));
-            }
-            KeyKind::EcdsaOnOtherCurve => hidden(errors, "elliptic public keys must use curve P256, P384, or P521"),
-            KeyKind::Other => hidden(errors, "unknown public key type; supported types are Ed25519, ECDSA, and RSA"),
-            KeyKind::Rsa { .. } | KeyKind::Ecdsa | KeyKind::Ed25519 if request.is_signed() => {}
-            KeyKind::Rsa { .. } | KeyKind::Ecdsa | KeyKind::Ed25519 => hidden(errors, "invalid signature"),
-        }
-    } else {
-        hidden(errors, "must be a valid PKCS#10 CSR");
+        return spec.invalid_as_such("stubPKCS10Request must be set");
+    }
+    if der.len() > REQUEST_LEN_MAX {
+        return sent.check(|_, path, errors| errors.too_long(path, REQUEST_LEN_MAX));
+    }
+    let Some(request) = Request::read(&der) else { return sent.invalid_as_such("must be a valid PKCS#10 CSR") };
+    let is_supported = match request.key.kind() {
+        KeyKind::Rsa { n_bits } => [3072, 4096].contains(&n_bits),
+        KeyKind::EcdsaOnOtherCurve | KeyKind::Other => false,
+        KeyKind::Ecdsa | KeyKind::Ed25519 => true,
+    };
+    if !is_supported {
+        sent.invalid_as_such("the key must be RSA of 3072 or 4096 bits, ECDSA on P256, P384 or P521, or Ed25519");
+    } else if !request.is_signed() {
+        sent.invalid_as_such("invalid signature");
     }
 }
 
 /// Validates a change of the status (`ValidatePodCertificateRequestStatusUpdate`). Each step runs only if those before it
 /// have found no error.
 pub(super) fn status(now: Timestamp, old: &Value, new: &Value, errors: &mut Errors) {
-    let before = errors.len();
-    conditions(&new["status"]["conditions"], "status.conditions", errors);
-    if errors.len() > before {
+    let object = Field::new(new, "", errors);
+    let status = object.at("status");
+    if !status.at("conditions").passes(conditions) {
         return;
     }
-    let held = |object: &Value| {
-        entries(&object["status"]["conditions"]).map(|(_, condition)| text(&condition["type"]).to_owned()).next()
-    };
-    let is_same = fields(&old["status"]) == fields(&new["status"]);
-    let wrong = match (held(old), held(new).as_deref()) {
-        (Some(_), _) if !is_same => "immutable after PodCertificateRequest is issued, denied, or failed",
-        (None, None) if !is_same => "status is immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"",
-        (None, Some("Issued")) => return issued(now, new, errors),
-        (None, Some(_)) if fields(&new["status"]).keys().any(|field| field != "conditions") => {
-            "non-condition status fields must be empty when denying or failing the PodCertificateRequest"
+    let held = |status: &Value| status["conditions"][0]["type"].as_str().map(str::to_owned);
+    let is_changed = fields(&old["status"]) != fields(&status);
+    let wrong = match (held(&old["status"]), held(&status).as_deref()) {
+        (Some(_), _) if is_changed => "immutable after PodCertificateRequest is issued, denied, or failed",
+        (None, None) if is_changed => "immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"",
+        (None, Some("Issued")) => return issued(now, &object),
+        (None, Some(_)) if fields(&status).keys().any(|field| field != "conditions") => {
+            "must have only conditions when denying or failing the PodCertificateRequest"
         }
         _ => return,
     };
-    errors.invalid_as_such("status", wrong);
+    status.invalid_as_such(wrong);
 }
 
 /// Returns the fields of a status. An absent status has none.
@@ -103,56 +96,43 @@ fn fields(status: &Value) -> serde_json::Map<String, Value> {
 /// Validates conditions: at most one, of a known type, with the status `True`. Upstream's paths of these errors have a
 /// dot before the index.
 fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
-    let mut n_known = 0;
     for (index, condition) in entries(conditions) {
-        let (at_type, at_status) = (format!("{path}.[{index}].type"), format!("{path}.[{index}].status"));
-        if !FINAL.contains(&text(&condition["type"])) {
-            errors.always_one_of(&at_type, &condition["type"], &FINAL);
-            continue;
+        let condition = Field::new(condition, format!("{path}.[{index}]"), errors);
+        let (kind, status) = (condition.at("type"), condition.at("status"));
+        kind.always_one_of(&FINAL);
+        if FINAL.contains(&kind.text()) {
+            let is_first = entries(conditions).take(index).all(|(_, other)| !FINAL.contains(&text(&other["type"])));
+            kind.invalid_if(!is_first, "there may be only one condition of the types Issued, Denied and Failed");
+            status.always_one_of(&["True"]);
         }
-        n_known += 1;
-        if n_known > 1 {
-            let detail = "There may be at most one condition with type \"Issued\", \"Denied\", or \"Failed\"";
-            errors.invalid(&at_type, &condition["type"], detail);
-        }
-        errors.always_one_of(&at_status, &condition["status"], &["True"]);
     }
     status::conditions(conditions, path, errors);
 }
 
 /// Validates an issued certificate. The first error is the only one, as each rule depends on those before it.
-fn issued(now: Timestamp, object: &Value, errors: &mut Errors) {
-    let chain = text(&object["status"]["certificateChain"]);
-    if chain.len() > CHAIN_LEN_MAX {
-        return errors.too_long(AT_CHAIN, CHAIN_LEN_MAX);
+fn issued(now: Timestamp, object: &Field<'_>) {
+    let (chain, sent) = (object.at("status").at("certificateChain"), object.at("spec").at("stubPKCS10Request"));
+    if chain.text().len() > CHAIN_LEN_MAX {
+        return chain.at_most_bytes(CHAIN_LEN_MAX);
     }
-    let mut blocks = pem::blocks(chain);
-    let Some(leaf) = blocks.next() else {
-        return errors.invalid(
-            AT_CHAIN,
-            &chain.into(),
-            "issued certificate chain must contain at least one certificate",
-        );
+    let mut blocks = pem::blocks(chain.text());
+    let leaf = blocks.next().filter(|leaf| leaf.label == "CERTIFICATE");
+    let Some(certificate) = leaf.as_ref().and_then(|leaf| Certificate::read(&leaf.der)) else {
+        return chain.invalid("must begin with the issued certificate, a valid X.509 one");
     };
-    let Some(certificate) = Certificate::read(&leaf.der).filter(|_| leaf.label == "CERTIFICATE") else {
-        return errors.invalid(AT_CHAIN, &chain.into(), "leaf certificate does not parse as valid X.509");
+    let has_names = are_names_valid(&certificate);
+    chain.invalid_if(!has_names, "has an invalid DNS name or e-mail address as subjectAltName");
+    let request = STANDARD.decode(sent.text()).unwrap_or_default();
+    let Some(request) = Request::read(&request) else {
+        return sent.invalid_as_such("must be a valid PKCS#10 CSR");
     };
-    let before = errors.len();
-    alternative_names(&certificate, errors);
-    let request = STANDARD.decode(text(&object["spec"]["stubPKCS10Request"])).unwrap_or_default();
-    match Request::read(&request) {
-        None => return errors.invalid_as_such(AT_REQUEST, "must be a valid PKCS#10 CSR"),
-        Some(request) if request.key != certificate.key => {
-            let detail = "leaf certificate was not issued to the requested public key";
-            return errors.invalid(AT_CHAIN, &chain.into(), detail);
-        }
-        Some(_) => {}
+    if request.key != certificate.key {
+        return chain.invalid("leaf certificate was not issued to the requested public key");
     }
-    let Some(times) = Times::read(&object["status"], errors).filter(|_| errors.len() == before) else { return };
-    check_times(now, object, &times, &certificate, errors);
+    let Some(times) = Times::read(&object.at("status")).filter(|_| has_names) else { return };
     let is_other = |block: pem::Block| block.label != "CERTIFICATE" || Certificate::read(&block.der).is_none();
-    if errors.len() == before && blocks.any(is_other) {
-        errors.invalid(AT_CHAIN, &chain.into(), "issued certificate chain must consist entirely of certificates");
+    if check_times(now, object, &times, &certificate) && blocks.any(is_other) {
+        chain.invalid("must consist entirely of certificates");
     }
 }
 
@@ -165,62 +145,61 @@ struct Times {
 
 impl Times {
     /// Reads the times, all of which are required.
-    fn read(status: &Value, errors: &mut Errors) -> Option<Self> {
-        let mut time = |field: &str| {
-            let time = time::parse(text(&status[field]));
-            if time.is_none() {
-                errors
-                    .required(&format!("status.{field}"), "must be present and consistent with the issued certificate");
-            }
+    fn read(status: &Field<'_>) -> Option<Self> {
+        let [not_before, not_after, refresh] = ["notBefore", "notAfter", "beginRefreshAt"].map(|name| {
+            let time = time::parse(text(&status[name]));
+            status.at(name).required_if(time.is_none());
             time
-        };
-        let [not_before, not_after, refresh] = ["notBefore", "notAfter", "beginRefreshAt"].map(&mut time);
+        });
         Some(Self { not_before: not_before?, not_after: not_after?, refresh: refresh? })
     }
 }
 
-/// Validates the times in the status against the certificate. The first error is the only one.
-fn check_times(now: Timestamp, object: &Value, times: &Times, certificate: &Certificate<'_>, errors: &mut Errors) {
+/// Validates the times in the status against the certificate, and returns `true` if they are valid. The first error is
+/// the only one.
+fn check_times(now: Timestamp, object: &Field<'_>, times: &Times, certificate: &Certificate<'_>) -> bool {
     let Times { not_before, not_after, refresh } = *times;
-    let wrong = |field: &str, detail: &str, errors: &mut Errors| {
-        errors.invalid(&format!("status.{field}"), &object["status"][field], detail);
-    };
-    let lifetime = certificate.not_after.duration_since(certificate.not_before);
+    let status = object.at("status");
+    let lifetime = certificate.not_after.duration_since(certificate.not_before).as_secs();
     let most = object["spec"]["maxExpirationSeconds"].as_i64().unwrap_or_default();
-    if not_before != certificate.not_before {
-        wrong("notBefore", "must be set to the NotBefore time encoded in the leaf certificate", errors);
-    } else if not_before.duration_since(now).abs() >= SKEW_MAX {
-        wrong("notBefore", "must be set to within 5 minutes of kube-apiserver's current time", errors);
-    } else if not_after != certificate.not_after {
-        wrong("notAfter", "must be set to the NotAfter time encoded in the leaf certificate", errors);
-    } else if lifetime.as_secs() < signer::LIFETIME_MIN {
-        errors.invalid(AT_CHAIN, &json!(lifetime.as_secs()), "leaf certificate lifetime must be >= 1 hour");
-    } else if lifetime.as_secs() > most {
-        let detail = format!("leaf certificate lifetime must be <= spec.maxExpirationSeconds ({most})");
-        errors.invalid(AT_CHAIN, &json!(lifetime.as_secs()), &detail);
-    } else if refresh.duration_since(not_before) < REFRESH_MARGIN {
-        wrong("beginRefreshAt", "must be at least 10 minutes after status.notBefore", errors);
-    } else if not_after.duration_since(refresh) < REFRESH_MARGIN {
-        wrong("beginRefreshAt", "must be at least 10 minutes before status.notAfter", errors);
+    let is_now = not_before.duration_since(now).abs() < SKEW_MAX;
+    let (before, after) = (refresh.duration_since(not_before), not_after.duration_since(refresh));
+    let detail_of_chain = format!("leaf certificate lifetime must be from 1 hour to {most} seconds");
+    let rules = [
+        (
+            "notBefore",
+            not_before == certificate.not_before && is_now,
+            "must be that of the leaf certificate, within 5 minutes of now",
+        ),
+        ("notAfter", not_after == certificate.not_after, "must be that of the leaf certificate"),
+        ("certificateChain", (signer::LIFETIME_MIN..=most).contains(&lifetime), &detail_of_chain),
+        (
+            "beginRefreshAt",
+            before.min(after) >= REFRESH_MARGIN,
+            "must be at least 10 minutes after notBefore and before notAfter",
+        ),
+    ];
+    let wrong = rules.into_iter().find(|(_, is_valid, _)| !is_valid);
+    if let Some((name, _, detail)) = wrong {
+        status.at(name).invalid(detail);
     }
+    wrong.is_none()
 }
 
-/// Validates the names in `subjectAltName`. An e-mail address needs a part before and after its last `@`.
-fn alternative_names(certificate: &Certificate<'_>, errors: &mut Errors) {
-    let is_wrong =
-        |name: &&String| name.is_empty() || name.contains("..") || name.starts_with('.') || name.ends_with('.');
-    for name in certificate.dns_names.iter().filter(is_wrong) {
-        errors.invalid(AT_CHAIN, &name.as_str().into(), "DNS name has an empty label");
-    }
-    let is_address =
-        |address: &str| address.rsplit_once('@').is_some_and(|(user, domain)| !user.is_empty() && !domain.is_empty());
-    for address in certificate.email_addresses.iter().filter(|address| !is_address(address)) {
-        errors.invalid(AT_CHAIN, &address.as_str().into(), "invalid e-mail address");
-    }
+/// Returns `true` if all names in `subjectAltName` are valid. A DNS name has no empty label. An e-mail address needs a
+/// part before and after its last `@`.
+fn are_names_valid(certificate: &Certificate<'_>) -> bool {
+    let has_labels = |name: &String| !name.split('.').any(str::is_empty);
+    let is_address = |address: &String| {
+        address.rsplit_once('@').is_some_and(|(user, domain)| !user.is_empty() && !domain.is_empty())
+    };
+    certificate.dns_names.iter().all(has_labels) && certificate.email_addresses.iter().all(is_address)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// Made by openssl with the key of the certificate.
@@ -273,9 +252,9 @@ mod tests {
     #[test]
     fn lifetime_is_at_most_the_requested_one() {
         let now = "2020-01-01T00:00:00Z";
-        check(now, json!({ "/spec/maxExpirationSeconds": 86_399 }), &[AT_CHAIN]);
+        check(now, json!({ "/spec/maxExpirationSeconds": 86_399 }), &["status.certificateChain"]);
         check(now, json!({ "/status/certificateChain": format!("{LEAF}{LEAF}") }), &[]);
         let other = LEAF.replace("CERTIFICATE", "OTHER");
-        check(now, json!({ "/status/certificateChain": format!("{LEAF}{other}") }), &[AT_CHAIN]);
+        check(now, json!({ "/status/certificateChain": format!("{LEAF}{other}") }), &["status.certificateChain"]);
     }
 }
