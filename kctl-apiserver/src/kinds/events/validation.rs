@@ -1,47 +1,28 @@
 //! Validation of Events: lax for those of the core group, strict for those of `events.k8s.io`
 //! (`pkg/apis/core/validation/events.go`).
 //!
+//! As in kube-apiserver, both are validated in the form of the core group, so errors have the names of its fields.
+//!
 //! An event of the core group without `eventTime` is an old one; only its namespace is validated. Some errors use the
 //! names of the core fields and the empty string as the value, as in kube-apiserver.
 
 use serde_json::Value;
 
+use super::conversion::converted;
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
-    names::check_qualified_name,
 };
 
-/// Longest `note` or `message` of a new event, in bytes.
-const NOTE_LEN_MAX: usize = 1_024;
+/// Longest message of a new event, in bytes.
+const MESSAGE_LEN_MAX: usize = 1_024;
 /// Longest reason, action or reporting instance of a new event, in bytes.
 const WORD_LEN_MAX: usize = 128;
-/// Detail of each error about a changed field.
-const IMMUTABLE: &str = "field is immutable";
-
-/// The fields that both groups validate, with their names in each.
-struct Names {
-    /// The object that the event is about.
-    about: &'static str,
-    /// The human-readable description.
-    note: &'static str,
-    /// The name of the controller that reports the event, such as `example.com/controller`.
-    controller: &'static str,
-}
-
-/// Names of the core group.
-const CORE: Names = Names { about: "involvedObject", note: "message", controller: "reportingComponent" };
-
-/// Names of `events.k8s.io`.
-const OWN: Names = Names { about: "regarding", note: "note", controller: "reportingController" };
 
 /// Validates an `Event` of the core group (`ValidateEventCreate` for the core version).
-///
-/// The rules about reporters apply only to events with an `eventTime`, which newer clients set.
 pub(crate) fn core_event(object: &Value, errors: &mut Errors) {
-    namespace(object, &CORE, errors);
-    if object["eventTime"].is_string() {
-        reported(object, &CORE, errors);
-    }
+    let event = Field::new(object, "", errors);
+    every_event(&event, &event.at("reportingComponent"));
 }
 
 /// Validates an `Event` of `events.k8s.io` (`ValidateEventCreate`).
@@ -49,33 +30,20 @@ pub(crate) fn core_event(object: &Value, errors: &mut Errors) {
 /// `eventTime` is required, and the type is `Normal` or `Warning`. Fields that begin with
 /// `deprecated` must be unset: they are there to read events of older clients.
 pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
-    namespace(object, &OWN, errors);
-    if object["eventTime"].is_string() {
-        reported(object, &OWN, errors);
+    let object = converted("v1", object);
+    let event = Field::new(&object, "", errors);
+    every_event(&event, &event.at("reportingController").with(&event["reportingComponent"]));
+    let (series, time, kind) = (event.at("series"), event.at("eventTime"), event.at("type"));
+    if series.is_object() {
+        // A series has the time of its last event, and at least two.
+        let (count, last) = (series.at("count"), series.at("lastObservedTime"));
+        count.invalid_if(count.as_i64().unwrap_or(0) < 2, "must be at least 2");
+        last.required_if(last.is_null());
     }
-    series(&object["series"], errors);
-    if object["eventTime"].is_null() {
-        errors.required("eventTime", "");
-    }
-    let kind = text(&object["type"]);
-    if !["Normal", "Warning"].contains(&kind) {
-        errors.invalid("type", &kind.into(), "must be 'Normal' or 'Warning'");
-    }
-    for (field, shown) in [
-        ("deprecatedFirstTimestamp", "firstTimestamp"),
-        ("deprecatedLastTimestamp", "lastTimestamp"),
-        ("deprecatedCount", "count"),
-        ("deprecatedSource", "source"),
-    ] {
-        let value = &object[field];
-        let is_set = match value {
-            Value::Object(source) => !source.is_empty(),
-            Value::Null => false,
-            other => *other != 0,
-        };
-        if is_set {
-            errors.invalid(shown, value, "needs to be unset");
-        }
+    time.required_if(time.is_null());
+    kind.invalid_if(!["Normal", "Warning"].contains(&kind.text()), "must be 'Normal' or 'Warning'");
+    for field in ["firstTimestamp", "lastTimestamp", "count", "source"].map(|name| event.at(name)) {
+        field.invalid_if(!field.is_empty() && *field != 0, "needs to be unset");
     }
 }
 
@@ -83,79 +51,48 @@ pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
 /// (`legacyValidateEvent`).
 ///
 /// New events, those with `eventTime`, may be in any namespace. If their object is cluster-scoped, they may be in
-/// `default` or `kube-system`.
-fn namespace(object: &Value, names: &Names, errors: &mut Errors) {
-    let (about, own) = (text(&object[names.about]["namespace"]), text(&object["metadata"]["namespace"]));
-    let is_new = !object["eventTime"].is_null();
-    let is_right = match about {
+/// `default` or `kube-system`. The rules about reporters apply only to them.
+fn every_event(event: &Field<'_>, controller: &Field<'_>) {
+    let (about, own) = (event.at("involvedObject").at("namespace"), text(&event["metadata"]["namespace"]));
+    let is_new = !event["eventTime"].is_null();
+    let is_right = match about.text() {
         "" => own == "default" || (is_new && own == "kube-system"),
         about => is_new || own == about,
     };
-    if !is_right {
-        errors.invalid("involvedObject.namespace", &about.into(), "does not match event.namespace");
-    }
-}
-
-/// Validates the fields that identify the controller and its action: reporter, instance, action and reason are
-/// required.
-fn reported(object: &Value, names: &Names, errors: &mut Errors) {
-    let controller = text(&object[names.controller]);
-    if controller.is_empty() {
-        errors.required(names.controller, "");
-    }
-    if let Some(message) = check_qualified_name(controller) {
-        errors.invalid(names.controller, &controller.into(), message);
-    }
-    for field in ["reportingInstance", "action", "reason"] {
-        let value = text(&object[field]);
-        if value.is_empty() {
-            errors.required(field, "");
-        } else if value.len() > WORD_LEN_MAX {
-            errors.invalid_as_such(field, &format!("can have at most {WORD_LEN_MAX} characters"));
-        }
-    }
-    if text(&object[names.note]).len() > NOTE_LEN_MAX {
-        errors.invalid_as_such("message", &format!("can have at most {NOTE_LEN_MAX} characters"));
-    }
-}
-
-/// Validates the series of a repeated event: at least 2 occurrences, and the time of the last one.
-fn series(series: &Value, errors: &mut Errors) {
-    if !series.is_object() {
+    about.invalid_if(!is_right, "must be the namespace of the event");
+    if !event["eventTime"].is_string() {
         return;
     }
-    if series["count"].as_i64().unwrap_or(0) < 2 {
-        errors.invalid("series.count", &series["count"], "must be at least 2");
+    controller.required_if(controller.is_empty());
+    controller.qualified_name();
+    for word in ["reportingInstance", "action", "reason"].map(|name| event.at(name)) {
+        word.required_if(word.is_empty());
+        let is_long = word.text().len() > WORD_LEN_MAX;
+        word.invalid_if(is_long, format_args!("can have at most {WORD_LEN_MAX} bytes"));
     }
-    if series["lastObservedTime"].is_null() {
-        errors.required("series.lastObservedTime", "");
-    }
+    let message = event.at("message");
+    let is_long = message.text().len() > MESSAGE_LEN_MAX;
+    message.invalid_if(is_long, format_args!("can have at most {MESSAGE_LEN_MAX} bytes"));
 }
 
-/// Validates that an update changes nothing but the series.
-///
-/// Upstream: `ValidateEventUpdate`.
+/// Validates that an update changes nothing but the series (`ValidateEventUpdate`).
 pub(crate) fn fixed(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["regarding"] != new["regarding"] {
-        errors.invalid("involvedObject", &new["regarding"], IMMUTABLE);
-    }
-    for (field, name) in [
-        ("reason", "reason"),
-        ("note", "message"),
-        ("deprecatedFirstTimestamp", "firstTimestamp"),
-        ("deprecatedLastTimestamp", "lastTimestamp"),
-        ("deprecatedCount", "count"),
-        ("type", "type"),
-        ("eventTime", "eventTime"),
-        ("action", "action"),
-        ("reportingController", "reportingController"),
-        ("reportingInstance", "reportingInstance"),
+    let (old, new) = (converted("v1", old), converted("v1", new));
+    let event = Field::new(&new, "", errors);
+    for name in [
+        "involvedObject",
+        "reason",
+        "message",
+        "firstTimestamp",
+        "lastTimestamp",
+        "count",
+        "type",
+        "eventTime",
+        "action",
+        "reportingInstance",
+        "related",
     ] {
-        if old[field] != new[field] {
-            errors.invalid(name, &new[field], IMMUTABLE);
-        }
+        event.at(name).immutable(&old[name]);
     }
-    if old["related"] != new["related"] {
-        errors.invalid("related", &new["related"], IMMUTABLE);
-    }
+    event.at("reportingController").with(&new["reportingComponent"]).immutable(&old["reportingComponent"]);
 }
