@@ -91,6 +91,24 @@ impl Kind {
         pod_template: None,
     };
 
+    /// Returns a kind that is answered and never stored. It does not count in quotas, and admission policies do not see
+    /// it.
+    pub(crate) const fn review(
+        group: &'static str,
+        resource: &'static str,
+        kind: &'static str,
+        review: Review,
+    ) -> Self {
+        Self {
+            group,
+            resource,
+            kind,
+            requests: Requests { is_exempt_from_policies: true, review: Some(review), ..Requests::DEFAULT },
+            quota: Quota::NOT_COUNTED,
+            ..Self::DEFAULT
+        }
+    }
+
     /// The rules of custom resources.
     pub(crate) const CUSTOM: Self = Self {
         metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },

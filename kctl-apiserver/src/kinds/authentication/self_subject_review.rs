@@ -8,13 +8,7 @@
 //!
 //! Upstream: `pkg/registry/authentication/selfsubjectreview/rest.go`.
 
-use crate::registry::kind::{Kind, Quota, Requests, Review};
+use crate::registry::kind::{Kind, Review};
 
-pub(crate) static KIND: Kind = Kind {
-    group: "authentication.k8s.io",
-    resource: "selfsubjectreviews",
-    kind: "SelfSubjectReview",
-    requests: Requests { is_exempt_from_policies: true, review: Some(Review::SelfSubject), ..Requests::DEFAULT },
-    quota: Quota::NOT_COUNTED,
-    ..Kind::DEFAULT
-};
+pub(crate) static KIND: Kind =
+    Kind::review("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", Review::SelfSubject);

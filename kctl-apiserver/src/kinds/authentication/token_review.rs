@@ -7,13 +7,6 @@
 //!
 //! Upstream: `pkg/registry/authentication/tokenreview/storage.go`.
 
-use crate::registry::kind::{Kind, Quota, Requests, Review};
+use crate::registry::kind::{Kind, Review};
 
-pub(crate) static KIND: Kind = Kind {
-    group: "authentication.k8s.io",
-    resource: "tokenreviews",
-    kind: "TokenReview",
-    requests: Requests { is_exempt_from_policies: true, review: Some(Review::Token), ..Requests::DEFAULT },
-    quota: Quota::NOT_COUNTED,
-    ..Kind::DEFAULT
-};
+pub(crate) static KIND: Kind = Kind::review("authentication.k8s.io", "tokenreviews", "TokenReview", Review::Token);

@@ -8,13 +8,11 @@
 //! Upstream: `pkg/registry/authorization/localsubjectaccessreview/rest.go` and
 //! `pkg/apis/authorization/validation/validation.go`.
 
-use crate::registry::kind::{Kind, Quota, Requests, Review};
+use crate::registry::kind::{Kind, Review};
 
-pub(crate) static KIND: Kind = Kind {
-    group: "authorization.k8s.io",
-    resource: "localsubjectaccessreviews",
-    kind: "LocalSubjectAccessReview",
-    requests: Requests { is_exempt_from_policies: true, review: Some(Review::LocalSubjectAccess), ..Requests::DEFAULT },
-    quota: Quota::NOT_COUNTED,
-    ..Kind::DEFAULT
-};
+pub(crate) static KIND: Kind = Kind::review(
+    "authorization.k8s.io",
+    "localsubjectaccessreviews",
+    "LocalSubjectAccessReview",
+    Review::LocalSubjectAccess,
+);

@@ -6,11 +6,9 @@
 use serde_json::Value;
 
 use crate::{
-    field_errors::{Errors, text},
-    validation::{
-        entries,
-        selector::{self, Operators},
-    },
+    field::Field,
+    field_errors::Errors,
+    validation::selector::{self, Operators},
 };
 
 /// Returns the errors of a `SubjectAccessReview`, `SelfSubjectAccessReview` or `LocalSubjectAccessReview`.
@@ -25,63 +23,46 @@ use crate::{
 /// | namespace of the metadata equal to that of `resourceAttributes` | `LocalSubjectAccessReview` |
 /// | no `nonResourceAttributes` | `LocalSubjectAccessReview` |
 pub(crate) fn errors(kind: &str, review: &Value) -> Errors {
-    let mut errors = Errors::default();
-    let (spec, meta) = (&review["spec"], &review["metadata"]);
-    let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    Errors::collect(|errors| validate(kind, &Field::new(review, "", errors)))
+}
+
+fn validate(kind: &str, review: &Field<'_>) {
+    let (spec, meta) = (review.at("spec"), review.at("metadata"));
+    let (resource, other) = (spec.at("resourceAttributes"), spec.at("nonResourceAttributes"));
+    let has_one = resource.is_null() != other.is_null();
+    spec.invalid_if(!has_one, "must have exactly one of nonResourceAttributes and resourceAttributes");
+    let user = spec.at("user");
+    let has_subject = kind == "SelfSubjectAccessReview" || !user.is_empty() || !spec.at("groups").is_empty();
+    user.invalid_if(!has_subject, "at least one of user or group must be specified");
+    selectors(&resource);
     let is_local = kind == "LocalSubjectAccessReview";
-    if resource.is_null() == other.is_null() {
-        errors.invalid("spec", other, "exactly one of nonResourceAttributes or resourceAttributes must be specified");
+    let is_allowed = |name: &str| name == "managedFields" || (is_local && name == "namespace");
+    let is_filled = meta.entries().any(|(name, _)| !is_allowed(name));
+    meta.invalid_if(is_filled, if is_local { "must be empty except for namespace" } else { "must be empty" });
+    if is_local {
+        let namespace = resource.at("namespace");
+        let is_other = !resource.is_null() && *namespace != meta["namespace"];
+        namespace.invalid_if(is_other, "must match metadata.namespace");
+        other.invalid_if(!other.is_null(), "disallowed on this kind of request");
     }
-    if kind != "SelfSubjectAccessReview" && text(&spec["user"]).is_empty() && entries(&spec["groups"]).next().is_none()
-    {
-        errors.invalid("spec.user", &"".into(), "at least one of user or group must be specified");
-    }
-    selectors(resource, &mut errors);
-    let allowed = if is_local { &["managedFields", "namespace"][..] } else { &["managedFields"] };
-    if meta.as_object().into_iter().flatten().any(|(name, _)| !allowed.contains(&name.as_str())) {
-        let detail = if is_local { "must be empty except for namespace" } else { "must be empty" };
-        errors.invalid("metadata", meta, detail);
-    }
-    if is_local && !resource.is_null() && resource["namespace"] != meta["namespace"] {
-        let namespace = text(&resource["namespace"]).into();
-        errors.invalid("spec.resourceAttributes.namespace", &namespace, "must match metadata.namespace");
-    }
-    if is_local && !other.is_null() {
-        errors.invalid("spec.nonResourceAttributes", other, "disallowed on this kind of request");
-    }
-    errors
 }
 
 /// Validates the selectors of a list request (`validateResourceAttributes`).
 ///
 /// A selector has either `rawSelector`, as sent in the query, or parsed `requirements`. Unknown
 /// operators are valid, because an older server must be able to serve newer clients.
-fn selectors(resource: &Value, errors: &mut Errors) {
+fn selectors(resource: &Field<'_>) {
     for kind in ["fieldSelector", "labelSelector"] {
-        let (selector, path) = (&resource[kind], format!("spec.resourceAttributes.{kind}"));
-        let (raw, requirements) = (text(&selector["rawSelector"]), &selector["requirements"]);
-        match (raw.is_empty(), entries(requirements).next().is_none()) {
-            _ if selector.is_null() => continue,
-            (false, false) => {
-                let detail = "may not specified at the same time as requirements";
-                errors.invalid(&format!("{path}.rawSelector"), &raw.into(), detail);
-            }
-            (true, true) => {
-                let detail = format!("when {path} is specified, requirements or rawSelector is required");
-                errors.required(&format!("{path}.requirements"), &detail);
-            }
-            _ => {}
-        }
-        for (index, requirement) in entries(requirements) {
-            let path = format!("{path}.requirements[{index}]");
-            if kind == "labelSelector" {
-                selector::requirement_of(requirement, &path, Operators::Any, errors);
-                continue;
-            }
-            if text(&requirement["key"]).is_empty() {
-                errors.required(&format!("{path}.key"), "must be specified");
-            }
-            selector::values(requirement, &path, Operators::Any, errors);
+        let selector = resource.at(kind);
+        let (raw, requirements) = (selector.at("rawSelector"), selector.at("requirements"));
+        let has_none = raw.is_empty() && requirements.is_empty();
+        requirements.required_if(has_none && !selector.is_null());
+        raw.invalid_if(!raw.is_empty() && !requirements.is_empty(), "may not be specified together with requirements");
+        for requirement in requirements.items() {
+            let rule = if kind == "labelSelector" { selector::requirement_of } else { selector::values };
+            requirement.check(|value, path, errors| rule(value, path, Operators::Any, errors));
+            let key = requirement.at("key");
+            key.required_if(kind == "fieldSelector" && key.is_empty());
         }
     }
 }
