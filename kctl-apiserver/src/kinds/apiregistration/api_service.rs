@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, part},
-    field_errors::{Errors, text},
+    field::Field,
+    field_errors::Errors,
     names::NameRule,
     registry::kind::{Defaults, Kind, Metadata, Strategy, TableColumns, Validation},
     table::{
         age::age,
         fields::{self, condition, name, value_at},
     },
-    validation::entries,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -84,28 +84,25 @@ const VERSION_PRIORITY_MAX: i64 = 1_000;
 /// | `spec.versionPriority` | 1 to 1,000 |
 /// | `spec.service` | see `service` |
 fn validate(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let (group, version) = (text(&spec["group"]), text(&spec["version"]));
-    let wanted = format!("{version}.{group}");
-    let name = text(&object["metadata"]["name"]);
-    if !name.is_empty() && name != wanted {
-        let detail = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
-        errors.invalid("metadata.name", &name.into(), &detail);
-    }
-    if group.is_empty() && version != "v1" {
-        errors.required("spec.group", "only v1 may have an empty group and it better be legacy kube");
-    }
-    if !group.is_empty() {
-        errors.name("spec.group", &spec["group"], NameRule::Subdomain);
-    }
-    errors.name("spec.version", &version.into(), NameRule::Label1035);
-    for (field, most) in [("groupPriorityMinimum", GROUP_PRIORITY_MAX), ("versionPriority", VERSION_PRIORITY_MAX)] {
-        if !spec[field].as_i64().is_some_and(|priority| (1..=most).contains(&priority)) {
-            let detail = format!("must be positive and less than {most}");
-            errors.invalid(&format!("spec.{field}"), &spec[field], &detail);
-        }
-    }
-    service(spec, errors);
+    let registration = Field::new(object, "", errors);
+    let (spec, name) = (registration.at("spec"), registration.at("metadata").at("name"));
+    let (group, version) = (spec.at("group"), spec.at("version"));
+    let wanted = format!("{}.{}", version.text(), group.text());
+    let is_other = !name.is_empty() && name.text() != wanted;
+    name.invalid_if(is_other, format_args!("must be `spec.version+\".\"+spec.group`: {wanted:?}"));
+    // Only version v1 may have the empty group, that of the core.
+    group.required_if(group.is_empty() && version.text() != "v1");
+    group.name_if_set(NameRule::Subdomain);
+    version.name(NameRule::Label1035);
+    number(&spec.at("groupPriorityMinimum"), GROUP_PRIORITY_MAX);
+    number(&spec.at("versionPriority"), VERSION_PRIORITY_MAX);
+    service(&spec);
+}
+
+/// Validates a number from 1 to `most`, which may not be absent.
+fn number(number: &Field<'_>, most: i64) {
+    number.invalid_if(number.is_null(), "must be set");
+    number.in_range(1, most);
 }
 
 /// Validates the Service that serves the version. Without one, kube-apiserver serves the version
@@ -113,40 +110,28 @@ fn validate(object: &Value, errors: &mut Errors) {
 ///
 /// A local version may not have TLS settings. A remote version needs name and namespace of the Service and a port, and
 /// either a `caBundle` or `insecureSkipTLSVerify`, not both: skipping the verification would ignore the bundle.
-fn service(spec: &Value, errors: &mut Errors) {
-    let (service, trusted) = (&spec["service"], text(&spec["caBundle"]));
-    let skips = (&spec["insecureSkipTLSVerify"], "spec.insecureSkipTLSVerify");
+fn service(spec: &Field<'_>) {
+    let [service, bundle, skips] = ["service", "caBundle", "insecureSkipTLSVerify"].map(|name| spec.at(name));
+    let is_skipped = *skips == true;
     if service.is_null() {
-        if !trusted.is_empty() {
-            // Four base64 characters encode three bytes.
-            let len = trusted.len() / 4 * 3 - trusted.bytes().rev().take_while(|byte| *byte == b'=').count();
-            let shown = format!("{len} bytes").into();
-            errors.invalid("spec.caBundle", &shown, "local APIServices may not have a caBundle");
+        if !bundle.is_empty() {
+            bundle.invalid_as_such("local APIServices may not have a caBundle");
         }
-        if *skips.0 == true {
-            errors.invalid(skips.1, skips.0, "local APIServices may not have insecureSkipTLSVerify");
-        }
+        skips.invalid_if(is_skipped, "local APIServices may not have insecureSkipTLSVerify");
         return;
     }
-    for field in ["namespace", "name"].iter().filter(|field| text(&service[**field]).is_empty()) {
-        errors.required(&format!("spec.service.{field}"), "");
+    for name in [service.at("namespace"), service.at("name")] {
+        name.required_if(name.is_empty());
     }
-    let port = &service["port"];
-    if !port.as_i64().is_some_and(|port| (1..=65_535).contains(&port)) {
-        let detail = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.invalid("spec.service.port", port, detail);
-    }
-    if *skips.0 == true && !trusted.is_empty() {
-        errors.invalid(skips.1, skips.0, "may not be true if caBundle is present");
-    }
+    number(&service.at("port"), 65_535);
+    skips.invalid_if(is_skipped && !bundle.is_empty(), "may not be true if caBundle is present");
 }
 
 /// Validates that each condition has the status `True`, `False` or `Unknown`. An absent status is
 /// reported, too.
 fn validate_status(object: &Value, errors: &mut Errors) {
-    for (index, condition) in entries(&object["status"]["conditions"]) {
-        let path = format!("status.conditions[{index}].status");
-        errors.always_one_of(&path, &text(&condition["status"]).into(), &["True", "False", "Unknown"]);
+    for condition in Field::new(&object["status"]["conditions"], "status.conditions", errors).items() {
+        condition.at("status").always_one_of(&["True", "False", "Unknown"]);
     }
 }
 

@@ -11,13 +11,13 @@
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::Errors,
     registry::kind::{Cell, Kind, TableColumns, Validation},
     table::{
         fields::{list, text, value_at},
         labels::NONE,
     },
-    validation::immutable::immutable_field,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -27,7 +27,7 @@ pub(crate) static KIND: Kind = Kind {
     validation: Validation {
         validate,
         validate_create,
-        validate_update: |old, new, errors| immutable_field("data", &old["data"], &new["data"], errors),
+        validate_update: |old, new, errors| Field::new(&new["data"], "data", errors).immutable(&old["data"]),
         warns_once_per_generation: true,
         ..Validation::DEFAULT
     },
@@ -56,14 +56,11 @@ fn controller(object: &Value) -> String {
 
 /// Validates `revision`.
 fn validate(object: &Value, errors: &mut Errors) {
-    errors.not_negative("revision", &object["revision"]);
+    Field::new(&object["revision"], "revision", errors).not_negative();
 }
 
 /// Validates `data`, which is required, and a JSON object. Updates may not change it.
 fn validate_create(object: &Value, errors: &mut Errors) {
-    if object["data"].is_null() {
-        errors.required("data", "data is mandatory");
-    } else if !object["data"].is_object() {
-        errors.required("data", "data must be a valid JSON object");
-    }
+    let data = Field::new(&object["data"], "data", errors);
+    data.required_if(!data.is_object());
 }

@@ -10,16 +10,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    defaulting::{add, fill, is_text, part, pod},
-    field_errors::{Errors, text},
-    kinds::apps::validation::{always_restarts, is_none},
-    registry::kind::{
-        Cell, Defaults, Environment, Generation, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests,
-        Strategy, TableColumns, Undecoded, Validation,
-    },
-    validation::{self, selector, status::Numbers, warnings},
-};
+use crate::{defaulting::{add, fill, is_text, part, pod}, field::Field, field_errors::{text, Errors}, kinds::apps::validation::{always_restarts, is_none}, registry::kind::{Cell, Defaults, Environment, Generation, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests, Strategy, TableColumns, Undecoded, Validation}, validation::{self, selector, status::Numbers, warnings}};
 
 pub(crate) static KIND: Kind = Kind {
     group: "apps",
@@ -136,47 +127,39 @@ fn wrong_template_count(object: &Value) -> Option<String> {
 /// Checks that the selector is valid, not empty and matches the template, that Pods always restart, and that
 /// `minReadySeconds` and `revisionHistoryLimit` are not negative.
 fn validate(object: &Value, errors: &mut Errors) {
-    let (spec, path) = (&object["spec"], "spec.template");
-    let (given, before) = (&spec["selector"], errors.len());
-    selector::selector(given, "spec.selector", errors);
-    if errors.len() == before {
-        selector::fits_template(given, &spec["template"], path, errors);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (given, template) = (spec.at("selector"), spec.at("template"));
+    if given.passes(selector::selector) {
+        template.check(|value, path, errors| selector::fits_template(&given, value, path, errors));
     }
-    if !given.is_null() && selector::is_empty(given) {
-        errors.invalid("spec.selector", given, "empty selector is invalid for daemonset");
-    }
-    validation::pod::template(&spec["template"], path, errors);
-    always_restarts(&spec["template"], path, "DaemonSet", errors);
-    errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
-    update_strategy(&spec["updateStrategy"], errors);
-    errors.not_negative("spec.revisionHistoryLimit", &spec["revisionHistoryLimit"]);
+    given.invalid_if(!given.is_null() && selector::is_empty(&given), "must not be empty");
+    template.check(validation::pod::template);
+    template.check(|value, path, errors| always_restarts(value, path, "DaemonSet", errors));
+    spec.at("minReadySeconds").not_negative();
+    spec.at("revisionHistoryLimit").not_negative();
+    update_strategy(&spec.at("updateStrategy"));
 }
 
 /// Validates `spec.updateStrategy` (`ValidateDaemonSetUpdateStrategy`).
 ///
 /// Exactly one of `maxSurge` and `maxUnavailable` may be above 0: both is `FieldValueInvalid`, neither is
 /// `FieldValueRequired`. An unknown type is `FieldValueNotSupported`.
-fn update_strategy(strategy: &Value, errors: &mut Errors) {
-    let (path, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
+fn update_strategy(strategy: &Field<'_>) {
+    let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {
         "OnDelete" => {}
-        "RollingUpdate" if rolling.is_null() => errors.required(path, ""),
+        "RollingUpdate" if rolling.is_null() => rolling.required(),
         "RollingUpdate" => {
-            let (surge, unavailable) = (&rolling["maxSurge"], &rolling["maxUnavailable"]);
-            let (surge_path, unavailable_path) = (format!("{path}.maxSurge"), format!("{path}.maxUnavailable"));
-            errors.count_or_percent(&unavailable_path, unavailable);
-            errors.count_or_percent(&surge_path, surge);
-            errors.at_most_all(&unavailable_path, unavailable);
-            errors.at_most_all(&surge_path, surge);
-            match (is_none(surge), is_none(unavailable)) {
-                (false, false) => {
-                    errors.invalid(&surge_path, surge, "may not be set when maxUnavailable is non-zero");
-                }
-                (true, true) => errors.required(&unavailable_path, "cannot be 0 when maxSurge is 0"),
-                _ => {}
+            let (surge, unavailable) = (rolling.at("maxSurge"), rolling.at("maxUnavailable"));
+            for count in [&surge, &unavailable] {
+                count.count_or_percent();
+                count.at_most_all();
             }
+            let (has_surge, has_unavailable) = (!is_none(&surge), !is_none(&unavailable));
+            surge.invalid_if(has_surge && has_unavailable, "may not be set when maxUnavailable is non-zero");
+            unavailable.required_if(!has_surge && !has_unavailable);
         }
-        _ => errors.unsupported("spec.updateStrategy", strategy, &["RollingUpdate", "OnDelete"]),
+        _ => strategy.unsupported(&["RollingUpdate", "OnDelete"]),
     }
 }
 

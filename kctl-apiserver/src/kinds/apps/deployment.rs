@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting::{add, fill, is_text, part, pod},
+    field::Field,
     field_errors::{Errors, text},
     kinds::apps::validation::{is_none, template_of_set},
     registry::kind::{
@@ -84,44 +85,36 @@ const STATUS: Numbers = Numbers {
 /// `progressDeadlineSeconds` is greater than `minReadySeconds`. Errors are `FieldValueInvalid`, apart from those of
 /// selector, template and strategy.
 fn validate(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    errors.not_negative("spec.replicas", &spec["replicas"]);
-    template_of_set(spec, errors);
-    strategy(&spec["strategy"], errors);
-    errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
-    errors.not_negative("spec.revisionHistoryLimit", &spec["revisionHistoryLimit"]);
-    let (deadline, ready) = (&spec["progressDeadlineSeconds"], spec["minReadySeconds"].as_i64().unwrap_or(0));
-    errors.not_negative("spec.progressDeadlineSeconds", deadline);
-    if deadline.as_i64().is_some_and(|deadline| deadline <= ready) {
-        errors.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds");
+    let spec = Field::new(&object["spec"], "spec", errors);
+    for name in ["replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
+        spec.at(name).not_negative();
     }
+    template_of_set(&spec);
+    strategy(&spec.at("strategy"));
+    let (deadline, ready) = (spec.at("progressDeadlineSeconds"), spec["minReadySeconds"].as_i64().unwrap_or(0));
+    let is_short = deadline.as_i64().is_some_and(|deadline| deadline <= ready);
+    deadline.invalid_if(is_short, "must be greater than minReadySeconds");
 }
 
 /// Validates `spec.strategy` (`ValidateDeploymentStrategy`).
 ///
 /// `FieldValueForbidden` for `rollingUpdate` with `Recreate`, `FieldValueRequired` if it is absent with `RollingUpdate`,
 /// `FieldValueNotSupported` for an unknown type. `maxSurge` and `maxUnavailable` may not both be 0.
-pub(crate) fn strategy(strategy: &Value, errors: &mut Errors) {
-    let (path, rolling) = ("spec.strategy.rollingUpdate", &strategy["rollingUpdate"]);
+fn strategy(strategy: &Field<'_>) {
+    let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {
-        "Recreate" if rolling.is_object() => {
-            errors.forbidden(path, "may not be specified when strategy `type` is 'Recreate'");
+        "Recreate" => {
+            rolling.forbidden_if(rolling.is_object(), "may not be specified when strategy `type` is 'Recreate'")
         }
-        "Recreate" => {}
-        "RollingUpdate" if rolling.is_null() => {
-            errors.required(path, "this should be defaulted and never be nil");
-        }
+        "RollingUpdate" if rolling.is_null() => rolling.required(),
         "RollingUpdate" => {
-            let (surge_path, unavailable_path) = (format!("{path}.maxSurge"), format!("{path}.maxUnavailable"));
-            let (surge, unavailable) = (&rolling["maxSurge"], &rolling["maxUnavailable"]);
-            errors.count_or_percent(&unavailable_path, unavailable);
-            errors.count_or_percent(&surge_path, surge);
-            if is_none(surge) && is_none(unavailable) {
-                errors.invalid(&unavailable_path, unavailable, "may not be 0 when `maxSurge` is 0");
-            }
-            errors.at_most_all(&unavailable_path, unavailable);
+            let (surge, unavailable) = (rolling.at("maxSurge"), rolling.at("maxUnavailable"));
+            unavailable.count_or_percent();
+            surge.count_or_percent();
+            unavailable.invalid_if(is_none(&surge) && is_none(&unavailable), "may not be 0 when `maxSurge` is 0");
+            unavailable.at_most_all();
         }
-        _ => errors.unsupported("spec.strategy", strategy, &["Recreate", "RollingUpdate"]),
+        _ => strategy.unsupported(&["Recreate", "RollingUpdate"]),
     }
 }
 

@@ -9,14 +9,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    defaulting::{add, part, pod},
-    field_errors::Errors,
-    kinds::apps::validation::template_of_set,
-    registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation},
-    table::workload,
-    validation::{self, warnings},
-};
+use crate::{defaulting::{add, part, pod}, field::Field, field_errors::Errors, kinds::apps::validation::template_of_set, registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation}, table::workload, validation::{self, warnings}};
 
 pub(crate) static KIND: Kind = Kind {
     group: "apps",
@@ -45,10 +38,10 @@ pub(crate) static KIND: Kind = Kind {
 /// Validates the spec (`ValidateReplicaSetSpec`): `replicas` and `minReadySeconds` are not negative
 /// (`FieldValueInvalid`), and the selector matches the template.
 fn validate(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    errors.not_negative("spec.replicas", &spec["replicas"]);
-    errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
-    template_of_set(spec, errors);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    spec.at("replicas").not_negative();
+    spec.at("minReadySeconds").not_negative();
+    template_of_set(&spec);
 }
 
 /// Fills in `replicas: 1` and the defaults of the template (`SetDefaults_ReplicaSet`).

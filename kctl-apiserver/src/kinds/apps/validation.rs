@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     validation::{pod, selector},
 };
@@ -18,15 +19,26 @@ pub(crate) fn is_none(amount: &Value) -> bool {
 /// Validates selector and template of a Deployment or `ReplicaSet`.
 ///
 /// After an error in the selector the template is not validated, because the selector cannot be evaluated.
-pub(crate) fn template_of_set(spec: &Value, errors: &mut Errors) {
-    let (given, path) = (&spec["selector"], "spec.template");
-    if !selector::of_workload(given, "deployment", errors) {
-        errors.leave_out("spec.template.spec.");
-        return errors.invalid("spec.selector", given, "invalid label selector");
+pub(crate) fn template_of_set(spec: &Field<'_>) {
+    let template = spec.at("template");
+    if selector_fits(spec, "deployment") {
+        template.check(pod::template);
+        template.check(|value, path, errors| always_restarts(value, path, "ReplicaSet", errors));
     }
-    selector::fits_template(given, &spec["template"], path, errors);
-    pod::template(&spec["template"], path, errors);
-    always_restarts(&spec["template"], path, "ReplicaSet", errors);
+}
+
+/// Validates that the selector of a workload is valid and matches its template. Returns `false` for a selector with
+/// errors: the template is not validated then.
+pub(crate) fn selector_fits(spec: &Field<'_>, kind: &str) -> bool {
+    let (given, template, mut is_usable) = (spec.at("selector"), spec.at("template"), false);
+    given.check(|value, _, errors| is_usable = selector::of_workload(value, kind, errors));
+    if is_usable {
+        template.check(|value, path, errors| selector::fits_template(&given, value, path, errors));
+    } else {
+        template.check(|_, path, errors| errors.leave_out(&format!("{path}.spec.")));
+        given.invalid("invalid label selector");
+    }
+    is_usable
 }
 
 /// Validates that a template has `restartPolicy: Always` (`FieldValueNotSupported` otherwise) and no

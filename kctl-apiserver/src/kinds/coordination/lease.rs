@@ -9,11 +9,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    field_errors::Errors,
-    json_path::set,
-    registry::kind::{Cell, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
-};
+use crate::{field::Field, field_errors::Errors, json_path::set, registry::kind::{Cell, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation}};
 
 pub(crate) static KIND: Kind = Kind {
     group: "coordination.k8s.io",
@@ -44,9 +40,7 @@ fn drop_disabled(lease: &mut Value) {
 ///
 /// Times are not compared: an update may set an earlier `renewTime` than the stored one.
 fn validate(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    if spec["leaseDurationSeconds"].as_i64().is_some_and(|seconds| seconds <= 0) {
-        errors.invalid("spec.leaseDurationSeconds", &spec["leaseDurationSeconds"], "must be greater than 0");
-    }
-    errors.not_negative("spec.leaseTransitions", &spec["leaseTransitions"]);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    spec.at("leaseDurationSeconds").at_least(1);
+    spec.at("leaseTransitions").not_negative();
 }

@@ -8,11 +8,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    field_errors::{Errors, text},
-    registry::kind::{Cell, Kind, Metadata, Strategy, TableColumns, Validation},
-    validation::{affinity, entries, resources, warnings},
-};
+use crate::{field::Field, field_errors::{text, Errors}, registry::kind::{Cell, Kind, Metadata, Strategy, TableColumns, Validation}, validation::{affinity, resources, warnings}};
 
 pub(crate) static KIND: Kind = Kind {
     group: "node.k8s.io",
@@ -40,15 +36,9 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 fn validate(object: &Value, errors: &mut Errors) {
     let overhead = json!({ "limits": object["overhead"]["podFixed"] });
     resources::resources(&overhead, "overhead", resources::Asker::Container, &[], errors);
-    let scheduling = &object["scheduling"];
-    errors.labels("scheduling.nodeSelector", &scheduling["nodeSelector"]);
-    let (list, path) = (&scheduling["tolerations"], "scheduling.tolerations");
-    affinity::tolerations(list, path, errors);
-    let keys = ["key", "operator", "value", "effect"];
-    for (index, toleration) in entries(list) {
-        let is_same = |other: &Value| keys.iter().all(|key| text(&other[*key]) == text(&toleration[*key]));
-        if entries(list).take(index).any(|(_, other)| is_same(other)) {
-            errors.duplicate(&format!("{path}[{index}]"));
-        }
-    }
+    let scheduling = Field::new(&object["scheduling"], "scheduling", errors);
+    scheduling.at("nodeSelector").labels();
+    let tolerations = scheduling.at("tolerations");
+    tolerations.check(affinity::tolerations);
+    tolerations.unique_by(|toleration| ["key", "operator", "value", "effect"].map(|name| text(&toleration[name])));
 }

@@ -9,12 +9,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::Errors,
-    names::NameRule,
-    registry::kind::{Cell, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
-    validation::{self, selector, status::Numbers},
-};
+use crate::{field::Field, field_errors::Errors, names::NameRule, registry::kind::{Cell, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation}, validation::{self, selector, status::Numbers}};
 
 pub(crate) static KIND: Kind = Kind {
     group: "policy",
@@ -39,7 +34,7 @@ const STATUS: Numbers =
 
 /// Validates conditions and counts of the status.
 fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
-    validation::status::conditions(&new["status"]["conditions"], "status.conditions", errors);
+    Field::new(&new["status"]["conditions"], "status.conditions", errors).check(validation::status::conditions);
     validation::status::numbers(&STATUS, old, new, errors);
 }
 
@@ -50,15 +45,13 @@ fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
 ///
 /// The error about both bounds is at `spec`, and shows the whole spec.
 fn validate(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    let (least, most) = (&spec["minAvailable"], &spec["maxUnavailable"]);
-    if !least.is_null() && !most.is_null() {
-        errors.invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set");
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let bounds = [spec.at("minAvailable"), spec.at("maxUnavailable")];
+    let has_both = bounds.iter().all(|bound| !bound.is_null());
+    spec.invalid_if(has_both, "minAvailable and maxUnavailable cannot be both set");
+    for bound in bounds {
+        bound.count_or_percent();
+        bound.at_most_all();
     }
-    for name in ["minAvailable", "maxUnavailable"] {
-        let path = format!("spec.{name}");
-        errors.count_or_percent(&path, &spec[name]);
-        errors.at_most_all(&path, &spec[name]);
-    }
-    selector::selector(&spec["selector"], "spec.selector", errors);
+    spec.at("selector").check(selector::selector);
 }

@@ -4,12 +4,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, text},
-    metadata::Scope,
-    names::NameRule,
-    validation::entries,
-};
+use crate::{field::Field, field_errors::Errors, metadata::Scope, names::NameRule, validation::selector};
 
 /// API group of roles, and of subjects that are users or groups.
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -19,27 +14,16 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 /// A rule is for resources or for paths outside of the API. A rule for resources has at least one group and one
 /// resource. Only a `ClusterRole` (`namespaced: false`) may have paths.
 pub(crate) fn role(object: &Value, scope: Scope, errors: &mut Errors) {
-    for (index, rule) in entries(&object["rules"]) {
-        let path = format!("rules[{index}]");
-        let is_empty = |list: &str| entries(&rule[list]).next().is_none();
-        if !is_empty("nonResourceURLs") {
-            let names = ["apiGroups", "resources", "resourceNames"];
-            let urls = &rule["nonResourceURLs"];
-            if scope == Scope::Namespaced {
-                let detail = "namespaced rules cannot apply to non-resource URLs";
-                errors.invalid(&format!("{path}.nonResourceURLs"), urls, detail);
-            }
-            if names.iter().any(|name| !is_empty(name)) {
-                let detail = "rules cannot apply to both regular resources and non-resource URLs";
-                errors.invalid(&format!("{path}.nonResourceURLs"), urls, detail);
-            }
-            continue;
-        }
-        if is_empty("apiGroups") {
-            errors.required(&format!("{path}.apiGroups"), "resource rules must supply at least one api group");
-        }
-        if is_empty("resources") {
-            errors.required(&format!("{path}.resources"), "resource rules must supply at least one resource");
+    for rule in Field::new(&object["rules"], "rules", errors).items() {
+        let urls = rule.at("nonResourceURLs");
+        let [groups, resources, names] = ["apiGroups", "resources", "resourceNames"].map(|name| rule.at(name));
+        if urls.is_empty() {
+            groups.required_if(groups.is_empty());
+            resources.required_if(resources.is_empty());
+        } else {
+            let has_more = [groups, resources, names].iter().any(|list| !list.is_empty());
+            let detail = "must be in a ClusterRole, and in a rule without groups, resources and their names";
+            urls.invalid_if(scope == Scope::Namespaced || has_more, detail);
         }
     }
 }
@@ -50,20 +34,12 @@ pub(crate) fn role(object: &Value, scope: Scope, errors: &mut Errors) {
 /// is required, and an invalid one gets a second error without details, as in kube-apiserver.
 pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
     role(object, Scope::Cluster, errors);
-    if object["aggregationRule"].is_null() {
-        return;
-    }
-    let (path, selectors) =
-        ("aggregationRule.clusterRoleSelectors", &object["aggregationRule"]["clusterRoleSelectors"]);
-    if entries(selectors).next().is_none() {
-        errors.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil");
-    }
-    for (index, selector) in entries(selectors) {
-        let (path, before) = (format!("{path}[{index}]"), errors.len());
-        crate::validation::selector::selector(selector, &path, errors);
-        if errors.len() > before {
-            errors.invalid(&path, &Value::Null, "invalid label selector.");
-        }
+    let aggregation = Field::new(&object["aggregationRule"], "aggregationRule", errors);
+    let selectors = aggregation.at("clusterRoleSelectors");
+    selectors.required_if(!aggregation.is_null() && selectors.is_empty());
+    for selector in selectors.items() {
+        let is_valid = selector.passes(selector::selector);
+        selector.invalid_if(!is_valid, "invalid label selector");
     }
 }
 
@@ -72,14 +48,13 @@ pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
 /// A `RoleBinding` may also refer to a `Role`. A binding without subjects is valid. A tag of the API
 /// makes `roleRef` immutable; the name is required after a change as well.
 pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
-    let role = &object["roleRef"];
-    errors.always_one_of("roleRef.apiGroup", &role["apiGroup"], &[GROUP]);
+    let binding = Field::new(object, "", errors);
+    let role = binding.at("roleRef");
+    role.at("apiGroup").always_one_of(&[GROUP]);
     let kinds: &[&str] = if scope == Scope::Namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
-    errors.always_one_of("roleRef.kind", &role["kind"], kinds);
-    errors.required_name("roleRef.name", &role["name"], NameRule::PathSegment);
-    for (index, subject) in entries(&object["subjects"]) {
-        one_subject(subject, &format!("subjects[{index}]"), scope, errors);
-    }
+    role.at("kind").always_one_of(kinds);
+    role.at("name").required_name(NameRule::PathSegment);
+    binding.at("subjects").items().for_each(|subject| one_subject(&subject, scope));
 }
 
 /// Validates a subject (`ValidateRoleBindingSubject`). An absent name is reported by the schema's
@@ -87,20 +62,16 @@ pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
 ///
 /// In a `RoleBinding`, a service account may be without a namespace; a `ClusterRoleBinding`
 /// requires one.
-fn one_subject(subject: &Value, path: &str, scope: Scope, errors: &mut Errors) {
-    let group_path = format!("{path}.apiGroup");
-    errors.always_one_of(&format!("{path}.kind"), &subject["kind"], &["ServiceAccount", "User", "Group"]);
-    match text(&subject["kind"]) {
+fn one_subject(subject: &Field<'_>, scope: Scope) {
+    let (kind, group, namespace) = (subject.at("kind"), subject.at("apiGroup"), subject.at("namespace"));
+    kind.always_one_of(&["ServiceAccount", "User", "Group"]);
+    match kind.text() {
         "ServiceAccount" => {
-            if !text(&subject["name"]).is_empty() {
-                errors.name(&format!("{path}.name"), &subject["name"], NameRule::Subdomain);
-            }
-            errors.always_one_of(&group_path, &subject["apiGroup"], &[""]);
-            if scope == Scope::Cluster && text(&subject["namespace"]).is_empty() {
-                errors.required(&format!("{path}.namespace"), "");
-            }
+            subject.at("name").name_if_set(NameRule::Subdomain);
+            group.always_one_of(&[""]);
+            namespace.required_if(scope == Scope::Cluster && namespace.is_empty());
         }
-        "User" | "Group" => errors.always_one_of(&group_path, &subject["apiGroup"], &[GROUP]),
+        "User" | "Group" => group.always_one_of(&[GROUP]),
         _ => {}
     }
 }

@@ -9,14 +9,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    defaulting,
-    field_errors::{Errors, text},
-    registry::kind::{
-        Cell, Defaults, DeleteStrategy, Generation, Kind, ManagedFields, Metadata, TableColumns, Validation,
-    },
-    validation::{declared, immutable::immutable_field},
-};
+use crate::{defaulting, field::Field, field_errors::Errors, registry::kind::{Cell, Defaults, DeleteStrategy, Generation, Kind, ManagedFields, Metadata, TableColumns, Validation}, validation::declared};
 
 pub(crate) static KIND: Kind = Kind {
     group: "scheduling.k8s.io",
@@ -49,10 +42,9 @@ fn undeletable(name: &str) -> Option<&'static str> {
 ///
 /// A changed value is `FieldValueForbidden`, a changed policy `FieldValueInvalid`.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    if old["value"] != new["value"] {
-        errors.forbidden("value", "may not be changed in an update.");
-    }
-    immutable_field("preemptionPolicy", &old["preemptionPolicy"], &new["preemptionPolicy"], errors);
+    let class = Field::new(new, "", errors);
+    class.at("value").forbidden_if(old["value"] != new["value"], "must not change");
+    class.at("preemptionPolicy").immutable(&old["preemptionPolicy"]);
 }
 
 /// The highest priority that users may define: `HighestUserDefinablePriority`.
@@ -62,22 +54,15 @@ const OF_SYSTEM: &[&str] = &["system-cluster-critical", "system-node-critical"];
 
 /// Validates a new class (`ValidatePriorityClass`). Uniqueness of the global default is not validated here.
 fn validate_create(object: &Value, errors: &mut Errors) {
-    let is_of_system = text(&object["metadata"]["name"]).starts_with("system-");
-    if is_of_system {
-        let name = text(&object["metadata"]["name"]);
-        if !OF_SYSTEM.contains(&name) {
-            let detail = "priority class names with 'system-' prefix are reserved for system use only. error: ";
-            errors.forbidden("metadata.name", &format!("{detail}{name} is not a known system priority class"));
-        }
-    }
-    if !is_of_system && object["value"].as_i64().is_some_and(|value| value > PRIORITY_MAX) {
-        let detail = format!("maximum allowed value of a user defined priority is {PRIORITY_MAX}");
-        errors.forbidden("value", &detail);
-    }
-    if object["preemptionPolicy"] == "" {
-        errors.required("preemptionPolicy", "");
-    } else {
-        let supported = declared::values("scheduling.v1.PriorityClass", "preemptionPolicy");
-        errors.one_of("preemptionPolicy", &object["preemptionPolicy"], &supported);
+    let class = Field::new(object, "", errors);
+    let (name, value, policy) = (class.at("metadata").at("name"), class.at("value"), class.at("preemptionPolicy"));
+    let is_of_system = name.text().starts_with("system-");
+    let is_unknown = is_of_system && !OF_SYSTEM.contains(&name.text());
+    name.forbidden_if(is_unknown, "names with the prefix 'system-' are reserved for classes of the system");
+    let is_high = !is_of_system && value.as_i64() > Some(PRIORITY_MAX);
+    value.forbidden_if(is_high, format_args!("must be at most {PRIORITY_MAX}"));
+    policy.required_if(*policy == "");
+    if *policy != "" {
+        policy.one_of(&declared::values("scheduling.v1.PriorityClass", "preemptionPolicy"));
     }
 }

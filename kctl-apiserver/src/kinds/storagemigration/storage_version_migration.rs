@@ -12,12 +12,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
     names::NameRule,
     registry::kind::{Kind, Strategy, TableColumns, Validation},
     status::GroupResource,
     table::fields::{self, is_true, name},
-    validation::{immutable::immutable_field, status},
+    validation::status,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -31,7 +32,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation {
         validate,
-        validate_update: |old, new, errors| immutable_field("spec", &old["spec"], &new["spec"], errors),
+        validate_update: |old, new, errors| Field::new(&new["spec"], "spec", errors).immutable(&old["spec"]),
         validate_status,
         ..Validation::DEFAULT
     },
@@ -44,32 +45,23 @@ const FINAL: [&str; 2] = ["Succeeded", "Failed"];
 
 /// Validates the resource to migrate (`ValidateStorageVersionMigration`). The core group is the empty string.
 fn validate(object: &Value, errors: &mut Errors) {
-    let (resource, path) = (&object["spec"]["resource"], "spec.resource");
-    errors.required_name(&format!("{path}.resource"), &resource["resource"], NameRule::Label1035);
-    if !text(&resource["group"]).is_empty() {
-        errors.name(&format!("{path}.group"), &resource["group"], NameRule::Subdomain);
-    }
+    let resource = Field::new(&object["spec"]["resource"], "spec.resource", errors);
+    resource.at("resource").required_name(NameRule::Label1035);
+    resource.at("group").name_if_set(NameRule::Subdomain);
 }
 
 /// Validates a status, and that final conditions and the resource version are unchanged
 /// (`ValidateStorageVersionMigrationStatusUpdate`).
 fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
-    let (was, is) = (text(&old["status"]["resourceVersion"]), text(&new["status"]["resourceVersion"]));
-    let (at_version, at_conditions) = ("status.resourceVersion", "status.conditions");
-    if !is.is_empty() && !is_resource_version(is) {
-        errors.invalid(at_version, &is.into(), "resource version is not well formed");
-    }
-    status::conditions(&new["status"]["conditions"], at_conditions, errors);
-    if !was.is_empty() && was != is {
-        errors.invalid(at_version, &is.into(), "field is immutable");
-    }
-    let shown = &new["status"]["conditions"];
-    if FINAL.iter().all(|kind| is_true(new, kind)) {
-        errors.invalid(at_conditions, shown, "Succeeded and Failed exclude each other");
-    }
-    for kind in FINAL.iter().filter(|kind| is_true(old, kind) && !is_true(new, kind)) {
-        errors.invalid(at_conditions, shown, &format!("{kind} stays once it is true"));
-    }
+    let (status, was) = (Field::new(&new["status"], "status", errors), text(&old["status"]["resourceVersion"]));
+    let (version, conditions) = (status.at("resourceVersion"), status.at("conditions"));
+    let is_changed = !was.is_empty() && was != version.text();
+    let is_valid = version.is_empty() || is_resource_version(version.text());
+    version.invalid_if(is_changed || !is_valid, "must be a resource version, and must not change");
+    conditions.check(status::conditions);
+    let is_taken_back = FINAL.iter().any(|kind| is_true(old, kind) && !is_true(new, kind));
+    let has_both = FINAL.iter().all(|kind| is_true(new, kind));
+    conditions.invalid_if(is_taken_back || has_both, "Succeeded and Failed exclude each other, and stay true");
 }
 
 /// Returns `true` for digits without a leading zero (`isWellFormed` of `k8s.io/apimachinery/pkg/util/resourceversion`).

@@ -7,27 +7,24 @@
 use serde_json::{Value, json};
 
 use crate::{
+    field::Field,
     field_errors::{Errors, text},
-    kinds::apps::validation::{always_restarts, is_none},
+    kinds::apps::validation::{always_restarts, is_none, selector_fits},
     names::NameRule,
-    validation::{entries, immutable::immutable_field, pod, selector, volume_claim},
+    validation::{entries, pod, volume_claim},
 };
 
 /// Validates that `podManagementPolicy` is unchanged. Tags of the API make the other fields immutable.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let field = "podManagementPolicy";
-    immutable_field(&format!("spec.{field}"), &old["spec"][field], &new["spec"][field], errors);
+    Field::new(&new["spec"], "spec", errors).at(field).immutable(&old["spec"][field]);
 }
 
 /// Validates the claim templates and `serviceName`, which never change.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    for (index, claim) in entries(&spec["volumeClaimTemplates"]) {
-        volume_claim::claim_spec(&claim["spec"], &format!("spec.volumeClaimTemplates[{index}].spec"), errors);
-    }
-    if !text(&spec["serviceName"]).is_empty() {
-        errors.name("spec.serviceName", &spec["serviceName"], NameRule::Label);
-    }
+    let spec = Field::new(&object["spec"], "spec", errors);
+    spec.at("volumeClaimTemplates").items().for_each(|claim| claim.at("spec").check(volume_claim::claim_spec));
+    spec.at("serviceName").name_if_set(NameRule::Label);
 }
 
 /// Validates the spec.
@@ -41,29 +38,21 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 /// | `selector` | required, and matches the template |
 /// | `template` | a Pod that always restarts |
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
-    let spec = &object["spec"];
-    if !["OrderedReady", "Parallel"].contains(&text(&spec["podManagementPolicy"])) {
-        let detail = "must be 'OrderedReady' or 'Parallel'";
-        errors.invalid("spec.podManagementPolicy", &spec["podManagementPolicy"], detail);
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (management, template) = (spec.at("podManagementPolicy"), spec.at("template"));
+    let is_known = ["OrderedReady", "Parallel"].contains(&management.text());
+    management.invalid_if(!is_known, "must be 'OrderedReady' or 'Parallel'");
+    update_strategy(&spec.at("updateStrategy"));
+    let retention = spec.at("persistentVolumeClaimRetentionPolicy");
+    retention.at("whenDeleted").one_of(&["Retain", "Delete"]);
+    retention.at("whenScaled").one_of(&["Retain", "Delete"]);
+    for number in [spec.at("replicas"), spec.at("minReadySeconds"), spec.at("ordinals").at("start")] {
+        number.not_negative();
     }
-    update_strategy(&spec["updateStrategy"], errors);
-    let retention = &spec["persistentVolumeClaimRetentionPolicy"];
-    for name in ["whenDeleted", "whenScaled"] {
-        let path = format!("spec.persistentVolumeClaimRetentionPolicy.{name}");
-        errors.one_of(&path, &retention[name], &["Retain", "Delete"]);
+    if selector_fits(&spec, "statefulset") {
+        template.with(&with_claims(&spec)).check(pod::template);
     }
-    errors.not_negative("spec.replicas", &spec["replicas"]);
-    errors.not_negative("spec.minReadySeconds", &spec["minReadySeconds"]);
-    errors.not_negative("spec.ordinals.start", &spec["ordinals"]["start"]);
-    let given = &spec["selector"];
-    if selector::of_workload(given, "statefulset", errors) {
-        selector::fits_template(given, &spec["template"], "spec.template", errors);
-        pod::template(&with_claims(spec), "spec.template", errors);
-    } else {
-        errors.leave_out("spec.template.spec.");
-        errors.invalid("spec.selector", given, "invalid label selector");
-    }
-    always_restarts(&spec["template"], "spec.template", "StatefulSet", errors);
+    template.check(|value, path, errors| always_restarts(value, path, "StatefulSet", errors));
 }
 
 /// Returns the template as it is validated: with a volume for each claim template, without
@@ -99,24 +88,17 @@ fn with_claims(spec: &Value) -> Value {
 ///
 /// Pods with an ordinal of at least `partition` are updated. It may exceed `replicas`; then no Pod
 /// is updated.
-fn update_strategy(strategy: &Value, errors: &mut Errors) {
-    let (path, rolling) = ("spec.updateStrategy.rollingUpdate", &strategy["rollingUpdate"]);
+fn update_strategy(strategy: &Field<'_>) {
+    let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {
-        "OnDelete" if !rolling.is_null() => {
-            errors.invalid(path, rolling, "only allowed for updateStrategy 'RollingUpdate'");
-        }
-        "OnDelete" => {}
+        "OnDelete" => rolling.invalid_if(!rolling.is_null(), "only allowed for updateStrategy 'RollingUpdate'"),
         "RollingUpdate" => {
-            errors.not_negative(&format!("{path}.partition"), &rolling["partition"]);
-            let (path, most) = (format!("{path}.maxUnavailable"), &rolling["maxUnavailable"]);
-            errors.count_or_percent(&path, most);
-            if !most.is_null() && is_none(most) {
-                errors.invalid(&path, most, "cannot be 0");
-            }
-            errors.at_most_all(&path, most);
+            let most = rolling.at("maxUnavailable");
+            rolling.at("partition").not_negative();
+            most.count_or_percent();
+            most.invalid_if(!most.is_null() && is_none(&most), "cannot be 0");
+            most.at_most_all();
         }
-        _ => {
-            errors.invalid("spec.updateStrategy", strategy, "must be 'RollingUpdate' or 'OnDelete'");
-        }
+        _ => strategy.invalid("must be 'RollingUpdate' or 'OnDelete'"),
     }
 }
