@@ -50,8 +50,6 @@ pub(crate) mod volume_source;
 pub(crate) mod warnings;
 pub(crate) mod windows;
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 use crate::{
@@ -94,32 +92,4 @@ pub(crate) fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
 /// Iterates over init containers, containers and ephemeral containers of the spec of a Pod.
 pub(crate) fn all_containers<'a>(spec: &Field<'a>) -> impl Iterator<Item = Field<'a>> + use<'a> {
     ["initContainers", "containers", "ephemeralContainers"].map(|list| spec.at(list).items()).into_iter().flatten()
-}
-
-/// Validates each item of a list, unless the list exceeds the `maxItems` of its tags.
-///
-/// `path` is the field path of the list; each item is validated at `path` with its index, such as `webhooks[2]`.
-/// kube-apiserver also skips the items of a list that exceeds `maxItems`. A client could otherwise consume any amount
-/// of CPU time with a long list.
-pub(crate) fn each(list: &Value, path: &str, errors: &mut Errors, mut validate: impl FnMut(&Value, &str, &mut Errors)) {
-    if errors.is_too_long(path) {
-        return;
-    }
-    for (index, item) in entries(list) {
-        validate(item, &format!("{path}[{index}]"), errors);
-    }
-}
-
-/// Reports items with the same name.
-///
-/// The first item of a name is valid; every later one is `FieldValueDuplicate` at its own index.
-/// `name` returns the compared value of an item. A value that is not a string counts as the empty
-/// string, so two items without a name are duplicates too.
-pub(crate) fn unique<'a>(list: &'a Value, path: &str, errors: &mut Errors, name: impl Fn(&'a Value) -> &'a Value) {
-    let mut names = BTreeSet::new();
-    for (index, item) in entries(list) {
-        if !names.insert(text(name(item))) {
-            errors.duplicate(&format!("{path}[{index}]"));
-        }
-    }
 }
