@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::{
     duplicates::duplicates,
-    wrong::{json_type, misfit},
+    wrong::misfit,
     yaml::{is_other_in_yaml, yaml},
 };
 use crate::{go, json_path::JsonPath, proto, schema::Schema};

@@ -70,6 +70,7 @@ impl<'a> Field<'a> {
         self.invalid_if(is_less, format_args!("must be greater than or equal to {least}"));
     }
 
+    /// An absent value counts as the empty one, which is valid.
     pub(crate) fn label_value(&self) {
         if let Some(rule) = check_label_value(self.text()) {
             self.invalid(rule);
@@ -338,13 +339,6 @@ impl<'a> Field<'a> {
     pub(crate) fn require(&self, names: &[&str]) {
         for field in names.iter().map(|name| self.at(name)) {
             field.required_if(field.is_empty());
-        }
-    }
-
-    /// An absent value counts as the empty one, which is valid.
-    pub(crate) fn label_value(&self) {
-        if let Some(message) = check_label_value(self.text()) {
-            self.invalid(message);
         }
     }
 

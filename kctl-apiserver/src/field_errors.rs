@@ -188,13 +188,6 @@ impl Errors {
         }
     }
 
-    /// Validates a qualified name; an empty one is valid.
-    pub(crate) fn qualified_name_if_set(&mut self, field: &str, name: &str) {
-        if !name.is_empty() {
-            self.qualified_name(field, name);
-        }
-    }
-
     /// Checks keys and values of labels (`ValidateLabels`).
     pub(crate) fn labels(&mut self, field: &str, labels: &Value) {
         for (key, value) in pairs(labels) {

@@ -58,7 +58,7 @@ use crate::{
     registry::Resource,
 };
 
-pub(crate) use crate::field_errors::{Errors, text};
+pub(crate) use crate::field_errors::Errors;
 
 /// Validates the metadata of an object.
 ///

@@ -10,7 +10,17 @@
 
 use serde_json::Value;
 
-use crate::{defaulting::{add, fill, is_text, part, pod}, field::Field, field_errors::{text, Errors}, kinds::apps::validation::{always_restarts, is_none}, registry::kind::{Cell, Defaults, Environment, Generation, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests, Strategy, TableColumns, Undecoded, Validation}, validation::{self, selector, status::Numbers, warnings}};
+use crate::{
+    defaulting::{add, fill, is_text, part, pod},
+    field::Field,
+    field_errors::{Errors, text},
+    kinds::apps::validation::{always_restarts, is_none},
+    registry::kind::{
+        Cell, Defaults, Environment, Generation, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests,
+        Strategy, TableColumns, Undecoded, Validation,
+    },
+    validation::{self, selector, status::Numbers, warnings},
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "apps",

@@ -9,7 +9,15 @@
 
 use serde_json::Value;
 
-use crate::{defaulting::{add, part, pod}, field::Field, field_errors::Errors, kinds::apps::validation::template_of_set, registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation}, table::workload, validation::{self, warnings}};
+use crate::{
+    defaulting::{add, part, pod},
+    field::Field,
+    field_errors::Errors,
+    kinds::apps::validation::template_of_set,
+    registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation},
+    table::workload,
+    validation::{self, warnings},
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "apps",

@@ -13,7 +13,12 @@ mod validation;
 
 use serde_json::Value;
 
-use crate::{defaulting::{add, part}, field::Field, registry::kind::{Defaults, Kind, Requests, Strategy, TableColumns, Validation}, table::fields::{list, text}};
+use crate::{
+    defaulting::{add, part},
+    field::Field,
+    registry::kind::{Cell, Defaults, Kind, Requests, Strategy, TableColumns, Validation},
+    table::fields::{list, text},
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "certificates.k8s.io",

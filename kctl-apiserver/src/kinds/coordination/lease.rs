@@ -7,9 +7,14 @@
 //!
 //! Upstream: `pkg/registry/coordination/lease/strategy.go` and `pkg/apis/coordination/validation/validation.go`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::{field::Field, field_errors::Errors, json_path::set, registry::kind::{Cell, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation}};
+use crate::{
+    field::Field,
+    field_errors::Errors,
+    json_path::set,
+    registry::kind::{Cell, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "coordination.k8s.io",

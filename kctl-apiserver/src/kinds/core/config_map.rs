@@ -9,7 +9,13 @@
 
 use serde_json::Value;
 
-use crate::{field::Field, field_errors::Errors, registry::kind::{Cell, Kind, TableColumns, Validation}, table::fields::entries, validation::config_key::{config_key, VALUES_BYTES_MAX}};
+use crate::{
+    field::Field,
+    field_errors::Errors,
+    registry::kind::{Cell, Kind, TableColumns, Validation},
+    table::fields::entries,
+    validation::config_key::{VALUES_BYTES_MAX, config_key},
+};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "configmaps",

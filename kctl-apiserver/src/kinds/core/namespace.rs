@@ -12,7 +12,19 @@ use jiff::Timestamp;
 use kctl_apimachinery::time;
 use serde_json::{Value, json};
 
-use crate::{defaulting::{fill, part}, deletion::{own_finalizer, set_finalizers, FOREGROUND, Propagation}, field::Field, field_errors::Errors, json_path::{push_once, set}, metadata::{has_domain, DOMAIN_RULE}, names::{check_label_value, NameRule}, registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part, Requests, Strategy, TableColumns, Validation}};
+use crate::{
+    defaulting::{fill, part},
+    deletion::{FOREGROUND, Propagation, own_finalizer, set_finalizers},
+    field::Field,
+    field_errors::Errors,
+    json_path::{push_once, set},
+    metadata::{DOMAIN_RULE, has_domain},
+    names::{NameRule, check_label_value},
+    registry::kind::{
+        Cell, Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part,
+        Requests, Strategy, TableColumns, Validation,
+    },
+};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "namespaces",

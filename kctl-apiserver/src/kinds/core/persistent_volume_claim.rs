@@ -17,7 +17,21 @@ pub(crate) mod validation;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{defaulting::{add, fill, part}, json_path::set, kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name}, registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Quota, Strategy, TableColumns, Validation}, table::{age::age, fields::{name, text, text_or}, labels::UNSET}, validation::warnings::claim};
+use crate::{
+    defaulting::{add, fill, part},
+    json_path::set,
+    kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
+    registry::kind::{
+        Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Quota, Strategy,
+        TableColumns, Validation,
+    },
+    table::{
+        age::age,
+        fields::{name, text, text_or},
+        labels::UNSET,
+    },
+    validation::warnings::claim,
+};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "persistentvolumeclaims",

@@ -11,7 +11,14 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
-use crate::{decode, defaulting::{fill, part}, field::Field, field_errors::{text, Errors}, registry::kind::{Cell, Defaults, Kind, Requests, TableColumns, Validation}, validation::config_key::{config_key, VALUES_BYTES_MAX}};
+use crate::{
+    decode,
+    defaulting::{fill, part},
+    field::Field,
+    field_errors::{Errors, text},
+    registry::kind::{Cell, Defaults, Kind, Requests, TableColumns, Validation},
+    validation::config_key::{VALUES_BYTES_MAX, config_key},
+};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "secrets",

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting::{add, fill, part},
-    registry::kind::{Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
     table::labels::NONE,
 };
 

@@ -8,7 +8,12 @@
 
 use serde_json::{Value, json};
 
-use crate::{field::Field, field_errors::{text, Errors}, registry::kind::{Cell, Kind, Metadata, Strategy, TableColumns, Validation}, validation::{affinity, resources, warnings}};
+use crate::{
+    field::Field,
+    field_errors::{Errors, text},
+    registry::kind::{Cell, Kind, Metadata, Strategy, TableColumns, Validation},
+    validation::{affinity, resources, warnings},
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "node.k8s.io",

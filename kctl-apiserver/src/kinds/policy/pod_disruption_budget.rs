@@ -9,7 +9,13 @@
 
 use serde_json::Value;
 
-use crate::{field::Field, field_errors::Errors, names::NameRule, registry::kind::{Cell, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation}, validation::{self, selector, status::Numbers}};
+use crate::{
+    field::Field,
+    field_errors::Errors,
+    names::NameRule,
+    registry::kind::{Cell, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
+    validation::{self, selector, status::Numbers},
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "policy",

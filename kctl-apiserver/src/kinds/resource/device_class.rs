@@ -8,7 +8,13 @@
 
 use serde_json::Value;
 
-use crate::{field::Field, field_errors::Errors, kinds::resource::validation::{opaque, selectors}, names::NameRule, registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation}};
+use crate::{
+    field::Field,
+    field_errors::Errors,
+    kinds::resource::validation::{opaque, selectors},
+    names::NameRule,
+    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation},
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",

@@ -8,7 +8,14 @@
 
 use serde_json::Value;
 
-use crate::{field::Field, field_errors::Errors, kinds::resource::{defaults, validation::taint}, names::NameRule, registry::kind::{Cell, Environment, Generation, Kind, Metadata, Strategy, TableColumns, Validation}, validation::{format, status}};
+use crate::{
+    field::Field,
+    field_errors::Errors,
+    kinds::resource::{defaults, validation::taint},
+    names::NameRule,
+    registry::kind::{Cell, Environment, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
+    validation::{format, status},
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",

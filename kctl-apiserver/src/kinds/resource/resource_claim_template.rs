@@ -8,7 +8,13 @@
 
 use serde_json::Value;
 
-use crate::{field::Field, field_errors::Errors, kinds::resource::resource_claim::validation::devices, registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation}, validation::volume::template_metadata};
+use crate::{
+    field::Field,
+    field_errors::Errors,
+    kinds::resource::resource_claim::validation::devices,
+    registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation},
+    validation::volume::template_metadata,
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",

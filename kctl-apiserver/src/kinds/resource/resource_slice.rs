@@ -12,7 +12,15 @@ pub(crate) mod validation;
 
 use serde_json::Value;
 
-use crate::{field::Field, field_errors::{text, Errors}, kinds::resource::defaults, registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Environment, Generation, Kind, Metadata, Requests, Strategy, TableColumns, Validation}};
+use crate::{
+    field::Field,
+    field_errors::{Errors, text},
+    kinds::resource::defaults,
+    registry::kind::{
+        Cell, DeleteAnswer, DeleteStrategy, Environment, Generation, Kind, Metadata, Requests, Strategy, TableColumns,
+        Validation,
+    },
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",

@@ -9,7 +9,15 @@
 
 use serde_json::Value;
 
-use crate::{defaulting, field::Field, field_errors::Errors, registry::kind::{Cell, Defaults, DeleteStrategy, Generation, Kind, ManagedFields, Metadata, TableColumns, Validation}, validation::declared};
+use crate::{
+    defaulting,
+    field::Field,
+    field_errors::Errors,
+    registry::kind::{
+        Cell, Defaults, DeleteStrategy, Generation, Kind, ManagedFields, Metadata, TableColumns, Validation,
+    },
+    validation::declared,
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "scheduling.k8s.io",

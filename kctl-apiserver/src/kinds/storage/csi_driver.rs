@@ -7,6 +7,8 @@
 //!
 //! Upstream: `pkg/registry/storage/csidriver/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::{

@@ -5,7 +5,12 @@
 //!
 //! Upstream: `pkg/registry/storage/csinode/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
-use crate::{field::Field, field_errors::{text, Errors}, registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation}, validation::{entries, format}};
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::{
+    field::Field,
     field_errors::{Errors, text},
     registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
     validation::{entries, format},

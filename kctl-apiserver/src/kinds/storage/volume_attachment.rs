@@ -11,7 +11,13 @@
 
 use serde_json::Value;
 
-use crate::{field::Field, field_errors::Errors, kinds::core::persistent_volume::validation::inline_volume, names::NameRule, registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, Strategy, TableColumns, Validation}};
+use crate::{
+    field::Field,
+    field_errors::Errors,
+    kinds::core::persistent_volume::validation::inline_volume,
+    names::NameRule,
+    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, Strategy, TableColumns, Validation},
+};
 
 pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
