@@ -115,8 +115,9 @@ impl Message {
             (FieldForm::Flag, Value::Bool(false)) => {}
             (FieldForm::Flag | FieldForm::UnionFlag, Value::Bool(flag)) => self.varint(number, u64::from(*flag)),
             (FieldForm::Count, _) => {
-                let count = value.as_u64().filter(|count| *count > 0);
-                count.into_iter().for_each(|count| self.varint(number, count));
+                if let Some(count) = value.as_u64().filter(|count| *count > 0) {
+                    self.varint(number, count);
+                }
             }
             (FieldForm::Number, Value::Number(found)) if found.as_f64() == Some(0.0) => {}
             (FieldForm::Number | FieldForm::UnionNumber, Value::Number(found)) => {
@@ -127,7 +128,7 @@ impl Message {
             (FieldForm::Where(is_form, layout), _) if is_form(value) => self.bytes(number, &layout.encode(value)),
             (FieldForm::Each(layout), _) => items.for_each(|item| self.bytes(number, &layout.encode(item))),
             (FieldForm::Entries(layout), _) => {
-                entries.for_each(|(name, value)| self.entry(number, name, layout, value))
+                entries.for_each(|(name, value)| self.entry(number, name, layout, value));
             }
             (FieldForm::Named(inner, layout), Value::Object(_)) => {
                 let mut all = Self::default();
