@@ -42,9 +42,8 @@ fn value(cell: Cell, object: &Value, now: Timestamp) -> Value {
         Cell::ScalarOr(field, otherwise) => json!(scalar(value_at(object, field)).as_deref().unwrap_or(otherwise)),
         Cell::Flag(field) => json!(flag(object, field)),
         Cell::Count(field) => json!(list(object, field).len() + entries(object, field)),
-        Cell::Joined(items, field) => json!(joined(object, items, field)),
         Cell::JoinedOr(items, _, otherwise) if list(object, items).is_empty() => json!(otherwise),
-        Cell::JoinedOr(items, field, _) => json!(joined(object, items, field)),
+        Cell::Joined(items, field) | Cell::JoinedOr(items, field, _) => json!(joined(object, items, field)),
         Cell::SinceOr(field, otherwise) => match text(object, field) {
             "" => json!(otherwise),
             time => json!(since_text(time, now)),

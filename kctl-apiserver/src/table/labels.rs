@@ -37,8 +37,8 @@ pub(crate) fn query(value: &Value) -> String {
 /// labels.
 pub(crate) fn go_notation(value: &Value) -> String {
     let labels = value_at(value, "/matchLabels").as_object().into_iter().flatten();
-    let labels: String = labels.map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or_default())).collect();
-    let expressions: String = list(value, "/matchExpressions")
+    let labels: Vec<_> = labels.map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or_default())).collect();
+    let expressions: Vec<_> = list(value, "/matchExpressions")
         .iter()
         .map(|expression| {
             let values = texts(expression, "/values").join(" ");
@@ -47,8 +47,10 @@ pub(crate) fn go_notation(value: &Value) -> String {
         })
         .collect();
     format!(
-        "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},\
-         MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+        "&LabelSelector{{MatchLabels:map[string]string{{{}}},\
+         MatchExpressions:[]LabelSelectorRequirement{{{}}},}}",
+        labels.concat(),
+        expressions.concat()
     )
 }
 
