@@ -104,7 +104,7 @@ fn strategy(strategy: &Field<'_>) {
     let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {
         "Recreate" => {
-            rolling.forbidden_if(rolling.is_object(), "may not be specified when strategy `type` is 'Recreate'")
+            rolling.forbidden_if(rolling.is_object(), "may not be specified when strategy `type` is 'Recreate'");
         }
         "RollingUpdate" if rolling.is_null() => rolling.required(),
         "RollingUpdate" => {

@@ -54,7 +54,9 @@ fn port(port: &Field<'_>) {
 /// | `ipBlock` | addresses outside of the cluster; no selector beside it (`FieldValueForbidden`) |
 fn peer(peer: &Field<'_>) {
     let selectors = ["podSelector", "namespaceSelector"].map(|name| peer.at(name));
-    selectors.iter().for_each(|selector| selector.check(selector::selector));
+    for field in &selectors {
+        field.check(selector::selector);
+    }
     let selects = selectors.iter().any(|selector| selector.is_object());
     let range = peer.at("ipBlock");
     if range.is_object() {

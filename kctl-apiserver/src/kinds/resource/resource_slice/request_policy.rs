@@ -94,7 +94,9 @@ fn bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     let places = if parts.iter().all(|part| is_multiple(part, 0)) { 0 } else { 3 };
     let report = |detail: &str, is_wrong: &dyn Fn(&Value) -> bool| {
         let wrong: Vec<_> = parts.iter().filter(|part| is_wrong(part)).collect();
-        wrong.iter().for_each(|part| part.invalid(detail));
+        for part in &wrong {
+            part.invalid(detail);
+        }
         !wrong.is_empty()
     };
     if report("must be a multiple of 1m", &|part| !is_multiple(part, places)) || step.is_null() {
