@@ -1,23 +1,21 @@
-//! A field of an object that is validated.
+//! A field of an object that is validated: its value, its path, and the errors of the object. `rules` has what it can be
+//! checked for.
+
+mod rules;
 
 use std::{
     cell::Cell,
-    collections::BTreeSet,
     fmt::{self, Display},
     ops::Deref,
 };
 
 use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, text},
-    names::{NameRule, check_label_value},
-};
+use crate::field_errors::{Errors, text};
 
 /// A field: its value, its path, and the errors of its object. It dereferences to its value.
 ///
-/// Rules are methods. Each adds at most one error at the path of the field, and accepts an absent field unless its name
-/// says otherwise. `field["name"]` is the value of a field below this one, and `field.at("name")` is that field.
+/// Rules are methods ([`rules`]). `field["name"]` is the value of a field below this one, and `field.at("name")` is that field.
 ///
 /// ```text
 /// let port = service.at("spec").at("ports").items().next()?;   // spec.ports[0]
@@ -57,61 +55,6 @@ impl<'a> Field<'a> {
 
     pub(crate) fn path(&self) -> &str {
         &self.path
-    }
-
-    /// Reports a value that differs from the old one (`ValidateImmutableField`). An absent field equals `null`.
-    pub(crate) fn immutable(&self, old: &Value) {
-        self.invalid_if(self.value != old, "field is immutable");
-    }
-
-    /// Bounds a number from below.
-    pub(crate) fn at_least(&self, least: i64) {
-        let is_less = self.as_i64().is_some_and(|number| number < least);
-        self.invalid_if(is_less, format_args!("must be greater than or equal to {least}"));
-    }
-
-    /// An absent value counts as the empty one, which is valid.
-    pub(crate) fn label_value(&self) {
-        if let Some(rule) = check_label_value(self.text()) {
-            self.invalid(rule);
-        }
-    }
-
-    /// Calls a rule like [`Self::check`]; returns `true` if it added no errors.
-    pub(crate) fn passes(&self, rule: impl FnOnce(&Value, &str, &mut Errors)) -> bool {
-        self.tell(|errors, path| {
-            let before = errors.len();
-            rule(self.value, path, errors);
-            errors.len() == before
-        })
-    }
-
-    /// Reports each item whose key an item before it has.
-    pub(crate) fn unique_by<K: Ord>(&self, key: impl Fn(&'a Value) -> K) {
-        let mut keys = BTreeSet::new();
-        for item in self.items() {
-            let is_new = keys.insert(key(item.value));
-            if !is_new {
-                item.duplicate();
-            }
-        }
-    }
-
-    /// Reports the field with this name in each item, if an item before it has the same string there. An absent field
-    /// counts as the empty string.
-    pub(crate) fn unique_at(&self, name: &str) {
-        let mut taken = BTreeSet::new();
-        for field in self.items().map(|item| item.at(name)) {
-            let is_new = taken.insert(field.text());
-            if !is_new {
-                field.duplicate();
-            }
-        }
-    }
-
-    /// Reports an invalid value without showing it, because it is long or confidential.
-    pub(crate) fn invalid_as_such(&self, detail: impl Display) {
-        self.tell(|errors, path| errors.invalid_as_such(path, &detail.to_string()));
     }
 
     /// Returns the string, or the empty one for another value.
@@ -178,6 +121,28 @@ impl<'a> Field<'a> {
         self.tell(|errors, path| rule(self.value, path, errors));
     }
 
+    /// Calls a rule like [`Self::check`]; returns `true` if it added no errors.
+    pub(crate) fn passes(&self, rule: impl FnOnce(&Value, &str, &mut Errors)) -> bool {
+        self.tell(|errors, path| {
+            let before = errors.len();
+            rule(self.value, path, errors);
+            errors.len() == before
+        })
+    }
+
+    /// Returns `true` if the rules of `validate` add no error to the object.
+    pub(crate) fn is_valid_by(&self, validate: impl FnOnce()) -> bool {
+        let n_errors = || self.tell(|errors, _path| errors.len());
+        let before = n_errors();
+        validate();
+        n_errors() == before
+    }
+
+    /// Removes the errors of tags below this field, because kube-apiserver does not validate its value.
+    pub(crate) fn leave_out_below(&self) {
+        self.tell(Errors::leave_out_below);
+    }
+
     /// Lends the errors. They must not be added through a field meanwhile.
     fn tell<T>(&self, tell: impl FnOnce(&mut Errors, &str) -> T) -> T {
         let mut errors = self.errors.take();
@@ -197,6 +162,11 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// Reports an invalid value without showing it, because it is long or confidential.
+    pub(crate) fn invalid_as_such(&self, detail: impl Display) {
+        self.tell(|errors, path| errors.invalid_as_such(path, &detail.to_string()));
+    }
+
     pub(crate) fn required(&self) {
         self.tell(|errors, path| errors.required(path, ""));
     }
@@ -205,12 +175,6 @@ impl<'a> Field<'a> {
         if is_required {
             self.required();
         }
-    }
-
-    /// Requires a value: not absent, and not an empty string, list or map. Returns `true` if there is one.
-    pub(crate) fn is_given(&self) -> bool {
-        self.required_if(self.is_empty());
-        !self.is_empty()
     }
 
     pub(crate) fn forbidden(&self, detail: impl Display) {
@@ -239,115 +203,6 @@ impl<'a> Field<'a> {
 
     pub(crate) fn unsupported(&self, supported: &[&str]) {
         self.tell(|errors, path| errors.unsupported(path, self.value, supported));
-    }
-
-    /// Bounds a string, in bytes.
-    pub(crate) fn at_most_bytes(&self, most: usize) {
-        if self.text().len() > most {
-            self.tell(|errors, path| errors.too_long(path, most));
-        }
-    }
-
-    /// Bounds the number of items of a list.
-    pub(crate) fn at_most_items(&self, most: usize) {
-        let n_items = self.value.as_array().map_or(0, Vec::len);
-        if n_items > most {
-            self.tell(|errors, path| errors.too_many(path, n_items, most));
-        }
-    }
-
-    /// Reports each item whose key another one has before it. A key that is not a string counts as the empty one.
-    pub(crate) fn unique<'b>(&'b self, key: impl Fn(&'b Value) -> &'b Value) {
-        let mut keys = BTreeSet::new();
-        for item in self.items() {
-            let is_new = keys.insert(text(key(item.value)));
-            if !is_new {
-                item.duplicate();
-            }
-        }
-    }
-
-    pub(crate) fn required_one_of(&self, supported: &[&str]) {
-        self.tell(|errors, path| errors.required_one_of(path, self.value, supported));
-    }
-
-    /// An absent field counts as the empty string.
-    pub(crate) fn always_one_of(&self, supported: &[&str]) {
-        self.tell(|errors, path| errors.always_one_of(path, self.value, supported));
-    }
-
-    pub(crate) fn one_of(&self, supported: &[&str]) {
-        self.tell(|errors, path| errors.one_of(path, self.value, supported));
-    }
-
-    pub(crate) fn not_negative(&self) {
-        self.tell(|errors, path| errors.not_negative(path, self.value));
-    }
-
-    /// Both bounds are inclusive.
-    pub(crate) fn in_range(&self, least: i64, most: i64) {
-        self.tell(|errors, path| errors.in_range(path, self.value, least, most));
-    }
-
-    /// An absent name counts as the empty one.
-    pub(crate) fn name(&self, rule: NameRule) {
-        self.tell(|errors, path| errors.name(path, self.value, rule));
-    }
-
-    /// Accepts an empty name.
-    pub(crate) fn name_if_set(&self, rule: NameRule) {
-        if !self.text().is_empty() {
-            self.name(rule);
-        }
-    }
-
-    pub(crate) fn required_name(&self, rule: NameRule) {
-        self.tell(|errors, path| errors.required_name(path, self.value, rule));
-    }
-
-    /// An absent name counts as the empty one.
-    pub(crate) fn qualified_name(&self) {
-        self.tell(|errors, path| errors.qualified_name(path, self.text()));
-    }
-
-    pub(crate) fn labels(&self) {
-        self.tell(|errors, path| errors.labels(path, self.value));
-    }
-
-    pub(crate) fn annotations(&self) {
-        self.tell(|errors, path| errors.annotations(path, self.value));
-    }
-
-    pub(crate) fn count_or_percent(&self) {
-        self.tell(|errors, path| errors.count_or_percent(path, self.value));
-    }
-
-    pub(crate) fn domain_prefixed(&self) {
-        self.tell(|errors, path| errors.domain_prefixed(path, self.value));
-    }
-
-    pub(crate) fn at_most_all(&self) {
-        self.tell(|errors, path| errors.at_most_all(path, self.value));
-    }
-
-    /// Removes the errors of tags at this field and below it, because kube-apiserver does not validate its value.
-    pub(crate) fn leave_out(&self) {
-        self.tell(Errors::leave_out);
-    }
-
-    /// Requires values for the fields with these names below this one.
-    pub(crate) fn require(&self, names: &[&str]) {
-        for field in names.iter().map(|name| self.at(name)) {
-            field.required_if(field.is_empty());
-        }
-    }
-
-    /// Returns `true` if the rules of `validate` add no error to the object.
-    pub(crate) fn is_valid_by(&self, validate: impl FnOnce()) -> bool {
-        let n_errors = || self.tell(|errors, _path| errors.len());
-        let before = n_errors();
-        validate();
-        n_errors() == before
     }
 }
 

@@ -1,7 +1,10 @@
 //! The field errors that validation of one object collects, with the types of
 //! `k8s.io/apimachinery/pkg/util/validation/field`.
 
-use std::ops::{Deref, DerefMut};
+use std::{
+    collections::BTreeSet,
+    ops::{Deref, DerefMut},
+};
 
 use serde_json::Value;
 
@@ -12,19 +15,24 @@ use crate::names::{NameRule, check_label_value, check_qualified_name};
 ///
 /// Methods add one error each. `field` is the whole path, such as `spec.ports[0].name`. A `value` is printed as JSON.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Errors(Vec<FieldError>);
+pub(crate) struct Errors {
+    found: Vec<FieldError>,
+    /// The paths of lists that are too long. Each list with items asks for its own, so a search in `found` would take time
+    /// with the square of a request.
+    too_long: BTreeSet<String>,
+}
 
 impl Deref for Errors {
     type Target = Vec<FieldError>;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.found
     }
 }
 
 impl DerefMut for Errors {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.0
+        &mut self.found
     }
 }
 
@@ -33,13 +41,13 @@ impl IntoIterator for Errors {
     type IntoIter = std::vec::IntoIter<FieldError>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.found.into_iter()
     }
 }
 
 impl FromIterator<FieldError> for Errors {
     fn from_iter<T: IntoIterator<Item = FieldError>>(errors: T) -> Self {
-        Self(errors.into_iter().collect())
+        Self { found: errors.into_iter().collect(), too_long: BTreeSet::new() }
     }
 }
 
@@ -53,24 +61,26 @@ impl Errors {
 
     /// Returns `true` if a list was found too long. Then nothing else is reported about it.
     pub(crate) fn is_too_long(&self, list: &str) -> bool {
-        self.0.iter().any(|cause| cause.reason == "FieldValueTooMany" && cause.field == list)
+        self.too_long.contains(list)
     }
 
     /// Removes the errors of declarative rules (tags) below a path whose value kube-apiserver does not validate.
     ///
     /// Declarative rules run before the functions, so such errors exist already when a function decides.
-    pub(crate) fn leave_out(&mut self, path: &str) {
-        self.0.retain(|cause| !cause.field.starts_with(path));
+    pub(crate) fn leave_out_below(&mut self, path: &str) {
+        let is_below =
+            |field: &str| field.strip_prefix(path).is_some_and(|rest| rest.starts_with('.') || rest.starts_with('['));
+        self.found.retain(|error| !is_below(&error.field));
     }
 
     /// Adds an error of any type.
     fn add(&mut self, reason: &'static str, field: &str, message: String) {
-        self.0.push(FieldError::new(reason, field, message));
+        self.found.push(FieldError::new(reason, field, message));
     }
 
     /// Adds `Invalid value`.
     pub(crate) fn invalid(&mut self, field: &str, value: &Value, detail: &str) {
-        self.0.push(FieldError::invalid(field, value, detail));
+        self.found.push(FieldError::invalid(field, value, detail));
     }
 
     /// Adds `Invalid value` without the value, which is long or confidential.
@@ -85,19 +95,19 @@ impl Errors {
 
     /// Adds `Required value`.
     pub(crate) fn required(&mut self, field: &str, detail: &str) {
-        self.0.push(FieldError::required(field, detail));
+        self.found.push(FieldError::required(field, detail));
     }
 
     /// Adds `Forbidden`.
     pub(crate) fn forbidden(&mut self, field: &str, detail: &str) {
-        self.0.push(FieldError::forbidden(field, detail));
+        self.found.push(FieldError::forbidden(field, detail));
     }
 
     /// Adds `Duplicate value`, for the second item with the same key.
     ///
     /// The first item is never reported.
     pub(crate) fn duplicate(&mut self, field: &str) {
-        self.0.push(FieldError::duplicate(field));
+        self.found.push(FieldError::duplicate(field));
     }
 
     /// Adds `Not found`.
@@ -107,37 +117,20 @@ impl Errors {
 
     /// Adds `Unsupported value` with the supported ones, in the given order.
     pub(crate) fn unsupported(&mut self, field: &str, value: &Value, supported: &[&str]) {
-        self.0.push(FieldError::not_supported(field, value, supported));
+        self.found.push(FieldError::not_supported(field, value, supported));
     }
 
     /// Adds `Too many`, for a list longer than its limit.
     pub(crate) fn too_many(&mut self, field: &str, found: usize, most: usize) {
-        self.0.push(FieldError::too_many(field, found, most));
+        self.too_long.insert(field.to_owned());
+        self.found.push(FieldError::too_many(field, found, most));
     }
 
     /// Adds `Too long`, for a string longer than its limit in bytes.
     ///
     /// The message contains the limit but not the value, which may be long.
     pub(crate) fn too_long(&mut self, field: &str, most: usize) {
-        self.0.push(FieldError::too_long(field, most));
-    }
-
-    /// Requires a string that is one of a few.
-    ///
-    /// Adds at most one error: `Required value` for an empty string, `Unsupported value` for any other.
-    pub(crate) fn required_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
-        if text(value).is_empty() {
-            self.required(field, "");
-        } else {
-            self.one_of(field, value, supported);
-        }
-    }
-
-    /// Requires a string that is one of a few; an absent one counts as empty.
-    pub(crate) fn always_one_of(&mut self, field: &str, value: &Value, supported: &[&str]) {
-        if !supported.contains(&text(value)) {
-            self.unsupported(field, value, supported);
-        }
+        self.found.push(FieldError::too_long(field, most));
     }
 
     /// Checks that a string is one of a few. An absent one is valid.
@@ -147,37 +140,10 @@ impl Errors {
         }
     }
 
-    /// Checks that a number is at least 0 (`ValidateNonnegativeField`).
-    pub(crate) fn not_negative(&mut self, field: &str, value: &Value) {
-        if value.as_i64().is_some_and(|number| number < 0) {
-            self.invalid(field, value, "must be greater than or equal to 0");
-        }
-    }
-
-    /// Checks that a number is within inclusive bounds.
-    ///
-    /// An absent number is valid.
-    pub(crate) fn in_range(&mut self, field: &str, value: &Value, least: i64, most: i64) {
-        if value.as_i64().is_some_and(|number| !(least..=most).contains(&number)) {
-            self.invalid(field, value, &format!("must be between {least} and {most}, inclusive"));
-        }
-    }
-
     /// Checks a name by the rule of its kind.
     pub(crate) fn name(&mut self, field: &str, value: &Value, rule: NameRule) {
         if let Some(message) = rule.check(text(value)) {
             self.invalid(field, value, message);
-        }
-    }
-
-    /// Requires a name.
-    ///
-    /// An empty name is reported as required; any other name has to follow the rule.
-    pub(crate) fn required_name(&mut self, field: &str, value: &Value, rule: NameRule) {
-        if text(value).is_empty() {
-            self.required(field, "");
-        } else {
-            self.name(field, value, rule);
         }
     }
 
@@ -204,42 +170,6 @@ impl Errors {
             if let Some(message) = check_qualified_name(&key.to_lowercase()) {
                 self.invalid(field, &key.into(), message);
             }
-        }
-    }
-
-    /// Checks a number of at least 0, or a percentage (`ValidatePositiveIntOrPercent`).
-    pub(crate) fn count_or_percent(&mut self, field: &str, value: &Value) {
-        if let Some(text) = value.as_str() {
-            let digits = text.strip_suffix('%').unwrap_or_default();
-            if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-                self.invalid(field, value, "must be a percentage such as 25%");
-            }
-        } else {
-            self.not_negative(field, value);
-        }
-    }
-
-    /// Checks a name with a domain before a slash (`IsDomainPrefixedPath`).
-    pub(crate) fn domain_prefixed(&mut self, field: &str, value: &Value) {
-        let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-        match text(value).split_once('/') {
-            _ if text(value).is_empty() => self.required(field, ""),
-            Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
-                self.name(field, &domain.into(), NameRule::Subdomain);
-                let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
-                if !path.bytes().all(allowed) {
-                    self.invalid(field, &path.into(), "must have only characters of a URL path after the domain");
-                }
-            }
-            _ => self.invalid(field, value, detail),
-        }
-    }
-
-    /// Checks that a percentage is at most 100% (`IsNotMoreThan100Percent`).
-    pub(crate) fn at_most_all(&mut self, field: &str, value: &Value) {
-        let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<u64>().ok());
-        if percent.is_some_and(|percent| percent > 100) {
-            self.invalid(field, value, "must not be greater than 100%");
         }
     }
 }

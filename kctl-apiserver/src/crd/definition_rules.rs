@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::{approved, bundle, is_established, selectable, structural};
 use crate::{
+    field::Field,
     field_errors::{Errors, FieldError, text},
     names::NameRule,
     webhook_client,
@@ -41,7 +42,7 @@ fn validated(old: Option<&Value>, object: &Value) -> Errors {
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     name(object, &mut errors);
     group(spec, &mut errors);
-    errors.required_one_of("spec.scope", &spec["scope"], &["Cluster", "Namespaced"]);
+    Field::new(&spec["scope"], "spec.scope", &mut errors).required_one_of(&["Cluster", "Namespaced"]);
     version_parts(versions, &mut errors);
     all_versions(versions, &mut errors);
     resource_names(&spec["names"], "spec.names", &mut errors);
@@ -349,7 +350,7 @@ fn resource_names(all: &Value, path: &str, errors: &mut Errors) {
 /// `None` both are forbidden. The client configuration follows the rules of admission webhooks
 /// (`webhook_client`).
 fn conversion(conversion: &Value, errors: &mut Errors) {
-    errors.required_one_of("spec.conversion.strategy", &conversion["strategy"], &["None", "Webhook"]);
+    Field::new(&conversion["strategy"], "spec.conversion.strategy", errors).required_one_of(&["None", "Webhook"]);
     let webhook = conversion["webhook"].as_object();
     let part =
         |key: &str| webhook.and_then(|webhook: &Map<String, Value>| webhook.get(key)).filter(|part| !part.is_null());

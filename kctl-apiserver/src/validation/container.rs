@@ -100,7 +100,7 @@ fn ephemeral(container: &Field<'_>, spec: &Field<'_>) {
     const NEVER: [&str; 5] = ["ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules"];
     let detail = "cannot be set for an Ephemeral Container";
     for field in PROBES.map(|name| container.at(name)) {
-        field.leave_out();
+        field.leave_out_below();
     }
     for field in NEVER.iter().chain(&PROBES).map(|name| container.at(name)) {
         field.forbidden_if(!field.is_empty() || field.is_string(), detail);
@@ -123,7 +123,7 @@ fn ephemeral(container: &Field<'_>, spec: &Field<'_>) {
 /// `FieldValueInvalid`.
 fn ends_before(container: &Field<'_>) {
     for field in PROBES.map(|name| container.at(name)).iter().filter(|field| !field.is_null()) {
-        field.leave_out();
+        field.leave_out_below();
         field.forbidden("may not be set for init containers without restartPolicy=Always");
     }
     for restarts in container.at("resizePolicy").items().map(|policy| policy.at("restartPolicy")) {

@@ -78,7 +78,7 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Errors {
 /// Only for callers that validate one string outside an object, such as the extra keys of
 /// impersonation. Rules of an object use the method of `Errors` of the same name.
 pub(crate) fn domain_prefixed(field: &str, path: &str) -> Errors {
-    Errors::collect(|errors| errors.domain_prefixed(field, &path.into()))
+    Errors::collect(|errors| Field::new(&path.into(), field, errors).domain_prefixed())
 }
 
 /// Iterates over the items of a list with their indexes; another value has no items.

@@ -94,7 +94,7 @@ pub(crate) fn number_or_name(port: &Value, path: &str, errors: &mut Errors) {
     match port {
         Value::String(name) if !is_name(name) => errors.invalid(path, port, NAME_RULE),
         Value::String(_) => {}
-        port => errors.in_range(path, port, 1, 65_535),
+        port => Field::new(port, path, errors).in_range(1, 65_535),
     }
 }
 

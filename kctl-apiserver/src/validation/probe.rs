@@ -55,7 +55,7 @@ fn handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
     }
     for kind in present {
         let further = handler.at(kind);
-        further.leave_out();
+        further.leave_out_below();
         further.forbidden("may not specify more than 1 handler type");
     }
 }

@@ -121,7 +121,7 @@ fn source(volume: &Field<'_>, pod: &str) {
     let has_long_portal = volume_source::has_long_portal(&volume["iscsi"], name.text());
     name.invalid_if(has_long_portal, volume_source::PORTAL_TOO_LONG);
     for other in present {
-        volume.at(other).leave_out();
+        volume.at(other).leave_out_below();
         volume.at(shown_as(other)).forbidden("may not specify more than 1 volume type");
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn selector_fits(spec: &Field<'_>, kind: &str) -> bool {
     if is_usable {
         template.check(|value, path, errors| selector::fits_template(&given, value, path, errors));
     } else {
-        template.check(|_, path, errors| errors.leave_out(&format!("{path}.spec.")));
+        template.at("spec").leave_out_below();
         given.invalid("invalid label selector");
     }
     is_usable

@@ -200,7 +200,7 @@ fn sources(name: &str, spec: &Field<'_>) {
     spec.required_if(given.peek().is_none());
     for (index, source) in given.enumerate() {
         if index > 0 && source != FLEX {
-            spec.at(source).leave_out();
+            spec.at(source).leave_out_below();
             let told = if source == "cephfs" { "cephFS" } else { source };
             spec.at(told).forbidden("may not specify more than 1 volume type");
         } else if source == "local" {

@@ -27,7 +27,7 @@ pub(crate) fn policy(object: &Value, errors: &mut Errors) {
     }
     let types = spec.at("policyTypes");
     if types.items().count() > DIRECTIONS.len() {
-        types.check(|_, path, errors| errors.leave_out(&format!("{path}[")));
+        types.leave_out_below();
         types.invalid("may not specify more than two policyTypes");
     }
 }

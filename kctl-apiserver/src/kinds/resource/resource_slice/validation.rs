@@ -59,7 +59,7 @@ pub(crate) fn slice(object: &Value, errors: &mut Errors) {
     };
     let most = if entries(&devices).any(|(_, item)| has_more(item)) { DEVICES_WITH_MORE_MAX } else { DEVICES_MAX };
     if devices.items().count() > most {
-        devices.check(|_, path, errors| errors.leave_out(&format!("{path}[")));
+        devices.leave_out_below();
         return devices.at_most_items(most);
     }
     devices.items().for_each(|item| device(&spec, &item));
