@@ -80,7 +80,7 @@ mod tests {
     ];
 
     #[test]
-    fn gates_that_code_takes_to_be_off_are_off() {
+    fn gates_of_left_out_code_are_off() {
         for (name, code) in OFF {
             let gate = GATES.iter().find(|gate| gate.name == name);
             assert!(gate.is_some_and(|gate| !gate.is_enabled()), "{name} is on or removed: change {code}");

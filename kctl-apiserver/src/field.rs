@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_a_list_that_is_too_long_are_skipped() {
+    fn items_of_too_long_list_are_skipped() {
         let list = json!([1, 2]);
         let mut errors = Errors::default();
         let field = Field::new(&list, "list", &mut errors);

@@ -23,7 +23,7 @@ fn documented(after: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_option_of_an_attribute_is_in_the_guide() {
+fn options_of_attributes_are_in_the_guide() {
     let controllers = accepted("controller/check/unknown_option.rs");
     // The page explains `of` with the struct that it belongs to.
     let with_of = &documented("# ") | &BTreeSet::from(["of".to_owned()]);

@@ -1,8 +1,6 @@
 //! Runs the admission plugins that are on by default, in the order of kube-apiserver.
 //!
-//! Each plugin decides itself which requests it handles. Most have a file; those about permissions on signers are in
-//! `signer_authorization`. [`admit`] changes objects and [`validate`]
-//! rejects them:
+//! Each plugin decides itself which requests it handles. [`admit`] changes objects and [`validate`] rejects them:
 //!
 //! | function | new objects | updated objects |
 //! |---|---|---|
@@ -22,6 +20,7 @@
 #![expect(clippy::unnecessary_wraps, reason = "all plugins have the signature of `Admit`")]
 
 mod certificate_subject_restriction;
+mod certificates;
 mod default_class;
 mod forbid;
 mod limit_ranger;
@@ -41,7 +40,6 @@ pub(super) use forbid::Forbid;
 use forbid::forbidden;
 pub(crate) use pod_topology_labels::topology;
 
-use super::signer_authorization;
 use crate::{admission::Attributes, registry::kind::Kind, request::RequestInfo, state::State, status::StatusError};
 
 /// Changes the object of a write, or rejects it (`MutationInterface.Admit`).
@@ -69,9 +67,9 @@ const VALIDATE: &[Validate] = &[
     priority::validate,
     persistent_volume_claim_resize::validate,
     runtime_class::validate,
-    signer_authorization::certificate_approval,
-    signer_authorization::certificate_signing,
-    signer_authorization::cluster_trust_bundle_attest,
+    certificates::approval,
+    certificates::signing,
+    certificates::trust_bundle_attest,
     certificate_subject_restriction::validate,
     pod_resize_validator::validate,
 ];

@@ -502,7 +502,7 @@ async fn cancelled_worker_hands_back_its_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_slot_drops_the_next_run_of_its_key() {
+async fn lost_slot_drops_next_run_of_key() {
     for (slot, n_left) in [("stays", 1), ("drains", 0), ("ends", 0)] {
         let tenures = Arc::new(Tenures::new(Slots::new(1, ShardBy::Object), WritePermit::always()));
         let env = env(Test::spec());
@@ -529,7 +529,7 @@ async fn lost_slot_drops_the_next_run_of_its_key() {
 
 /// The reconcile of a key without an object isn't counted, so it must not begin when the object appears meanwhile.
 #[tokio::test(start_paused = true)]
-async fn object_that_appears_in_a_ring_is_reconciled_later() {
+async fn object_that_appears_in_ring_is_reconciled_later() {
     let never = act(|_, _| async { panic!("this run is not counted") });
     let env = env(Test::spec());
     let (ignore, begun): (Observer, BeginObserver) = (Arc::new(|_| {}), Arc::new(|_, _, _| {}));

@@ -18,7 +18,7 @@ pub(crate) mod webhooks;
 
 use crate::registry::kind::{Generation, Kind, Metadata, Requests, Strategy};
 
-/// What all kinds of the group have in common.
+/// The common part of all kinds of the group.
 const CONFIGURATION: Kind = Kind {
     group: "admissionregistration.k8s.io",
     metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
@@ -26,6 +26,6 @@ const CONFIGURATION: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// What policies and their bindings have in common.
+/// The common part of policies and their bindings.
 const POLICY: Kind =
     Kind { requests: Requests { is_exempt_from_policies: true, ..Requests::DEFAULT }, ..CONFIGURATION };

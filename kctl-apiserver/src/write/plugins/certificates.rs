@@ -1,0 +1,66 @@
+//! The plugins that ask for permissions on the signers of certificates.
+//!
+//! Upstream: `approval`, `signing` and `ctbattest` in `plugin/pkg/admission/certificates`.
+
+use serde_json::Value;
+
+use crate::{
+    admission::Attributes,
+    field_errors::text,
+    kinds::certificates::{certificate_signing_request, cluster_trust_bundle},
+    metadata::is_about_its_end,
+    state::State,
+    status::StatusError,
+    write::signer_authorization::not_permitted,
+};
+
+/// `CertificateApproval`: only users who may `approve` for a signer approve or deny its requests.
+///
+/// The signer is that of the stored request, which the write cannot change.
+pub(super) fn approval(state: &State, attributes: &Attributes<'_>, _object: &Value) -> Result<(), StatusError> {
+    match old_request(attributes, "approval") {
+        Some(old) => require(state, attributes, "approve", text(&old["spec"]["signerName"])),
+        None => Ok(()),
+    }
+}
+
+/// `CertificateSigning`: only users who may `sign` for a signer change the certificate or the conditions of a request.
+pub(super) fn signing(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+    let Some(old) = old_request(attributes, "status") else { return Ok(()) };
+    let is_changed = |field: &str| old["status"][field] != object["status"][field];
+    if is_changed("certificate") || is_changed("conditions") {
+        return require(state, attributes, "sign", text(&old["spec"]["signerName"]));
+    }
+    Ok(())
+}
+
+/// `ClusterTrustBundleAttest`: only users who may `attest` for a signer write its bundles.
+///
+/// A change of only owner references or finalizers needs no permission, so that garbage collection works.
+pub(super) fn trust_bundle_attest(
+    state: &State,
+    attributes: &Attributes<'_>,
+    object: &Value,
+) -> Result<(), StatusError> {
+    let signer = text(&object["spec"]["signerName"]);
+    let is_about_its_end = attributes.old.as_deref().is_some_and(|old| is_about_its_end(old, object));
+    if !attributes.info.resource.is(&cluster_trust_bundle::KIND) || signer.is_empty() || is_about_its_end {
+        return Ok(());
+    }
+    require(state, attributes, "attest", signer)
+}
+
+/// Returns the stored `CertificateSigningRequest` that the request changes through the subresource.
+fn old_request<'a>(attributes: &'a Attributes<'_>, subresource: &str) -> Option<&'a Value> {
+    let info = attributes.info;
+    let is_it = info.resource.is(&certificate_signing_request::KIND) && info.subresource == subresource;
+    attributes.old.as_deref().filter(|_| is_it)
+}
+
+/// Rejects the request with `Forbidden` unless its user may do this to the signer.
+fn require(state: &State, attributes: &Attributes<'_>, verb: &str, signer: &str) -> Result<(), StatusError> {
+    match not_permitted(state, attributes.info, verb, signer) {
+        Some(why) => Err(StatusError::forbidden(&attributes.info.resource.id, &attributes.name, &why)),
+        None => Ok(()),
+    }
+}
