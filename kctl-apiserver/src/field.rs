@@ -92,7 +92,7 @@ impl<'a> Field<'a> {
     /// Returns the field with this name below the path of this one, with the value of another field. Upstream reports
     /// some errors of items at their list.
     pub(crate) fn at_with<'b>(&'b self, name: &str, value: &'b Value) -> Field<'b> {
-        Field { value, path: format!("{}.{name}", self.path), errors: self.errors }
+        Field { value, ..self.at(name) }
     }
 
     /// Iterates over the items of a list, at paths such as `spec.ports[0]`; another value has none.
@@ -174,6 +174,13 @@ impl<'a> Field<'a> {
     pub(crate) fn required_if(&self, is_required: bool) {
         if is_required {
             self.required();
+        }
+    }
+
+    /// Reports a required value for a reason that the name of the field does not tell.
+    pub(crate) fn required_because(&self, is_required: bool, why: impl Display) {
+        if is_required {
+            self.tell(|errors, path| errors.required(path, &why.to_string()));
         }
     }
 

@@ -12,7 +12,7 @@ use kctl_apimachinery::validation::{
 const CRON_JOB_LEN_MAX: usize = 52;
 
 /// The error for a string that is not an IP address.
-pub(crate) const ADDRESS_INVALID: &str = "must be an IP address such as 10.9.8.7 or 2001:db8::ffff";
+const ADDRESS_INVALID: &str = "must be an IP address such as 10.9.8.7 or 2001:db8::ffff";
 const SUBDOMAIN: &str =
     "must be a lower-case RFC 1123 subdomain of at most 253 characters, such as my-name.example.com";
 const SEARCH_DOMAIN: &str = "must be a lower-case subdomain of at most 253 characters, whose parts may begin with '_'";

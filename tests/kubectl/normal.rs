@@ -89,7 +89,7 @@ pub(crate) fn meaning(text: &str) -> String {
     // kube-apiserver's message lists the rules that a role may not grant, one per line.
     let is_rule = |line: &&str| line.starts_with("{APIGroups:") || line.starts_with("{NonResourceURLs:");
     // Its message about untyped values lists all of them, one per line; the embedded server names the first.
-    let is_untyped = |line: &&str| line.starts_with("  .") && line.contains(": ");
+    let is_untyped = |line: &&str| line.starts_with("  .") && line.contains("not declared in schema");
     let mut lines: Vec<String> = text.lines().filter(|line| !is_rule(line) && !is_untyped(line)).map(line).collect();
     // The order of field errors does not matter.
     for errors in lines.chunk_by_mut(|one, other| one.starts_with("* ") && other.starts_with("* ")) {
@@ -119,7 +119,7 @@ mod tests {
                 "error: failed to create token: TokenRequest.a.k8s.io \"\" is invalid: spec.x: Invalid value\n",
             ),
             ("Error from server (Forbidden): x:\n{APIGroups:[\"\"]}\n", "Error from server (Forbidden)\n"),
-            ("Error from server: x: errors:\n  .a[b=\"c\"].d: y\n", "Error from server\n"),
+            ("Error from server: x: errors:\n  .a[b=\"c\"].d: field not declared in schema\n", "Error from server\n"),
             ("Warning: unknown field \"a\"\n", "Warning:\n"),
         ];
         for (printed, expected) in cases {

@@ -102,6 +102,10 @@ pub(super) fn verdict(review: &Value, reply: &WebhookReply, stage: Stage) -> Res
     if !response.is_object() {
         return Err(format!("failed to call webhook: {}", misfit("response", "an object", response)));
     }
+    // Serde would read a list as the fields in their order.
+    if response["status"].is_array() {
+        return Err(format!("failed to call webhook: {}", misfit("response.status", "an object", &response["status"])));
+    }
     let (uid, patch_type): (String, Option<String>) = (field(response, "uid")?, field(response, "patchType")?);
     let warnings: Vec<Option<String>> = field(response, "warnings")?;
     let verdict = Verdict {

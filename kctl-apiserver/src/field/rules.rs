@@ -1,5 +1,5 @@
-//! The rules of fields. Each adds at most one error at the path of its field, and accepts an absent field unless it says
-//! otherwise.
+//! The rules of fields. Each adds errors at the path of its field, or of the items that it names, and accepts an absent
+//! field unless it says otherwise.
 
 use std::collections::BTreeSet;
 

@@ -1,12 +1,14 @@
 //! The checks of the level `baseline`, which prevents known privilege escalations.
 //!
-//! Each function returns `true` for a part of a Pod that breaks its rule. The spec of the Pod is a part, too: it has the
+//! Each function finds what breaks its rule in a part of a Pod. The spec of the Pod is a part, too: it has the
 //! fields of the Pod, and a security context like each container.
 
 use serde_json::Value;
 
 use super::{
-    Check, check,
+    Check,
+    Find::{Breaks, Names},
+    check,
     pod::{Part, items},
 };
 use crate::field_errors::text;
@@ -15,18 +17,18 @@ use crate::field_errors::text;
 ///
 /// `until_restricted` is the version from which `restricted` replaces the check by a stricter one.
 pub(super) const CHECKS: &[Check] = &[
-    check(0, None, "the AppArmor profile must be allowed", app_armor),
-    check(0, Some(22), "capabilities.add must have only default capabilities", capabilities),
-    check(0, None, "host namespaces must not be shared", host_namespaces),
-    check(0, Some(0), "hostPath volumes must not be used", host_paths),
-    check(0, None, "hostPort must not be used", host_ports),
-    check(34, None, "probes and lifecycle hooks must not set host", probed_hosts),
-    check(0, None, "privileged must not be true", privileged),
-    check(0, Some(35), "procMount must be Default", proc_mount),
-    check(0, None, "seLinuxOptions must have an allowed type, no user and no role", se_linux),
-    check(0, Some(19), SECCOMP_RULE, seccomp),
-    check(0, None, "sysctls must be safe", sysctls),
-    check(0, None, "windowsOptions.hostProcess must not be true", host_process),
+    check(0, None, "the AppArmor profile must be allowed", Names(app_armor)),
+    check(0, Some(22), "capabilities.add must have only default capabilities", Breaks(capabilities)),
+    check(0, None, "host namespaces must not be shared", Names(host_namespaces)),
+    check(0, Some(0), "hostPath volumes must not be used", Names(host_paths)),
+    check(0, None, "hostPort must not be used", Breaks(host_ports)),
+    check(34, None, "probes and lifecycle hooks must not set host", Breaks(probed_hosts)),
+    check(0, None, "privileged must not be true", Breaks(privileged)),
+    check(0, Some(35), "procMount must be Default", Breaks(proc_mount)),
+    check(0, None, "seLinuxOptions must have an allowed type, no user and no role", Breaks(se_linux)),
+    check(0, Some(19), SECCOMP_RULE, Breaks(seccomp)),
+    check(0, None, "sysctls must be safe", Names(sysctls)),
+    check(0, None, "windowsOptions.hostProcess must not be true", Breaks(host_process)),
 ];
 
 /// The rule about seccomp profiles.
@@ -87,11 +89,12 @@ fn has_other_profile(part: &Part<'_>, field: &str) -> bool {
 /// Checks `AppArmor` profiles (`check_appArmorProfile.go`).
 ///
 /// Fields and annotations are both checked, in all versions.
-fn app_armor(part: &Part<'_>) -> bool {
+fn app_armor(part: &Part<'_>) -> Vec<String> {
     let is_allowed = |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
-    let mut annotations = part.pod.metadata["annotations"].as_object().into_iter().flatten();
-    has_other_profile(part, "appArmorProfile")
-        || part.is_whole() && annotations.any(|(key, value)| key.starts_with(APP_ARMOR) && !is_allowed(text(value)))
+    let annotations = part.pod.metadata["annotations"].as_object().filter(|_| part.is_whole()).into_iter().flatten();
+    let wrong = annotations.filter(|(key, value)| key.starts_with(APP_ARMOR) && !is_allowed(text(value)));
+    let profile = has_other_profile(part, "appArmorProfile").then(|| part.name());
+    profile.into_iter().chain(wrong.map(|(key, _)| format!("annotation {key}"))).collect()
 }
 
 /// Checks added capabilities (`check_capabilities_baseline.go`).
@@ -100,13 +103,13 @@ fn capabilities(part: &Part<'_>) -> bool {
 }
 
 /// Checks `hostNetwork`, `hostPID` and `hostIPC` (`check_hostNamespaces.go`).
-fn host_namespaces(part: &Part<'_>) -> bool {
-    ["hostNetwork", "hostPID", "hostIPC"].into_iter().any(|field| part[field] == true)
+fn host_namespaces(part: &Part<'_>) -> Vec<String> {
+    ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|field| part[*field] == true).map(str::to_owned).collect()
 }
 
 /// Checks `hostPath` volumes (`check_hostPathVolumes.go`).
-fn host_paths(part: &Part<'_>) -> bool {
-    items(&part["volumes"]).any(|volume| volume["hostPath"].is_object())
+fn host_paths(part: &Part<'_>) -> Vec<String> {
+    part.volumes(|volume| volume["hostPath"].is_object())
 }
 
 /// Checks host ports (`check_hostPorts.go`).
@@ -163,9 +166,10 @@ pub(super) fn seccomp(part: &Part<'_>) -> bool {
 }
 
 /// Checks sysctls (`check_sysctls.go`).
-fn sysctls(part: &Part<'_>) -> bool {
+fn sysctls(part: &Part<'_>) -> Vec<String> {
     let is_safe = |name: &str| SYSCTLS.iter().any(|(allowed, since)| *allowed == name && *since <= part.pod.minor);
-    items(&part.context()["sysctls"]).any(|sysctl| !is_safe(text(&sysctl["name"])))
+    let names = items(&part.context()["sysctls"]).map(|sysctl| text(&sysctl["name"]));
+    names.filter(|name| !is_safe(name)).map(str::to_owned).collect()
 }
 
 /// Checks Windows host processes (`check_windowsHostProcess.go`).

@@ -166,15 +166,31 @@ struct Check {
     until_restricted: Option<u32>,
     /// The rule, as a violation reports it.
     rule: &'static str,
-    /// Returns `true` for a part of a Pod that breaks the rule.
-    breaks: fn(&Part<'_>) -> bool,
+    find: Find,
+}
+
+/// Finds what breaks a rule in a part of a Pod.
+enum Find {
+    /// Returns `true` for a part that breaks the rule.
+    Breaks(fn(&Part<'_>) -> bool),
+    /// Returns the names of what breaks the rule, such as `volume data`.
+    Names(fn(&Part<'_>) -> Vec<String>),
+}
+
+impl Find {
+    fn places(&self, part: &Part<'_>) -> Vec<String> {
+        match self {
+            Self::Breaks(breaks) => breaks(part).then(|| part.name()).into_iter().collect(),
+            Self::Names(names) => names(part),
+        }
+    }
 }
 
 /// Creates a check, so that the table of checks has one line for each.
 ///
 /// The arguments are in the order of the fields.
-const fn check(since: u32, until_restricted: Option<u32>, rule: &'static str, breaks: fn(&Part<'_>) -> bool) -> Check {
-    Check { since, until_restricted, rule, breaks }
+const fn check(since: u32, until_restricted: Option<u32>, rule: &'static str, find: Find) -> Check {
+    Check { since, until_restricted, rule, find }
 }
 
 /// Returns how a Pod or Pod template violates a standard. Empty if it does not.
@@ -200,8 +216,8 @@ pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation>
         .chain(of_restricted)
         .filter(|check| check.since <= minor)
         .map(|check| {
-            let broken = parts.iter().filter(|part| (check.breaks)(part));
-            Violation { rule: check.rule, places: broken.map(Part::name).collect() }
+            let places = parts.iter().flat_map(|part| check.find.places(part)).collect();
+            Violation { rule: check.rule, places }
         })
         .filter(|violation| !violation.places.is_empty())
         .collect()

@@ -127,7 +127,7 @@ pub(crate) fn omitted(name: &str) -> Vec<&'static str> {
 
 /// Returns the fields of a type that are always written, with their zero values.
 ///
-/// Used for bookmarks and for the zero value of a create.
+/// Bookmarks and the zero values of a create have them, and so have objects after defaulting (`defaulting::zeros`).
 pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
     let paths = |field: &'static MessageField| match (&field.r#type, field.form) {
         (FieldType::Message(name), FieldForm::Inline) => always(name),

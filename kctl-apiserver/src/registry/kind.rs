@@ -16,7 +16,7 @@ mod validation;
 
 pub(crate) use self::{
     defaults::{Defaults, Undecoded},
-    delete::{DeleteAnswer, DeleteStrategy},
+    delete::{DeleteResponse, DeleteStrategy},
     managed_fields::{ManagedFields, OwnedState},
     metadata::{Generation, Metadata},
     quota::{FreesUsage, Quota},
@@ -128,7 +128,7 @@ impl Kind {
 
     /// Returns `true` if the `OpenAPI` document says that a delete returns the object and not a `Status`.
     pub(crate) fn answers_deleted(&self) -> bool {
-        self.delete.answer == DeleteAnswer::Object
+        self.delete.response == DeleteResponse::Object
     }
 
     /// Returns the group and resource.

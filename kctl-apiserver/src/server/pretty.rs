@@ -6,7 +6,6 @@ use futures::FutureExt;
 use http::{HeaderMap, HeaderName, Response, StatusCode, Uri, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
-use serde_json::Value;
 
 use crate::request::{Params, clauses};
 use crate::response::{Body, full};
@@ -40,10 +39,7 @@ pub(super) fn indented(uri: &Uri, headers: &HeaderMap, response: Response<Body>)
     }
     let (head, body) = response.into_parts();
     let Some(Ok(collected)) = body.collect().now_or_never() else { unreachable!("a body with a length is there") };
-    let bytes = collected.to_bytes();
-    // A list of the most deeply nested objects is deeper than serde_json reads: it stays on one line.
-    let lines = serde_json::from_slice(&bytes).and_then(|value: Value| serde_json::to_vec_pretty(&value));
-    Response::from_parts(head, full(lines.unwrap_or_else(|_too_deep| bytes.into())))
+    Response::from_parts(head, full(indent(&collected.to_bytes())))
 }
 
 /// Returns `true` if the request comes from a program of [`AGENTS`], or asks for indentation in the query or in
@@ -66,6 +62,45 @@ fn is_for_people(uri: &Uri, headers: &HeaderMap) -> bool {
     }
 }
 
+/// Indents JSON by two spaces per level, as Go's `json.Indent`, without a final line feed.
+///
+/// The input is valid JSON. It is not parsed, so numbers and the order of fields stay as they are.
+fn indent(json: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len() * 2);
+    let (mut depth, mut in_text, mut is_escaped, mut was_opened) = (0_usize, false, false, false);
+    let line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.resize(out.len() + depth * 2, b' ');
+    };
+    for byte in json.iter().copied() {
+        if in_text {
+            out.push(byte);
+            in_text = is_escaped || byte != b'"';
+            is_escaped = !is_escaped && byte == b'\\';
+            continue;
+        }
+        if byte.is_ascii_whitespace() {
+            continue;
+        }
+        let closes = b"]}".contains(&byte);
+        depth -= usize::from(closes);
+        // An empty object or list stays on its line.
+        if was_opened != closes {
+            line(&mut out, depth);
+        }
+        was_opened = b"[{".contains(&byte);
+        depth += usize::from(was_opened);
+        out.push(byte);
+        match byte {
+            b'"' => in_text = true,
+            b',' => line(&mut out, depth),
+            b':' => out.push(b' '),
+            _ => {}
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
@@ -75,6 +110,14 @@ mod tests {
 
     use super::*;
     use crate::ApiServer;
+
+    #[test]
+    fn json_has_a_line_for_each_field() {
+        let json = br#"{"a":{},"b":[1,{"c":"x\"{,:\\"},[]],"d":null}"#;
+        let lines = "{\n  \"a\": {},\n  \"b\": [\n    1,\n    {\n      \"c\": \"x\\\"{,:\\\\\"\n    },\n    []\n  ],\n  \"d\": null\n}";
+        assert_eq!(String::from_utf8(indent(json)).unwrap(), lines);
+        assert_eq!(indent(b"{}\n"), b"{}");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn json_is_indented_for_people_only() {

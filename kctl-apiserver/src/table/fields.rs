@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+pub(crate) use crate::conditions::{condition, is_true};
+
 /// Stands for every missing value, so that readers can return a reference.
 static ABSENT: Value = Value::Null;
 
@@ -76,16 +78,6 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
 /// Returns the annotation, or the empty string. Its key needs no escape, unlike in a pointer.
 pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
     value_at(object, "/metadata/annotations").get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Returns the condition of the type, if the object has it.
-pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    list(object, "/status/conditions").iter().find(|condition| text(condition, "/type") == kind)
-}
-
-/// Returns `true` if the object has the condition with the status `True`.
-pub(crate) fn is_true(object: &Value, kind: &str) -> bool {
-    condition(object, kind).is_some_and(|condition| text(condition, "/status") == "True")
 }
 
 /// Maximum number of list items that a cell shows (`formatHosts`, `formatDiscoveryPorts`, `formatDiscoveryEndpoints`).

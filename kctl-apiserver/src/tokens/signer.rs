@@ -83,7 +83,7 @@ impl Signer {
             let key = pem::blocks(&text).find(|block| block.label == PEM_LABEL);
             let signer = match key {
                 Some(key) => Self::from_document(&key.der),
-                None => Err(format!("there is no {PEM_LABEL} in PEM")),
+                None => Err(format!("there is no intact block {PEM_LABEL} in PEM")),
             };
             return signer.map_err(|why| SignerError::KeyBroken { file, why });
         }

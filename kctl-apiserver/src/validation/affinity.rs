@@ -10,7 +10,7 @@
 //! `Pod`, Pod templates, `PersistentVolume` (node affinity) and `RuntimeClass` (tolerations) share
 //! these rules.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -97,7 +97,7 @@ fn node_term(term: &Field<'_>, kind: NodeTerm) {
     for requirement in term.at("matchExpressions").items() {
         let values = requirement.at("values");
         if ["Gt", "Lt"].contains(&requirement.at("operator").text()) {
-            values.required_if(values.items().count() != 1);
+            values.required_because(values.items().count() != 1, "the operators Gt and Lt need exactly one value");
         } else {
             requirement.check(|requirement, path, errors| {
                 selector::values(requirement, path, Operators::Known, errors);
@@ -120,7 +120,7 @@ fn node_term(term: &Field<'_>, kind: NodeTerm) {
 fn node_field(requirement: &Field<'_>) {
     let (key, operator, values) = (requirement.at("key"), requirement.at("operator"), requirement.at("values"));
     if ["In", "NotIn"].contains(&operator.text()) {
-        values.required_if(values.items().count() != 1);
+        values.required_because(values.items().count() != 1, "must be exactly one value");
     } else {
         operator.invalid("must be In or NotIn");
     }
@@ -232,13 +232,18 @@ fn tolerates(toleration: &Field<'_>) {
 /// - `whenUnsatisfiable` is `DoNotSchedule` or `ScheduleAnyway` (`FieldValueNotSupported`).
 /// - `labelSelector` and `matchLabelKeys` follow the rules of affinity terms.
 pub(crate) fn spread(list: &Field<'_>) {
-    for (index, constraint) in list.items().enumerate() {
+    let mut n_left: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (_, constraint) in entries(list) {
+        *n_left.entry((text(&constraint["topologyKey"]), text(&constraint["whenUnsatisfiable"]))).or_default() += 1;
+    }
+    for constraint in list.items() {
         let (key, action) = (constraint.at("topologyKey"), constraint.at("whenUnsatisfiable"));
         positive(&constraint.at("maxSkew"));
         key.required_if(key.is_empty());
         action.always_one_of(&declared::values("core.v1.TopologySpreadConstraint", "whenUnsatisfiable"));
-        let is_same = |other: Field<'_>| other["topologyKey"] == *key && other["whenUnsatisfiable"] == *action;
-        if list.items().skip(index + 1).any(is_same) {
+        let later = n_left.entry((key.text(), action.text())).or_default();
+        *later = later.saturating_sub(1);
+        if *later > 0 {
             constraint.at("{topologyKey, whenUnsatisfiable}").duplicate();
         }
         let domains = constraint.at("minDomains");

@@ -12,7 +12,7 @@
 //! | ephemeral containers | no | no | no |
 //!
 //! `declared` has validated the enums and tags of all containers before, at any path. For fields that upstream does not
-//! validate at all, the rules here remove those errors again (`Field::leave_out`).
+//! validate at all, the rules here remove those errors again (`Field::leave_out_below`).
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use crate::{
     field::Field,
     names::NameRule,
     validation::{
-        environment, mounts, ports, probe,
+        entries, environment, mounts, ports, probe,
         resources::{self, Asker},
         security,
         volume::DeclaredVolume,
@@ -106,8 +106,8 @@ fn ephemeral(container: &Field<'_>, spec: &Field<'_>) {
         field.forbidden_if(!field.is_empty() || field.is_string(), detail);
     }
     let target = container.at("targetContainerName");
-    let mut others = ["containers", "initContainers"].into_iter().flat_map(|list| spec.at(list).items());
-    target.not_found_if(!target.is_empty() && others.all(|other| other["name"] != *target));
+    let mut others = ["containers", "initContainers"].into_iter().flat_map(|list| entries(&spec[list]));
+    target.not_found_if(!target.is_empty() && others.all(|(_, other)| other["name"] != *target));
     for mount in container.at("volumeMounts").items() {
         for part in ["subPath", "subPathExpr"].map(|name| mount.at(name)) {
             part.forbidden_if(!part.is_empty(), detail);

@@ -44,6 +44,8 @@ pub(crate) mod security;
 pub(crate) mod selector;
 pub(crate) mod signer;
 pub(crate) mod status;
+#[cfg(test)]
+mod tests;
 pub(crate) mod volume;
 pub(crate) mod volume_claim;
 pub(crate) mod volume_source;
@@ -76,7 +78,7 @@ pub(crate) fn metadata(resource: &Resource, object: &Value) -> Errors {
 /// Returns the errors of a domain-prefixed path, such as `example.com/name`.
 ///
 /// Only for callers that validate one string outside an object, such as the extra keys of
-/// impersonation. Rules of an object use the method of `Errors` of the same name.
+/// impersonation. Rules of an object use the method of `Field` of the same name.
 pub(crate) fn domain_prefixed(field: &str, path: &str) -> Errors {
     Errors::collect(|errors| Field::new(&path.into(), field, errors).domain_prefixed())
 }

@@ -66,7 +66,7 @@ fn propagation(list: &Field<'_>, mount: &Field<'_>, is_privileged: bool) {
     how.forbidden_if(how.text() == "Bidirectional" && !is_privileged, "needs a privileged container");
     let recursive = list.at_with("recursiveReadOnly", &mount["recursiveReadOnly"]);
     recursive.one_of(&["Disabled", "Enabled", "IfPossible"]);
-    let is_read_only = mount["readOnly"] == true && ["", "None"].contains(&how.text());
+    let is_read_only = mount["readOnly"] == true && (how.is_null() || how.text() == "None");
     let needs_read_only = ["Enabled", "IfPossible"].contains(&recursive.text());
     recursive.forbidden_if(needs_read_only && !is_read_only, "needs readOnly: true and no mountPropagation");
 }

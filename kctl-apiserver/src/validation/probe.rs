@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::{field::Field, field_errors::text, validation::ports};
+use crate::{field::Field, validation::ports};
 
 /// Handler types of a probe, in the order of upstream's checks.
 const OF_PROBES: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
@@ -51,7 +51,7 @@ fn handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
     let mut present = kinds.iter().filter(|kind| handler[**kind].is_object());
     match present.next() {
         Some(kind) => action(kind, &handler.at(kind), grace),
-        None => handler.required(),
+        None => handler.required_because(true, "must specify a handler type"),
     }
     for kind in present {
         let further = handler.at(kind);
@@ -81,8 +81,10 @@ fn action(kind: &str, action: &Field<'_>, grace: Option<i64>) {
     if kind == "httpGet" {
         action.require(&["path"]);
         let headers = action.at("httpHeaders");
-        let are_names = headers.items().all(|header| is_header_name(text(&header["name"])));
-        headers.invalid_if(!are_names, "names must be letters, digits and hyphens, such as X-Header-Name");
+        for header in headers.items() {
+            let name = headers.with(&header["name"]);
+            name.invalid_if(!is_header_name(name.text()), "must be letters, digits and hyphens, such as X-Header-Name");
+        }
     }
 }
 

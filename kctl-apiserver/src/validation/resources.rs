@@ -90,7 +90,10 @@ pub(crate) fn requirements(resources: &Field<'_>, asker: Asker, claims: &[&str])
     for (name, request) in requests.entries() {
         let limit = &limits[name];
         if limit.is_null() {
-            limits.required_if(!is_overcommitted(name));
+            limits.required_because(
+                !is_overcommitted(name),
+                format_args!("must have {name}, which can't be overcommitted"),
+            );
         } else {
             let (asked, most) = (size(&request), size(limit));
             let how = if is_overcommitted(name) { "less than or equal to" } else { "equal to" };

@@ -105,7 +105,7 @@ fn parameters(list: &Field<'_>, spec: &Value) {
     }
 }
 
-/// Returns `true` for a name of at most 253 bytes that matches `PARAMETER`.
+/// Returns `true` for a sysctl of at most 253 bytes.
 ///
 /// Parts begin and end with lowercase letters or digits, and may contain dashes and underscores. Dots
 /// or slashes separate the parts.

@@ -49,7 +49,9 @@ pub(crate) fn values(requirement: &Value, path: &str, operators: Operators, erro
     let (operator, values) = (requirement.at("operator"), requirement.at("values"));
     match operator.text() {
         "In" | "NotIn" => values.required_if(values.is_empty()),
-        "Exists" | "DoesNotExist" => values.forbidden_if(!values.is_empty(), "needs the operator In or NotIn"),
+        "Exists" | "DoesNotExist" => {
+            values.forbidden_if(!values.is_empty(), "must be empty for the operators Exists and DoesNotExist");
+        }
         _ => operator.invalid_if(operators == Operators::Known, "not a valid selector operator"),
     }
 }

@@ -78,8 +78,13 @@ pub(crate) struct DeclaredVolume<'a> {
 /// template has no Pod name yet and skips this rule.
 pub(crate) fn volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>> {
     let mut valid: Vec<DeclaredVolume<'a>> = Vec::new();
+    let ephemeral = entries(list).filter(|(_, volume)| !pod.is_empty() && volume["ephemeral"].is_object());
+    let own_claims: BTreeSet<String> =
+        ephemeral.map(|(_, volume)| format!("{pod}-{}", text(&volume["name"]))).collect();
     for volume in list.items() {
         let name = volume.at("name");
+        let surplus = SOURCES.iter().filter(|source| volume[**source].is_object()).skip(1);
+        surplus.for_each(|source| volume.at(source).leave_out_below());
         let is_valid = volume.is_valid_by(|| {
             source(&volume, pod);
             name.required_name(NameRule::Label);
@@ -92,10 +97,7 @@ pub(crate) fn volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>
             valid.push(DeclaredVolume { name: name.text(), is_claim });
         }
         let claim = volume.at("persistentVolumeClaim").at("claimName");
-        let is_own = |other: &Value| {
-            other["ephemeral"].is_object() && !pod.is_empty() && *claim == format!("{pod}-{}", text(&other["name"]))
-        };
-        let is_taken = entries(list).any(|(_, other)| is_own(other));
+        let is_taken = own_claims.contains(claim.text());
         claim.invalid_if(is_taken, "must not reference a PVC that gets created for an ephemeral volume");
     }
     valid
@@ -109,7 +111,9 @@ pub(crate) fn volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>
 /// checked even if the volume has another source.
 fn source(volume: &Field<'_>, pod: &str) {
     let mut present = SOURCES.iter().filter(|source| volume[**source].is_object());
-    let Some(first) = present.next() else { return volume.required() };
+    let Some(first) = present.next() else {
+        return volume.required_because(true, "must specify a volume type");
+    };
     let name = volume.at("name");
     one_source(first, volume);
     if *first == "ephemeral" && !pod.is_empty() && !name.is_empty() {
@@ -121,7 +125,6 @@ fn source(volume: &Field<'_>, pod: &str) {
     let has_long_portal = volume_source::has_long_portal(&volume["iscsi"], name.text());
     name.invalid_if(has_long_portal, volume_source::PORTAL_TOO_LONG);
     for other in present {
-        volume.at(other).leave_out_below();
         volume.at(shown_as(other)).forbidden("may not specify more than 1 volume type");
     }
 }
@@ -156,7 +159,9 @@ fn one_source(kind: &str, volume: &Field<'_>) {
 
 /// Validates a file mode, 0 to 0777 (`FieldValueInvalid`). An absent one is valid.
 fn mode(files: &Field<'_>, name: &str) {
-    files.at(name).in_range(0, paths::MODE_MAX);
+    let mode = files.at(name);
+    let is_outside = mode.as_i64().is_some_and(|bits| !(0..=paths::MODE_MAX).contains(&bits));
+    mode.invalid_if(is_outside, "must be between 0 and 0777 (octal; 511 in decimal)");
 }
 
 /// Validates the keys of a Secret or `ConfigMap` that become files (`validateKeyToPath`).
@@ -185,7 +190,7 @@ fn file(file: &Field<'_>) {
     } else if amount.is_object() {
         downward::amount(&amount, downward::Target::File);
     } else {
-        file.required();
+        file.required_because(true, "must have one of fieldRef and resourceFieldRef");
     }
     mode(file, "mode");
 }
@@ -264,7 +269,7 @@ fn trust_bundle(bundle: &Field<'_>) {
             signer.check(signer::name);
             selector.check(selector::selector);
         }
-        (false, false) => bundle.required(),
+        (false, false) => bundle.required_because(true, "must have one of name and signerName"),
     }
     bundle.require(&["path"]);
     bundle.at("path").check(paths::not_reserved);
@@ -287,7 +292,8 @@ fn pod_certificate(certificate: &Field<'_>) {
     for path in &files {
         path.check(paths::not_reserved);
     }
-    certificate.required_if(files.iter().all(Field::is_empty));
+    let detail = format_args!("must have at least one of {}", CERTIFICATE_PATHS.join(", "));
+    certificate.required_because(files.iter().all(Field::is_empty), detail);
 }
 
 /// Rejects token volumes of a Pod that names no service account (`FieldValueForbidden`).

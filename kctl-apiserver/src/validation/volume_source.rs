@@ -191,7 +191,7 @@ fn iscsi(source: &Field<'_>, owner: SourceOwner<'_>) {
 /// name.
 fn flocker(source: &Field<'_>) {
     let (name, uuid) = (source.at("datasetName"), source.at("datasetUUID"));
-    source.required_if(name.is_empty() && uuid.is_empty());
+    source.required_because(name.is_empty() && uuid.is_empty(), "must have one of datasetName and datasetUUID");
     let detail = "datasetName and datasetUUID can not be specified simultaneously";
     source.invalid_if(!name.is_empty() && !uuid.is_empty(), detail);
     name.invalid_if(name.text().contains('/'), "must not contain '/'");
@@ -210,7 +210,7 @@ fn quobyte(source: &Field<'_>) {
     let (registry, tenant) = (source.at("registry"), source.at("tenant"));
     source.require(&["registry", "volume"]);
     if !registry.is_empty() && tenant.text().len() > TENANT_LEN_MAX {
-        tenant.required();
+        tenant.required_because(true, format_args!("must be a UUID of at most {TENANT_LEN_MAX} bytes"));
     } else if !registry.is_empty() {
         let are_pairs = registry.text().split(',').all(is_host_and_port);
         registry.invalid_if(!are_pairs, "must be a host:port pair or multiple pairs separated by commas");
@@ -233,7 +233,7 @@ fn is_host_and_port(pair: &str) -> bool {
 /// former.
 fn fibre_channel(source: &Field<'_>) {
     let (names, ids, lun) = (source.at("targetWWNs"), source.at("wwids"), source.at("lun"));
-    names.required_if(names.is_empty() && ids.is_empty());
+    names.required_because(names.is_empty() && ids.is_empty(), "must have one of targetWWNs and wwids");
     if !names.is_empty() {
         names.invalid_if(!ids.is_empty(), "targetWWNs and wwids can not be specified simultaneously");
         lun.required_if(lun.is_null());
@@ -247,7 +247,7 @@ fn flex(source: &Field<'_>) {
     for (name, option) in source.at("options").entries() {
         let namespace = format!(".{}", name.split('/').next().unwrap_or_default().to_lowercase());
         let is_reserved = namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io");
-        option.invalid_if(is_reserved, "kubernetes.io and k8s.io namespaces are reserved");
+        option.with(&name.into()).invalid_if(is_reserved, "must not be in the domains kubernetes.io and k8s.io");
     }
 }
 

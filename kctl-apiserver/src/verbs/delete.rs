@@ -18,7 +18,7 @@ use crate::{
     conversion,
     deletion::{Grace, Propagation},
     lifecycle::{self, Deleted, Deletion},
-    registry::{Resource, kind::DeleteAnswer},
+    registry::{Resource, kind::DeleteResponse},
     request::RequestInfo,
     state::State,
     status::{GroupResource, StatusError},
@@ -30,7 +30,7 @@ use crate::{
 ///
 /// Decides the effect first ([`Deletion::decide`]), then runs admission, then writes. A delete that would not change an
 /// object that is already being deleted reaches no webhook. The response has the object, or a `Status` for kinds that
-/// return one (`DeleteAnswer`).
+/// return one (`DeleteResponse`).
 ///
 /// Preconditions are checked against the object in the version of the request, before admission. Deleting an object
 /// with finalizers or a grace period returns 200 with the object. Removing an object at once returns 200 with a
@@ -142,7 +142,7 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
 ///
 /// The details of the status are name, group, resource and uid of the object that is gone.
 fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
-    if resource.kind.delete.answer != DeleteAnswer::Status {
+    if resource.kind.delete.response != DeleteResponse::Status {
         return Answer::ok(object.clone());
     }
     let meta = &object["metadata"];

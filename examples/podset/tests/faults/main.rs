@@ -57,7 +57,7 @@ fn malformed_object_is_named_with_its_field() {
     let text = include_str!("../../web.yaml").replace("replicas: 3", "replicas: three");
     let (status, text) = failed(&["dev", "-f", file("shape.yaml", &text).to_str().unwrap(), "--until-idle"]);
     assert_eq!(status, Some(1), "{text}");
-    assert!(text.contains("PodSet web") && text.contains(".spec.replicas"), "{text}");
+    assert!(text.contains("PodSet web") && text.contains("spec.replicas"), "{text}");
 }
 
 #[test]

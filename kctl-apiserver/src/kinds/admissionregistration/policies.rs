@@ -53,8 +53,9 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
     let environment = common(&spec);
     let (validations, annotations) = (spec.at("validations"), spec.at("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
-        validations.required();
-        return annotations.required();
+        let detail = "validations or auditAnnotations must have at least one item";
+        validations.required_because(true, detail);
+        return annotations.required_because(true, detail);
     }
     validations.items().for_each(|value| validation(&value, &environment));
     audit_annotations(&annotations, text(&object["metadata"]["name"]), &environment);
@@ -171,7 +172,9 @@ fn validation(validation: &Field<'_>, environment: &Environment) {
 /// leave the annotation out of one event.
 fn audit_annotations(annotations: &Field<'_>, policy: &str, environment: &Environment) {
     let has_many = annotations.items().count() > ANNOTATIONS_LEN_MAX;
-    annotations.invalid_if(has_many, format_args!("must have at most {ANNOTATIONS_LEN_MAX} items"));
+    if has_many {
+        annotations.invalid_as_such(format_args!("must have at most {ANNOTATIONS_LEN_MAX} items"));
+    }
     for annotation in annotations.items() {
         let (key, value) = (annotation.at("key"), annotation.at("valueExpression"));
         let whole = Value::from(format!("{policy}/{}", key.text()));
@@ -181,7 +184,7 @@ fn audit_annotations(annotations: &Field<'_>, policy: &str, environment: &Enviro
             key.with(&whole).qualified_name();
         }
         if value.text().trim().len() > VALUE_LEN_MAX {
-            value.required();
+            value.required_because(true, format_args!("must have at most {VALUE_LEN_MAX} bytes"));
         } else {
             expression_rule(&value, environment, &["string", "null"]);
         }
@@ -235,7 +238,7 @@ fn param_reference(reference: &Field<'_>) {
     for field in [name, selector] {
         field.forbidden_if(has_name && selects, "name and selector are mutually exclusive");
     }
-    reference.required_if(!has_name && !selects);
+    reference.required_because(!has_name && !selects, "must have one of name and selector");
     reference.at("parameterNotFoundAction").required_one_of(&["Deny", "Allow"]);
 }
 

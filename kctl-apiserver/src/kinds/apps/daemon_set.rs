@@ -167,7 +167,7 @@ fn update_strategy(strategy: &Field<'_>) {
             }
             let (has_surge, has_unavailable) = (!is_none(&surge), !is_none(&unavailable));
             surge.invalid_if(has_surge && has_unavailable, "may not be set when maxUnavailable is non-zero");
-            unavailable.required_if(!has_surge && !has_unavailable);
+            unavailable.required_because(!has_surge && !has_unavailable, "cannot be 0 when maxSurge is 0");
         }
         _ => strategy.unsupported(&["RollingUpdate", "OnDelete"]),
     }

@@ -21,7 +21,7 @@ use crate::{
     metadata::{DOMAIN_RULE, has_domain},
     names::{NameRule, check_label_value},
     registry::kind::{
-        Cell, Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part,
+        Cell, Defaults, DeleteResponse, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part,
         Requests, Strategy, TableColumns, Validation,
     },
 };
@@ -50,7 +50,7 @@ pub(crate) static KIND: Kind = Kind {
         mark: Some(mark),
         undeletable,
         is_held: |object| object["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()),
-        answer: DeleteAnswer::UndocumentedObject,
+        response: DeleteResponse::UndocumentedObject,
         ..DeleteStrategy::DEFAULT
     },
     table: TableColumns::cells(&[Cell::Name, Cell::Text("/status/phase"), Cell::Age]),

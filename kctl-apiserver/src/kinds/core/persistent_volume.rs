@@ -17,7 +17,7 @@ use crate::{
     defaulting::{add, fill, part, pod},
     json_path::set,
     kinds::core::persistent_volume_claim::CLASS_OF_CLAIM,
-    registry::kind::{Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, Strategy, TableColumns, Validation},
+    registry::kind::{Defaults, DeleteResponse, DeleteStrategy, Environment, Kind, Strategy, TableColumns, Validation},
     validation::warnings::old_labels_of_terms,
 };
 
@@ -32,7 +32,7 @@ pub(crate) static KIND: Kind = Kind {
         warn: |_, object, warnings| warn(object, warnings),
         ..Validation::DEFAULT
     },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::printer(table::cells),
     ..Kind::DEFAULT
 };

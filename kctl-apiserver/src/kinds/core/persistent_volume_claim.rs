@@ -22,7 +22,7 @@ use crate::{
     json_path::set,
     kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
     registry::kind::{
-        Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Quota, Strategy,
+        Defaults, DeleteResponse, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Quota, Strategy,
         TableColumns, Validation,
     },
     table::{
@@ -51,7 +51,7 @@ pub(crate) static KIND: Kind = Kind {
         owned_state: OwnedState::SentByClient,
         ..ManagedFields::DEFAULT
     },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::printer(cells),
     quota: QUOTA,
     ..Kind::DEFAULT

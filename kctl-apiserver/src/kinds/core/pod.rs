@@ -30,7 +30,7 @@ use crate::{
     field_errors::{Errors, text},
     json_path::{push, set},
     registry::kind::{
-        Defaults, DeleteAnswer, DeleteStrategy, Environment, Generation, Kind, ManagedFields, Metadata, OwnedState,
+        Defaults, DeleteResponse, DeleteStrategy, Environment, Generation, Kind, ManagedFields, Metadata, OwnedState,
         Part, Quota, Requester, Requests, Strategy, TableColumns, Validation,
     },
     validation::warnings,
@@ -92,7 +92,7 @@ pub(crate) static KIND: Kind = Kind {
         absent_when_empty: &["/spec/tolerations"],
         ..ManagedFields::DEFAULT
     },
-    delete: DeleteStrategy { is_graceful: true, answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { is_graceful: true, response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns { conditions: table::row_conditions, ..TableColumns::printer(table::pod) },
     quota: QUOTA,
     ..Kind::DEFAULT

@@ -10,7 +10,7 @@
 use crate::{
     defaulting,
     registry::kind::{
-        Cell, Defaults, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation,
+        Cell, Defaults, DeleteResponse, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation,
     },
     validation::{self, warnings},
 };
@@ -26,7 +26,7 @@ pub(crate) static KIND: Kind = Kind {
         warns_once_per_generation: true,
         ..Validation::DEFAULT
     },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::cells(&[
         Cell::Name,
         Cell::Containers("/template"),

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    registry::kind::{DeleteAnswer, DeleteStrategy, Kind, Quota, TableColumns, Validation},
+    registry::kind::{DeleteResponse, DeleteStrategy, Kind, Quota, TableColumns, Validation},
     table::{
         age::age,
         fields::{name, scalar, value_at},
@@ -28,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
         validate_status: |_, new, errors| validation::status(new, errors),
         ..Validation::DEFAULT
     },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::printer(cells),
     quota: QUOTA,
     ..Kind::DEFAULT

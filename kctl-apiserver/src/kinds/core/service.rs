@@ -24,8 +24,8 @@ use crate::{
     names::NameRule,
     quantity,
     registry::kind::{
-        ConnectTarget, Defaults, DeleteAnswer, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState,
-        Quota, Requests, Strategy, TableColumns, Undecoded, Validation,
+        ConnectTarget, Defaults, DeleteResponse, DeleteStrategy, Environment, Kind, ManagedFields, Metadata,
+        OwnedState, Quota, Requests, Strategy, TableColumns, Undecoded, Validation,
     },
 };
 
@@ -70,7 +70,7 @@ pub(crate) static KIND: Kind = Kind {
         owned_state: OwnedState::SentByClient,
         ..ManagedFields::DEFAULT
     },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::printer(table::cells),
     quota: QUOTA,
     ..Kind::DEFAULT

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting::items,
-    registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, Requests, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteResponse, DeleteStrategy, Kind, Requests, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -22,7 +22,7 @@ pub(crate) static KIND: Kind = Kind {
     requests: Requests { answers_other_kinds: &["token"], ..Requests::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation { warn, ..Validation::DEFAULT },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::cells(&[Cell::Name, Cell::Age]),
     ..Kind::DEFAULT
 };

@@ -7,7 +7,7 @@
 //!
 //! Upstream: `pkg/registry/discovery/endpointslice/strategy.go` and `pkg/apis/discovery/validation/validation.go`.
 
-mod validation;
+pub(crate) mod validation;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -3,8 +3,7 @@
 //!
 //! As in kube-apiserver, both are validated in the form of the core group, so errors have the names of its fields.
 //!
-//! An event of the core group without `eventTime` is an old one; only its namespace is validated. Some errors use the
-//! names of the core fields and the empty string as the value, as in kube-apiserver.
+//! An event of the core group without `eventTime` is an old one; only its namespace is validated.
 
 use serde_json::Value;
 
@@ -67,12 +66,16 @@ fn every_event(event: &Field<'_>, controller: &Field<'_>) {
     controller.qualified_name();
     for word in ["reportingInstance", "action", "reason"].map(|name| event.at(name)) {
         word.required_if(word.is_empty());
-        let is_long = word.text().len() > WORD_LEN_MAX;
-        word.invalid_if(is_long, format_args!("can have at most {WORD_LEN_MAX} bytes"));
+        bounded(&word, WORD_LEN_MAX);
     }
-    let message = event.at("message");
-    let is_long = message.text().len() > MESSAGE_LEN_MAX;
-    message.invalid_if(is_long, format_args!("can have at most {MESSAGE_LEN_MAX} bytes"));
+    bounded(&event.at("message"), MESSAGE_LEN_MAX);
+}
+
+/// Bounds a string, in bytes. The error does not repeat it.
+fn bounded(text: &Field<'_>, most: usize) {
+    if text.text().len() > most {
+        text.invalid_as_such(format_args!("can have at most {most} bytes"));
+    }
 }
 
 /// Validates that an update changes nothing but the series (`ValidateEventUpdate`).

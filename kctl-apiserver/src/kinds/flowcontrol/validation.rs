@@ -42,7 +42,8 @@ fn rules(rule: &Field<'_>) {
     let [subjects, resources, paths] = ["subjects", "resourceRules", "nonResourceRules"].map(|name| rule.at(name));
     subjects.required_if(subjects.is_empty());
     subjects.items().for_each(|subject| of_subject(&subject));
-    rule.required_if(resources.is_empty() && paths.is_empty());
+    let has_none = resources.is_empty() && paths.is_empty();
+    rule.required_because(has_none, "must have resourceRules or nonResourceRules");
     resources.items().for_each(|rule| of_resources(&rule));
     paths.items().for_each(|rule| of_paths(&rule));
 }
@@ -133,7 +134,10 @@ fn of_paths(rule: &Field<'_>) {
     let paths = rule.at("nonResourceURLs");
     paths.required_if(paths.is_empty());
     stands_alone(&paths);
-    for path in paths.items().filter(|_| !has_all(&paths)) {
+    if has_all(&paths) {
+        return;
+    }
+    for path in paths.items() {
         let detail = "must begin with '/', without spaces and '//', and with '*' only after the last '/'";
         path.invalid_if(!is_path(path.text()), detail);
     }

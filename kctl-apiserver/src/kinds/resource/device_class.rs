@@ -13,7 +13,7 @@ use crate::{
     field_errors::Errors,
     kinds::resource::validation::{opaque, selectors},
     names::NameRule,
-    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Cell, DeleteResponse, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -22,7 +22,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "DeviceClass",
     metadata: Metadata { names: NameRule::SubdomainOnceWhole, generation: Generation::Counted, ..Metadata::DEFAULT },
     validation: Validation { validate, ..Validation::DEFAULT },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::cells(&[Cell::Name, Cell::Age]),
     ..Kind::DEFAULT
 };

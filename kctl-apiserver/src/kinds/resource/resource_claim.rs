@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     registry::kind::{
-        Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, Strategy, TableColumns, Validation,
+        Cell, Defaults, DeleteResponse, DeleteStrategy, Kind, ManagedFields, Strategy, TableColumns, Validation,
     },
     table::fields::{is_deleting, list, value_at},
 };
@@ -37,7 +37,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields { filled_in: &["/spec/devices/requests"], ..ManagedFields::DEFAULT },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::cells(&[Cell::Name, Cell::Computed(|claim, _| state(claim).into()), Cell::Age]),
     ..Kind::DEFAULT
 };

@@ -12,7 +12,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     kinds::resource::resource_claim::validation::devices,
-    registry::kind::{Cell, Defaults, DeleteAnswer, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteResponse, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation},
     validation::volume::template_metadata,
 };
 
@@ -27,7 +27,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields { filled_in: &["/spec/spec/devices/requests"], ..ManagedFields::DEFAULT },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::cells(&[Cell::Name, Cell::Age]),
     ..Kind::DEFAULT
 };

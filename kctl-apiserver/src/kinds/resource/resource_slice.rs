@@ -17,8 +17,8 @@ use crate::{
     field_errors::{Errors, text},
     kinds::resource::defaults,
     registry::kind::{
-        Cell, DeleteAnswer, DeleteStrategy, Environment, Generation, Kind, Metadata, Requests, Strategy, TableColumns,
-        Validation,
+        Cell, DeleteResponse, DeleteStrategy, Environment, Generation, Kind, Metadata, Requests, Strategy,
+        TableColumns, Validation,
     },
 };
 
@@ -30,7 +30,7 @@ pub(crate) static KIND: Kind = Kind {
     requests: Requests { selectable_fields: &["spec.driver", "spec.nodeName"], ..Requests::DEFAULT },
     strategy: Strategy { set_times: set_taint_times, ..Strategy::DEFAULT },
     validation: Validation { validate: validation::slice, validate_update, warn, ..Validation::DEFAULT },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::cells(&[
         Cell::Name,
         Cell::Text("/spec/nodeName"),

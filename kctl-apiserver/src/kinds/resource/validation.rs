@@ -1,8 +1,10 @@
 //! Validation that the kinds of `resource.k8s.io` share (`pkg/apis/resource/validation/validation.go`).
 
+use std::collections::BTreeSet;
+
 use kctl_cel::{Environment, Type};
 
-use crate::{cel::type_of, field::Field, validation::entries};
+use crate::{cel::type_of, field::Field, field_errors::text, validation::entries};
 
 /// Longest CEL expression of a selector, in bytes (`CELSelectorExpressionMaxLength`): 10 KiB.
 const EXPRESSION_LEN_MAX: usize = 10 * 1024;
@@ -73,9 +75,11 @@ pub(crate) fn bindings(device: &Field<'_>) {
         list.unique(|name| name);
         other.invalid_if(!list.is_empty() && other.is_empty(), "is required, because the other list is given");
     }
-    for failure in failed.items() {
-        let is_in_both = entries(&ready).any(|(_, condition)| *failure == *condition);
-        failure.invalid_if(is_in_both, "must not be in `bindingConditions`, too");
+    let ready: BTreeSet<&str> = entries(&ready).map(|(_, name)| text(name)).collect();
+    // The items of a list that is too long are compared, too (`validateDeviceBindingParameters`).
+    for (index, name) in entries(&failed) {
+        let failure = failed.at_key(&index.to_string());
+        failure.with(name).invalid_if(ready.contains(text(name)), "must not be in `bindingConditions`, too");
     }
 }
 

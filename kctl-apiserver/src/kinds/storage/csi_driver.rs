@@ -16,7 +16,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     registry::kind::{
-        Cell, Defaults, DeleteAnswer, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation,
+        Cell, Defaults, DeleteResponse, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation,
     },
     table::{fields::value_at, labels::UNSET},
 };
@@ -29,7 +29,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
     validation: Validation { validate, validate_update, warn, ..Validation::DEFAULT },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::cells(&[
         Cell::Name,
         Cell::Computed(|driver, _| is_attached(driver).into()),

@@ -5,14 +5,14 @@
 //!
 //! Upstream: `pkg/registry/storage/csinode/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::{
     field::Field,
     field_errors::{Errors, text},
-    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, DeleteResponse, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
     validation::{entries, format},
 };
 
@@ -27,7 +27,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Strategy::DEFAULT
     },
     validation: Validation { validate, validate_update, ..Validation::DEFAULT },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::cells(&[Cell::Name, Cell::Count("/spec/drivers"), Cell::Age]),
     ..Kind::DEFAULT
 };
@@ -37,12 +37,13 @@ pub(crate) static KIND: Kind = Kind {
 /// Drivers may be added and removed, and the number of their volumes may change. The error is at the list.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let drivers = Field::new(&new["spec"]["drivers"], "spec.drivers", errors);
-    for (_, was) in entries(&old["spec"]["drivers"]) {
-        let same = drivers.items().find(|driver| driver["name"] == was["name"]);
-        let is_changed =
-            |driver: &Field<'_>| ["nodeID", "topologyKeys"].iter().any(|field| was[*field] != driver[*field]);
-        drivers.invalid_if(same.is_some_and(|driver| is_changed(&driver)), "nodeID and topologyKeys are immutable");
-    }
+    let by_name: BTreeMap<&str, &Value> =
+        entries(&drivers).map(|(_, driver)| (text(&driver["name"]), driver)).collect();
+    let is_changed = entries(&old["spec"]["drivers"]).any(|(_, was)| {
+        let same = by_name.get(text(&was["name"]));
+        same.is_some_and(|driver| ["nodeID", "topologyKeys"].iter().any(|field| was[*field] != driver[*field]))
+    });
+    drivers.invalid_if(is_changed, "nodeID and topologyKeys are immutable");
 }
 
 /// Maximum length of a driver's ID of a node, in bytes (`csiNodeIDMaxLength`).

@@ -16,7 +16,7 @@ use crate::{
     field_errors::Errors,
     kinds::core::persistent_volume::validation::inline_volume,
     names::NameRule,
-    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, DeleteResponse, DeleteStrategy, Kind, Strategy, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -33,7 +33,7 @@ pub(crate) static KIND: Kind = Kind {
         validate_status: |_, new, errors| validate_status(new, errors),
         ..Validation::DEFAULT
     },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::cells(&[
         Cell::Name,
         Cell::Text("/spec/attacher"),
@@ -62,7 +62,8 @@ fn validate(object: &Value, errors: &mut Errors) {
 fn source(source: &Field<'_>) {
     let (inline, name) = (source.at("inlineVolumeSpec"), source.at("persistentVolumeName"));
     let (has_inline, has_name) = (!inline.is_null(), !name.is_null());
-    source.required_if(!has_inline && !has_name);
+    let detail = "must have one of inlineVolumeSpec and persistentVolumeName";
+    source.required_because(!has_inline && !has_name, detail);
     source.forbidden_if(has_inline && has_name, "must have only one of inlineVolumeSpec and persistentVolumeName");
     if has_name {
         name.required_if(name.is_empty() && !has_inline);

@@ -14,7 +14,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     kinds::storage::parameters,
-    registry::kind::{Cell, DeleteAnswer, DeleteStrategy, Kind, TableColumns, Validation},
+    registry::kind::{Cell, DeleteResponse, DeleteStrategy, Kind, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -22,7 +22,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "volumeattributesclasses",
     kind: "VolumeAttributesClass",
     validation: Validation { validate, validate_update, ..Validation::DEFAULT },
-    delete: DeleteStrategy { answer: DeleteAnswer::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
     table: TableColumns::cells(&[Cell::Name, Cell::Text("/driverName"), Cell::Age]),
     ..Kind::DEFAULT
 };

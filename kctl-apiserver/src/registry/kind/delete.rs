@@ -27,7 +27,7 @@ pub(crate) struct DeleteStrategy {
     /// The garbage collector has nothing to do for such objects (`GarbageCollectUnsupported`).
     pub(crate) has_no_dependents: bool,
     /// The response to a delete that removes the object at once.
-    pub(crate) answer: DeleteAnswer,
+    pub(crate) response: DeleteResponse,
 }
 
 impl DeleteStrategy {
@@ -40,13 +40,13 @@ impl DeleteStrategy {
         is_held: |_| false,
         orphans_dependents: false,
         has_no_dependents: false,
-        answer: DeleteAnswer::Status,
+        response: DeleteResponse::Status,
     };
 }
 
 /// The response to a delete that removes the object at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DeleteAnswer {
+pub(crate) enum DeleteResponse {
     /// A `Status` with `Success`; its details name the object.
     Status,
     /// The object's last state.

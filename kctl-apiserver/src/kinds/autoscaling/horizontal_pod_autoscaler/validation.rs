@@ -177,10 +177,9 @@ fn scaling(rules: &Field<'_>) {
     policies.required_if(policies.is_empty());
     for policy in policies.items() {
         policy.at("type").always_one_of(&["Percent", "Pods"]);
-        for (name, most) in [("value", i64::MAX), ("periodSeconds", PERIOD_SECONDS_MAX)] {
-            let number = Value::from(policy[name].as_i64().unwrap_or(0));
-            policy.at_with(name, &number).in_range(1, most);
-        }
+        let [value, period] = ["value", "periodSeconds"].map(|name| Value::from(policy[name].as_i64().unwrap_or(0)));
+        policy.at_with("value", &value).at_least(1);
+        policy.at_with("periodSeconds", &period).in_range(1, PERIOD_SECONDS_MAX);
     }
     let is_negative = resources::size(&tolerance).is_some_and(|size| size < 0);
     tolerance.invalid_if(is_negative, "must be greater than or equal to 0");

@@ -16,6 +16,8 @@
 //! | `completedIndexes`, `failedIndexes` | increasing, below `completions`, without overlap |
 //! | `Complete`, `Failed`, `FailureTarget`, `SuccessCriteriaMet` | never taken back |
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::indexes::{RULE, intervals, strict_interval};
@@ -119,13 +121,12 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
 /// The controller removes a UID when it has added the Pod to `succeeded` or `failed` and removed
 /// its finalizer.
 fn uncounted(pods: &Field<'_>) {
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen = BTreeSet::new();
     for uid in ["succeeded", "failed"].iter().flat_map(|list| pods.at(list).items()) {
         uid.invalid_if(uid.is_empty(), "must not be empty");
-        if seen.contains(&uid.text()) {
+        let is_new = uid.is_empty() || seen.insert(uid.text());
+        if !is_new {
             uid.duplicate();
-        } else if !uid.is_empty() {
-            seen.push(uid.text());
         }
     }
 }

@@ -123,7 +123,7 @@ fn own_labels(meta: &Value, labels: &Field<'_>) {
     for (key, field) in reserved {
         let (label, wanted) = (labels.at_key(key), text(&meta[field]));
         let is_absent = labels.get(key).is_none();
-        label.required_if(is_absent);
+        label.required_because(is_absent, format_args!("must be '{wanted}'"));
         let detail = format_args!("the label {key} must be '{wanted}'");
         labels.invalid_if(!is_absent && label.text() != wanted, detail);
     }
@@ -178,7 +178,8 @@ pub(crate) fn job_spec(spec: &Field<'_>) {
     ];
     NUMBERS.map(|name| spec.at(name)).iter().for_each(Field::not_negative);
     let (per_index, manager) = (spec.at("backoffLimitPerIndex"), spec.at("managedBy"));
-    per_index.required_if(per_index.is_null() && !spec["maxFailedIndexes"].is_null());
+    let is_missing = per_index.is_null() && !spec["maxFailedIndexes"].is_null();
+    per_index.required_because(is_missing, "`maxFailedIndexes` needs it");
     if !manager.is_null() {
         manager.domain_prefixed();
         manager.at_most_bytes(MANAGER_LEN_MAX);
@@ -194,7 +195,7 @@ pub(crate) fn job_spec(spec: &Field<'_>) {
     template.check(pod::template);
     let restart = template.at("spec").at("restartPolicy");
     match restart.text() {
-        "" | "Always" => restart.required(),
+        "" | "Always" => restart.required_because(true, "must be OnFailure or Never"),
         "OnFailure" => restart.invalid_if(has_policy, "must be Never with a `podFailurePolicy`"),
         _ => restart.one_of(&["OnFailure", "Never"]),
     }
@@ -217,12 +218,13 @@ fn completion(spec: &Field<'_>) {
         }
         return;
     }
-    completions.required_if(completions.is_null());
+    completions.required_because(completions.is_null(), "completion mode Indexed needs it");
     let is_large = completions.as_i64() > Some(COMPLETIONS_SOFT_MAX) && !per_index.is_null();
     let most = if is_large { FEW_MAX } else { INDEXES_MAX };
-    let detail = format!("must be less than or equal to {most}");
+    let why = if is_large { " for more than 100000 completions with `backoffLimitPerIndex`" } else { "" };
+    let detail = format!("must be less than or equal to {most}{why}");
     parallelism.invalid_if(parallelism.as_i64() > Some(most), &detail);
-    failed.required_if(is_large && failed.is_null());
+    failed.required_because(is_large && failed.is_null(), format_args!("must be set{why}"));
     let most = most.min(completions.as_i64().unwrap_or(most));
     failed.invalid_if(failed.as_i64() > Some(most), format_args!("{detail} and to `completions`"));
 }
@@ -299,13 +301,15 @@ fn success_policy(spec: &Field<'_>) {
 /// Indexes are validated like those of the status: increasing, and below `completions`.
 fn success_rule(rule: &Field<'_>, completions: i64) {
     let (count, indexes) = (rule.at("succeededCount"), rule.at("succeededIndexes"));
-    rule.required_if(count.is_null() && indexes.is_null());
+    let detail = "must have at least one of succeededCount and succeededIndexes";
+    rule.required_because(count.is_null() && indexes.is_null(), detail);
     count.not_negative();
     let mut most = completions;
     if !indexes.is_null() {
         let intervals = intervals(indexes.text(), |part| interval(part, completions));
         indexes.invalid_if(intervals.is_none(), RULE);
-        most = intervals.unwrap_or_default().iter().map(|(first, last)| last - first + 1).sum();
+        let n_listed = intervals.unwrap_or_default().iter().map(|(first, last)| last - first + 1).sum();
+        most = completions.min(n_listed);
     }
     let detail = format_args!("must be at most {most}, the number of `completions` and of `succeededIndexes`");
     count.invalid_if(count.as_i64() > Some(most), detail);

@@ -96,13 +96,16 @@ fn fields(status: &Value) -> serde_json::Map<String, Value> {
 /// Validates conditions: at most one, of a known type, with the status `True`. Upstream's paths of these errors have a
 /// dot before the index.
 fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
+    let first = entries(conditions).position(|(_, condition)| FINAL.contains(&text(&condition["type"])));
     for (index, condition) in entries(conditions) {
         let condition = Field::new(condition, format!("{path}.[{index}]"), errors);
         let (kind, status) = (condition.at("type"), condition.at("status"));
         kind.always_one_of(&FINAL);
         if FINAL.contains(&kind.text()) {
-            let is_first = entries(conditions).take(index).all(|(_, other)| !FINAL.contains(&text(&other["type"])));
-            kind.invalid_if(!is_first, "there may be only one condition of the types Issued, Denied and Failed");
+            kind.invalid_if(
+                first != Some(index),
+                "there may be only one condition of the types Issued, Denied and Failed",
+            );
             status.always_one_of(&["True"]);
         }
     }

@@ -16,7 +16,7 @@ const RANGES_MAX: usize = 2;
 /// Maximum length of the name of a declared feature, in bytes (`DNS1123SubdomainMaxLength`).
 const FEATURE_LEN_MAX: usize = 253;
 
-/// Validates swap and Pod ranges of a new node. The caller validates those of an update.
+/// Validates swap and Pod ranges of a new node.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     let node = Field::new(object, "", errors);
     swap(&node);

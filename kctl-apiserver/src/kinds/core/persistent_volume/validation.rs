@@ -98,7 +98,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     if !class.is_null() {
         class.required_name(NameRule::Subdomain);
         // Only volumes of CSI drivers have a `VolumeAttributesClass`.
-        spec.at("csi").required_if(spec["csi"].is_null());
+        spec.at("csi").required_because(spec["csi"].is_null(), "volumeAttributesClassName needs it");
     }
 }
 
@@ -197,7 +197,7 @@ const FLEX: &str = "flexVolume";
 /// it. `name` is the name of the volume, which some sources use in their errors.
 fn sources(name: &str, spec: &Field<'_>) {
     let mut given = SOURCES.iter().copied().filter(|source| spec[*source].is_object()).peekable();
-    spec.required_if(given.peek().is_none());
+    spec.required_because(given.peek().is_none(), "must specify a volume type");
     for (index, source) in given.enumerate() {
         if index > 0 && source != FLEX {
             spec.at(source).leave_out_below();
@@ -219,5 +219,5 @@ fn local(spec: &Field<'_>) {
     if path.is_given() {
         path.check(paths::without_backsteps);
     }
-    affinity.required_if(affinity.is_null());
+    affinity.required_because(affinity.is_null(), "a local volume needs it");
 }

@@ -144,23 +144,13 @@ fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
 /// `of_pod` is `spec.resourceClaims`. A status without `resourceClaimName` means that no claim was
 /// needed.
 fn claims(list: &Field<'_>, of_pod: &Value) {
-    unique(list, "name");
+    list.unique_at("name");
     for status in list.items() {
         let (name, claim) = (status.at("name"), status.at("resourceClaimName"));
         let is_declared = entries(of_pod).any(|(_, declared)| text(&declared["name"]) == name.text());
         name.invalid_if(!is_declared, "must match the name of an entry in `spec.resourceClaims`");
         if !claim.is_null() {
             claim.name(NameRule::Subdomain);
-        }
-    }
-}
-
-/// Reports a value of `field` that an item before has, at the field itself.
-fn unique(list: &Field<'_>, field: &str) {
-    let mut values = BTreeSet::new();
-    for value in list.items().map(|item| item.at(field)) {
-        if !values.insert(value.text()) {
-            value.duplicate();
         }
     }
 }
@@ -292,7 +282,7 @@ fn unasked(name: &str, container: &Value) -> Option<&'static str> {
 
 /// Validates device healths: unique IDs, a known health, and a message that is not empty.
 fn healths(list: &Field<'_>) {
-    unique(list, "resourceID");
+    list.unique_at("resourceID");
     for health in list.items() {
         health.at("health").always_one_of(&["Healthy", "Unhealthy", "Unknown"]);
         let message = health.at("message");

@@ -70,9 +70,13 @@ pub(crate) fn quota(object: &Value, errors: &mut Errors) {
     let scopes = spec.at("scopes");
     spec.at("hard").entries().for_each(|(name, amount)| counted(name, &amount));
     let all: Vec<&str> = entries(&scopes).map(|(_, scope)| text(scope)).collect();
-    let is_wrong = |scope: &&str| !SCOPES.contains(scope) || unscoped(&spec, scope).next().is_some();
-    let detail = "must be known scopes that apply to the resources in `hard` and do not conflict with each other";
-    scopes.invalid_if(all.iter().any(is_wrong) || are_conflicting(&all), detail);
+    let wrong = all.iter().find_map(|scope| match unscoped(&spec, scope).next() {
+        _ if !SCOPES.contains(scope) => Some(format!("{scope} is not a scope")),
+        Some(resource) => Some(format!("{scope} does not apply to {resource}")),
+        None => None,
+    });
+    let wrong = wrong.or_else(|| are_conflicting(&all).then(|| "has scopes that exclude each other".to_owned()));
+    scopes.invalid_if(wrong.is_some(), wrong.unwrap_or_default());
     scope_selector(&spec);
 }
 
@@ -109,13 +113,13 @@ fn scope_selector(spec: &Field<'_>) {
     const EXISTS: &[&str] =
         &["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
     let (list, mut all) = (spec.at("scopeSelector").at("matchExpressions"), Vec::new());
+    let mut is_unscoped = false;
     for requirement in list.items().map(|requirement| requirement.value()) {
         // Paths have no index, as in kube-apiserver.
         let [scope, operator, values] =
             ["scopeName", "operator", "values"].map(|name| list.at_with(name, &requirement[name]));
         scope.invalid_if(!SCOPES.contains(&scope.text()), "unsupported scope");
-        let is_unscoped = unscoped(spec, scope.text()).next().is_some();
-        list.invalid_if(is_unscoped, "unsupported scope applied to resource");
+        is_unscoped |= unscoped(spec, scope.text()).next().is_some();
         let is_in = ["In", "NotIn"].contains(&operator.text());
         let is_known = is_in || ["Exists", "DoesNotExist"].contains(&operator.text());
         let needs_exists = EXISTS.contains(&scope.text()) && *operator != "Exists";
@@ -125,6 +129,7 @@ fn scope_selector(spec: &Field<'_>) {
         values.invalid_if(is_known && !is_in && !values.is_empty(), "needs the operator In or NotIn");
         all.push(text(&requirement["scopeName"]));
     }
+    list.invalid_if(is_unscoped, "must have only scopes that apply to the resources in `hard`");
     // As in kube-apiserver, the error is at `scopes`.
     spec.at("scopes").invalid_if(are_conflicting(&all), "conflicting scopes in `scopeSelector`");
 }
@@ -190,7 +195,8 @@ fn names_of_limits(limit: &Field<'_>) {
         }
     }
     let has_storage = ["min", "max"].iter().any(|part| !limit[*part]["storage"].is_null());
-    limit.at("limits").required_if(kind == "PersistentVolumeClaim" && !has_storage);
+    let is_missing = kind == "PersistentVolumeClaim" && !has_storage;
+    limit.at("limits").required_because(is_missing, "must have a minimum or maximum of storage");
 }
 
 /// Pairs of amounts that must be in order: the lower field, the upper field and the field of the error.

@@ -244,7 +244,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
             mode.forbidden_if(!mode.is_null(), "may not be specified when `ip` is not set");
         } else {
             address.check(address::legacy);
-            mode.required_if(mode.is_null());
+            mode.required_because(mode.is_null(), "`ip` needs it");
             mode.one_of(&["Proxy", "VIP"]);
         }
         ingress.at("hostname").check(address::host);
@@ -269,7 +269,7 @@ pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
     port.forbidden_if(is_checked(was) && is_checked(&spec) && is_changed, "field is immutable");
 }
 
-/// Validates that an update keeps cluster IPs and IP families, unless one of the Services is headless.
+/// Validates that an update keeps cluster IPs, unless both Services are headless, and IP families, unless one of them is.
 fn addresses_stay(was: &Value, spec: &Field<'_>) {
     let (ips, families) = (spec.at("clusterIPs"), spec.at("ipFamilies"));
     if !is_headless(was) || !is_headless(spec) {

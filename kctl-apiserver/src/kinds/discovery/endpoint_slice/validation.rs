@@ -6,7 +6,11 @@
 use serde_json::Value;
 
 use crate::{
-    field::Field, field_errors::Errors, kinds::core::endpoints::validate_port, names::NameRule, validation::address,
+    field::Field,
+    field_errors::{Errors, text},
+    kinds::core::endpoints::validate_port,
+    names::NameRule,
+    validation::{address, entries},
 };
 
 /// Maximum number of zones, and of nodes, that the hints of one endpoint may name.
@@ -28,8 +32,9 @@ pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
     let (kind, ports, endpoints) = (slice.at("addressType"), slice.at("ports"), slice.at("endpoints"));
     ports.unique_at("name");
     ports.items().for_each(|port| validate_port(&port));
+    let is_changed = old["endpoints"] != *endpoints;
     for endpoint in endpoints.items() {
-        if old["endpoints"] != *endpoints {
+        if is_changed {
             addresses(&endpoint.at("addresses"), kind.text());
         }
         for (name, rule) in [("nodeName", NameRule::Subdomain), ("hostname", NameRule::Label)] {
@@ -68,13 +73,15 @@ fn hints(hints: &Field<'_>) {
 /// An address of the other family is reported at the list, without an index. With an unknown type
 /// nothing is validated.
 fn addresses(list: &Field<'_>, kind: &str) {
-    for address in list.items() {
-        let parsed = address::parse(address.text());
+    // The addresses of a list that is too long are validated, too (`validateEndpoints`).
+    for (index, value) in entries(list) {
+        let place = list.at_key(&index.to_string());
+        let (address, parsed) = (place.with(value), address::parse(text(value)));
         match kind {
             "FQDN" => address.name(NameRule::Subdomain),
             "IPv4" | "IPv6" => {
                 let is_other = parsed.is_some_and(|parsed| parsed.is_ipv4() != (kind == "IPv4"));
-                list.invalid_if(is_other, format_args!("must have only {kind} addresses"));
+                list.with(value).invalid_if(is_other, format_args!("must have only {kind} addresses"));
                 address.check(address::endpoint);
             }
             _ => {}

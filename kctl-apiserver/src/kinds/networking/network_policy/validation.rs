@@ -63,7 +63,7 @@ fn peer(peer: &Field<'_>) {
         block(&range);
     }
     peer.forbidden_if(range.is_object() && selects, "may not specify both ipBlock and another peer");
-    peer.required_if(!range.is_object() && !selects);
+    peer.required_because(!range.is_object() && !selects, "must specify a peer");
 }
 
 /// Validates a block of addresses. Each exception is a strict subset of it. An absent `cidr` is

@@ -44,7 +44,8 @@ pub(crate) fn devices(devices: &Field<'_>) {
         if !same.is_string() && other.is_string() {
             other.check(fully_qualified);
         }
-        constraint.required_if(!same.is_string() && !other.is_string());
+        let has_none = !same.is_string() && !other.is_string();
+        constraint.required_because(has_none, "must have one of matchAttribute and distinctAttribute");
     }
     for config in devices.at("config").items() {
         of_requests(&config, &declared);
@@ -86,7 +87,7 @@ fn request(request: &Field<'_>) {
     request.at("name").name(NameRule::Label);
     let (exactly, ways) = (request.at("exactly"), request.at("firstAvailable"));
     match (exactly.is_null(), !ways.is_empty()) {
-        (true, false) => request.required(),
+        (true, false) => request.required_because(true, "must have one of `exactly` and `firstAvailable`"),
         (false, true) => request.invalid("must have only one of `exactly` and `firstAvailable`"),
         (false, false) => {
             exactly.at("deviceClassName").required_name(NameRule::Subdomain);

@@ -115,7 +115,8 @@ fn bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     for value in [usual, max.value()].into_iter().filter(|value| !value.is_null()) {
         let from = amount(value).in_steps(places) - amount(&min).in_steps(places);
         let is_multiple = from % amount(&step).in_steps(places) == 0;
-        let detail = format_args!("{} must be `min` and a multiple of the step {}", text(value), text(&step));
+        let [value_text, min_text, step_text] = [value, min.value(), step.value()].map(text);
+        let detail = format_args!("{value_text} must be `min` ({min_text}) plus a multiple of the step {step_text}");
         step.with(value).invalid_if(!is_multiple, detail);
     }
 }

@@ -87,7 +87,7 @@ fn nodes(spec: &Field<'_>) {
 
 /// Reports a slice or device that selects its nodes not at all (`FieldValueRequired`) or more than once.
 fn exactly_one(selecting: &Field<'_>, n_given: usize, detail: &str) {
-    selecting.required_if(n_given == 0);
+    selecting.required_because(n_given == 0, detail);
     if n_given > 1 {
         selecting.invalid_as_such(detail);
     }

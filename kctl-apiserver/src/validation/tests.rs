@@ -1,0 +1,84 @@
+//! Errors of objects that recorded answers of kube-apiserver do not show.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Errors, environment, mounts};
+use crate::{
+    field::Field,
+    kinds::{batch::job, discovery::endpoint_slice, resource},
+};
+
+/// Returns types and paths of the errors that a rule adds.
+fn found(rule: impl FnOnce(&mut Errors)) -> BTreeSet<(&'static str, String)> {
+    Errors::collect(rule).into_iter().map(|error| (error.reason, error.field)).collect()
+}
+
+fn set<const N: usize>(expected: [(&'static str, &str); N]) -> BTreeSet<(&'static str, String)> {
+    expected.map(|(reason, field)| (reason, field.to_owned())).into()
+}
+
+#[test]
+fn empty_mount_propagation_forbids_recursive_read_only() {
+    let mount = json!({ "name": "v", "mountPath": "/a", "readOnly": true, "recursiveReadOnly": "Enabled", "mountPropagation": "" });
+    let container = json!({ "volumeMounts": [mount] });
+    let errors = found(|errors| mounts::of_container(&Field::new(&container, "c", errors), &[]));
+    let expected = set([
+        ("FieldValueForbidden", "c.volumeMounts.recursiveReadOnly"),
+        ("FieldValueNotFound", "c.volumeMounts[0].name"),
+        ("FieldValueNotSupported", "c.volumeMounts.mountPropagation"),
+    ]);
+    assert_eq!(errors, expected);
+}
+
+#[test]
+fn env_source_errors_do_not_repeat_list() {
+    let sources = Value::from(vec![json!({}); 2000]);
+    let errors = Errors::collect(|errors| environment::sources(&Field::new(&sources, "envFrom", errors)));
+    let n_bytes: usize = errors.iter().map(|error| error.message.len()).sum();
+    assert_eq!(errors.len(), 2000);
+    assert!(n_bytes < 2000 * 200, "{n_bytes} bytes");
+}
+
+#[test]
+fn addresses_beyond_the_limit_are_validated() {
+    let mut addresses = vec![json!("10.0.0.1"); 100];
+    addresses.push(json!("x"));
+    let slice = json!({ "addressType": "IPv4", "endpoints": [{ "addresses": addresses }] });
+    let errors = found(|errors| {
+        errors.too_many("endpoints[0].addresses", 101, 100);
+        endpoint_slice::validation::validate_create(&slice, errors);
+    });
+    let expected =
+        set([("FieldValueInvalid", "endpoints[0].addresses[100]"), ("FieldValueTooMany", "endpoints[0].addresses")]);
+    assert_eq!(errors, expected);
+}
+
+#[test]
+fn binding_conditions_beyond_the_limit_are_compared() {
+    let device = json!({ "bindingConditions": ["x"], "bindingFailureConditions": ["a", "b", "c", "d", "x"] });
+    let errors = found(|errors| {
+        errors.too_many("d.bindingFailureConditions", 5, 4);
+        resource::validation::bindings(&Field::new(&device, "d", errors));
+    });
+    let expected = set([
+        ("FieldValueInvalid", "d.bindingFailureConditions[4]"),
+        ("FieldValueTooMany", "d.bindingFailureConditions"),
+    ]);
+    assert_eq!(errors, expected);
+}
+
+#[test]
+fn succeeded_count_exceeds_neither_completions_nor_indexes() {
+    let job = |completions: i64, count: i64| {
+        let rule = json!({ "succeededIndexes": "0", "succeededCount": count });
+        let policy = json!({ "rules": [rule] });
+        json!({ "spec": { "completionMode": "Indexed", "completions": completions, "successPolicy": policy } })
+    };
+    let path = "spec.successPolicy.rules[0].succeededCount".to_owned();
+    for (completions, count, is_invalid) in [(-1, 0, true), (3, 1, false), (3, 2, true)] {
+        let errors = found(|errors| job::validation::validate(&job(completions, count), errors));
+        assert_eq!(errors.contains(&("FieldValueInvalid", path.clone())), is_invalid, "{completions} {count}");
+    }
+}
