@@ -164,9 +164,9 @@ fn label_keys(term: &Field<'_>) {
         }
     }
     shared_keys(term);
+    let mismatched: BTreeSet<&str> = entries(&term["mismatchLabelKeys"]).map(|(_, key)| text(key)).collect();
     for key in term.at("matchLabelKeys").items() {
-        let is_in_both = entries(&term["mismatchLabelKeys"]).any(|(_, other)| other == key.value());
-        key.invalid_if(is_in_both, "exists in both matchLabelKeys and mismatchLabelKeys");
+        key.invalid_if(mismatched.contains(key.text()), "exists in both matchLabelKeys and mismatchLabelKeys");
     }
 }
 
@@ -181,10 +181,14 @@ fn label_keys(term: &Field<'_>) {
 fn shared_keys(term: &Field<'_>) {
     let selector = &term["labelSelector"];
     let mut keys: BTreeSet<&str> = pairs(&selector["matchLabels"]).map(|(key, _)| key).collect();
+    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, shared) in entries(&term["matchLabelKeys"]) {
+        first.entry(text(shared)).or_insert(index);
+    }
     for (_, requirement) in entries(&selector["matchExpressions"]) {
         let key = &requirement["key"];
         let is_new = keys.insert(text(key));
-        if let Some((index, _)) = entries(&term["matchLabelKeys"]).find(|(_, shared)| !is_new && *shared == key) {
+        if let Some(index) = first.get(text(key)).filter(|_| !is_new) {
             term.at_key(&index.to_string()).with(key).invalid("exists in both matchLabelKeys and labelSelector");
         }
     }

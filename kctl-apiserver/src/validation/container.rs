@@ -65,7 +65,7 @@ pub(crate) fn containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claim
         let policy = container.at("restartPolicy");
         if needs_policy(&container) {
             // An init container with rules but no policy gets this error only.
-            policy.required();
+            policy.required_because(true, "restartPolicyRules need it");
         } else {
             restarts(&container);
         }

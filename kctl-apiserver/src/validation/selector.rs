@@ -48,7 +48,9 @@ pub(crate) fn values(requirement: &Value, path: &str, operators: Operators, erro
     let requirement = Field::new(requirement, path, errors);
     let (operator, values) = (requirement.at("operator"), requirement.at("values"));
     match operator.text() {
-        "In" | "NotIn" => values.required_if(values.is_empty()),
+        "In" | "NotIn" => {
+            values.required_because(values.is_empty(), "the operators In and NotIn need at least one value");
+        }
         "Exists" | "DoesNotExist" => {
             values.forbidden_if(!values.is_empty(), "must be empty for the operators Exists and DoesNotExist");
         }

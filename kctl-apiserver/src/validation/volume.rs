@@ -77,27 +77,33 @@ pub(crate) struct DeclaredVolume<'a> {
 /// ephemeral volume of the same Pod. That claim is named after Pod and volume, so the reference is detected by name. A
 /// template has no Pod name yet and skips this rule.
 pub(crate) fn volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>> {
-    let mut valid: Vec<DeclaredVolume<'a>> = Vec::new();
-    let ephemeral = entries(list).filter(|(_, volume)| !pod.is_empty() && volume["ephemeral"].is_object());
-    let own_claims: BTreeSet<String> =
-        ephemeral.map(|(_, volume)| format!("{pod}-{}", text(&volume["name"]))).collect();
+    let (mut valid, mut names): (Vec<DeclaredVolume<'a>>, _) = (Vec::new(), BTreeSet::new());
+    let ephemeral: BTreeSet<&str> = entries(list)
+        .filter(|(_, volume)| volume["ephemeral"].is_object())
+        .map(|(_, volume)| text(&volume["name"]))
+        .collect();
+    // Before the rules, so that only the errors of tags are searched.
     for volume in list.items() {
-        let name = volume.at("name");
         let surplus = SOURCES.iter().filter(|source| volume[**source].is_object()).skip(1);
         surplus.for_each(|source| volume.at(source).leave_out_below());
+    }
+    for volume in list.items() {
+        let name = volume.at("name");
         let is_valid = volume.is_valid_by(|| {
             source(&volume, pod);
             name.required_name(NameRule::Label);
-            if valid.iter().any(|other| other.name == name.text()) {
+            if names.contains(name.text()) {
                 name.duplicate();
             }
         });
         if is_valid {
+            names.insert(name.text());
             let is_claim = volume["persistentVolumeClaim"].is_object() || volume["ephemeral"].is_object();
             valid.push(DeclaredVolume { name: name.text(), is_claim });
         }
         let claim = volume.at("persistentVolumeClaim").at("claimName");
-        let is_taken = own_claims.contains(claim.text());
+        let own_volume = claim.text().strip_prefix(pod).and_then(|rest| rest.strip_prefix('-'));
+        let is_taken = !pod.is_empty() && own_volume.is_some_and(|volume| ephemeral.contains(volume));
         claim.invalid_if(is_taken, "must not reference a PVC that gets created for an ephemeral volume");
     }
     valid
@@ -119,7 +125,7 @@ fn source(volume: &Field<'_>, pod: &str) {
     if *first == "ephemeral" && !pod.is_empty() && !name.is_empty() {
         let claim = format!("{pod}-{}", name.text());
         if let Some(message) = NameRule::Subdomain.check(&claim) {
-            name.invalid(format_args!("PVC name {claim:?}: {message}"));
+            name.invalid(format_args!("the claim is named after the Pod and the volume, and {message}"));
         }
     }
     let has_long_portal = volume_source::has_long_portal(&volume["iscsi"], name.text());

@@ -236,7 +236,7 @@ fn fibre_channel(source: &Field<'_>) {
     names.required_because(names.is_empty() && ids.is_empty(), "must have one of targetWWNs and wwids");
     if !names.is_empty() {
         names.invalid_if(!ids.is_empty(), "targetWWNs and wwids can not be specified simultaneously");
-        lun.required_if(lun.is_null());
+        lun.required_because(lun.is_null(), "targetWWNs need it");
         lun.in_range(0, 255);
     }
 }

@@ -267,7 +267,7 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
         if field.is_object() {
             expression_rule(&field.at("expression"), &environment, &[wanted]);
         } else {
-            field.required();
+            field.required_because(true, format_args!("the patchType {} needs it", text(&mutation["patchType"])));
         }
         other.invalid_if(other.is_object(), "must not be specified for this `patchType`");
     }

@@ -37,11 +37,11 @@ pub(crate) static KIND: Kind = Kind {
 /// Drivers may be added and removed, and the number of their volumes may change. The error is at the list.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let drivers = Field::new(&new["spec"]["drivers"], "spec.drivers", errors);
-    let by_name: BTreeMap<&str, &Value> =
-        entries(&drivers).map(|(_, driver)| (text(&driver["name"]), driver)).collect();
-    let is_changed = entries(&old["spec"]["drivers"]).any(|(_, was)| {
-        let same = by_name.get(text(&was["name"]));
-        same.is_some_and(|driver| ["nodeID", "topologyKeys"].iter().any(|field| was[*field] != driver[*field]))
+    let before = entries(&old["spec"]["drivers"]).map(|(_, driver)| (text(&driver["name"]), driver));
+    let before: BTreeMap<&str, &Value> = before.collect();
+    let is_changed = entries(&drivers).any(|(_, driver)| {
+        let was = before.get(text(&driver["name"]));
+        was.is_some_and(|was| ["nodeID", "topologyKeys"].iter().any(|field| was[*field] != driver[*field]))
     });
     drivers.invalid_if(is_changed, "nodeID and topologyKeys are immutable");
 }

@@ -222,11 +222,12 @@ fn completion(spec: &Field<'_>) {
     let is_large = completions.as_i64() > Some(COMPLETIONS_SOFT_MAX) && !per_index.is_null();
     let most = if is_large { FEW_MAX } else { INDEXES_MAX };
     let why = if is_large { " for more than 100000 completions with `backoffLimitPerIndex`" } else { "" };
-    let detail = format!("must be less than or equal to {most}{why}");
-    parallelism.invalid_if(parallelism.as_i64() > Some(most), &detail);
+    let detail = format_args!("must be less than or equal to {most}{why}");
+    parallelism.invalid_if(parallelism.as_i64() > Some(most), detail);
     failed.required_because(is_large && failed.is_null(), format_args!("must be set{why}"));
-    let most = most.min(completions.as_i64().unwrap_or(most));
-    failed.invalid_if(failed.as_i64() > Some(most), format_args!("{detail} and to `completions`"));
+    let least = most.min(completions.as_i64().unwrap_or(most));
+    let detail = format_args!("must be less than or equal to `completions`, and to {most}{why}");
+    failed.invalid_if(failed.as_i64() > Some(least), detail);
 }
 
 /// Validates `podFailurePolicy` (`validatePodFailurePolicy`): at most 20 rules (`FieldValueTooMany`), and each of them.
@@ -311,6 +312,7 @@ fn success_rule(rule: &Field<'_>, completions: i64) {
         let n_listed = intervals.unwrap_or_default().iter().map(|(first, last)| last - first + 1).sum();
         most = completions.min(n_listed);
     }
-    let detail = format_args!("must be at most {most}, the number of `completions` and of `succeededIndexes`");
+    let detail =
+        format_args!("must be at most {most}: neither above `completions` nor the number of `succeededIndexes`");
     count.invalid_if(count.as_i64() > Some(most), detail);
 }

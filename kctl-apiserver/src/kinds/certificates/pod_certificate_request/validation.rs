@@ -151,7 +151,7 @@ impl Times {
     fn read(status: &Field<'_>) -> Option<Self> {
         let [not_before, not_after, refresh] = ["notBefore", "notAfter", "beginRefreshAt"].map(|name| {
             let time = time::parse(text(&status[name]));
-            status.at(name).required_if(time.is_none());
+            status.at(name).required_because(time.is_none(), "must be set with the certificate");
             time
         });
         Some(Self { not_before: not_before?, not_after: not_after?, refresh: refresh? })

@@ -70,7 +70,8 @@ pub(crate) fn quota(object: &Value, errors: &mut Errors) {
     let scopes = spec.at("scopes");
     spec.at("hard").entries().for_each(|(name, amount)| counted(name, &amount));
     let all: Vec<&str> = entries(&scopes).map(|(_, scope)| text(scope)).collect();
-    let wrong = all.iter().find_map(|scope| match unscoped(&spec, scope).next() {
+    let different: BTreeSet<&str> = all.iter().copied().collect();
+    let wrong = different.iter().find_map(|scope| match unscoped(&spec, scope).next() {
         _ if !SCOPES.contains(scope) => Some(format!("{scope} is not a scope")),
         Some(resource) => Some(format!("{scope} does not apply to {resource}")),
         None => None,
@@ -113,19 +114,19 @@ fn scope_selector(spec: &Field<'_>) {
     const EXISTS: &[&str] =
         &["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
     let (list, mut all) = (spec.at("scopeSelector").at("matchExpressions"), Vec::new());
-    let mut is_unscoped = false;
+    let scopes: BTreeSet<&str> = entries(&list).map(|(_, requirement)| text(&requirement["scopeName"])).collect();
+    let is_unscoped = scopes.iter().any(|scope| unscoped(spec, scope).next().is_some());
     for requirement in list.items().map(|requirement| requirement.value()) {
         // Paths have no index, as in kube-apiserver.
         let [scope, operator, values] =
             ["scopeName", "operator", "values"].map(|name| list.at_with(name, &requirement[name]));
         scope.invalid_if(!SCOPES.contains(&scope.text()), "unsupported scope");
-        is_unscoped |= unscoped(spec, scope.text()).next().is_some();
         let is_in = ["In", "NotIn"].contains(&operator.text());
         let is_known = is_in || ["Exists", "DoesNotExist"].contains(&operator.text());
         let needs_exists = EXISTS.contains(&scope.text()) && *operator != "Exists";
         let detail = "must be Exists, or for PriorityClass and VolumeAttributesClass also In, NotIn or DoesNotExist";
         operator.invalid_if(!is_known || needs_exists, detail);
-        values.required_if(is_in && values.is_empty());
+        values.required_because(is_in && values.is_empty(), "the operators In and NotIn need at least one value");
         values.invalid_if(is_known && !is_in && !values.is_empty(), "needs the operator In or NotIn");
         all.push(text(&requirement["scopeName"]));
     }

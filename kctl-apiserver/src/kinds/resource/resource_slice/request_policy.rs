@@ -47,7 +47,7 @@ pub(crate) fn policy(policy: &Field<'_>, most: &Value) {
         return;
     }
     if usual.is_null() {
-        usual.required();
+        usual.required_because(true, "validValues and validRange need it");
     } else if has_values {
         options(&values, &usual, most);
     } else {
@@ -85,7 +85,7 @@ fn options(values: &Field<'_>, usual: &Value, most: &Value) {
 fn bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     let (min, max, step) = (range.at("min"), range.at("max"), range.at("step"));
     if min.is_null() {
-        return min.required();
+        return min.required_because(true, "validRange needs it");
     }
     order(range, usual, most);
     let parts = [range.at_with("default", usual), min.clone(), max.clone(), step.clone()];
