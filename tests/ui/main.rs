@@ -61,9 +61,8 @@ fn mistakes_have_their_messages() {
     let mut again = Command::new(env::current_exe().unwrap());
     again.args(["mistakes_have_their_messages", "--exact", "--nocapture"]).env(FLAGS.0, FLAGS.1);
     let ended = again.output().unwrap();
-    println!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
-    let has_run = String::from_utf8_lossy(&ended.stdout).contains("1 passed");
-    assert!(ended.status.success() && has_run, "see the output of trybuild above");
+    let [printed, errors] = [&ended.stdout, &ended.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    assert!(ended.status.success() && printed.contains("1 passed"), "{printed}{errors}");
 }
 
 #[test]
