@@ -11,7 +11,7 @@ use std::{
 
 /// Checks that the chart of a program is the golden one. `GOLDEN=overwrite` updates the golden one. `scratch` is a folder
 /// for a new chart.
-pub fn check(name: &str, program: &str, scratch: &str) {
+pub(crate) fn check(name: &str, program: &str, scratch: &str) {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/golden/{name}-chart"));
     if std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite") {
         fs::remove_dir_all(&golden).unwrap();
