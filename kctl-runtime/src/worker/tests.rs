@@ -543,3 +543,25 @@ async fn object_that_appears_in_ring_is_reconciled_later() {
     }
     world.finish().await;
 }
+
+/// In real time: under simulated time, code takes none.
+#[tokio::test]
+async fn busy_reconciles_leave_time_for_timers() {
+    let n_runs = Arc::new(AtomicUsize::new(0));
+    let counted = n_runs.clone();
+    let busy = act(move |_, _| {
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < Duration::from_micros(200) {
+            std::hint::spin_loop();
+        }
+        counted.fetch_add(1, Ordering::Relaxed);
+        async { Ok(Action::requeue(Duration::ZERO)) }
+    });
+    let world = World::new(|_| {}, busy).await;
+    world.add("a");
+    sleep(Duration::from_millis(5)).await;
+    // About 25. Tokio's budget would let the worker run 128 at once.
+    let n_runs = n_runs.load(Ordering::Relaxed);
+    assert!((1..100).contains(&n_runs), "{n_runs} reconciles before the timer");
+    world.pool.abort();
+}
