@@ -546,6 +546,7 @@ async fn object_that_appears_in_ring_is_reconciled_later() {
 
 /// In real time: under simulated time, code takes none.
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the reconcile has to take real time")]
 async fn busy_reconciles_leave_time_for_timers() {
     let n_runs = Arc::new(AtomicUsize::new(0));
     let counted = n_runs.clone();
