@@ -2,8 +2,8 @@
 //! the objects of API priority and fairness, and the Service `kubernetes`.
 //!
 //! kube-apiserver writes them with hooks after its start (`rbac/bootstrap-roles` and others). Here they exist before the
-//! first request, so a test never has to wait for them. They are stored without a write: they get the present revision,
-//! and no watch sees an event for them.
+//! first request, so a test never has to wait for them. They bypass the write pipeline: they get the current revision,
+//! and watches get no event for them.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,8 @@ type BootstrapObjects = LazyLock<Vec<(GroupResource, Key, Value)>>;
 
 /// Roles and bindings, with the rules of aggregated roles.
 ///
-/// Each has the annotation with which a restart of kube-apiserver repairs it; this server only adds missing ones.
+/// Each has the annotation `rbac.authorization.kubernetes.io/autoupdate`: kube-apiserver reconciles it at a start. This
+/// server only adds missing objects.
 static ACCESS: BootstrapObjects = LazyLock::new(|| parse(include_str!("../data/access.json")));
 /// All other objects.
 static STANDARD: BootstrapObjects = LazyLock::new(|| parse(include_str!("../data/standard.json")));

@@ -12,8 +12,7 @@ pub(crate) fn is_true(object: &Value, r#type: &str) -> bool {
     condition(object, r#type).is_some_and(|condition| condition["status"] == "True")
 }
 
-/// Sets a condition: a new one is appended, a known one replaced in place. If its status is unchanged,
-/// `lastTransitionTime` stays.
+/// Adds or replaces the condition of its type. Keeps `lastTransitionTime` if the status is unchanged.
 pub(crate) fn set_condition(object: &mut Value, mut condition: Value) {
     let conditions = &mut object["status"]["conditions"];
     if !conditions.is_array() {

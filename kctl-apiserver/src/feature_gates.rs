@@ -1,7 +1,7 @@
 //! Feature gates of kube-apiserver, as they are by default in the version of the embedded API server.
 //!
 //! Only `data/features.json` defines which gates are on. Fields of disabled gates are dropped when an object is
-//! decoded. Other code that depends on a gate takes it to be off; the tests below list these places.
+//! decoded. Other code that depends on a gate assumes that it is off; the tests below list these places.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::schema::Schema;
 
-    /// Gates that code takes to be off, and the code to change when one is on or removed.
+    /// Gates that code assumes to be off, and the code to change when one is on or removed.
     const OFF: [(&str, &str); 6] = [
         ("ContainerStopSignals", "forget_signal in defaulting/pod.rs"),
         ("CoordinatedLeaderElection", "drop_disabled in kinds/coordination/lease.rs"),

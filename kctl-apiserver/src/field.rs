@@ -1,5 +1,4 @@
-//! A field of an object that is validated: its value, its path, and the errors of the object. `rules` has what it can be
-//! checked for.
+//! `Field`: a value under validation with its path, and the errors of its object. `rules` has the validation methods.
 
 mod rules;
 
@@ -25,7 +24,7 @@ use crate::field_errors::{Errors, text};
 pub(crate) struct Field<'a> {
     value: &'a Value,
     path: String,
-    /// Shared by all fields of the object. It is only empty while a rule adds to the errors.
+    /// Shared by all fields of the object. A rule takes the list out of the cell while it adds to it.
     errors: &'a Cell<Errors>,
 }
 
@@ -84,6 +83,11 @@ impl<'a> Field<'a> {
         Self { value: &self.value[key], path: format!("{}[{key}]", self.path), errors: self.errors }
     }
 
+    /// Returns the item of a list with this index, such as `spec.ports[0]`.
+    pub(crate) fn index(&self, index: usize) -> Self {
+        Self { value: &self.value[index], path: format!("{}[{index}]", self.path), errors: self.errors }
+    }
+
     /// Returns the same field with another value, such as its default.
     pub(crate) fn with<'b>(&'b self, value: &'b Value) -> Field<'b> {
         Field { value, path: self.path.clone(), errors: self.errors }
@@ -97,12 +101,13 @@ impl<'a> Field<'a> {
 
     /// Iterates over the items of a list, at paths such as `spec.ports[0]`; another value has none.
     ///
-    /// A list with more items than the `maxItems` of its tags has none either. kube-apiserver skips them as well: a client
-    /// could otherwise consume any amount of CPU time with a long list.
+    /// A list that was already reported as too long has none either. kube-apiserver skips such lists too, to bound CPU
+    /// time.
     pub(crate) fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
         let (errors, path) = (self.errors, self.path.clone());
         let items = self.value.as_array().map_or(&[][..], |items| &items[..]);
-        let items = if items.is_empty() || self.tell(|errors, path| errors.is_too_long(path)) { &[] } else { items };
+        let items =
+            if items.is_empty() || self.with_errors(|errors, path| errors.is_too_long(path)) { &[] } else { items };
         let item = move |(index, value)| Self { value, path: format!("{path}[{index}]"), errors };
         items.iter().enumerate().map(item)
     }
@@ -118,12 +123,12 @@ impl<'a> Field<'a> {
 
     /// Calls a rule that takes value, path and errors.
     pub(crate) fn check(&self, rule: impl FnOnce(&Value, &str, &mut Errors)) {
-        self.tell(|errors, path| rule(self.value, path, errors));
+        self.with_errors(|errors, path| rule(self.value, path, errors));
     }
 
     /// Calls a rule like [`Self::check`]; returns `true` if it added no errors.
     pub(crate) fn passes(&self, rule: impl FnOnce(&Value, &str, &mut Errors)) -> bool {
-        self.tell(|errors, path| {
+        self.with_errors(|errors, path| {
             let before = errors.len();
             rule(self.value, path, errors);
             errors.len() == before
@@ -132,28 +137,29 @@ impl<'a> Field<'a> {
 
     /// Returns `true` if the rules of `validate` add no error to the object.
     pub(crate) fn is_valid_by(&self, validate: impl FnOnce()) -> bool {
-        let n_errors = || self.tell(|errors, _path| errors.len());
+        let n_errors = || self.with_errors(|errors, _path| errors.len());
         let before = n_errors();
         validate();
         n_errors() == before
     }
 
-    /// Removes the errors of tags below this field, because kube-apiserver does not validate its value.
-    pub(crate) fn leave_out_below(&self) {
-        self.tell(Errors::leave_out_below);
+    /// Removes all errors found so far below this field: those of tags, about a value that kube-apiserver does not validate.
+    /// Call it before rules add errors there.
+    pub(crate) fn discard_errors_below(&self) {
+        self.with_errors(Errors::discard_errors_below);
     }
 
-    /// Lends the errors. They must not be added through a field meanwhile.
-    fn tell<T>(&self, tell: impl FnOnce(&mut Errors, &str) -> T) -> T {
+    /// Passes the errors and the path to a function. It must not add errors through a `Field`: they would be lost.
+    fn with_errors<T>(&self, function: impl FnOnce(&mut Errors, &str) -> T) -> T {
         let mut errors = self.errors.take();
-        let told = tell(&mut errors, &self.path);
-        let added = self.errors.replace(errors);
-        debug_assert!(added.is_empty(), "errors that were added through a field meanwhile are lost: {added:?}");
-        told
+        let result = function(&mut errors, &self.path);
+        let lost = self.errors.replace(errors);
+        debug_assert!(lost.is_empty(), "errors were added through a field meanwhile: {lost:?}");
+        result
     }
 
     pub(crate) fn invalid(&self, detail: impl Display) {
-        self.tell(|errors, path| errors.invalid(path, self.value, &detail.to_string()));
+        self.with_errors(|errors, path| errors.invalid(path, self.value, &detail.to_string()));
     }
 
     pub(crate) fn invalid_if(&self, is_invalid: bool, detail: impl Display) {
@@ -163,12 +169,12 @@ impl<'a> Field<'a> {
     }
 
     /// Reports an invalid value without showing it, because it is long or confidential.
-    pub(crate) fn invalid_as_such(&self, detail: impl Display) {
-        self.tell(|errors, path| errors.invalid_as_such(path, &detail.to_string()));
+    pub(crate) fn invalid_without_value(&self, detail: impl Display) {
+        self.with_errors(|errors, path| errors.invalid_without_value(path, &detail.to_string()));
     }
 
     pub(crate) fn required(&self) {
-        self.tell(|errors, path| errors.required(path, ""));
+        self.with_errors(|errors, path| errors.required(path, ""));
     }
 
     pub(crate) fn required_if(&self, is_required: bool) {
@@ -177,15 +183,19 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Reports a required value for a reason that the name of the field does not tell.
-    pub(crate) fn required_because(&self, is_required: bool, why: impl Display) {
+    /// Reports a required value with a detail, for what the name of the field does not tell.
+    pub(crate) fn required_with(&self, detail: impl Display) {
+        self.with_errors(|errors, path| errors.required(path, &detail.to_string()));
+    }
+
+    pub(crate) fn required_with_if(&self, is_required: bool, detail: impl Display) {
         if is_required {
-            self.tell(|errors, path| errors.required(path, &why.to_string()));
+            self.required_with(detail);
         }
     }
 
     pub(crate) fn forbidden(&self, detail: impl Display) {
-        self.tell(|errors, path| errors.forbidden(path, &detail.to_string()));
+        self.with_errors(|errors, path| errors.forbidden(path, &detail.to_string()));
     }
 
     pub(crate) fn forbidden_if(&self, is_forbidden: bool, detail: impl Display) {
@@ -195,11 +205,11 @@ impl<'a> Field<'a> {
     }
 
     pub(crate) fn duplicate(&self) {
-        self.tell(Errors::duplicate);
+        self.with_errors(Errors::duplicate);
     }
 
     pub(crate) fn not_found(&self) {
-        self.tell(|errors, path| errors.not_found(path, self.value));
+        self.with_errors(|errors, path| errors.not_found(path, self.value));
     }
 
     pub(crate) fn not_found_if(&self, is_missing: bool) {
@@ -209,7 +219,7 @@ impl<'a> Field<'a> {
     }
 
     pub(crate) fn unsupported(&self, supported: &[&str]) {
-        self.tell(|errors, path| errors.unsupported(path, self.value, supported));
+        self.with_errors(|errors, path| errors.unsupported(path, self.value, supported));
     }
 }
 
@@ -249,7 +259,7 @@ mod tests {
         let mut errors = Errors::default();
         let field = Field::new(&list, "list", &mut errors);
         assert_eq!(field.items().count(), 2);
-        field.at_most_items(1);
+        field.max_items(1);
         assert_eq!(field.items().count(), 0);
     }
 }

@@ -17,8 +17,8 @@ use crate::names::{NameRule, check_label_value, check_qualified_name};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Errors {
     found: Vec<FieldError>,
-    /// The paths of lists that are too long. Each list with items asks for its own, so a search in `found` would take time
-    /// with the square of a request.
+    /// The paths of lists that are too long. Every list with items is looked up here; a search in `found` would take
+    /// quadratic time.
     too_long: BTreeSet<String>,
 }
 
@@ -64,10 +64,10 @@ impl Errors {
         self.too_long.contains(list)
     }
 
-    /// Removes the errors of declarative rules (tags) below a path whose value kube-apiserver does not validate.
+    /// Removes all errors found so far below a path whose value kube-apiserver does not validate.
     ///
-    /// Declarative rules run before the functions, so such errors exist already when a function decides.
-    pub(crate) fn leave_out_below(&mut self, path: &str) {
+    /// Declarative rules (tags) run before the functions, so their errors exist already when a function decides.
+    pub(crate) fn discard_errors_below(&mut self, path: &str) {
         let is_below =
             |field: &str| field.strip_prefix(path).is_some_and(|rest| rest.starts_with('.') || rest.starts_with('['));
         self.found.retain(|error| !is_below(&error.field));
@@ -84,7 +84,7 @@ impl Errors {
     }
 
     /// Adds `Invalid value` without the value, which is long or confidential.
-    pub(crate) fn invalid_as_such(&mut self, field: &str, detail: &str) {
+    pub(crate) fn invalid_without_value(&mut self, field: &str, detail: &str) {
         self.add("FieldValueInvalid", field, format!("Invalid value: {detail}"));
     }
 

@@ -1,4 +1,4 @@
-//! Access to nested JSON fields by name, and their paths. Unlike `Value::pointer`, copies no names.
+//! Reads and edits nested JSON values, and formats their paths for errors.
 
 use std::fmt;
 

@@ -96,7 +96,7 @@ pub(crate) fn validate_managed_fields(meta: &Value) -> Errors {
 /// collector makes such updates without the rights that others need.
 ///
 /// Fields that are null count as absent on both sides.
-pub(crate) fn is_about_its_end(old: &Value, object: &Value) -> bool {
+pub(crate) fn only_mutates_gc_fields(old: &Value, object: &Value) -> bool {
     let without_end = |object: &Value| {
         let mut rest = object.clone();
         // `null` is an empty list of rules.

@@ -1,4 +1,4 @@
-//! The tables of options in `guide/attributes.md` have the options that the macros accept.
+//! Tests that the tables of options in `guide/attributes.md` list exactly the options that the macros accept.
 
 use std::{collections::BTreeSet, fs};
 

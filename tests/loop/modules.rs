@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tidy::sources;
 
-const CRATES: [&str; 11] = [
+/// The crates whose source is kept in order.
+pub(crate) const CRATES: [&str; 11] = [
     "kctl",
     "kctl-apimachinery",
     "kctl-apiserver",

@@ -2,25 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::{modules::code, tidy::sources};
+use crate::{
+    modules::{CRATES, code},
+    tidy::sources,
+};
 
 /// How often a crate may define a name: twice for the two sides of a conversion or of a protocol.
 const DEFINITIONS_MAX: usize = 2;
 /// Names whose meaning is a convention of Rust.
 const CONVENTIONS: [&str; 3] = ["Builder", "Error", "ResponseFuture"];
-const CRATES: [&str; 10] = [
-    "kctl",
-    "kctl-apimachinery",
-    "kctl-apiserver",
-    "kctl-cel",
-    "kctl-cli",
-    "kctl-interpreter",
-    "kctl-macros",
-    "kctl-runtime",
-    "kctl-webhook",
-    "kctl-workloads",
-];
-
 /// Returns the names of the types and traits that a file defines outside of its unit tests. Associated types are
 /// indented, and their names belong to the trait.
 fn defined(text: &str) -> Vec<String> {

@@ -58,7 +58,7 @@ pub(crate) enum Step {
     Conformance,
     /// Operators and clients on a real kube-apiserver.
     RealServer,
-    /// Programs under their generated roles on a real kube-apiserver.
+    /// Programs with only their generated roles on a real kube-apiserver.
     Roles,
 }
 
@@ -166,14 +166,14 @@ struct StepTime {
 /// The table of the steps that have run, with wall time and CPU time. It shows the step to speed up.
 struct Times {
     steps: Vec<StepTime>,
-    /// The begin of the run.
+    /// The start of the run.
     begun: Instant,
 }
 
 impl Times {
     /// Runs a step, and adds its time.
     fn measure(&mut self, step: &'static str, run: impl FnOnce() -> Result) -> Result {
-        eprintln!("\n=== {step} ({} s after the begin)", self.begun.elapsed().as_secs());
+        eprintln!("\n=== {step} ({} s after the start)", self.begun.elapsed().as_secs());
         let (begun, cpu_before) = (Instant::now(), cpu_time());
         let result = run().map_err(|error| format!("{step}: {error}"));
         let cpu = cpu_time().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
@@ -305,7 +305,7 @@ pub(crate) fn run(plan: &Plan, options: Options) -> Result {
     for running in beside {
         running.finish(&mut gate)?;
     }
-    eprintln!("the last step ended {} s after the begin", times.begun.elapsed().as_secs());
+    eprintln!("the last step ended {} s after the start", times.begun.elapsed().as_secs());
     let forgotten = gate.forgotten();
     if plan.is_whole() && !forgotten.is_empty() {
         return Err(format!("these tests were ignored and no step ran them:\n{}", forgotten.join("\n")));

@@ -185,7 +185,7 @@ enum StepCommand {
         #[command(flatten)]
         version: real_server::Version,
     },
-    /// Runs programs under their generated roles on a real kube-apiserver: each role is enough and minimal. Needs what
+    /// Runs programs with only their generated roles on a real kube-apiserver: each role is sufficient and minimal. Needs what
     /// `server` needs. 8 minutes, and 8 for the first start.
     Roles {
         #[command(flatten)]

@@ -255,7 +255,7 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         .tests(&mut gate.ledger, 1)
 }
 
-/// Runs programs under their generated roles, with a control plane and two members: each role is enough and minimal.
+/// Runs programs with only their generated roles, on a control plane and two members: each role is sufficient and minimal.
 ///
 /// # Errors
 /// A server does not start, or a test fails.

@@ -23,8 +23,7 @@ const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// `requestKind` and `requestResource` name what the client sent. They differ if the webhook matches an equivalent
 /// version (`matchPolicy: Equivalent`); the objects are then converted to that version.
 ///
-/// The uid is not part of it: it is set when the call is sent, so that equal reviews are
-/// recognized.
+/// The uid is not part of it: it is set when the call is sent, so that equal reviews compare as equal.
 pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &Value) -> Value {
     let info = attributes.info;
     let mut request = json!({
@@ -121,7 +120,9 @@ pub(super) fn verdict(review: &Value, reply: &WebhookReply, stage: Stage) -> Res
         }
         let has_patch = !verdict.patch.is_empty();
         if has_patch != patch_type.is_some() || (has_patch && stage == Stage::Validating) {
-            return invalid("response.patch and response.patchType belong together, in mutating webhooks".into());
+            return invalid(
+                "response.patch and response.patchType must be set together, and only by mutating webhooks".into(),
+            );
         }
     }
     Ok(verdict)

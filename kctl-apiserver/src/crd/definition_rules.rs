@@ -79,7 +79,8 @@ pub(crate) fn validate_definition_status(object: &Value) -> Errors {
 pub(crate) fn validate_change_of_definition(old: &Value, new: &Value) -> Errors {
     let mut errors = validated(Some(old), new);
     if bundle::is_broken(new) && !bundle::is_broken(old) {
-        errors.invalid_as_such("spec.conversion.webhookClientConfig.caBundle", "must be PEM-encoded certificates");
+        errors
+            .invalid_without_value("spec.conversion.webhookClientConfig.caBundle", "must be PEM-encoded certificates");
     }
     // Immutable fields below already tie the name to the plural and the group.
     errors.retain(|error| error.field != "metadata.name");

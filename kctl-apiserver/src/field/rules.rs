@@ -13,13 +13,13 @@ use crate::{
 
 impl<'a> Field<'a> {
     /// Requires a value: not absent, and not an empty string, list or map. Returns `true` if there is one.
-    pub(crate) fn is_given(&self) -> bool {
+    pub(crate) fn require_value(&self) -> bool {
         self.required_if(self.is_empty());
         !self.is_empty()
     }
 
     /// Requires values for the fields with these names below this one.
-    pub(crate) fn require(&self, names: &[&str]) {
+    pub(crate) fn require_children(&self, names: &[&str]) {
         for field in names.iter().map(|name| self.at(name)) {
             field.required_if(field.is_empty());
         }
@@ -31,21 +31,21 @@ impl<'a> Field<'a> {
     }
 
     /// Bounds a string, in bytes.
-    pub(crate) fn at_most_bytes(&self, most: usize) {
+    pub(crate) fn max_bytes(&self, most: usize) {
         if self.text().len() > most {
-            self.tell(|errors, path| errors.too_long(path, most));
+            self.with_errors(|errors, path| errors.too_long(path, most));
         }
     }
 
     /// Bounds the number of items of a list.
-    pub(crate) fn at_most_items(&self, most: usize) {
+    pub(crate) fn max_items(&self, most: usize) {
         let n_items = self.value.as_array().map_or(0, Vec::len);
         if n_items > most {
-            self.tell(|errors, path| errors.too_many(path, n_items, most));
+            self.with_errors(|errors, path| errors.too_many(path, n_items, most));
         }
     }
 
-    /// Reports each item whose key another one has before it. A key that is not a string counts as the empty one.
+    /// Reports each item whose key equals that of an earlier item. A key that is not a string counts as the empty one.
     pub(crate) fn unique<'b>(&'b self, key: impl Fn(&'b Value) -> &'b Value) {
         let mut keys = BTreeSet::new();
         for item in self.items() {
@@ -56,7 +56,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Reports each item whose key an item before it has.
+    /// Reports each item whose key, of any type, equals that of an earlier item.
     pub(crate) fn unique_by<K: Ord>(&self, key: impl Fn(&'a Value) -> K) {
         let mut keys = BTreeSet::new();
         for item in self.items() {
@@ -81,7 +81,7 @@ impl<'a> Field<'a> {
 
     /// Requires a string that is one of a few: `Required value` for an empty one.
     pub(crate) fn required_one_of(&self, supported: &[&str]) {
-        if self.is_given() {
+        if self.require_value() {
             self.one_of(supported);
         }
     }
@@ -94,7 +94,7 @@ impl<'a> Field<'a> {
     }
 
     pub(crate) fn one_of(&self, supported: &[&str]) {
-        self.tell(|errors, path| errors.one_of(path, self.value, supported));
+        self.with_errors(|errors, path| errors.one_of(path, self.value, supported));
     }
 
     /// Upstream: `ValidateNonnegativeField`.
@@ -115,7 +115,7 @@ impl<'a> Field<'a> {
     }
 
     /// Checks a number of at least 0, or a percentage (`ValidatePositiveIntOrPercent`).
-    pub(crate) fn count_or_percent(&self) {
+    pub(crate) fn non_negative_int_or_percent(&self) {
         let digits = self.text().strip_suffix('%').unwrap_or_default();
         let is_percent = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         self.invalid_if(self.is_string() && !is_percent, "must be a percentage such as 25%");
@@ -123,14 +123,14 @@ impl<'a> Field<'a> {
     }
 
     /// Checks that a percentage is at most 100% (`IsNotMoreThan100Percent`).
-    pub(crate) fn at_most_all(&self) {
+    pub(crate) fn at_most_100_percent(&self) {
         let percent = self.text().strip_suffix('%').and_then(|number| number.parse::<u64>().ok());
         self.invalid_if(percent.is_some_and(|percent| percent > 100), "must not be greater than 100%");
     }
 
     /// An absent name counts as the empty one.
     pub(crate) fn name(&self, rule: NameRule) {
-        self.tell(|errors, path| errors.name(path, self.value, rule));
+        self.with_errors(|errors, path| errors.name(path, self.value, rule));
     }
 
     /// Accepts an empty name.
@@ -142,14 +142,14 @@ impl<'a> Field<'a> {
 
     /// Requires a name: `Required value` for an empty one.
     pub(crate) fn required_name(&self, rule: NameRule) {
-        if self.is_given() {
+        if self.require_value() {
             self.name(rule);
         }
     }
 
     /// An absent name counts as the empty one.
     pub(crate) fn qualified_name(&self) {
-        self.tell(|errors, path| errors.qualified_name(path, self.text()));
+        self.with_errors(|errors, path| errors.qualified_name(path, self.text()));
     }
 
     /// An absent value counts as the empty one, which is valid.
@@ -161,7 +161,7 @@ impl<'a> Field<'a> {
 
     /// Requires a name with a domain before a slash (`IsDomainPrefixedPath`).
     pub(crate) fn domain_prefixed(&self) {
-        if !self.is_given() {
+        if !self.require_value() {
             return;
         }
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
@@ -171,10 +171,10 @@ impl<'a> Field<'a> {
     }
 
     pub(crate) fn labels(&self) {
-        self.tell(|errors, path| errors.labels(path, self.value));
+        self.with_errors(|errors, path| errors.labels(path, self.value));
     }
 
     pub(crate) fn annotations(&self) {
-        self.tell(|errors, path| errors.annotations(path, self.value));
+        self.with_errors(|errors, path| errors.annotations(path, self.value));
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Check,
-    Find::{Breaks, Names},
+    CheckFn::{Breaks, Names},
     check,
     pod::{Part, items},
 };
@@ -91,7 +91,7 @@ fn has_other_profile(part: &Part<'_>, field: &str) -> bool {
 /// Fields and annotations are both checked, in all versions.
 fn app_armor(part: &Part<'_>) -> Vec<String> {
     let is_allowed = |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
-    let annotations = part.pod.metadata["annotations"].as_object().filter(|_| part.is_whole()).into_iter().flatten();
+    let annotations = part.pod.metadata["annotations"].as_object().filter(|_| part.is_pod_spec()).into_iter().flatten();
     let wrong = annotations.filter(|(key, value)| key.starts_with(APP_ARMOR) && !is_allowed(text(value)));
     let profile = has_other_profile(part, "appArmorProfile").then(|| part.name());
     profile.into_iter().chain(wrong.map(|(key, _)| format!("annotation {key}"))).collect()
@@ -159,7 +159,7 @@ pub(super) fn seccomp(part: &Part<'_>) -> bool {
         return has_other_profile(part, "seccompProfile");
     }
     let of_container = format!("{SECCOMP}{}", text(&part["name"]));
-    let key = if part.is_whole() { SECCOMP_OF_POD } else { &of_container };
+    let key = if part.is_pod_spec() { SECCOMP_OF_POD } else { &of_container };
     let is_allowed =
         |value: &str| ["runtime/default", "docker/default"].contains(&value) || value.starts_with("localhost/");
     part.pod.metadata["annotations"][key].as_str().is_some_and(|value| !is_allowed(value))

@@ -166,18 +166,18 @@ struct Check {
     until_restricted: Option<u32>,
     /// The rule, as a violation reports it.
     rule: &'static str,
-    find: Find,
+    find: CheckFn,
 }
 
 /// Finds what breaks a rule in a part of a Pod.
-enum Find {
+enum CheckFn {
     /// Returns `true` for a part that breaks the rule.
     Breaks(fn(&Part<'_>) -> bool),
     /// Returns the names of what breaks the rule, such as `volume data`.
     Names(fn(&Part<'_>) -> Vec<String>),
 }
 
-impl Find {
+impl CheckFn {
     fn places(&self, part: &Part<'_>) -> Vec<String> {
         match self {
             Self::Breaks(breaks) => breaks(part).then(|| part.name()).into_iter().collect(),
@@ -189,7 +189,7 @@ impl Find {
 /// Creates a check, so that the table of checks has one line for each.
 ///
 /// The arguments are in the order of the fields.
-const fn check(since: u32, until_restricted: Option<u32>, rule: &'static str, find: Find) -> Check {
+const fn check(since: u32, until_restricted: Option<u32>, rule: &'static str, find: CheckFn) -> Check {
     Check { since, until_restricted, rule, find }
 }
 

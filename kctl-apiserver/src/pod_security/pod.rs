@@ -31,14 +31,14 @@ impl<'a> Pod<'a> {
         &self.spec["securityContext"]
     }
 
-    /// Returns `true` for a Pod on Windows, if the version exempts it: these settings do not exist on Windows.
+    /// Returns `true` for a Windows Pod if the policy version (1.25 or later) exempts it from checks of Linux settings.
     pub(super) fn is_exempt_windows(&self) -> bool {
         self.minor >= 25 && self.spec["os"]["name"] == "windows"
     }
 
-    /// Returns `true` if root in a container is not root on the node.
+    /// Returns `true` if root in a container is not root on the node, and the policy version is at least 1.35.
     ///
-    /// Since 1.35, `baseline` allows any `procMount` there, and `restricted` allows root.
+    /// Since then, `baseline` allows any `procMount` there, and `restricted` allows root.
     pub(super) fn is_in_user_namespace(&self) -> bool {
         self.minor >= 35 && self.spec["hostUsers"] == false
     }
@@ -60,13 +60,13 @@ impl Deref for Part<'_> {
 
 impl Part<'_> {
     /// Returns `true` for the spec of the Pod.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn is_pod_spec(&self) -> bool {
         std::ptr::eq(self.value, self.pod.spec)
     }
 
     /// Returns `pod` or `container NAME`.
     pub(super) fn name(&self) -> String {
-        if self.is_whole() { "pod".to_owned() } else { format!("container {}", text(&self["name"])) }
+        if self.is_pod_spec() { "pod".to_owned() } else { format!("container {}", text(&self["name"])) }
     }
 
     /// Returns the volumes of the Pod that break a rule; a container has none.

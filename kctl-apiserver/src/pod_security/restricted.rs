@@ -4,7 +4,7 @@
 
 use super::{
     Check,
-    Find::{Breaks, Names},
+    CheckFn::{Breaks, Names},
     baseline, check,
     pod::{Part, items},
 };
@@ -37,7 +37,7 @@ const VOLUMES: &[&str] = &[
 ///
 /// The default of the field is `true`.
 fn escalation(part: &Part<'_>) -> bool {
-    let is_exempt = part.is_whole() || part.pod.is_exempt_windows();
+    let is_exempt = part.is_pod_spec() || part.pod.is_exempt_windows();
     !is_exempt && part.context()["allowPrivilegeEscalation"] != false
 }
 
@@ -45,7 +45,8 @@ fn escalation(part: &Part<'_>) -> bool {
 ///
 /// Each container must drop `ALL`.
 fn capabilities(part: &Part<'_>) -> bool {
-    let (is_exempt, capabilities) = (part.is_whole() || part.pod.is_exempt_windows(), &part.context()["capabilities"]);
+    let (is_exempt, capabilities) =
+        (part.is_pod_spec() || part.pod.is_exempt_windows(), &part.context()["capabilities"]);
     let drops_all = items(&capabilities["drop"]).any(|name| name == "ALL");
     !is_exempt && (!drops_all || items(&capabilities["add"]).any(|name| name != "NET_BIND_SERVICE"))
 }
@@ -62,7 +63,7 @@ fn volumes(part: &Part<'_>) -> Vec<String> {
 /// A container without a setting takes that of the Pod.
 fn non_root(part: &Part<'_>) -> bool {
     let (of_part, of_pod) = (&part.context()["runAsNonRoot"], &part.pod.context()["runAsNonRoot"]);
-    let is_unset = !part.is_whole() && !of_part.is_boolean() && !of_pod.is_boolean();
+    let is_unset = !part.is_pod_spec() && !of_part.is_boolean() && !of_pod.is_boolean();
     !part.pod.is_in_user_namespace() && (of_part == false || is_unset)
 }
 
@@ -76,5 +77,5 @@ fn user(part: &Part<'_>) -> bool {
 /// A profile of the Pod counts for all its containers.
 fn seccomp(part: &Part<'_>) -> bool {
     let is_set = [part.context(), part.pod.context()].iter().any(|context| context["seccompProfile"].is_object());
-    !part.pod.is_exempt_windows() && (baseline::seccomp(part) || !part.is_whole() && !is_set)
+    !part.pod.is_exempt_windows() && (baseline::seccomp(part) || !part.is_pod_spec() && !is_set)
 }

@@ -97,7 +97,10 @@ fn node_term(term: &Field<'_>, kind: NodeTerm) {
     for requirement in term.at("matchExpressions").items() {
         let values = requirement.at("values");
         if ["Gt", "Lt"].contains(&requirement.at("operator").text()) {
-            values.required_because(values.items().count() != 1, "the operators Gt and Lt need exactly one value");
+            values.required_with_if(
+                values.items().count() != 1,
+                "must have exactly one value for the operators Gt and Lt",
+            );
         } else {
             requirement.check(|requirement, path, errors| {
                 selector::values(requirement, path, Operators::Known, errors);
@@ -120,7 +123,7 @@ fn node_term(term: &Field<'_>, kind: NodeTerm) {
 fn node_field(requirement: &Field<'_>) {
     let (key, operator, values) = (requirement.at("key"), requirement.at("operator"), requirement.at("values"));
     if ["In", "NotIn"].contains(&operator.text()) {
-        values.required_because(values.items().count() != 1, "must be exactly one value");
+        values.required_with_if(values.items().count() != 1, "must have exactly one value");
     } else {
         operator.invalid("must be In or NotIn");
     }
@@ -144,7 +147,7 @@ fn pod_term(term: &Field<'_>) {
         term.at_with("namespace", &name).name(NameRule::Label);
     }
     label_keys(term);
-    term.require(&["topologyKey"]);
+    term.require_children(&["topologyKey"]);
     term.at("topologyKey").qualified_name();
 }
 
@@ -189,7 +192,7 @@ fn shared_keys(term: &Field<'_>) {
         let key = &requirement["key"];
         let is_new = keys.insert(text(key));
         if let Some(index) = first.get(text(key)).filter(|_| !is_new) {
-            term.at_key(&index.to_string()).with(key).invalid("exists in both matchLabelKeys and labelSelector");
+            term.index(*index).with(key).invalid("exists in both matchLabelKeys and labelSelector");
         }
     }
 }

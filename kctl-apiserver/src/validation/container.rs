@@ -12,7 +12,7 @@
 //! | ephemeral containers | no | no | no |
 //!
 //! `declared` has validated the enums and tags of all containers before, at any path. For fields that upstream does not
-//! validate at all, the rules here remove those errors again (`Field::leave_out_below`).
+//! validate at all, the rules here remove those errors again (`Field::discard_errors_below`).
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ const PROBES: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "star
 /// containers run one after the other and may reuse the port of another.
 pub(crate) fn containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
     let mut names = BTreeSet::new();
-    spec.require(&["containers"]);
+    spec.require_children(&["containers"]);
     for container in spec.at("containers").items() {
         common(&container, spec, volumes, claims);
         named(&container, &mut names);
@@ -65,7 +65,7 @@ pub(crate) fn containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claim
         let policy = container.at("restartPolicy");
         if needs_policy(&container) {
             // An init container with rules but no policy gets this error only.
-            policy.required_because(true, "restartPolicyRules need it");
+            policy.required_with("must be set when restartPolicyRules is set");
         } else {
             restarts(&container);
         }
@@ -100,7 +100,7 @@ fn ephemeral(container: &Field<'_>, spec: &Field<'_>) {
     const NEVER: [&str; 5] = ["ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules"];
     let detail = "cannot be set for an Ephemeral Container";
     for field in PROBES.map(|name| container.at(name)) {
-        field.leave_out_below();
+        field.discard_errors_below();
     }
     for field in NEVER.iter().chain(&PROBES).map(|name| container.at(name)) {
         field.forbidden_if(!field.is_empty() || field.is_string(), detail);
@@ -123,7 +123,7 @@ fn ephemeral(container: &Field<'_>, spec: &Field<'_>) {
 /// `FieldValueInvalid`.
 fn ends_before(container: &Field<'_>) {
     for field in PROBES.map(|name| container.at(name)).iter().filter(|field| !field.is_null()) {
-        field.leave_out_below();
+        field.discard_errors_below();
         field.forbidden("may not be set for init containers without restartPolicy=Always");
     }
     for restarts in container.at("resizePolicy").items().map(|policy| policy.at("restartPolicy")) {
@@ -151,7 +151,7 @@ fn named<'a>(container: &Field<'a>, names: &mut BTreeSet<&'a str>) {
 /// The restart policy and `hostUsers` in the spec of the Pod affect fields of the container.
 fn common(container: &Field<'_>, spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
     container.at("name").required_name(NameRule::Label);
-    container.require(&["image"]);
+    container.require_children(&["image"]);
     ports::of_container(&container.at("ports"));
     environment::variables(&container.at("env"));
     environment::sources(&container.at("envFrom"));
@@ -200,11 +200,11 @@ fn restarts(container: &Field<'_>) {
             codes.required();
         } else {
             codes.at("operator").always_one_of(&["In", "NotIn"]);
-            codes.at("values").at_most_items(CODES_MAX);
+            codes.at("values").max_items(CODES_MAX);
         }
     }
     // After the rules, which upstream validates even if there are too many.
-    rules.at_most_items(RULES_MAX);
+    rules.max_items(RULES_MAX);
 }
 
 /// Validates `resizePolicy`: unique resources, `cpu` and `memory` only. A Pod that never restarts needs `NotRequired`.

@@ -36,7 +36,7 @@ pub(crate) fn config(spec: &Field<'_>) {
         if config.is_null() {
             return config.required();
         }
-        if !servers.is_given() {
+        if !servers.require_value() {
             return;
         }
     }
@@ -72,7 +72,7 @@ pub(crate) fn host_name(spec: &Field<'_>) {
     }
     let is_forbidden = spec["setHostnameAsFQDN"] == true || spec["hostNetwork"] == true;
     name.forbidden_if(is_forbidden, "may not be specified when setHostnameAsFQDN or hostNetwork is true");
-    name.at_most_bytes(HOST_NAME_LEN_MAX);
+    name.max_bytes(HOST_NAME_LEN_MAX);
     name.name(NameRule::Subdomain);
 }
 

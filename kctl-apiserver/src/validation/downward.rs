@@ -80,7 +80,7 @@ const BYTES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", 
 /// Annotation keys are compared in lower case, as in metadata.
 pub(crate) fn field(reference: &Field<'_>, allowed: &[&str]) {
     let (version, path) = (reference.at("apiVersion"), reference.at("fieldPath"));
-    if !version.is_given() || !path.is_given() {
+    if !version.require_value() || !path.require_value() {
         return;
     }
     let is_v1 = version.text() == "v1";
@@ -113,7 +113,7 @@ pub(crate) fn amount(reference: &Field<'_>, target: Target) {
     let name = resource.text();
     let of_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));
     let needs_container = target == Target::File;
-    if (!needs_container || container.is_given()) && resource.is_given() && !of_pages {
+    if (!needs_container || container.require_value()) && resource.require_value() && !of_pages {
         resource.one_of(AMOUNTS);
     }
     let units: &[&str] = match name {

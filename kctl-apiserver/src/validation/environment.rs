@@ -53,7 +53,10 @@ fn source(from: &Field<'_>, value: &Value) {
         }
     }
     let is_only = present.len() == 1 && text(value).is_empty();
-    from.invalid_if(!is_only, format_args!("must specify one of {SOURCES:?}, and no `value` beside it"));
+    from.invalid_if(
+        !is_only,
+        format_args!("must have exactly one of {}, and no `value` beside it", SOURCES.join(", ")),
+    );
 }
 
 /// Validates a reference to a key of a `ConfigMap` or Secret.
@@ -63,7 +66,7 @@ fn source(from: &Field<'_>, value: &Value) {
 fn key_of_object(reference: &Field<'_>) {
     reference.at("name").name(NameRule::Subdomain);
     let key = reference.at("key");
-    if key.is_given() {
+    if key.require_value() {
         key.check(|_, path, errors| config_key::config_key(key.text(), path, errors));
     }
 }
@@ -73,7 +76,7 @@ fn key_of_object(reference: &Field<'_>) {
 /// The file is written by a container into an `emptyDir` volume (feature gate `EnvFiles`). Key and
 /// path are `FieldValueRequired`, the volume name is a DNS label.
 fn key_of_file(reference: &Field<'_>) {
-    reference.require(&["key", "path"]);
+    reference.require_children(&["key", "path"]);
     printable(&reference.at("key"));
     reference.at("volumeName").required_name(NameRule::Label);
     reference.at("path").check(paths::without_backsteps);
@@ -112,6 +115,6 @@ pub(crate) fn sources(list: &Field<'_>) {
         }
         // The value is empty as upstream: the whole list in each of its errors would take memory with its square.
         list.with(&nothing)
-            .invalid_if(present().count() != 1, "each item must have one of `configMapRef` and `secretRef`");
+            .invalid_if(present().count() != 1, "each item must have exactly one of `configMapRef` and `secretRef`");
     }
 }

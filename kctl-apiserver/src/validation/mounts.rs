@@ -21,30 +21,30 @@ use crate::{
 /// `volumes` are the valid volumes of its Pod.
 pub(crate) fn of_container(container: &Field<'_>, volumes: &[DeclaredVolume<'_>]) {
     let (mounts, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
-    mounted(&mounts, &devices, volumes, container["securityContext"]["privileged"] == true);
-    attached(&devices, &mounts, volumes);
+    volume_mounts(&mounts, &devices, volumes, container["securityContext"]["privileged"] == true);
+    volume_devices(&devices, &mounts, volumes);
 }
 
 /// Validates `volumeMounts`: the name of a volume of the Pod (`FieldValueNotFound`), and a mount path.
 ///
 /// Mount paths are unique within the container, compared as strings: `/data` and `/data/` are distinct. Neither name nor
 /// path may occur in `volumeDevices`. A relative mount path is accepted.
-fn mounted(list: &Field<'_>, devices: &Value, volumes: &[DeclaredVolume<'_>], is_privileged: bool) {
+fn volume_mounts(list: &Field<'_>, devices: &Value, volumes: &[DeclaredVolume<'_>], is_privileged: bool) {
     unique(list, "mountPath", |_path| true);
     for mount in list.items() {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
-        mount.require(&["name", "mountPath"]);
+        mount.require_children(&["name", "mountPath"]);
         name.not_found_if(!volumes.iter().any(|volume| volume.name == name.text()));
         name.invalid_if(has(devices, "name", name.text()), "must not be in volumeDevices");
         path.invalid_if(has(devices, "devicePath", path.text()), "must not be a path in volumeDevices");
-        part(list, &mount);
-        propagation(list, &mount, is_privileged);
+        sub_path(list, &mount);
+        mount_propagation(list, &mount, is_privileged);
     }
 }
 
 /// Validates `subPath` and `subPathExpr`, the part of a volume that is mounted: relative paths without `..`, of which
 /// only one may be set.
-fn part(list: &Field<'_>, mount: &Field<'_>) {
+fn sub_path(list: &Field<'_>, mount: &Field<'_>) {
     let (part, expression) = (&mount["subPath"], mount.at("subPathExpr"));
     let is_set = |value: &Value| !text(value).is_empty();
     expression.invalid_if(is_set(part) && is_set(&expression), "subPathExpr and subPath are mutually exclusive");
@@ -60,7 +60,7 @@ fn part(list: &Field<'_>, mount: &Field<'_>) {
 /// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged container. `Enabled` and
 /// `IfPossible` need `readOnly: true` and no propagation: the kernel can make a mount read-only recursively only if no
 /// volume is mounted into it later.
-fn propagation(list: &Field<'_>, mount: &Field<'_>, is_privileged: bool) {
+fn mount_propagation(list: &Field<'_>, mount: &Field<'_>, is_privileged: bool) {
     let how = list.at_with("mountPropagation", &mount["mountPropagation"]);
     how.one_of(&declared::values("core.v1.VolumeMount", "mountPropagation"));
     how.forbidden_if(how.text() == "Bidirectional" && !is_privileged, "needs a privileged container");
@@ -76,12 +76,12 @@ fn propagation(list: &Field<'_>, mount: &Field<'_>, is_privileged: bool) {
 /// Only a `PersistentVolumeClaim` or an ephemeral volume can be a block device. A path may not contain `..`; the
 /// uniqueness rule ignores such a path. Names and paths of `volumeMounts` are excluded here as well, so a conflict is
 /// reported on both sides.
-fn attached(list: &Field<'_>, mounts: &Value, volumes: &[DeclaredVolume<'_>]) {
+fn volume_devices(list: &Field<'_>, mounts: &Value, volumes: &[DeclaredVolume<'_>]) {
     unique(list, "name", |name| !text(name).is_empty());
     unique(list, "devicePath", |path| !paths::has_backsteps(path));
     for device in list.items() {
         let (name, path) = (device.at("name"), device.at("devicePath"));
-        device.require(&["name", "devicePath"]);
+        device.require_children(&["name", "devicePath"]);
         let volume = volumes.iter().find(|volume| volume.name == name.text());
         name.not_found_if(volume.is_none());
         let detail = "only a PersistentVolumeClaim or an ephemeral volume can be a block device";

@@ -41,6 +41,6 @@ pub(crate) fn has_backsteps(path: &Value) -> bool {
 /// (`validateLocalNonReservedPath`). Only the start is reserved: `a/..data` is valid.
 pub(crate) fn not_reserved(path: &Value, field_path: &str, errors: &mut Errors) {
     if text(path).starts_with('/') || text(path).starts_with("..") || has_backsteps(path) {
-        errors.invalid(field_path, path, "must be a relative path without '..' that does not start with '..'");
+        errors.invalid(field_path, path, "must be a relative path without '..' segments, and not start with '..'");
     }
 }

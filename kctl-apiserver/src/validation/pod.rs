@@ -161,7 +161,7 @@ fn gates(spec: &Field<'_>) {
 /// `FieldValueForbidden`. The paths of two of them have the spelling of the Go fields, `HostPID`
 /// and `HostIPC`.
 fn host_users(spec: &Field<'_>) {
-    const DETAIL: &str = "when `hostUsers` is false";
+    const DETAIL: &str = "must not be set when `hostUsers` is false";
     if spec["hostUsers"] != false {
         return;
     }

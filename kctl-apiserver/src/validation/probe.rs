@@ -51,11 +51,11 @@ fn handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
     let mut present = kinds.iter().filter(|kind| handler[**kind].is_object());
     match present.next() {
         Some(kind) => action(kind, &handler.at(kind), grace),
-        None => handler.required_because(true, "must specify a handler type"),
+        None => handler.required_with("must specify a handler type"),
     }
     for kind in present {
         let further = handler.at(kind);
-        further.leave_out_below();
+        further.discard_errors_below();
         further.forbidden("may not specify more than 1 handler type");
     }
 }
@@ -65,7 +65,7 @@ fn handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
 /// A `sleep` longer than the grace period of the Pod would always be interrupted.
 fn action(kind: &str, action: &Field<'_>, grace: Option<i64>) {
     match kind {
-        "exec" => action.require(&["command"]),
+        "exec" => action.require_children(&["command"]),
         "sleep" => {
             let seconds = action["seconds"].as_i64().unwrap_or(0);
             if let Some(grace) = grace.filter(|grace| !(0..=*grace).contains(&seconds)) {
@@ -79,7 +79,7 @@ fn action(kind: &str, action: &Field<'_>, grace: Option<i64>) {
         }
     }
     if kind == "httpGet" {
-        action.require(&["path"]);
+        action.require_children(&["path"]);
         let headers = action.at("httpHeaders");
         for header in headers.items() {
             let name = headers.with(&header["name"]);

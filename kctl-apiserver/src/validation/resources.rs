@@ -90,7 +90,7 @@ pub(crate) fn requirements(resources: &Field<'_>, asker: Asker, claims: &[&str])
     for (name, request) in requests.entries() {
         let limit = &limits[name];
         if limit.is_null() {
-            limits.required_because(
+            limits.required_with_if(
                 !is_overcommitted(name),
                 format_args!("must have {name}, which can't be overcommitted"),
             );

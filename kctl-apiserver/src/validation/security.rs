@@ -91,7 +91,7 @@ fn parameters(list: &Field<'_>, spec: &Value) {
     let mut names = BTreeSet::new();
     for name in list.items().map(|parameter| parameter.at("name")) {
         let is_new = names.insert(name.text());
-        if name.is_given() && !is_parameter(name.text()) {
+        if name.require_value() && !is_parameter(name.text()) {
             let example = "kernel.shm_rmid_forced";
             name.invalid(format_args!("must be a sysctl such as {example}, of at most {PARAMETER_LEN_MAX} bytes"));
         } else if !name.is_empty() && !is_new {
@@ -145,7 +145,7 @@ fn app_armor(profile: &Field<'_>) {
         "Localhost" => {
             local.required_if(local.is_empty());
             local.invalid_if(local.text().trim() != local.text(), "must not be padded with whitespace");
-            local.at_most_bytes(PROFILE_LEN_MAX);
+            local.max_bytes(PROFILE_LEN_MAX);
         }
         "RuntimeDefault" | "Unconfined" => {
             local.invalid_if(!local.is_null(), "can only be set when AppArmor type is Localhost");

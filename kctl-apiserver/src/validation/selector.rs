@@ -49,7 +49,7 @@ pub(crate) fn values(requirement: &Value, path: &str, operators: Operators, erro
     let (operator, values) = (requirement.at("operator"), requirement.at("values"));
     match operator.text() {
         "In" | "NotIn" => {
-            values.required_because(values.is_empty(), "the operators In and NotIn need at least one value");
+            values.required_with_if(values.is_empty(), "must have at least one value for the operators In and NotIn");
         }
         "Exists" | "DoesNotExist" => {
             values.forbidden_if(!values.is_empty(), "must be empty for the operators Exists and DoesNotExist");
@@ -74,7 +74,7 @@ pub(crate) fn of_workload(label_selector: &Value, kind: &str, errors: &mut Error
     selector(label_selector, path, errors);
     let is_usable = errors.len() == before;
     if is_empty(label_selector) {
-        errors.invalid_as_such(path, &format!("empty selector is invalid for {kind}"));
+        errors.invalid_without_value(path, &format!("empty selector is invalid for {kind}"));
     }
     is_usable
 }

@@ -26,7 +26,7 @@ const SIGNER_LEN_MAX: usize = DOMAIN_LEN_MAX + 1 + 63 + 1 + 253;
 /// (`ValidateSignerName` in `pkg/apis/core/validation/names.go`).
 pub(crate) fn name(name: &Value, path: &str, errors: &mut Errors) {
     let name = Field::new(name, path, errors);
-    if !name.is_given() {
+    if !name.require_value() {
         return;
     }
     let are = |rule: NameRule, parts: &str| parts.split('.').all(|part| rule.check(part).is_none());
@@ -36,7 +36,7 @@ pub(crate) fn name(name: &Value, path: &str, errors: &mut Errors) {
     };
     let is_valid = domain.contains('.') && are(NameRule::Label, domain) && are(NameRule::Subdomain, path);
     name.invalid_if(!is_valid, detail);
-    name.at_most_bytes(if domain.len() > DOMAIN_LEN_MAX { DOMAIN_LEN_MAX } else { SIGNER_LEN_MAX });
+    name.max_bytes(if domain.len() > DOMAIN_LEN_MAX { DOMAIN_LEN_MAX } else { SIGNER_LEN_MAX });
 }
 
 /// Returns the longest lifetime that may be requested from a signer, in seconds.

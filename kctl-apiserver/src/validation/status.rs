@@ -87,7 +87,7 @@ pub(crate) fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
     let conditions = Field::new(conditions, path, errors);
     conditions.unique(|condition| &condition["type"]);
     for condition in conditions.items() {
-        condition.require(&["type", "lastTransitionTime", "reason"]);
+        condition.require_children(&["type", "lastTransitionTime", "reason"]);
         let (kind, reason) = (condition.at("type"), condition.at("reason"));
         if !kind.is_empty() {
             kind.qualified_name();
@@ -97,7 +97,7 @@ pub(crate) fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
         let is_word = reason.is_empty() || is_condition_reason(reason.text());
         let detail = "must be a word such as MyReason: letters, digits, underscores, commas and colons";
         reason.invalid_if(!is_word, detail);
-        reason.at_most_bytes(REASON_LEN_MAX);
-        condition.at("message").at_most_bytes(MESSAGE_LEN_MAX);
+        reason.max_bytes(REASON_LEN_MAX);
+        condition.at("message").max_bytes(MESSAGE_LEN_MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of objects that recorded answers of kube-apiserver do not show.
+//! Cases that the recorded answers of kube-apiserver do not cover.
 
 use std::collections::BTreeSet;
 

@@ -85,7 +85,7 @@ pub(crate) fn volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>
     // Before the rules, so that only the errors of tags are searched.
     for volume in list.items() {
         let surplus = SOURCES.iter().filter(|source| volume[**source].is_object()).skip(1);
-        surplus.for_each(|source| volume.at(source).leave_out_below());
+        surplus.for_each(|source| volume.at(source).discard_errors_below());
     }
     for volume in list.items() {
         let name = volume.at("name");
@@ -118,7 +118,7 @@ pub(crate) fn volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>
 fn source(volume: &Field<'_>, pod: &str) {
     let mut present = SOURCES.iter().filter(|source| volume[**source].is_object());
     let Some(first) = present.next() else {
-        return volume.required_because(true, "must specify a volume type");
+        return volume.required_with("must specify a volume type");
     };
     let name = volume.at("name");
     one_source(first, volume);
@@ -176,7 +176,7 @@ fn mode(files: &Field<'_>, name: &str) {
 /// path here: a warning reports that, or an error in a projection.
 fn items(list: &Field<'_>) {
     for item in list.items() {
-        item.require(&["key", "path"]);
+        item.require_children(&["key", "path"]);
         item.at("path").check(paths::not_reserved);
         mode(&item, "mode");
     }
@@ -187,7 +187,7 @@ fn items(list: &Field<'_>) {
 /// The path is required. Exactly one of `fieldRef` and `resourceFieldRef` is set: none is
 /// `FieldValueRequired`, both `FieldValueInvalid`, and then only the first is validated.
 fn file(file: &Field<'_>) {
-    file.require(&["path"]);
+    file.require_children(&["path"]);
     file.at("path").check(paths::not_reserved);
     let (field, amount) = (file.at("fieldRef"), file.at("resourceFieldRef"));
     if field.is_object() {
@@ -196,7 +196,7 @@ fn file(file: &Field<'_>) {
     } else if amount.is_object() {
         downward::amount(&amount, downward::Target::File);
     } else {
-        file.required_because(true, "must have one of fieldRef and resourceFieldRef");
+        file.required_with("exactly one of fieldRef and resourceFieldRef must be set");
     }
     mode(file, "mode");
 }
@@ -214,7 +214,7 @@ fn projected(volume: &Field<'_>) {
     for source in volume.at("sources").items() {
         for projection in ["secret", "configMap"].map(|kind| source.at(kind)).iter().filter(|source| source.is_object())
         {
-            projection.require(&["name"]);
+            projection.require_children(&["name"]);
             items(&projection.at("items"));
             files.extend(projection.at("items").items().map(|item| item.at("path").text()));
         }
@@ -275,9 +275,9 @@ fn trust_bundle(bundle: &Field<'_>) {
             signer.check(signer::name);
             selector.check(selector::selector);
         }
-        (false, false) => bundle.required_because(true, "must have one of name and signerName"),
+        (false, false) => bundle.required_with("exactly one of name and signerName must be set"),
     }
-    bundle.require(&["path"]);
+    bundle.require_children(&["path"]);
     bundle.at("path").check(paths::not_reserved);
 }
 
@@ -299,7 +299,7 @@ fn pod_certificate(certificate: &Field<'_>) {
         path.check(paths::not_reserved);
     }
     let detail = format_args!("must have at least one of {}", CERTIFICATE_PATHS.join(", "));
-    certificate.required_because(files.iter().all(Field::is_empty), detail);
+    certificate.required_with_if(files.iter().all(Field::is_empty), detail);
 }
 
 /// Rejects token volumes of a Pod that names no service account (`FieldValueForbidden`).

@@ -22,7 +22,7 @@ use crate::{
 /// class.
 pub(crate) fn claim_spec(spec: &Value, path: &str, errors: &mut Errors) {
     let spec = Field::new(spec, path, errors);
-    spec.require(&["accessModes"]);
+    spec.require_children(&["accessModes"]);
     spec.at("selector").check(selector::selector);
     spec.at("accessModes").check(access_modes);
     let storage = spec.at_with("resources[storage]", &spec["resources"]["requests"]["storage"]);
@@ -58,7 +58,7 @@ pub(crate) fn access_modes(list: &Value, path: &str, errors: &mut Errors) {
 fn data_sources(spec: &Field<'_>) {
     let both = ["dataSource", "dataSourceRef"].map(|name| spec.at(name));
     for from in both.iter().filter(|from| !from.is_null()) {
-        from.require(&["name", "kind"]);
+        from.require_children(&["name", "kind"]);
         let is_other = from.at("apiGroup").is_empty() && from["kind"] != "PersistentVolumeClaim";
         from.invalid_if(is_other, "must be a PersistentVolumeClaim unless apiGroup is set");
         from.at("apiGroup").name_if_set(NameRule::Subdomain);

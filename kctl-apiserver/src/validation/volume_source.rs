@@ -70,7 +70,7 @@ pub(crate) fn source(kind: &str, source: &Value, owner: SourceOwner<'_>, path: &
     let path = format!("{path}.{}", if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
     let source = &Field::new(source, path, errors);
     if let Some((_, needed)) = NEEDED.iter().find(|(source_kind, _)| *source_kind == kind) {
-        source.require(needed);
+        source.require_children(needed);
     }
     match kind {
         "emptyDir" => {
@@ -120,7 +120,7 @@ fn storage_with_a_secret(kind: &str, source: &Field<'_>, owner: SourceOwner<'_>)
     }
     let secret = source.at("secretRef");
     if secret.is_object() {
-        secret.require(if matches!(owner, SourceOwner::Pod) { &["name"] } else { &["name", "namespace"] });
+        secret.require_children(if matches!(owner, SourceOwner::Pod) { &["name"] } else { &["name", "namespace"] });
     }
 }
 
@@ -173,10 +173,10 @@ fn iscsi(source: &Field<'_>, owner: SourceOwner<'_>) {
         let portal = source.at_with("targetportal", &source["targetPortal"]);
         portal.invalid_if(has_long_portal(source, volume), PORTAL_TOO_LONG);
         if secret.is_object() {
-            secret.require(&["name"]);
+            secret.require_children(&["name"]);
         }
     }
-    if name.is_given() {
+    if name.require_value() {
         initiator(&name);
     }
     source.at("lun").in_range(0, 255);
@@ -191,7 +191,8 @@ fn iscsi(source: &Field<'_>, owner: SourceOwner<'_>) {
 /// name.
 fn flocker(source: &Field<'_>) {
     let (name, uuid) = (source.at("datasetName"), source.at("datasetUUID"));
-    source.required_because(name.is_empty() && uuid.is_empty(), "must have one of datasetName and datasetUUID");
+    source
+        .required_with_if(name.is_empty() && uuid.is_empty(), "exactly one of datasetName and datasetUUID must be set");
     let detail = "datasetName and datasetUUID can not be specified simultaneously";
     source.invalid_if(!name.is_empty() && !uuid.is_empty(), detail);
     name.invalid_if(name.text().contains('/'), "must not contain '/'");
@@ -208,9 +209,9 @@ const TENANT_LEN_MAX: usize = 64;
 /// The tenant is only validated if the registry is set, and the pairs only if the tenant is valid.
 fn quobyte(source: &Field<'_>) {
     let (registry, tenant) = (source.at("registry"), source.at("tenant"));
-    source.require(&["registry", "volume"]);
+    source.require_children(&["registry", "volume"]);
     if !registry.is_empty() && tenant.text().len() > TENANT_LEN_MAX {
-        tenant.required_because(true, format_args!("must be a UUID of at most {TENANT_LEN_MAX} bytes"));
+        tenant.required_with(format_args!("must be a UUID of at most {TENANT_LEN_MAX} bytes"));
     } else if !registry.is_empty() {
         let are_pairs = registry.text().split(',').all(is_host_and_port);
         registry.invalid_if(!are_pairs, "must be a host:port pair or multiple pairs separated by commas");
@@ -233,10 +234,10 @@ fn is_host_and_port(pair: &str) -> bool {
 /// former.
 fn fibre_channel(source: &Field<'_>) {
     let (names, ids, lun) = (source.at("targetWWNs"), source.at("wwids"), source.at("lun"));
-    names.required_because(names.is_empty() && ids.is_empty(), "must have one of targetWWNs and wwids");
+    names.required_with_if(names.is_empty() && ids.is_empty(), "exactly one of targetWWNs and wwids must be set");
     if !names.is_empty() {
         names.invalid_if(!ids.is_empty(), "targetWWNs and wwids can not be specified simultaneously");
-        lun.required_because(lun.is_null(), "targetWWNs need it");
+        lun.required_with_if(lun.is_null(), "must be set when targetWWNs is set");
         lun.in_range(0, 255);
     }
 }
@@ -282,13 +283,13 @@ fn csi(source: &Field<'_>, owner: SourceOwner<'_>) {
     if let SourceOwner::Pod = owner {
         let secret = source.at("nodePublishSecretRef");
         if !secret.is_null() {
-            secret.require(&["name"]);
+            secret.require_children(&["name"]);
             // kube-apiserver leaves out the middle of the path.
             source.at_with("name", &secret["name"]).name_if_set(NameRule::Subdomain);
         }
         return;
     }
-    source.require(&["volumeHandle"]);
+    source.require_children(&["volumeHandle"]);
     for secret in SECRETS.map(|name| source.at(name)).iter().filter(|secret| secret.is_object()) {
         secret.at("name").required_name(NameRule::Subdomain);
         secret.at("namespace").required_name(NameRule::Label);

@@ -40,7 +40,7 @@ pub(crate) fn options(options: &Field<'_>) {
         name.name(NameRule::Subdomain);
     }
     if credentials.is_string() && !(1..=CREDENTIALS_LEN_MAX).contains(&credentials.text().len()) {
-        credentials.invalid_as_such(format_args!("must have 1 to {CREDENTIALS_LEN_MAX} bytes"));
+        credentials.invalid_without_value(format_args!("must have 1 to {CREDENTIALS_LEN_MAX} bytes"));
     }
     let detail = "must be USER or DOMAIN\\USER, a Windows user and a NetBIOS or DNS domain; the user has at most";
     let is_invalid = user.is_string() && !is_user_name(user.text());

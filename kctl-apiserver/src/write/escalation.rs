@@ -27,7 +27,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     if resource.id.group != RBAC || authorizer::is_admin(&info.caller.user) {
         return Ok(());
     }
-    if old.is_some_and(|old| metadata::is_about_its_end(old, object)) {
+    if old.is_some_and(|old| metadata::only_mutates_gc_fields(old, object)) {
         return Ok(());
     }
     let (rules, may) = if resource.is(&role::KIND) || resource.is(&cluster_role::KIND) {

@@ -1,4 +1,4 @@
-//! Permissions on signers of certificates, resources that exist only for authorization.
+//! Authorization for signers of certificates: `signers` is a resource that only rules of roles name.
 //!
 //! Upstream: `IsAuthorizedForSignerName` in `pkg/certauthorization/certauthorization.go`. `plugins::certificates` has the
 //! admission plugins that call it.
@@ -35,5 +35,5 @@ pub(super) fn not_permitted(state: &State, info: &RequestInfo, verb: &str, signe
         let attributes = authorizer::Attributes { verb, group, resource, subresource, namespace, name };
         authorizer::allowed(state, user, &attributes)
     });
-    (!is_permitted).then(|| format!("user {:?} is not permitted to {verb:?} for signer {signer:?}", user.name))
+    (!is_permitted).then(|| format!("user {:?} cannot {verb} resource \"signers\" named {signer:?}", user.name))
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The end of a request's time, which begins when the request is permitted and not when it is sent.
+/// A deadline counted from when a request is permitted, not from when it is sent.
 ///
-/// A process may be stopped between the two. A timeout alone would then begin again after the stop, when the Lease may have
+/// The process may be suspended between the two. A plain timeout would start again afterwards, when the Lease may have
 /// expired.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {

@@ -105,9 +105,9 @@ pub type BeginObserver = Arc<dyn Fn(&str, &ObjectKey, Trace) + Send + Sync>;
 /// the backoff is longer.
 const OUTDATED_WAIT: Duration = Duration::from_secs(1);
 
-/// Duration of a reconcile that did not wait for anything, from which its worker yields afterwards.
+/// A worker yields after a reconcile that never waited and took at least this long.
 ///
-/// Otherwise a worker reconciles 128 ready keys (Tokio's budget of a task) before timers and sockets are looked at, and
+/// Otherwise a worker reconciles 128 ready keys (Tokio's budget of a task) before timers and sockets are polled, and
 /// Leases are not renewed meanwhile.
 const YIELD_AFTER: Duration = Duration::from_micros(100);
 
@@ -122,12 +122,12 @@ pub(crate) struct Pool<C> {
 
 /// A key that a worker has taken. Dropping it hands the key back, also when the worker is cancelled: the hand-over of
 /// a slot waits for its keys.
-struct Taken<'a> {
+struct ProcessingKey<'a> {
     queue: &'a WorkQueue<ObjectKey>,
     key: ObjectKey,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for ProcessingKey<'_> {
     fn drop(&mut self) {
         self.queue.done(&self.key);
     }
@@ -142,7 +142,7 @@ impl<C: Reconcile> Pool<C> {
             workers.spawn(async move { while pool.step().await {} });
         }
         while let Some(ended) = workers.join_next().await {
-            // The panic goes on in the manager, so that the process ends.
+            // Resumes the panic in the manager, which ends the process.
             if let Err(Ok(panic)) = ended.map_err(JoinError::try_into_panic) {
                 std::panic::resume_unwind(panic);
             }
@@ -161,7 +161,7 @@ impl<C: Reconcile> Pool<C> {
         tokio::task::coop::consume_budget().await;
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
-        let taken = Taken { queue: &self.queue, key: key.clone() };
+        let processing = ProcessingKey { queue: &self.queue, key: key.clone() };
         if !self.env.is_complete() {
             // A reconcile would read an incomplete cache, so the key goes back into the queue.
             self.queue.add(Add::new(key).priority(item.priority).tags(tags));
@@ -201,11 +201,11 @@ impl<C: Reconcile> Pool<C> {
         }
         // The pass is dropped before the key is free again, because a hand-over waits for all counted reconciles.
         drop(pass);
-        drop(taken);
+        drop(processing);
         let report = Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took };
         // The key is settled already.
         self.observe(&report.key, || (self.observer)(&report));
-        // Under simulated time, a reconcile that did not wait took no time.
+        // Under simulated time `took` is 0 here, so nothing changes.
         if !has_waited && took >= YIELD_AFTER {
             tokio::task::yield_now().await;
         }

@@ -53,11 +53,13 @@ fn with_field(field: &Value) -> Value {
 #[test]
 fn schemas_have_the_errors_of_kube_apiserver() {
     let cases: Vec<(&str, &str, Value, Vec<&str>)> = serde_json::from_str(include_str!("schemas.json")).unwrap();
+    assert!(cases.len() >= 68, "{} cases", cases.len());
     for (scenario, place, schema, errors) in cases {
         let case = format!("{scenario}: {schema}");
         let (path, schema) = match place {
             "field" => ("spec.validation.openAPIV3Schema.properties[spec].properties[f]", with_field(&schema)),
-            _ => ("spec.validation.openAPIV3Schema", schema),
+            "schema" => ("spec.validation.openAPIV3Schema", schema),
+            place => panic!("{case}: the place {place} is unknown"),
         };
         let errors: Vec<_> = errors.iter().map(|error| error.replace('~', path)).collect();
         let mut object = with(|object| object["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema);
@@ -72,6 +74,7 @@ fn schemas_have_the_errors_of_kube_apiserver() {
 #[test]
 fn values_have_the_errors_of_kube_apiserver() {
     let cases: Vec<(&str, Value, Value, Vec<&str>)> = serde_json::from_str(include_str!("values.json")).unwrap();
+    assert!(cases.len() >= 100, "{} cases", cases.len());
     for (scenario, field, value, errors) in cases {
         let case = format!("{scenario}: {field} {value}");
         let schema = with_field(&field);

@@ -11,7 +11,7 @@
 //! Upstream: `pkg/registry/admissionregistration/mutatingadmissionpolicybinding/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{Cell, Defaults, Kind, TableColumns, Validation};
+use crate::registry::kind::{Defaults, Kind, Validation};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "mutatingadmissionpolicybindings",
@@ -23,11 +23,6 @@ pub(crate) static KIND: Kind = Kind {
         warn: super::reserved::warn_of_name,
         ..Validation::DEFAULT
     },
-    table: TableColumns::cells(&[
-        Cell::Name,
-        Cell::Text("/spec/policyName"),
-        Cell::Computed(|binding, _| super::table::parameter(binding).into()),
-        Cell::Age,
-    ]),
+    table: super::table::BINDING,
     ..super::POLICY
 };

@@ -54,8 +54,8 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
     let (validations, annotations) = (spec.at("validations"), spec.at("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
         let detail = "validations or auditAnnotations must have at least one item";
-        validations.required_because(true, detail);
-        return annotations.required_because(true, detail);
+        validations.required_with(detail);
+        return annotations.required_with(detail);
     }
     validations.items().for_each(|value| validation(&value, &environment));
     audit_annotations(&annotations, text(&object["metadata"]["name"]), &environment);
@@ -98,7 +98,7 @@ fn composed(variables: &Field<'_>, mut environment: Environment) -> Environment 
         let is_identifier = !kctl_cel::is_reserved(name.text())
             && !name.text().starts_with(|first: char| first.is_ascii_digit())
             && name.text().chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-        if name.is_given() {
+        if name.require_value() {
             name.invalid_if(!is_identifier, "must be a valid CEL identifier");
         }
         expression_rule(&expression, &environment, &[]);
@@ -116,13 +116,13 @@ fn composed(variables: &Field<'_>, mut environment: Environment) -> Environment 
 /// with a letter.
 fn param_kind(kind: &Field<'_>) {
     let (version, name) = (kind.at("apiVersion"), kind.at("kind"));
-    if version.is_given() {
+    if version.require_value() {
         let (group, number) = version.text().split_once('/').unwrap_or(("", version.text()));
         let is_group = group.is_empty() || NameRule::Subdomain.check(group).is_none();
         let is_version = is_group && NameRule::Label1035.check(number).is_none();
         version.invalid_if(!is_version, "must be a version such as v1, or a group and a version such as apps/v1");
     }
-    if name.is_given() {
+    if name.require_value() {
         let why = NameRule::Label1035.check(&name.text().to_lowercase());
         name.invalid_if(why.is_some(), format_args!("in lower case, it {}", why.unwrap_or_default()));
     }
@@ -173,7 +173,7 @@ fn validation(validation: &Field<'_>, environment: &Environment) {
 fn audit_annotations(annotations: &Field<'_>, policy: &str, environment: &Environment) {
     let has_many = annotations.items().count() > ANNOTATIONS_LEN_MAX;
     if has_many {
-        annotations.invalid_as_such(format_args!("must have at most {ANNOTATIONS_LEN_MAX} items"));
+        annotations.invalid_without_value(format_args!("must have at most {ANNOTATIONS_LEN_MAX} items"));
     }
     for annotation in annotations.items() {
         let (key, value) = (annotation.at("key"), annotation.at("valueExpression"));
@@ -184,7 +184,7 @@ fn audit_annotations(annotations: &Field<'_>, policy: &str, environment: &Enviro
             key.with(&whole).qualified_name();
         }
         if value.text().trim().len() > VALUE_LEN_MAX {
-            value.required_because(true, format_args!("must have at most {VALUE_LEN_MAX} bytes"));
+            value.required_with(format_args!("must have at most {VALUE_LEN_MAX} bytes"));
         } else {
             expression_rule(&value, environment, &["string", "null"]);
         }
@@ -238,7 +238,7 @@ fn param_reference(reference: &Field<'_>) {
     for field in [name, selector] {
         field.forbidden_if(has_name && selects, "name and selector are mutually exclusive");
     }
-    reference.required_because(!has_name && !selects, "must have one of name and selector");
+    reference.required_with_if(!has_name && !selects, "exactly one of name and selector must be set");
     reference.at("parameterNotFoundAction").required_one_of(&["Deny", "Allow"]);
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
         if field.is_object() {
             expression_rule(&field.at("expression"), &environment, &[wanted]);
         } else {
-            field.required_because(true, format_args!("the patchType {} needs it", text(&mutation["patchType"])));
+            field.required_with(format_args!("must be set for the patchType {}", text(&mutation["patchType"])));
         }
         other.invalid_if(other.is_object(), "must not be specified for this `patchType`");
     }

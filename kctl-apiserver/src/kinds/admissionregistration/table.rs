@@ -4,10 +4,21 @@
 
 use serde_json::Value;
 
-use crate::table::{
-    fields::{text, text_or, value_at},
-    labels::{UNSET, go_notation},
+use crate::{
+    registry::kind::{Cell, TableColumns},
+    table::{
+        fields::{text, text_or, value_at},
+        labels::{UNSET, go_notation},
+    },
 };
+
+/// The columns of bindings of both kinds.
+pub(super) const BINDING: TableColumns = TableColumns::cells(&[
+    Cell::Name,
+    Cell::Text("/spec/policyName"),
+    Cell::Computed(|binding, _| parameter(binding).into()),
+    Cell::Age,
+]);
 
 /// Returns the kind of a policy's parameters as `apiVersion/kind`, such as `v1/ConfigMap`, or `<unset>`.
 pub(crate) fn parameter_kind(object: &Value) -> String {
@@ -22,7 +33,7 @@ pub(crate) fn parameter_kind(object: &Value) -> String {
 /// | absent | `<unset>` |
 /// | by name | `namespace/name`; `*/name` if the namespace is that of each request |
 /// | by selector | the selector as Go prints it |
-pub(crate) fn parameter(object: &Value) -> String {
+fn parameter(object: &Value) -> String {
     let parameter = value_at(object, "/spec/paramRef");
     if !parameter.is_object() {
         UNSET.to_owned()

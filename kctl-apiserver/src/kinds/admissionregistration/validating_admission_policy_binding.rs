@@ -12,7 +12,7 @@
 //! Upstream: `pkg/registry/admissionregistration/validatingadmissionpolicybinding/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{Cell, Defaults, Kind, TableColumns, Validation};
+use crate::registry::kind::{Defaults, Kind, Validation};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "validatingadmissionpolicybindings",
@@ -24,11 +24,6 @@ pub(crate) static KIND: Kind = Kind {
         warn: super::reserved::warn_of_name,
         ..Validation::DEFAULT
     },
-    table: TableColumns::cells(&[
-        Cell::Name,
-        Cell::Text("/spec/policyName"),
-        Cell::Computed(|binding, _| super::table::parameter(binding).into()),
-        Cell::Age,
-    ]),
+    table: super::table::BINDING,
     ..super::POLICY
 };

@@ -45,7 +45,7 @@ pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
 /// Unknown versions are valid beside a known one, so that a configuration works on older and newer
 /// servers.
 fn review_versions(versions: &Field<'_>) {
-    if !versions.is_given() {
+    if !versions.require_value() {
         return;
     }
     let mut seen = BTreeSet::new();
@@ -143,7 +143,7 @@ fn resources(resources: &Field<'_>) {
             None => has_whole = *resource != "*",
             Some((name, sub)) => {
                 let is_included = with_all.contains(&name) || of_all.contains(&sub);
-                resource.invalid_if(is_included, "is part of a resource with '*' before it");
+                resource.invalid_if(is_included, "is already covered by an earlier resource with '*'");
                 with_all.extend((sub == "*").then_some(name));
                 of_all.extend((name == "*").then_some(sub));
             }
@@ -164,7 +164,7 @@ pub(crate) fn match_conditions(conditions: &Field<'_>, environment: &Environment
     for condition in conditions.items() {
         let (name, expression) = (condition.at("name"), condition.at("expression"));
         expression_rule(&expression, environment, &["bool"]);
-        if name.is_given() {
+        if name.require_value() {
             name.qualified_name();
             let is_new = names.insert(name.text());
             if !is_new {
@@ -172,7 +172,7 @@ pub(crate) fn match_conditions(conditions: &Field<'_>, environment: &Environment
             }
         }
     }
-    conditions.at_most_items(CONDITIONS_LEN_MAX);
+    conditions.max_items(CONDITIONS_LEN_MAX);
 }
 
 /// Returns the declarations that expressions about a request may use.

@@ -91,7 +91,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     let is_other = !name.is_empty() && name.text() != wanted;
     name.invalid_if(is_other, format_args!("must be `spec.version+\".\"+spec.group`: {wanted:?}"));
     // Only version v1 may have the empty group, that of the core.
-    group.required_because(group.is_empty() && version.text() != "v1", "only version v1 may have the empty group");
+    group.required_with_if(group.is_empty() && version.text() != "v1", "only version v1 may have the empty group");
     group.name_if_set(NameRule::Subdomain);
     version.name(NameRule::Label1035);
     number(&spec.at("groupPriorityMinimum"), GROUP_PRIORITY_MAX);
@@ -115,7 +115,7 @@ fn service(spec: &Field<'_>) {
     let is_skipped = *skips == true;
     if service.is_null() {
         if !bundle.is_empty() {
-            bundle.invalid_as_such("local APIServices may not have a caBundle");
+            bundle.invalid_without_value("local APIServices may not have a caBundle");
         }
         skips.invalid_if(is_skipped, "local APIServices may not have insecureSkipTLSVerify");
         return;

@@ -62,5 +62,5 @@ fn validate(object: &Value, errors: &mut Errors) {
 /// Validates `data`, which is required, and a JSON object. Updates may not change it.
 fn validate_create(object: &Value, errors: &mut Errors) {
     let data = Field::new(&object["data"], "data", errors);
-    data.required_because(!data.is_object(), "must be a JSON object");
+    data.required_with_if(!data.is_object(), "must be a JSON object");
 }

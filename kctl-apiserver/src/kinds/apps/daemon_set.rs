@@ -162,12 +162,12 @@ fn update_strategy(strategy: &Field<'_>) {
         "RollingUpdate" => {
             let (surge, unavailable) = (rolling.at("maxSurge"), rolling.at("maxUnavailable"));
             for count in [&surge, &unavailable] {
-                count.count_or_percent();
-                count.at_most_all();
+                count.non_negative_int_or_percent();
+                count.at_most_100_percent();
             }
             let (has_surge, has_unavailable) = (!is_none(&surge), !is_none(&unavailable));
             surge.invalid_if(has_surge && has_unavailable, "may not be set when maxUnavailable is non-zero");
-            unavailable.required_because(!has_surge && !has_unavailable, "cannot be 0 when maxSurge is 0");
+            unavailable.required_with_if(!has_surge && !has_unavailable, "cannot be 0 when maxSurge is 0");
         }
         _ => strategy.unsupported(&["RollingUpdate", "OnDelete"]),
     }

@@ -109,10 +109,10 @@ fn strategy(strategy: &Field<'_>) {
         "RollingUpdate" if rolling.is_null() => rolling.required(),
         "RollingUpdate" => {
             let (surge, unavailable) = (rolling.at("maxSurge"), rolling.at("maxUnavailable"));
-            unavailable.count_or_percent();
-            surge.count_or_percent();
+            unavailable.non_negative_int_or_percent();
+            surge.non_negative_int_or_percent();
             unavailable.invalid_if(is_none(&surge) && is_none(&unavailable), "may not be 0 when `maxSurge` is 0");
-            unavailable.at_most_all();
+            unavailable.at_most_100_percent();
         }
         _ => strategy.unsupported(&["Recreate", "RollingUpdate"]),
     }

@@ -35,7 +35,7 @@ pub(crate) fn selector_fits(spec: &Field<'_>, kind: &str) -> bool {
     if is_usable {
         template.check(|value, path, errors| selector::fits_template(&given, value, path, errors));
     } else {
-        template.at("spec").leave_out_below();
+        template.at("spec").discard_errors_below();
         given.invalid("invalid label selector");
     }
     is_usable

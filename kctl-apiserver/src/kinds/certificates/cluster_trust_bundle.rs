@@ -69,20 +69,21 @@ fn validate(object: &Value, errors: &mut Errors) {
 /// Validates the certificates (`validateTrustBundle`). Only its first problem is reported.
 fn trust_bundle(bundle: &Field<'_>) {
     if bundle.text().len() > BUNDLE_LEN_MAX {
-        return bundle.at_most_bytes(BUNDLE_LEN_MAX);
+        return bundle.max_bytes(BUNDLE_LEN_MAX);
     }
     let (mut anchors, mut n_blocks) = (BTreeSet::new(), 0);
     for block in pem::blocks(bundle.text()) {
         let is_plain = block.label == "CERTIFICATE" && !block.has_headers;
         let is_anchor = is_plain && Certificate::read(&block.der).is_some_and(|certificate| certificate.is_authority);
         if !is_anchor {
-            let entry = format_args!("entry {n_blocks} must be a CERTIFICATE of an authority, without PEM headers");
-            return bundle.invalid_as_such(entry);
+            let entry =
+                format_args!("entry {n_blocks} must be a CA certificate: a PEM block CERTIFICATE without headers");
+            return bundle.invalid_without_value(entry);
         }
         anchors.insert(block.der);
         n_blocks += 1;
     }
     if n_blocks == 0 || anchors.len() < n_blocks {
-        bundle.invalid_as_such("must have at least one trust anchor, and each of them once");
+        bundle.invalid_without_value("must have at least one trust anchor, without duplicates");
     }
 }

@@ -53,7 +53,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     let (data, binary, mut n_bytes) = (map.at("data"), map.at("binaryData"), 0);
     for (key, value) in data.entries() {
         value.check(|_, path, errors| config_key(key, path, errors));
-        value.with(&key.into()).invalid_if(!binary[key].is_null(), "must not be a key of binaryData, too");
+        value.with(&key.into()).invalid_if(!binary[key].is_null(), "must not also be a key of binaryData");
         n_bytes += value.text().len();
     }
     for (key, value) in binary.entries() {

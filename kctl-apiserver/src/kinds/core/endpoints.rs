@@ -75,7 +75,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     for subset in Field::new(&object["subsets"], "subsets", errors).items() {
         let [ready, not_ready, ports] = ["addresses", "notReadyAddresses", "ports"].map(|name| subset.at(name));
         let has_none = ready.is_empty() && not_ready.is_empty();
-        subset.required_because(has_none, "must have `addresses` or `notReadyAddresses`");
+        subset.required_with_if(has_none, "must have `addresses` or `notReadyAddresses`");
         for address in ready.items().chain(not_ready.items()) {
             let (ip, node) = (address.at("ip"), address.at("nodeName"));
             ip.check(address::legacy);

@@ -56,7 +56,7 @@ pub(crate) static KIND: Kind = Kind {
 /// Pods always restart. A lower bound for numbers is declared by the schema.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    spec.require(&["selector"]);
+    spec.require_children(&["selector"]);
     let (selector, template) = (&spec["selector"], spec.at("template"));
     if template.is_null() {
         return template.required();

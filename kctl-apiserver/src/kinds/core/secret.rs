@@ -99,9 +99,9 @@ fn docker(credentials: &Field<'_>) {
     // The decoder has already rejected values that are not base64.
     let Ok(bytes) = BASE64_STANDARD.decode(encoded) else { return };
     match decode::json(&bytes) {
-        Err(why) => credentials.invalid_as_such(why),
+        Err(why) => credentials.invalid_without_value(why),
         Ok(Value::Object(_) | Value::Null) => {}
-        Ok(_) => credentials.invalid_as_such("must be a JSON object"),
+        Ok(_) => credentials.invalid_without_value("must be a JSON object"),
     }
 }
 

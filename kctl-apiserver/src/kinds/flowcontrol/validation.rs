@@ -43,7 +43,7 @@ fn rules(rule: &Field<'_>) {
     subjects.required_if(subjects.is_empty());
     subjects.items().for_each(|subject| of_subject(&subject));
     let has_none = resources.is_empty() && paths.is_empty();
-    rule.required_because(has_none, "must have resourceRules or nonResourceRules");
+    rule.required_with_if(has_none, "must have resourceRules or nonResourceRules");
     resources.items().for_each(|rule| of_resources(&rule));
     paths.items().for_each(|rule| of_paths(&rule));
 }
@@ -212,7 +212,7 @@ fn of_queues(queuing: &Field<'_>) {
     queuing.at("queues").in_range(1, QUEUES_MAX);
     let is_complex = queues > 0 && hand > 0 && entropy_bits(queues, hand) > ENTROPY_BITS_MAX;
     let detail = format_args!(
-        "must be from 1 to `queues`, and not need more than {ENTROPY_BITS_MAX} bits to deal a hand of that many queues"
+        "must be from 1 to `queues`, and shuffle sharding must need at most {ENTROPY_BITS_MAX} hash bits: lower `handSize` or `queues`"
     );
     queuing.at("handSize").invalid_if(hand <= 0 || hand > queues || is_complex, detail);
 }

@@ -56,8 +56,8 @@ fn validate(object: &Value, errors: &mut Errors) {
     let has_both = bounds.iter().all(|bound| !bound.is_null());
     spec.invalid_if(has_both, "minAvailable and maxUnavailable cannot be both set");
     for bound in bounds {
-        bound.count_or_percent();
-        bound.at_most_all();
+        bound.non_negative_int_or_percent();
+        bound.at_most_100_percent();
     }
     spec.at("selector").check(selector::selector);
 }

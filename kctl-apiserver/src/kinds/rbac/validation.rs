@@ -22,7 +22,7 @@ pub(crate) fn role(object: &Value, scope: Scope, errors: &mut Errors) {
             resources.required_if(resources.is_empty());
         } else {
             let has_more = [groups, resources, names].iter().any(|list| !list.is_empty());
-            let detail = "must be in a ClusterRole, and in a rule without groups, resources and their names";
+            let detail = "is only allowed in a ClusterRole, in a rule without apiGroups, resources and resourceNames";
             urls.invalid_if(scope == Scope::Namespaced || has_more, detail);
         }
     }

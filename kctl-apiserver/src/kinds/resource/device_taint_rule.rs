@@ -80,5 +80,5 @@ fn validate(object: &Value, errors: &mut Errors) {
 fn validate_status(object: &Value, errors: &mut Errors) {
     let conditions = Field::new(&object["status"]["conditions"], "status.conditions", errors);
     conditions.check(status::conditions);
-    conditions.at_most_items(CONDITIONS_MAX);
+    conditions.max_items(CONDITIONS_MAX);
 }

@@ -22,7 +22,7 @@ pub(crate) fn selectors(list: &Field<'_>) {
         if cel.is_null() {
             cel.required();
         } else if expression.text().len() > EXPRESSION_LEN_MAX {
-            expression.at_most_bytes(EXPRESSION_LEN_MAX);
+            expression.max_bytes(EXPRESSION_LEN_MAX);
         } else if let Some(why) = problem(expression.text()) {
             expression.invalid(why);
         }
@@ -60,7 +60,7 @@ pub(crate) fn of_driver(object: &Field<'_>) {
     if object.to_string().len() > PARAMETERS_LEN_MAX {
         object.check(|_, path, errors| errors.too_long(path, PARAMETERS_LEN_MAX));
     } else if !object.is_object() {
-        object.invalid_as_such("must be a valid JSON object");
+        object.invalid_without_value("must be a valid JSON object");
     }
 }
 
@@ -78,8 +78,8 @@ pub(crate) fn bindings(device: &Field<'_>) {
     let ready: BTreeSet<&str> = entries(&ready).map(|(_, name)| text(name)).collect();
     // The items of a list that is too long are compared, too (`validateDeviceBindingParameters`).
     for (index, name) in entries(&failed) {
-        let failure = failed.at_key(&index.to_string());
-        failure.with(name).invalid_if(ready.contains(text(name)), "must not be in `bindingConditions`, too");
+        let failure = failed.index(index);
+        failure.with(name).invalid_if(ready.contains(text(name)), "must not also be in `bindingConditions`");
     }
 }
 

@@ -62,8 +62,8 @@ fn validate(object: &Value, errors: &mut Errors) {
 fn source(source: &Field<'_>) {
     let (inline, name) = (source.at("inlineVolumeSpec"), source.at("persistentVolumeName"));
     let (has_inline, has_name) = (!inline.is_null(), !name.is_null());
-    let detail = "must have one of inlineVolumeSpec and persistentVolumeName";
-    source.required_because(!has_inline && !has_name, detail);
+    let detail = "exactly one of inlineVolumeSpec and persistentVolumeName must be set";
+    source.required_with_if(!has_inline && !has_name, detail);
     source.forbidden_if(has_inline && has_name, "must have only one of inlineVolumeSpec and persistentVolumeName");
     if has_name {
         name.required_if(name.is_empty() && !has_inline);
@@ -79,7 +79,7 @@ fn source(source: &Field<'_>) {
 fn validate_status(object: &Value, errors: &mut Errors) {
     let status = Field::new(&object["status"], "status", errors);
     for error in [status.at("attachError"), status.at("detachError")] {
-        error.at("message").at_most_bytes(ERROR_LEN_MAX);
+        error.at("message").max_bytes(ERROR_LEN_MAX);
         error.at("errorCode").not_negative();
     }
 }

@@ -39,7 +39,7 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 fn validate(object: &Value, errors: &mut Errors) {
     let class = Field::new(object, "", errors);
     let driver = class.at("driverName");
-    if driver.is_given() {
+    if driver.require_value() {
         let lower_case = Value::from(driver.text().to_lowercase());
         driver.with(&lower_case).qualified_name();
     }

@@ -15,7 +15,7 @@ const BYTES: u32 = 2;
 /// empty key the field is made of the whole value. A field whose key is absent is left out.
 pub(super) struct Layout(pub(super) &'static [(u32, &'static str, FieldForm)]);
 
-/// The form of a field. Those with a default value are left out, as proto3 demands, unless the form says otherwise.
+/// The form of a field. Those with a default value are left out, as proto3 requires, unless the form says otherwise.
 pub(super) enum FieldForm {
     Text,
     /// A repeated string. Empty strings are kept.
@@ -42,7 +42,7 @@ pub(super) enum FieldForm {
     Each(&'static Layout),
     /// A message for each field of an object, with its name and a message for its value.
     Entries(&'static Layout),
-    /// A message whose only field, of this number, are `Entries`.
+    /// A message whose only field has this number and holds `Entries`.
     Named(u32, &'static Layout),
     /// The `Entries` of an object whose names begin with `x-`, each with a message [`ANY`].
     Extensions,

@@ -1,4 +1,4 @@
-//! The columns and rows of a kind in a `Table`, as `kubectl get` prints it.
+//! The rows of a kind in a `Table`, as `kubectl get` prints them.
 //!
 //! The names of the columns are data (`data/columns.json`). Upstream: `print<Kind>` in
 //! `pkg/printers/internalversion/printers.go`.
@@ -71,12 +71,12 @@ impl TableColumns {
     /// A table has only the name and the creation time.
     pub(crate) const DEFAULT: Self = Self { printer: None, conditions: |_| None, order: None };
 
-    /// Rows have these cells.
+    /// Creates a table whose rows have these cells.
     pub(crate) const fn cells(cells: &'static [Cell]) -> Self {
         Self { printer: Some(Printer::Cells(cells)), ..Self::DEFAULT }
     }
 
-    /// Rows have the cells that the function returns.
+    /// Creates a table whose rows have the cells that the function returns.
     pub(crate) const fn printer(printer: fn(&Value, Timestamp) -> Vec<Value>) -> Self {
         Self { printer: Some(Printer::Function(printer)), ..Self::DEFAULT }
     }

@@ -22,6 +22,7 @@ fn kind(group: &str, kind: &str) -> &'static Kind {
 fn cells_are_those_of_kube_apiserver() {
     type Row<'a> = (&'a str, &'a str, &'a str, Value, Value);
     let rows: Vec<Row> = serde_json::from_str(include_str!("rows.json")).unwrap();
+    assert!(rows.len() >= 150, "{} rows", rows.len());
     for (scenario, group, kind, mut object, cells) in rows {
         object["metadata"]["creationTimestamp"] = json!(CREATED);
         let case = format!("{scenario}: {kind} {}", object["metadata"]["name"]);

@@ -1,4 +1,4 @@
-//! The plugins that ask for permissions on the signers of certificates.
+//! The plugins that check permissions on the signers of certificates.
 //!
 //! Upstream: `approval`, `signing` and `ctbattest` in `plugin/pkg/admission/certificates`.
 
@@ -8,7 +8,7 @@ use crate::{
     admission::Attributes,
     field_errors::text,
     kinds::certificates::{certificate_signing_request, cluster_trust_bundle},
-    metadata::is_about_its_end,
+    metadata::only_mutates_gc_fields,
     state::State,
     status::StatusError,
     write::signer_authorization::not_permitted,
@@ -43,8 +43,8 @@ pub(super) fn trust_bundle_attest(
     object: &Value,
 ) -> Result<(), StatusError> {
     let signer = text(&object["spec"]["signerName"]);
-    let is_about_its_end = attributes.old.as_deref().is_some_and(|old| is_about_its_end(old, object));
-    if !attributes.info.resource.is(&cluster_trust_bundle::KIND) || signer.is_empty() || is_about_its_end {
+    let only_mutates_gc_fields = attributes.old.as_deref().is_some_and(|old| only_mutates_gc_fields(old, object));
+    if !attributes.info.resource.is(&cluster_trust_bundle::KIND) || signer.is_empty() || only_mutates_gc_fields {
         return Ok(());
     }
     require(state, attributes, "attest", signer)

@@ -44,9 +44,10 @@ fn has_class(mutation: &Mutation<'_>, annotation: &str, field: &str) -> bool {
     object["metadata"]["annotations"].get(annotation).is_some() || !object["spec"][field].is_null()
 }
 
-/// Sets a field of the spec to the name of the default class, which one of the annotations `marks`.
+/// Sets a field of the spec to the name of the default class. A class is a default if it has one of the annotations
+/// `marks`.
 ///
-/// The newest of several is used, and the first by name among equally old ones. Timestamps have whole seconds, so equal
+/// Of several, the newest is used, and the first by name among equally old ones. Timestamps have whole seconds, so equal
 /// ages are common in tests.
 fn set_default(state: &State, mutation: &mut Mutation<'_>, field: &str, class_kind: &Kind, marks: &[&str]) {
     let is_default = |class: &Arc<Value>| marks.iter().any(|mark| class["metadata"]["annotations"][mark] == "true");

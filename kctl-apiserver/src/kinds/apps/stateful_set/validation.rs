@@ -95,9 +95,9 @@ fn update_strategy(strategy: &Field<'_>) {
         "RollingUpdate" => {
             let most = rolling.at("maxUnavailable");
             rolling.at("partition").not_negative();
-            most.count_or_percent();
+            most.non_negative_int_or_percent();
             most.invalid_if(!most.is_null() && is_none(&most), "cannot be 0");
-            most.at_most_all();
+            most.at_most_100_percent();
         }
         _ => strategy.invalid("must be 'RollingUpdate' or 'OnDelete'"),
     }

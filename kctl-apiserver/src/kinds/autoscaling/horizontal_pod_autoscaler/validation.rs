@@ -110,7 +110,7 @@ fn source(kind: &str, source: &Field<'_>) {
     match kind {
         "resource" => name.required_if(name.is_empty()),
         "containerResource" => {
-            if name.is_given() {
+            if name.require_value() {
                 name.check(|name, path, errors| resources::name_of_container(text(name), path, errors));
             }
             container.required_name(NameRule::Label);

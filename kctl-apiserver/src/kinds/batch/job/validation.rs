@@ -35,7 +35,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let may_change =
         spec["completionMode"] == "Indexed" && (completions.is_null() || *completions == spec["parallelism"]);
     let is_wrong = *completions != was["completions"] && !may_change;
-    completions.invalid_if(is_wrong, "is immutable, but that of an indexed Job can be changed to `parallelism`");
+    completions.invalid_if(is_wrong, "is immutable, except that an Indexed Job may set it to `parallelism`");
     let is_startable = was["suspend"] == true && old["status"]["startTime"].is_null();
     template_stays(&spec.at("template"), &was["template"], is_startable);
     for name in ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
@@ -123,7 +123,7 @@ fn own_labels(meta: &Value, labels: &Field<'_>) {
     for (key, field) in reserved {
         let (label, wanted) = (labels.at_key(key), text(&meta[field]));
         let is_absent = labels.get(key).is_none();
-        label.required_because(is_absent, format_args!("must be '{wanted}'"));
+        label.required_with_if(is_absent, format_args!("must be '{wanted}'"));
         let detail = format_args!("the label {key} must be '{wanted}'");
         labels.invalid_if(!is_absent && label.text() != wanted, detail);
     }
@@ -150,7 +150,10 @@ fn host_names(job: &Field<'_>) {
     if spec["completionMode"] == "Indexed" && completions > 0 {
         let host = format!("{}-{}", name.text(), completions - 1);
         let is_valid = NameRule::Label.check(&host).is_none();
-        name.invalid_if(!is_valid, format_args!("a Pod would have the host name {host}, which is no DNS label"));
+        name.invalid_if(
+            !is_valid,
+            format_args!("a Pod would have the host name {host}, which is not a valid DNS label"),
+        );
     }
 }
 
@@ -179,10 +182,10 @@ pub(crate) fn job_spec(spec: &Field<'_>) {
     NUMBERS.map(|name| spec.at(name)).iter().for_each(Field::not_negative);
     let (per_index, manager) = (spec.at("backoffLimitPerIndex"), spec.at("managedBy"));
     let is_missing = per_index.is_null() && !spec["maxFailedIndexes"].is_null();
-    per_index.required_because(is_missing, "`maxFailedIndexes` needs it");
+    per_index.required_with_if(is_missing, "must be set when `maxFailedIndexes` is set");
     if !manager.is_null() {
         manager.domain_prefixed();
-        manager.at_most_bytes(MANAGER_LEN_MAX);
+        manager.max_bytes(MANAGER_LEN_MAX);
     }
     completion(spec);
     failure_policy(spec);
@@ -195,7 +198,7 @@ pub(crate) fn job_spec(spec: &Field<'_>) {
     template.check(pod::template);
     let restart = template.at("spec").at("restartPolicy");
     match restart.text() {
-        "" | "Always" => restart.required_because(true, "must be OnFailure or Never"),
+        "" | "Always" => restart.required_with("must be OnFailure or Never"),
         "OnFailure" => restart.invalid_if(has_policy, "must be Never with a `podFailurePolicy`"),
         _ => restart.one_of(&["OnFailure", "Never"]),
     }
@@ -214,17 +217,17 @@ fn completion(spec: &Field<'_>) {
     if spec["completionMode"] != "Indexed" {
         let is_plain = spec["completionMode"].is_null() || spec["completionMode"] == "NonIndexed";
         for field in [per_index, failed] {
-            field.invalid_if(is_plain && !field.is_null(), "needs completion mode Indexed");
+            field.invalid_if(is_plain && !field.is_null(), "may only be set when `completionMode` is Indexed");
         }
         return;
     }
-    completions.required_because(completions.is_null(), "completion mode Indexed needs it");
+    completions.required_with_if(completions.is_null(), "must be set when `completionMode` is Indexed");
     let is_large = completions.as_i64() > Some(COMPLETIONS_SOFT_MAX) && !per_index.is_null();
     let most = if is_large { FEW_MAX } else { INDEXES_MAX };
     let why = if is_large { " for more than 100000 completions with `backoffLimitPerIndex`" } else { "" };
     let detail = format_args!("must be less than or equal to {most}{why}");
     parallelism.invalid_if(parallelism.as_i64() > Some(most), detail);
-    failed.required_because(is_large && failed.is_null(), format_args!("must be set{why}"));
+    failed.required_with_if(is_large && failed.is_null(), format_args!("must be set{why}"));
     let least = most.min(completions.as_i64().unwrap_or(most));
     let detail = format_args!("must be less than or equal to `completions`, and to {most}{why}");
     failed.invalid_if(failed.as_i64() > Some(least), detail);
@@ -236,7 +239,7 @@ fn failure_policy(spec: &Field<'_>) {
     for rule in rules.items() {
         failure_rule(spec, &rule);
     }
-    rules.at_most_items(FAILURE_RULES_MAX);
+    rules.max_items(FAILURE_RULES_MAX);
 }
 
 /// Validates a rule, which has exactly one of `onExitCodes` and `onPodConditions` (`FieldValueInvalid`). `FailIndex`
@@ -255,7 +258,7 @@ fn failure_rule(spec: &Value, rule: &Field<'_>) {
         condition.at("type").qualified_name();
         condition.at("status").one_of(&["False", "True", "Unknown"]);
     }
-    conditions.at_most_items(CONDITIONS_MAX);
+    conditions.max_items(CONDITIONS_MAX);
     let is_wrong = codes.is_object() != conditions.is_empty();
     rule.invalid_if(is_wrong, "must have exactly one of `onExitCodes` and `onPodConditions`");
 }
@@ -277,7 +280,7 @@ fn exit_codes(spec: &Value, codes: &Field<'_>) {
     values.unique_by(Value::as_i64);
     let is_sorted = entries(&values).map(|(_, code)| code.as_i64()).is_sorted();
     values.invalid_if(values.is_empty() || !is_sorted, "must be one or more exit codes in ascending order");
-    values.at_most_items(CODES_MAX);
+    values.max_items(CODES_MAX);
 }
 
 /// Validates `successPolicy` (`validateSuccessPolicy`): mode `Indexed`, and 1 to 20 rules.
@@ -287,14 +290,14 @@ fn success_policy(spec: &Field<'_>) {
         return;
     }
     if spec["completionMode"] != "Indexed" {
-        return policy.invalid("needs completion mode Indexed");
+        return policy.invalid("may only be set when `completionMode` is Indexed");
     }
     let rules = policy.at("rules");
     rules.required_if(rules.is_empty());
     for rule in rules.items() {
         success_rule(&rule, spec["completions"].as_i64().unwrap_or(0));
     }
-    rules.at_most_items(SUCCESS_RULES_MAX);
+    rules.max_items(SUCCESS_RULES_MAX);
 }
 
 /// Validates a rule: an index list, a count or both. The count exceeds neither the completions nor the listed indexes.
@@ -303,7 +306,7 @@ fn success_policy(spec: &Field<'_>) {
 fn success_rule(rule: &Field<'_>, completions: i64) {
     let (count, indexes) = (rule.at("succeededCount"), rule.at("succeededIndexes"));
     let detail = "must have at least one of succeededCount and succeededIndexes";
-    rule.required_because(count.is_null() && indexes.is_null(), detail);
+    rule.required_with_if(count.is_null() && indexes.is_null(), detail);
     count.not_negative();
     let mut most = completions;
     if !indexes.is_null() {
@@ -312,7 +315,8 @@ fn success_rule(rule: &Field<'_>, completions: i64) {
         let n_listed = intervals.unwrap_or_default().iter().map(|(first, last)| last - first + 1).sum();
         most = completions.min(n_listed);
     }
-    let detail =
-        format_args!("must be at most {most}: neither above `completions` nor the number of `succeededIndexes`");
+    let detail = format_args!(
+        "must be at most {most}: it may exceed neither `completions` nor the number of `succeededIndexes`"
+    );
     count.invalid_if(count.as_i64() > Some(most), detail);
 }

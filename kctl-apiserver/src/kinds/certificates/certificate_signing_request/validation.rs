@@ -52,7 +52,7 @@ pub(crate) fn request(object: &Value, errors: &mut Errors) {
     if !certificate.is_empty()
         && let Err(why) = certificates(&STANDARD.decode(certificate.text()).unwrap_or_default())
     {
-        certificate.invalid_as_such(why);
+        certificate.invalid_without_value(why);
     }
 }
 

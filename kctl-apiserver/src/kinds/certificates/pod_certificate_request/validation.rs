@@ -37,7 +37,7 @@ pub(super) fn request(object: &Value, errors: &mut Errors) {
         let uid = spec.at(uid);
         spec.at(name).name(NameRule::Subdomain);
         uid.invalid_if(uid.is_empty(), "must not be empty");
-        uid.at_most_bytes(UID_LEN_MAX);
+        uid.max_bytes(UID_LEN_MAX);
     }
     spec.at("maxExpirationSeconds").in_range(signer::LIFETIME_MIN, signer::lifetime_max(signer.text()));
     signed_request(&spec);
@@ -48,21 +48,21 @@ fn signed_request(spec: &Field<'_>) {
     let sent = spec.at("stubPKCS10Request");
     let der = STANDARD.decode(sent.text()).unwrap_or_default();
     if der.is_empty() {
-        return spec.invalid_as_such("stubPKCS10Request must be set");
+        return spec.invalid_without_value("stubPKCS10Request must be set");
     }
     if der.len() > REQUEST_LEN_MAX {
         return sent.check(|_, path, errors| errors.too_long(path, REQUEST_LEN_MAX));
     }
-    let Some(request) = Request::read(&der) else { return sent.invalid_as_such("must be a valid PKCS#10 CSR") };
+    let Some(request) = Request::read(&der) else { return sent.invalid_without_value("must be a valid PKCS#10 CSR") };
     let is_supported = match request.key.kind() {
         KeyKind::Rsa { n_bits } => [3072, 4096].contains(&n_bits),
         KeyKind::EcdsaOnOtherCurve | KeyKind::Other => false,
         KeyKind::Ecdsa | KeyKind::Ed25519 => true,
     };
     if !is_supported {
-        sent.invalid_as_such("the key must be RSA of 3072 or 4096 bits, ECDSA on P256, P384 or P521, or Ed25519");
+        sent.invalid_without_value("the key must be RSA of 3072 or 4096 bits, ECDSA on P256, P384 or P521, or Ed25519");
     } else if !request.is_signed() {
-        sent.invalid_as_such("invalid signature");
+        sent.invalid_without_value("invalid signature");
     }
 }
 
@@ -85,7 +85,7 @@ pub(super) fn status(now: Timestamp, old: &Value, new: &Value, errors: &mut Erro
         }
         _ => return,
     };
-    status.invalid_as_such(wrong);
+    status.invalid_without_value(wrong);
 }
 
 /// Returns the fields of a status. An absent status has none.
@@ -116,7 +116,7 @@ fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
 fn issued(now: Timestamp, object: &Field<'_>) {
     let (chain, sent) = (object.at("status").at("certificateChain"), object.at("spec").at("stubPKCS10Request"));
     if chain.text().len() > CHAIN_LEN_MAX {
-        return chain.at_most_bytes(CHAIN_LEN_MAX);
+        return chain.max_bytes(CHAIN_LEN_MAX);
     }
     let mut blocks = pem::blocks(chain.text());
     let leaf = blocks.next().filter(|leaf| leaf.label == "CERTIFICATE");
@@ -127,7 +127,7 @@ fn issued(now: Timestamp, object: &Field<'_>) {
     chain.invalid_if(!has_names, "has an invalid DNS name or e-mail address as subjectAltName");
     let request = STANDARD.decode(sent.text()).unwrap_or_default();
     let Some(request) = Request::read(&request) else {
-        return sent.invalid_as_such("must be a valid PKCS#10 CSR");
+        return sent.invalid_without_value("must be a valid PKCS#10 CSR");
     };
     if request.key != certificate.key {
         return chain.invalid("leaf certificate was not issued to the requested public key");
@@ -151,7 +151,7 @@ impl Times {
     fn read(status: &Field<'_>) -> Option<Self> {
         let [not_before, not_after, refresh] = ["notBefore", "notAfter", "beginRefreshAt"].map(|name| {
             let time = time::parse(text(&status[name]));
-            status.at(name).required_because(time.is_none(), "must be set with the certificate");
+            status.at(name).required_with_if(time.is_none(), "must be set with the certificate");
             time
         });
         Some(Self { not_before: not_before?, not_after: not_after?, refresh: refresh? })

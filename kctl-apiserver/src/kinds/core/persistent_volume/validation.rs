@@ -98,7 +98,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     if !class.is_null() {
         class.required_name(NameRule::Subdomain);
         // Only volumes of CSI drivers have a `VolumeAttributesClass`.
-        spec.at("csi").required_because(spec["csi"].is_null(), "volumeAttributesClassName needs it");
+        spec.at("csi").required_with_if(spec["csi"].is_null(), "must be set when volumeAttributesClassName is set");
     }
 }
 
@@ -197,10 +197,10 @@ const FLEX: &str = "flexVolume";
 /// it. `name` is the name of the volume, which some sources use in their errors.
 fn sources(name: &str, spec: &Field<'_>) {
     let mut given = SOURCES.iter().copied().filter(|source| spec[*source].is_object()).peekable();
-    spec.required_because(given.peek().is_none(), "must specify a volume type");
+    spec.required_with_if(given.peek().is_none(), "must specify a volume type");
     for (index, source) in given.enumerate() {
         if index > 0 && source != FLEX {
-            spec.at(source).leave_out_below();
+            spec.at(source).discard_errors_below();
             let told = if source == "cephfs" { "cephFS" } else { source };
             spec.at(told).forbidden("may not specify more than 1 volume type");
         } else if source == "local" {
@@ -216,8 +216,8 @@ fn sources(name: &str, spec: &Field<'_>) {
 /// one node only.
 fn local(spec: &Field<'_>) {
     let (path, affinity) = (spec.at("local").at("path"), spec.at("nodeAffinity"));
-    if path.is_given() {
+    if path.require_value() {
         path.check(paths::without_backsteps);
     }
-    affinity.required_because(affinity.is_null(), "a local volume needs it");
+    affinity.required_with_if(affinity.is_null(), "must be set for a local volume");
 }

@@ -106,7 +106,7 @@ fn stays_ended(spec: &Value, containers: &str, before: &Value, list: &Field<'_>)
         let container = entries(&spec[containers]).map(|(_, item)| item).find(|item| item["name"] == was["name"]);
         let code = ended["exitCode"].as_i64().unwrap_or(0);
         if is_ephemeral || container.is_none_or(|container| !starts_again(container, spec, code)) {
-            let state = list.at_key(&index.to_string()).at("state");
+            let state = list.index(index).at("state");
             state.forbidden("may not be transitioned to non-terminated state");
         }
     }
@@ -165,7 +165,7 @@ fn extended(status: &Field<'_>, spec: &Value) {
     if status.is_null() {
         return;
     }
-    status.require(&["requestMappings"]);
+    status.require_children(&["requestMappings"]);
     let mut seen = BTreeSet::new();
     for mapping in status.at("requestMappings").items() {
         let fields = ["containerName", "resourceName", "requestName"].map(|field| mapping.at(field));
@@ -287,6 +287,6 @@ fn healths(list: &Field<'_>) {
         health.at("health").always_one_of(&["Healthy", "Unhealthy", "Unknown"]);
         let message = health.at("message");
         message.required_if(*message == "");
-        message.at_most_bytes(HEALTH_MESSAGE_LEN_MAX);
+        message.max_bytes(HEALTH_MESSAGE_LEN_MAX);
     }
 }

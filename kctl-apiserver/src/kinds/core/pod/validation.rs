@@ -34,7 +34,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
             return list.forbidden("pod updates may not add or remove containers");
         }
         for container in list.items() {
-            container.require(&["image"]);
+            container.require_children(&["image"]);
             container::image(&container);
         }
     }

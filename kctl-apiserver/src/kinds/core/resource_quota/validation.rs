@@ -126,7 +126,10 @@ fn scope_selector(spec: &Field<'_>) {
         let needs_exists = EXISTS.contains(&scope.text()) && *operator != "Exists";
         let detail = "must be Exists, or for PriorityClass and VolumeAttributesClass also In, NotIn or DoesNotExist";
         operator.invalid_if(!is_known || needs_exists, detail);
-        values.required_because(is_in && values.is_empty(), "the operators In and NotIn need at least one value");
+        values.required_with_if(
+            is_in && values.is_empty(),
+            "must have at least one value for the operators In and NotIn",
+        );
         values.invalid_if(is_known && !is_in && !values.is_empty(), "needs the operator In or NotIn");
         all.push(text(&requirement["scopeName"]));
     }
@@ -197,7 +200,7 @@ fn names_of_limits(limit: &Field<'_>) {
     }
     let has_storage = ["min", "max"].iter().any(|part| !limit[*part]["storage"].is_null());
     let is_missing = kind == "PersistentVolumeClaim" && !has_storage;
-    limit.at("limits").required_because(is_missing, "must have a minimum or maximum of storage");
+    limit.at("limits").required_with_if(is_missing, "must have a minimum or maximum of storage");
 }
 
 /// Pairs of amounts that must be in order: the lower field, the upper field and the field of the error.

@@ -244,7 +244,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
             mode.forbidden_if(!mode.is_null(), "may not be specified when `ip` is not set");
         } else {
             address.check(address::legacy);
-            mode.required_because(mode.is_null(), "`ip` needs it");
+            mode.required_with_if(mode.is_null(), "must be set when `ip` is set");
             mode.one_of(&["Proxy", "VIP"]);
         }
         ingress.at("hostname").check(address::host);
@@ -274,14 +274,14 @@ fn addresses_stay(was: &Value, spec: &Field<'_>) {
     let (ips, families) = (spec.at("clusterIPs"), spec.at("ipFamilies"));
     if !is_headless(was) || !is_headless(spec) {
         let is_unset = ips.is_empty() && !was["clusterIPs"][0].is_null();
-        ips.at_key("0").invalid_if(is_unset, "the primary address cannot be unset");
+        ips.index(0).invalid_if(is_unset, "the primary address cannot be unset");
         for index in changed_items(was, spec, "clusterIPs") {
-            ips.at_key(&index.to_string()).with(&ips).invalid("may not change once set");
+            ips.index(index).with(&ips).invalid("may not change once set");
         }
     }
     if !is_headless(was) && !is_headless(spec) {
         let is_changed = !changed_items(was, spec, "ipFamilies").is_empty();
-        families.at_key("0").with(&families).invalid_if(is_changed, "may not change once set");
+        families.index(0).with(&families).invalid_if(is_changed, "may not change once set");
     }
 }
 

@@ -55,7 +55,7 @@ fn hints(hints: &Field<'_>) {
     for name in ["forZones", "forNodes"] {
         let list = hints.at(name);
         if list.items().count() > HINTS_MAX {
-            return list.at_most_items(HINTS_MAX);
+            return list.max_items(HINTS_MAX);
         }
         list.unique_at("name");
         for hint in list.items().map(|hint| hint.at("name")) {
@@ -75,7 +75,7 @@ fn hints(hints: &Field<'_>) {
 fn addresses(list: &Field<'_>, kind: &str) {
     // The addresses of a list that is too long are validated, too (`validateEndpoints`).
     for (index, value) in entries(list) {
-        let place = list.at_key(&index.to_string());
+        let place = list.index(index);
         let (address, parsed) = (place.with(value), address::parse(text(value)));
         match kind {
             "FQDN" => address.name(NameRule::Subdomain),

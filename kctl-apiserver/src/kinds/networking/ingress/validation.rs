@@ -136,7 +136,7 @@ fn backend(backend: &Field<'_>) {
         service.at("name").required_name(NameRule::Label);
         let (name, number) = (service.at("port").at("name"), service.at("port").at("number"));
         match (name.is_empty(), number.as_i64().unwrap_or(0)) {
-            (true, 0) => backend.required_because(true, "must have name or number of a port of the service"),
+            (true, 0) => backend.required_with("must have name or number of a port of the service"),
             (true, _) => number.in_range(1, 65_535),
             (false, 0) => name.check(ports::number_or_name),
             (false, _) => backend.invalid("must have either name or number of a port"),
@@ -179,7 +179,7 @@ pub(crate) fn class(object: &Value, errors: &mut Errors) {
     const CONTROLLER_LEN_MAX: usize = 250;
     let spec = Field::new(&object["spec"], "spec", errors);
     let (controller, parameters) = (spec.at("controller"), spec.at("parameters"));
-    controller.at_most_bytes(CONTROLLER_LEN_MAX);
+    controller.max_bytes(CONTROLLER_LEN_MAX);
     controller.domain_prefixed();
     if parameters.is_null() {
         return;

@@ -27,7 +27,7 @@ pub(crate) fn policy(object: &Value, errors: &mut Errors) {
     }
     let types = spec.at("policyTypes");
     if types.items().count() > DIRECTIONS.len() {
-        types.leave_out_below();
+        types.discard_errors_below();
         types.invalid("may not specify more than two policyTypes");
     }
 }
@@ -40,7 +40,7 @@ fn port(port: &Field<'_>) {
         first.check(ports::number_or_name);
     }
     let is_range = first.is_number() && last.as_i64() >= first.as_i64();
-    last.invalid_if(!last.is_null() && !is_range, "needs a number as `port`, and must not be less than it");
+    last.invalid_if(!last.is_null() && !is_range, "requires a numeric `port`, and must not be less than it");
     last.in_range(1, 65_535);
 }
 
@@ -63,7 +63,7 @@ fn peer(peer: &Field<'_>) {
         block(&range);
     }
     peer.forbidden_if(range.is_object() && selects, "may not specify both ipBlock and another peer");
-    peer.required_because(!range.is_object() && !selects, "must specify a peer");
+    peer.required_with_if(!range.is_object() && !selects, "must specify a peer");
 }
 
 /// Validates a block of addresses. Each exception is a strict subset of it. An absent `cidr` is

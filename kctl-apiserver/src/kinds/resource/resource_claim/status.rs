@@ -97,7 +97,7 @@ fn devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
         device.invalid_if(!handed_out.contains(&id(&device)), "must be an allocated device in the claim");
         let (conditions, data) = (device.at("conditions"), device.at("data"));
         conditions.check(status::conditions);
-        conditions.at_most_items(CONDITIONS_MAX);
+        conditions.max_items(CONDITIONS_MAX);
         if !data.is_null() {
             of_driver(&data);
         }

@@ -45,7 +45,7 @@ pub(crate) fn devices(devices: &Field<'_>) {
             other.check(fully_qualified);
         }
         let has_none = !same.is_string() && !other.is_string();
-        constraint.required_because(has_none, "must have one of matchAttribute and distinctAttribute");
+        constraint.required_with_if(has_none, "exactly one of matchAttribute and distinctAttribute must be set");
     }
     for config in devices.at("config").items() {
         of_requests(&config, &declared);
@@ -87,7 +87,7 @@ fn request(request: &Field<'_>) {
     request.at("name").name(NameRule::Label);
     let (exactly, ways) = (request.at("exactly"), request.at("firstAvailable"));
     match (exactly.is_null(), !ways.is_empty()) {
-        (true, false) => request.required_because(true, "must have one of `exactly` and `firstAvailable`"),
+        (true, false) => request.required_with("exactly one of `exactly` and `firstAvailable` must be set"),
         (false, true) => request.invalid("must have only one of `exactly` and `firstAvailable`"),
         (false, false) => {
             exactly.at("deviceClassName").required_name(NameRule::Subdomain);

@@ -47,7 +47,7 @@ pub(crate) fn policy(policy: &Field<'_>, most: &Value) {
         return;
     }
     if usual.is_null() {
-        usual.required_because(true, "validValues and validRange need it");
+        usual.required_with("must be set with validValues or validRange");
     } else if has_values {
         options(&values, &usual, most);
     } else {
@@ -74,7 +74,7 @@ fn options(values: &Field<'_>, usual: &Value, most: &Value) {
     }
     let has_default = is_short && seen.contains(&amount(usual));
     values.with(usual).invalid_if(!has_default, "the default must be one of the values");
-    values.at_most_items(OPTIONS_MAX);
+    values.max_items(OPTIONS_MAX);
 }
 
 /// Validates `validRange`: `min` is required, `max` and `step` are optional.
@@ -85,7 +85,7 @@ fn options(values: &Field<'_>, usual: &Value, most: &Value) {
 fn bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     let (min, max, step) = (range.at("min"), range.at("max"), range.at("step"));
     if min.is_null() {
-        return min.required_because(true, "validRange needs it");
+        return min.required_with("must be set with validRange");
     }
     order(range, usual, most);
     let parts = [range.at_with("default", usual), min.clone(), max.clone(), step.clone()];

@@ -49,7 +49,7 @@ pub(crate) fn slice(object: &Value, errors: &mut Errors) {
     pool(&spec.at("pool"));
     nodes(&spec);
     if devices.is_array() && counters.is_array() {
-        spec.invalid_as_such("only one of `sharedCounters` or `devices` is allowed");
+        spec.invalid_without_value("only one of `sharedCounters` or `devices` is allowed");
     }
     let lists =
         |attribute: &Value| ["bools", "ints", "strings", "versions"].iter().any(|list| !attribute[*list].is_null());
@@ -59,8 +59,8 @@ pub(crate) fn slice(object: &Value, errors: &mut Errors) {
     };
     let most = if entries(&devices).any(|(_, item)| has_more(item)) { DEVICES_WITH_MORE_MAX } else { DEVICES_MAX };
     if devices.items().count() > most {
-        devices.leave_out_below();
-        return devices.at_most_items(most);
+        devices.discard_errors_below();
+        return devices.max_items(most);
     }
     devices.items().for_each(|item| device(&spec, &item));
     devices.unique(|item| &item["name"]);
@@ -87,9 +87,9 @@ fn nodes(spec: &Field<'_>) {
 
 /// Reports a slice or device that selects its nodes not at all (`FieldValueRequired`) or more than once.
 fn exactly_one(selecting: &Field<'_>, n_given: usize, detail: &str) {
-    selecting.required_because(n_given == 0, detail);
+    selecting.required_with_if(n_given == 0, detail);
     if n_given > 1 {
-        selecting.invalid_as_such(detail);
+        selecting.invalid_without_value(detail);
     }
 }
 
@@ -137,7 +137,7 @@ fn device(spec: &Value, device: &Field<'_>) {
     if spec["perDeviceNodeSelection"] == true {
         exactly_one(device, node_fields(device), NODES_OF_DEVICE);
     } else if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
-        device.invalid_as_such("may only select nodes if the slice has `perDeviceNodeSelection`");
+        device.invalid_without_value("may only select nodes if the slice has `perDeviceNodeSelection`");
     }
     bindings(device);
 }
@@ -150,8 +150,8 @@ fn attribute(value: &Field<'_>) {
     let (string, version) = (value.at("string"), value.at("version"));
     let is_semver = version.as_str().is_none_or(is_semver);
     version.invalid_if(!is_semver, "must be a string compatible with semver.org spec 2.0.0");
-    string.at_most_bytes(TEXT_LEN_MAX);
-    version.at_most_bytes(TEXT_LEN_MAX);
+    string.max_bytes(TEXT_LEN_MAX);
+    version.max_bytes(TEXT_LEN_MAX);
 }
 
 /// Returns `true` for a version of <https://semver.org>, 2.0.0.
