@@ -21,8 +21,10 @@ const BURST_MAX: usize = 500;
 
 /// Keeps `spec.replicas` pods that match `spec.selector`.
 ///
-/// In addition to the owner of a pod, `map = adopters` enqueues the sets that may adopt an orphan.
-#[controller(owns = Pod(create, delete, patch, map = adopters), primary(get), concurrency = 4)]
+/// In addition to the owner of a pod, `map = adopters` enqueues the sets that may adopt an orphan, and the index finds
+/// orphans without reading all pods of the namespace (`OrphanPodIndexKeyForNamespace` of
+/// `pkg/controller/controller_utils.go`).
+#[controller(owns = Pod(create, delete, patch, map = adopters, index = orphans), primary(get), concurrency = 4)]
 pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     let selector = selector_of(&set)?;
     let pods = claim(&set, &selector, &cx).await?;
@@ -74,9 +76,19 @@ fn selector_of(set: &PodSet) -> Result<Selector> {
     Ok(selector)
 }
 
+/// Returns `true` if no controller owns the pod.
+fn is_orphan(pod: &Pod) -> bool {
+    !pod.owner_references().iter().any(|owner| owner.controller == Some(true))
+}
+
+/// Indexes orphans by namespace. Other pods are not in the index.
+fn orphans(pod: &Pod) -> Vec<String> {
+    is_orphan(pod).then(|| pod.namespace()).flatten().into_iter().collect()
+}
+
 /// Returns the sets that may adopt a pod without a controller: those whose selector matches the pod.
 fn adopters(pod: &Pod, sets: &Store<PodSet>) -> Vec<Key<PodSet>> {
-    if pod.owner_references().iter().any(|owner| owner.controller == Some(true)) {
+    if !is_orphan(pod) {
         return Vec::new();
     }
     let namespace = pod.namespace().unwrap_or_default();
@@ -96,20 +108,19 @@ async fn claim(set: &PodSet, selector: &Selector, cx: &Context<podset>) -> Resul
         }
     }
     let namespace = set.namespace().unwrap_or_default();
-    let orphan = |pod: &Pod| !pod.owner_references().iter().any(|owner| owner.controller == Some(true));
-    let orphans: Vec<_> = cx
+    let matching: Vec<_> = cx
         .store::<Pod>()
-        .in_namespace(&namespace)
-        .filter(|pod| orphan(pod) && is_active(pod) && selector.matches(pod.labels()))
+        .by_index(orphans, &namespace)
+        .filter(|pod| is_active(pod) && selector.matches(pod.labels()))
         .collect();
-    if !orphans.is_empty() {
+    if !matching.is_empty() {
         // The cache may not show the deletion of the set yet, and garbage collection would delete adopted pods with
         // their owner.
         let fresh = cx.get().await?;
         if fresh.metadata.uid != set.metadata.uid || fresh.metadata.deletion_timestamp.is_some() {
             return Ok(pods);
         }
-        for pod in orphans {
+        for pod in matching {
             pods.push(cx.adopt(pod.as_ref()).await?);
         }
     }
