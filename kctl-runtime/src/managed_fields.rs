@@ -10,7 +10,7 @@
 /// followed by a comma; it may be empty. Everything else stays byte for byte.
 pub(crate) fn remove(json: &str, managed_fields: Option<&str>, first: &str) -> Box<str> {
     let (before, after) = match managed_fields {
-        Some(value) => around(json, value),
+        Some(value) => split_member(json, value),
         None => (json, ""),
     };
     let (open, before) = before.split_at(before.find('{').map_or(0, |brace| brace + 1));
@@ -23,7 +23,7 @@ pub(crate) fn remove(json: &str, managed_fields: Option<&str>, first: &str) -> B
 
 /// Returns the JSON before and after the member that has `value`, a subslice of `json`, as its value. One of the two
 /// commas around the member is removed with it.
-fn around<'a>(json: &'a str, value: &str) -> (&'a str, &'a str) {
+fn split_member<'a>(json: &'a str, value: &str) -> (&'a str, &'a str) {
     let start = value.as_ptr() as usize - json.as_ptr() as usize;
     let (before, after) = (json[..start].trim_end(), json[start + value.len()..].trim_start());
     // The name `managedFields` contains no quotes, so the last one before it begins the string.

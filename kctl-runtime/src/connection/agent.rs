@@ -29,18 +29,18 @@ const KCTL: &str = concat!("kctl/", env!("CARGO_PKG_VERSION"));
 /// ```
 pub fn name(config: &mut Config, program: &str, version: &str) {
     let plain = |text: &str| text.chars().filter(char::is_ascii_graphic).collect::<String>();
-    set(config, &format!("{}/{} {} {KCTL}", plain(program), plain(version), platform()));
+    set_user_agent(config, &format!("{}/{} {} {KCTL}", plain(program), plain(version), platform()));
 }
 
 /// Names a client that has no `User-Agent` after this library.
-pub(super) fn name_if_unnamed(config: &mut Config) {
+pub(super) fn set_default_user_agent(config: &mut Config) {
     if !config.headers.iter().any(|(name, _)| *name == USER_AGENT) {
-        set(config, &format!("{KCTL} {}", platform()));
+        set_user_agent(config, &format!("{KCTL} {}", platform()));
     }
 }
 
 /// Replaces the header. An agent that is not a header value leaves the configuration without one.
-fn set(config: &mut Config, agent: &str) {
+fn set_user_agent(config: &mut Config, agent: &str) {
     config.headers.retain(|(name, _)| *name != USER_AGENT);
     if let Ok(value) = HeaderValue::from_str(agent) {
         config.headers.push((USER_AGENT, value));
@@ -72,12 +72,12 @@ mod tests {
     #[test]
     fn a_client_is_named_after_its_program() {
         let mut config = Config::new("http://127.0.0.1".parse().unwrap());
-        name_if_unnamed(&mut config);
+        set_default_user_agent(&mut config);
         assert_eq!(agent(&config), format!("{KCTL} {}", platform()));
         name(&mut config, "pod\nset", "0.1.0");
         let named = format!("podset/0.1.0 {} {KCTL}", platform());
         assert_eq!(agent(&config), named);
-        name_if_unnamed(&mut config);
+        set_default_user_agent(&mut config);
         assert_eq!(agent(&config), named, "a name that was given stays");
     }
 }

@@ -29,7 +29,7 @@ pub(super) type Stream = MaybeHttpsStream<MaybeHttpsStream<TokioIo<TcpStream>>>;
 ///
 /// Without TLS nothing is negotiated, and both speak HTTP/1.1.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaks {
+pub(super) enum Alpn {
     /// For connections that one request uses at a time.
     Http1,
     /// The newest version that the server offers as well.
@@ -55,7 +55,7 @@ impl Connector {
     ///
     /// # Errors
     /// Certificates, keys, the server name or the proxy cannot be read.
-    pub(super) fn from_config(config: &Config, speaks: Speaks) -> kube::Result<Self> {
+    pub(super) fn from_config(config: &Config, speaks: Alpn) -> kube::Result<Self> {
         let dial = Dial::from_config(config)?;
         let tls = trust::with_serving_certificates(config, config.rustls_client_config()?);
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
@@ -70,8 +70,8 @@ impl Connector {
             None => builder,
         };
         let https = match speaks {
-            Speaks::Http1 => builder.enable_http1().wrap_connector(dial),
-            Speaks::Both => builder.enable_all_versions().wrap_connector(dial),
+            Alpn::Http1 => builder.enable_http1().wrap_connector(dial),
+            Alpn::Both => builder.enable_all_versions().wrap_connector(dial),
         };
         Ok(Self { https, within: config.connect_timeout })
     }

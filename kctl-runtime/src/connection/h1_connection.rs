@@ -43,7 +43,7 @@ pub(super) struct H1Connection {
 
 impl H1Connection {
     /// Prepares a connection for HTTP/1.1. No bytes are sent.
-    pub(super) async fn over(stream: Stream) -> hyper::Result<Self> {
+    pub(super) async fn handshake(stream: Stream) -> hyper::Result<Self> {
         let (sender, connection) = http1::handshake(stream).await?;
         Ok(Self { sender, connection: Some(Box::new(connection)), signal: Arc::default() })
     }
@@ -71,7 +71,7 @@ impl H1Connection {
     ) -> Poll<T> {
         self.signal.enter(context.waker());
         let waker = Waker::from(self.signal.clone());
-        let polled = self.take_turns(&mut Context::from_waker(&waker), &mut what);
+        let polled = self.poll_alternately(&mut Context::from_waker(&waker), &mut what);
         match polled {
             Poll::Ready(_) => self.signal.leave(),
             Poll::Pending => self.signal.leave_waiting(),
@@ -83,7 +83,7 @@ impl H1Connection {
     ///
     /// A wake-up that arrives during a turn sets `heard` and causes one more turn, without going through the
     /// runtime. After [`TURNS_MAX`] turns the task yields, so a long list does not starve its neighbours.
-    fn take_turns<T>(
+    fn poll_alternately<T>(
         &mut self,
         context: &mut Context<'_>,
         what: &mut impl FnMut(&mut Context<'_>) -> Poll<T>,

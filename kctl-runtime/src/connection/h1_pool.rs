@@ -68,9 +68,9 @@ impl H1Pool {
     /// carried out by the server.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<ResponseBody>, BoxError> {
         let to = request.uri().clone();
-        let mut request = named(request)?;
+        let mut request = to_origin_form(request)?;
         while let Some(mut connection) = self.idle.take() {
-            let retry = repeatable(&request);
+            let retry = clone_retryable(&request);
             let sent = match retry {
                 None => Ok(connection.send(request).await),
                 Some(retry) => match timeout(self.first_byte_within, connection.send(request)).await {
@@ -79,7 +79,9 @@ impl H1Pool {
                 },
             };
             match sent {
-                Ok(Ok(answer)) => return Ok(answer.map(|body| ResponseBody::new(body).over(self.used(connection)))),
+                Ok(Ok(answer)) => {
+                    return Ok(answer.map(|body| ResponseBody::new(body).with_connection(self.used(connection))));
+                }
                 // The server closed the connection just now. The error returns the request if nothing of it was sent.
                 Ok(Err(mut closed)) => match closed.take_message() {
                     Some(unsent) => request = unsent,
@@ -92,9 +94,9 @@ impl H1Pool {
                 }
             }
         }
-        let mut connection = H1Connection::over(self.connect(to).await?).await?;
+        let mut connection = H1Connection::handshake(self.connect(to).await?).await?;
         let answer = connection.send(request).await.map_err(TrySendError::into_error)?;
-        Ok(answer.map(|body| ResponseBody::new(body).over(self.used(connection))))
+        Ok(answer.map(|body| ResponseBody::new(body).with_connection(self.used(connection))))
     }
 
     /// Ties a connection to a response, so that it returns to the pool with the end of the body.
@@ -108,7 +110,7 @@ impl H1Pool {
         let (mut sender, connection) = http1::handshake(stream).await?;
         // The task ends with the upgraded protocol.
         tokio::spawn(connection.with_upgrades());
-        Ok(sender.send_request(named(request)?).await?.map(ResponseBody::new))
+        Ok(sender.send_request(to_origin_form(request)?).await?.map(ResponseBody::new))
     }
 
     /// Opens a connection within the connect timeout.
@@ -121,7 +123,7 @@ impl H1Pool {
 ///
 /// The copy has no body and no extensions. A GET of the Kubernetes API has no body, and the router has already used the
 /// extensions.
-fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
+fn clone_retryable(request: &Request<Body>) -> Option<Request<Body>> {
     if request.method() != Method::GET {
         return None;
     }
@@ -136,7 +138,7 @@ fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
 ///
 /// A port other than the scheme's default is part of the header, as RFC 9110 requires. A `Host` that a caller set
 /// stays.
-fn named(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
+fn to_origin_form(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
     let uri = request.uri();
     if !request.headers().contains_key(header::HOST) {
         let host = uri.host().ok_or("the URL of the API server names no host")?;
@@ -173,7 +175,7 @@ impl UsedConnection {
 impl Drop for UsedConnection {
     fn drop(&mut self) {
         if let Some(connection) = self.connection.take() {
-            self.idle.keep(connection);
+            self.idle.put_idle(connection);
         }
     }
 }
@@ -215,7 +217,7 @@ impl Idle {
     /// Keeps a connection that can be used again: its response has ended and the server has not closed it.
     ///
     /// A body that was not read to its end makes a connection unusable. A full pool ([`N_IDLE_MAX`]) closes it too.
-    fn keep(self: &Arc<Self>, mut connection: H1Connection) {
+    fn put_idle(self: &Arc<Self>, mut connection: H1Connection) {
         // Outside of a runtime, during its shutdown for example, the connection can no longer be used.
         let Ok(runtime) = Handle::try_current() else { return };
         if !connection.is_free() {

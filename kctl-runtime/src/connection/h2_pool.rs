@@ -74,11 +74,11 @@ impl H2Pool {
         let mut stream = Stream::new(connection.clone());
         if self.limit == StreamLimit::Learned {
             let (since, slow) = (Instant::now(), self.limits.answer_within);
-            stream.unanswered = Some(Box::new(Unanswered { since, slow, n_max: self.n_max.clone() }));
+            stream.limit_guard = Some(Box::new(StreamLimitGuard { since, slow, n_max: self.n_max.clone() }));
         }
         let answer = connection.send(request).await?;
-        stream.answered();
-        Ok(answer.map(|body| ResponseBody::new(body).on(stream)))
+        stream.response_received();
+        Ok(answer.map(|body| ResponseBody::new(body).with_stream(stream)))
     }
 
     /// Returns the first connection with room, so that streams that end leave the last ones empty.
@@ -103,13 +103,13 @@ pub(super) struct Stream {
     /// The connection that counts it.
     connection: Arc<H2Connection>,
     /// Boxed, because nearly all streams are answered.
-    unanswered: Option<Box<Unanswered>>,
+    limit_guard: Option<Box<StreamLimitGuard>>,
     /// `true` after the head of the response; then `n_answered` counts it too.
     is_answered: bool,
 }
 
 /// The bound that a stream lowers if it stays without a response for too long.
-struct Unanswered {
+struct StreamLimitGuard {
     /// Time of the request.
     since: Instant,
     /// Shortest wait without a response that lowers the bound, [`Limits::answer_within`].
@@ -121,7 +121,7 @@ struct Unanswered {
 impl Stream {
     /// Creates a stream of a connection whose `n_open` counts it already.
     fn new(connection: Arc<H2Connection>) -> Self {
-        Self { connection, unanswered: None, is_answered: false }
+        Self { connection, limit_guard: None, is_answered: false }
     }
 
     /// Reports that the response broke off.
@@ -130,8 +130,8 @@ impl Stream {
     }
 
     /// Notes the head of the response. From now on a drop lowers no bound.
-    fn answered(&mut self) {
-        (self.is_answered, self.unanswered) = (true, None);
+    fn response_received(&mut self) {
+        (self.is_answered, self.limit_guard) = (true, None);
         self.connection.n_answered.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -141,12 +141,12 @@ impl Drop for Stream {
         self.connection.n_open.fetch_sub(1, Ordering::Relaxed);
         if self.is_answered {
             self.connection.n_answered.fetch_sub(1, Ordering::Relaxed);
-        } else if let Some(unanswered) = &self.unanswered
-            && unanswered.since.elapsed() >= unanswered.slow
+        } else if let Some(limit_guard) = &self.limit_guard
+            && limit_guard.since.elapsed() >= limit_guard.slow
         {
             // The server answered this many streams of the connection and not one more: that is the bound from now on.
             let n_answered = self.connection.n_answered.load(Ordering::Relaxed);
-            if n_answered > 0 && n_answered < unanswered.n_max.fetch_min(n_answered, Ordering::Relaxed) {
+            if n_answered > 0 && n_answered < limit_guard.n_max.fetch_min(n_answered, Ordering::Relaxed) {
                 tracing::info!(
                     streams = n_answered,
                     "watch timed out on a shared HTTP/2 connection; lowering streams per connection"

@@ -180,10 +180,11 @@ pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
 /// The order of layers matters: the base URL comes first, so that the layers below see the whole URL. A
 /// plugin's token is added below them, for each request.
 fn with_limits(mut config: Config, limits: Limits) -> kube::Result<ClientBuilder<Connected>> {
-    agent::name_if_unnamed(&mut config);
+    agent::set_default_user_agent(&mut config);
     config.tls_server_name.take_if(|name| name.is_empty());
     kubeconfig::choose_credentials(&mut config.auth_info).map_err(|error| kube::Error::Service(error.into()))?;
-    let plugin = Plugin::take(&mut config, limits.plugin_every).map_err(|error| kube::Error::Service(error.into()))?;
+    let plugin =
+        Plugin::take_from(&mut config, limits.plugin_every).map_err(|error| kube::Error::Service(error.into()))?;
     let router = match plugin {
         Some(plugin) => Either::Left(PluginAuth::new(plugin, config.clone(), limits)?),
         None => Either::Right(Router::from_config(&config, limits)?),

@@ -133,7 +133,7 @@ struct CachedCredential {
 /// All plugins in use. Clients of one cluster share a run, because some plugins ask the user.
 ///
 /// Two `exec` sections are the same if their JSON is, including the cluster if the plugin asked for it. Entries of
-/// plugins that no client uses any more are removed by the next [`Plugin::take`].
+/// plugins that no client uses any more are removed by the next [`Plugin::take_from`].
 static IN_USE: Mutex<Vec<(Value, PluginEntry)>> = Mutex::new(Vec::new());
 
 /// The entry of one plugin. Its lock is held while the plugin runs for the first time.
@@ -162,7 +162,7 @@ impl Plugin {
     ///
     /// # Errors
     /// The plugin cannot be started, fails, takes too long, or returns no valid credential.
-    pub(super) fn take(config: &mut Config, every: Duration) -> Result<Option<Arc<Self>>, PluginError> {
+    pub(super) fn take_from(config: &mut Config, every: Duration) -> Result<Option<Arc<Self>>, PluginError> {
         let Some(exec) = config.auth_info.exec.take() else { return Ok(None) };
         let identity = json!([exec, exec.cluster]);
         let entry = entry_of(identity);
@@ -170,7 +170,7 @@ impl Plugin {
         if let Some(plugin) = plugin_ref.upgrade() {
             return Ok(Some(plugin));
         }
-        let credential = Arc::new(ask(&exec)?);
+        let credential = Arc::new(run_plugin(&exec)?);
         let cached = Mutex::new(CachedCredential { credential, is_refused: false, last_run_at: Instant::now() });
         let plugin = Arc::new(Self { exec, every, cached, running: Arc::default() });
         *plugin_ref = Arc::downgrade(&plugin);
@@ -206,7 +206,7 @@ impl Plugin {
     }
 
     /// Notes that a server rejected this credential. Has no effect for an older one.
-    pub(super) fn refused(&self, credential: &Arc<Credential>) {
+    pub(super) fn invalidate(&self, credential: &Arc<Credential>) {
         let mut cached = self.cached.lock();
         cached.is_refused |= Arc::ptr_eq(&cached.credential, credential);
     }
@@ -222,7 +222,7 @@ impl Plugin {
     async fn renew(&self) {
         let exec = self.exec.clone();
         // A panic is reported by the panic hook.
-        let output = tokio::task::spawn_blocking(move || ask(&exec)).await;
+        let output = tokio::task::spawn_blocking(move || run_plugin(&exec)).await;
         let mut cached = self.cached.lock();
         cached.last_run_at = Instant::now();
         match output {
@@ -260,12 +260,12 @@ struct ExecCredentialStatus {
 /// Runs the plugin and reads its credential.
 ///
 /// Blocks until the plugin ends, at most for [`ALONE_MAX`], or [`WITH_USER_MAX`] at a terminal.
-fn ask(exec: &ExecConfig) -> Result<Credential, PluginError> {
-    ask_within(exec, if interacts(exec)? { WITH_USER_MAX } else { ALONE_MAX })
+fn run_plugin(exec: &ExecConfig) -> Result<Credential, PluginError> {
+    run_plugin_within(exec, if interacts(exec)? { WITH_USER_MAX } else { ALONE_MAX })
 }
 
-/// Runs a plugin like [`ask`], with the given time limit.
-fn ask_within(exec: &ExecConfig, limit: Duration) -> Result<Credential, PluginError> {
+/// Runs a plugin like [`run_plugin`], with the given time limit.
+fn run_plugin_within(exec: &ExecConfig, limit: Duration) -> Result<Credential, PluginError> {
     let command = exec.command.clone().ok_or(PluginError::NoCommand)?;
     let output = start(exec, &command, limit)?;
     if !output.status.success() {
@@ -458,7 +458,7 @@ mod tests {
             (ExecConfig::default(), "`exec` of the kubeconfig names no command"),
         ];
         for (exec, expected) in cases {
-            let error = ask(&exec).err().unwrap().to_string();
+            let error = run_plugin(&exec).err().unwrap().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }
@@ -477,7 +477,7 @@ mod tests {
     fn plugin_that_hangs_is_killed_after_the_limit() {
         // The second script closes its stdout, the third one leaves it to a child process.
         for text in ["exec sleep 600", "exec >&-; exec sleep 600", "sleep 5 & wait"] {
-            let error = ask_within(&script(text), Duration::from_millis(20)).err().unwrap();
+            let error = run_plugin_within(&script(text), Duration::from_millis(20)).err().unwrap();
             assert!(matches!(&error, PluginError::TimedOut { .. }), "{text}: {error}");
             assert!(error.to_string().contains("did not end within 20ms"), "{error}");
         }
@@ -485,7 +485,7 @@ mod tests {
 
     #[test]
     fn endless_output_of_a_plugin_is_cut() {
-        let error = ask_within(&script("exec cat /dev/zero"), Duration::from_secs(60)).err().unwrap();
+        let error = run_plugin_within(&script("exec cat /dev/zero"), Duration::from_secs(60)).err().unwrap();
         assert!(matches!(&error, PluginError::Failed { .. }), "{error}");
     }
 
@@ -505,7 +505,7 @@ mod tests {
             std::thread::spawn(move || {
                 let mut config = Config::new("https://localhost".parse().unwrap());
                 config.auth_info.exec = Some(script(&text));
-                sender.send(Plugin::take(&mut config, Duration::ZERO).is_ok()).unwrap();
+                sender.send(Plugin::take_from(&mut config, Duration::ZERO).is_ok()).unwrap();
             });
         }
         for _ in 0..2 {

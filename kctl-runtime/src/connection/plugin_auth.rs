@@ -106,7 +106,7 @@ impl Service<Request<Body>> for PluginAuth {
             }
             let answer = router.call(request).await?;
             if answer.status() == StatusCode::UNAUTHORIZED {
-                this.plugin.refused(&credential);
+                this.plugin.invalidate(&credential);
             }
             Ok(answer)
         })

@@ -39,12 +39,12 @@ impl ResponseBody {
     }
 
     /// Occupies this stream until the body ends.
-    pub(super) fn on(self, stream: Stream) -> Self {
+    pub(super) fn with_stream(self, stream: Stream) -> Self {
         Self { on: Some(stream), ..self }
     }
 
     /// Reads the body from this HTTP/1.1 connection, which is free afterwards.
-    pub(super) fn over(self, connection: UsedConnection) -> Self {
+    pub(super) fn with_connection(self, connection: UsedConnection) -> Self {
         Self { over: Some(connection), ..self }
     }
 

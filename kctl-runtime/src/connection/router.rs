@@ -23,7 +23,7 @@ use tower::BoxError;
 use tracing::{Instrument, field::Empty};
 
 use super::{
-    connector::{Connector, Speaks},
+    connector::{Alpn, Connector},
     h1_pool::H1Pool,
     h2_pool::{H2Pool, StreamLimit},
     is_streaming::is_streaming,
@@ -98,8 +98,7 @@ impl Router {
     /// # Errors
     /// Certificates, keys, the server name or the proxy cannot be read.
     pub(super) fn from_config(config: &Config, limits: Limits) -> kube::Result<Self> {
-        let (both, http1) =
-            (Connector::from_config(config, Speaks::Both)?, Connector::from_config(config, Speaks::Http1)?);
+        let (both, http1) = (Connector::from_config(config, Alpn::Both)?, Connector::from_config(config, Alpn::Http1)?);
         Ok(Self {
             watches: H2Pool::new(both.clone(), limits, StreamLimit::Learned),
             further: H2Pool::new(both, limits, StreamLimit::Given),

@@ -31,7 +31,7 @@ pub(crate) struct Mailbox {
 }
 
 /// A change on its way to a subscriber.
-pub(crate) struct Letter {
+pub(crate) struct QueuedChange {
     pub(crate) change: Change<Stored>,
     pub(crate) origin: Origin,
     /// Is `true` if the object was created and deleted while its change waited, so that the subscriber never learned of
@@ -45,17 +45,17 @@ pub(crate) struct Letter {
 #[derive(Default)]
 struct Waiting {
     /// Changes that are not merged. Invariant: at most [`CHANGES_WAITING_MAX`].
-    letters: VecDeque<Letter>,
+    changes: VecDeque<QueuedChange>,
     /// The order of `merged`. Invariant: each of its keys is here once.
     order: VecDeque<ObjectKey>,
-    /// The changes beyond the bound, by object. They are delivered after `letters`.
+    /// The changes beyond the bound, by object. They are delivered after `changes`.
     merged: HashMap<ObjectKey, Merged>,
     /// Is `true` if states were merged away since the last call of [`Mailbox::has_skipped`].
     skipped: bool,
-    /// Numbers of letters that were put and taken since the start; merged changes count as one.
+    /// Numbers of changes that were put and taken since the start; merged changes count as one.
     n_put: u64,
     n_taken: u64,
-    /// Set when the [`Inlet`] is dropped: no more letters come.
+    /// Set when the [`MailboxSender`] is dropped: no more changes come.
     ended: bool,
 }
 
@@ -73,9 +73,9 @@ struct Merged {
 }
 
 /// The writing end of a mailbox. Dropping it ends the mailbox.
-pub(crate) struct Inlet(Arc<Mailbox>);
+pub(crate) struct MailboxSender(Arc<Mailbox>);
 
-impl Inlet {
+impl MailboxSender {
     /// Creates the writing end of a mailbox.
     pub(crate) fn new(mailbox: Arc<Mailbox>) -> Self {
         Self(mailbox)
@@ -88,7 +88,7 @@ impl Inlet {
     }
 }
 
-impl Drop for Inlet {
+impl Drop for MailboxSender {
     fn drop(&mut self) {
         self.0.waiting.lock().ended = true;
         self.0.waker.wake();
@@ -96,37 +96,37 @@ impl Drop for Inlet {
 }
 
 impl Mailbox {
-    /// Takes the next letter. Returns `None` once the [`Inlet`] is dropped and all letters are taken.
-    pub(crate) fn poll_take(&self, context: &mut Context<'_>) -> Poll<Option<Letter>> {
+    /// Takes the next change. Returns `None` once the [`MailboxSender`] is dropped and all changes are taken.
+    pub(crate) fn poll_recv(&self, context: &mut Context<'_>) -> Poll<Option<QueuedChange>> {
         // Registered before the lock is taken, so that a change that arrives in between wakes the task.
         self.waker.register(context.waker());
         let mut waiting = self.waiting.lock();
         match waiting.take() {
-            Some(letter) => Poll::Ready(Some(letter)),
+            Some(queued) => Poll::Ready(Some(queued)),
             None if waiting.ended => Poll::Ready(None),
             None => Poll::Pending,
         }
     }
 
-    /// Takes the next letter without waiting.
-    pub(crate) fn take(&self) -> Option<Letter> {
+    /// Takes the next change without waiting.
+    pub(crate) fn take(&self) -> Option<QueuedChange> {
         self.waiting.lock().take()
     }
 
-    /// Returns the number of letters that wait; merged changes count as one.
+    /// Returns the number of changes that wait; merged changes count as one.
     pub(crate) fn len(&self) -> usize {
         let waiting = self.waiting.lock();
-        waiting.letters.len() + waiting.order.len()
+        waiting.changes.len() + waiting.order.len()
     }
 
-    /// Returns the moment since which the next letter has waited.
+    /// Returns the moment since which the next change has waited.
     pub(crate) fn waits_since(&self) -> Option<Instant> {
         let waiting = self.waiting.lock();
         let merged = || waiting.order.front().and_then(|key| waiting.merged.get(key)).map(|merged| merged.since);
-        waiting.letters.front().map(|letter| letter.since).or_else(merged)
+        waiting.changes.front().map(|queued| queued.since).or_else(merged)
     }
 
-    /// Returns the numbers of letters put and taken since the start. If they are equal, the reader has taken
+    /// Returns the numbers of changes put and taken since the start. If they are equal, the reader has taken
     /// everything.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let waiting = self.waiting.lock();
@@ -146,12 +146,12 @@ impl Waiting {
     /// Once one change is merged, all later ones are, until the merged ones are taken. Otherwise a separate change of an
     /// object could overtake its merged one.
     fn put(&mut self, change: &Change<Stored>, origin: Origin, now: Instant) {
-        if self.order.is_empty() && self.letters.len() < CHANGES_WAITING_MAX {
-            self.letters.push_back(Letter { change: change.clone(), origin, unseen: false, since: now });
+        if self.order.is_empty() && self.changes.len() < CHANGES_WAITING_MAX {
+            self.changes.push_back(QueuedChange { change: change.clone(), origin, unseen: false, since: now });
             self.n_put += 1;
             return;
         }
-        debug_assert!(self.letters.len() <= CHANGES_WAITING_MAX, "changes are merged at the bound");
+        debug_assert!(self.changes.len() <= CHANGES_WAITING_MAX, "changes are merged at the bound");
         let (before, after) = match change {
             Change::Added(new) => (None, Some(new)),
             Change::Updated { old, new } => (Some(old), Some(new)),
@@ -172,11 +172,11 @@ impl Waiting {
         }
     }
 
-    /// Takes the oldest letter. A merged change is built from the first and the last of its states.
-    fn take(&mut self) -> Option<Letter> {
-        if let Some(letter) = self.letters.pop_front() {
+    /// Takes the oldest change. A merged change is built from the first and the last of its states.
+    fn take(&mut self) -> Option<QueuedChange> {
+        if let Some(queued) = self.changes.pop_front() {
             self.n_taken += 1;
-            return Some(letter);
+            return Some(queued);
         }
         debug_assert_eq!(self.order.len(), self.merged.len(), "each merged object is in `order` once");
         let key = self.order.pop_front()?;
@@ -196,7 +196,7 @@ impl Waiting {
             }
         };
         self.n_taken += 1;
-        Some(Letter { change, origin, unseen, since })
+        Some(QueuedChange { change, origin, unseen, since })
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
         Change::Deleted { last: pod("a", "1", version) }
     }
 
-    /// Checks the letters after `behind` waiting changes of another object. `!` is an object that was created and deleted
+    /// Checks the changes after `behind` waiting changes of another object. `!` is an object that was created and deleted
     /// unseen, and `…` at the end means that states were skipped.
     fn check(behind: usize, changes: &[Change<Stored>], expected: &str) {
         let mut waiting = Waiting::default();
@@ -237,10 +237,10 @@ mod tests {
         for _ in 0..behind {
             waiting.take().unwrap();
         }
-        let out = std::iter::from_fn(|| waiting.take()).map(|letter| match letter.change {
+        let out = std::iter::from_fn(|| waiting.take()).map(|queued| match queued.change {
             Change::Added(new) => format!("+{}", new.meta().resource_version),
             Change::Updated { old, new } => format!("{}~{}", old.meta().resource_version, new.meta().resource_version),
-            Change::Deleted { last } if letter.unseen => format!("!{}", last.meta().resource_version),
+            Change::Deleted { last } if queued.unseen => format!("!{}", last.meta().resource_version),
             Change::Deleted { last } => format!("-{}", last.meta().resource_version),
         });
         let mut out: Vec<_> = out.collect();

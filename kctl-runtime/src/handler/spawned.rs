@@ -16,7 +16,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::mailbox::{CHANGES_WAITING_MAX, Inlet, Letter, Mailbox};
+use super::mailbox::{CHANGES_WAITING_MAX, Mailbox, MailboxSender, QueuedChange};
 use crate::{panic::panic_text, store::Handler};
 
 /// Maximum number of changes handled in one turn, before other tasks of the thread run.
@@ -58,12 +58,12 @@ impl SpawnedHandler {
 
     /// Returns the handler that the store calls: it only puts changes into the mailbox. Once it is dropped,
     /// [`run`](Self::run) ends after the last change.
-    pub(crate) fn inlet(&self) -> Handler {
-        let inlet = Inlet::new(self.mailbox.clone());
-        Arc::new(move |change, origin| inlet.put(change, origin))
+    pub(crate) fn sender(&self) -> Handler {
+        let sender = MailboxSender::new(self.mailbox.clone());
+        Arc::new(move |change, origin| sender.put(change, origin))
     }
 
-    /// Handles changes until the inlet is dropped.
+    /// Handles changes until the sender is dropped.
     ///
     /// `all` queues every object of the controller. It is called after states were merged away, because a reconcile may
     /// have read one of these states and no change will report that it has passed. A panic of `map` or `when` is logged
@@ -76,10 +76,10 @@ impl SpawnedHandler {
         // runtime with one thread.
         let has_threads = Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
         let mut n_behind = 0;
-        while let Some(first) = poll_fn(|context| self.mailbox.poll_take(context)).await {
+        while let Some(first) = poll_fn(|context| self.mailbox.poll_recv(context)).await {
             let run_batch = || {
                 let rest = std::iter::from_fn(|| self.mailbox.take());
-                std::iter::once(first).chain(rest).take(HANDLED_AT_ONCE).map(|letter| self.handle(&letter)).count()
+                std::iter::once(first).chain(rest).take(HANDLED_AT_ONCE).map(|queued| self.handle(&queued)).count()
             };
             n_behind += if has_threads { task::block_in_place(run_batch) } else { run_batch() };
             let (n_put, n_taken) = self.mailbox.counts();
@@ -92,9 +92,9 @@ impl SpawnedHandler {
         }
     }
 
-    fn handle(&self, letter: &Letter) {
-        *self.current.lock() = Some(CurrentChange { waits_since: letter.since, begun: Instant::now() });
-        let Letter { change, origin, .. } = letter;
+    fn handle(&self, queued: &QueuedChange) {
+        *self.current.lock() = Some(CurrentChange { waits_since: queued.since, begun: Instant::now() });
+        let QueuedChange { change, origin, .. } = queued;
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.handler)(change, *origin))) {
             tracing::error!(
                 controller = self.controller,
@@ -178,7 +178,7 @@ mod tests {
     /// A handler that records its changes, and panics at `bad`.
     struct World {
         spawned: Arc<SpawnedHandler>,
-        inlet: Handler,
+        sender: Handler,
         received: Arc<Mutex<Vec<String>>>,
         n_all: Arc<AtomicUsize>,
     }
@@ -194,11 +194,11 @@ mod tests {
                 notes.lock().push(format!("{initial}{}@{}", object.key().name, object.meta().resource_version));
             });
             let spawned = Arc::new(SpawnedHandler::new("web", "watches = Pod".into(), handler));
-            Self { inlet: spawned.inlet(), spawned, received, n_all: Arc::default() }
+            Self { sender: spawned.sender(), spawned, received, n_all: Arc::default() }
         }
 
         fn put(&self, name: &str, version: usize, origin: Origin) {
-            (self.inlet)(&Change::Added(pod(name, version)), origin);
+            (self.sender)(&Change::Added(pod(name, version)), origin);
         }
 
         fn run(&self) -> JoinHandle<()> {
@@ -220,7 +220,7 @@ mod tests {
         world.put("b", 3, Origin::Live);
         world.spawned.delivered().await;
         assert_eq!(*world.received.lock(), ["initial a@1", "a@2", "b@3"]);
-        drop(world.inlet);
+        drop(world.sender);
         task.await.unwrap();
     }
 

@@ -47,7 +47,7 @@ impl Manager {
     /// As [`elect`](Self::elect).
     pub fn elect_by(mut self, client: Client, config: ElectionConfig) -> Result<Self, ElectionError> {
         let elector = Elector::new(client, config, self.settable.clock())?;
-        self.sole_lease.give("elect")?;
+        self.sole_lease.set("elect")?;
         self.permit.bind(&elector.leadership().permit());
         self.elector = Some(elector);
         Ok(self)
@@ -55,7 +55,7 @@ impl Manager {
 
     /// Enables leader election without the check before writes, so that tests show what it prevents.
     pub(crate) fn elect_unfenced(mut self, config: ElectionConfig) -> Result<Self, ElectionError> {
-        self.sole_lease.give("elect")?;
+        self.sole_lease.set("elect")?;
         self.elector = Some(Elector::new(self.client.clone(), config, self.settable.clock())?);
         Ok(self)
     }
@@ -101,8 +101,8 @@ impl Manager {
         bug: Option<Planted>,
     ) -> Result<Self, ElectionError> {
         let clock = self.settable.clock();
-        let elector = Elector::new(client.clone(), config.settings(), clock.clone())?.together();
-        self.sole_lease.give("shard")?;
+        let elector = Elector::new(client.clone(), config.settings(), clock.clone())?.with_shared_identity();
+        self.sole_lease.set("shard")?;
         let mut coordinator = Coordinator::new(client, clock, config, elector.leadership().permit());
         if let Some(bug) = bug {
             coordinator = coordinator.plant(bug);

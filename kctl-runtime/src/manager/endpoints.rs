@@ -75,7 +75,7 @@ impl Manager {
     /// are only recorded for the page if this was called.
     #[must_use]
     pub fn serve_debug(mut self, listener: TcpListener, hosts: Vec<String>) -> Self {
-        self.history.switch_on();
+        self.history.enable();
         self.servers.push((listener, Page::Debug(hosts)));
         self
     }

@@ -56,7 +56,7 @@ impl Handlers {
             };
             (source.clone(), caller)
         });
-        let all = all.chain(wakes_for_hand_over(env, queue));
+        let all = all.chain(hand_over_handler(env, queue));
         let optional = env.sources.iter().enumerate().filter(|(_, (source, _))| source.presence == Presence::Optional);
         let optional = optional.map(|(index, (_, source))| (source.clone(), handler::relation_tag(index + 1)));
         Self { all: all.collect(), optional: optional.collect(), env: env.clone(), queue: queue.clone() }
@@ -83,9 +83,9 @@ impl Handlers {
                 Caller::Writer(handler) => handler.clone(),
                 Caller::SpawnedHandler(spawned) => {
                     let (spawned, env, queue) = (spawned.clone(), self.env.clone(), self.queue.clone());
-                    let inlet = spawned.inlet();
-                    tasks.spawn(async move { spawned.run(|| queue_all(&env, &queue)).await });
-                    inlet
+                    let sender = spawned.sender();
+                    tasks.spawn(async move { spawned.run(|| enqueue_all(&env, &queue)).await });
+                    sender
                 }
             };
             subscriptions.push(source.store().subscribe_while(handler, Arc::downgrade(alive)).await);
@@ -93,9 +93,7 @@ impl Handlers {
         for (source, tag) in &self.optional {
             let (store, tag, env, queue) = (source.store().clone(), *tag, self.env.clone(), self.queue.clone());
             let n_changes = store.n_served_changes();
-            tasks.spawn(
-                async move { queue_with_each_change(&store, n_changes, || queue_tagged(&env, &queue, tag)).await },
-            );
+            tasks.spawn(async move { on_served_change(&store, n_changes, || enqueue_tagged(&env, &queue, tag)).await });
         }
         for subscription in subscriptions {
             subscription.delivered().await;
@@ -109,7 +107,7 @@ impl Handlers {
 /// Returns a handler that enqueues a primary when a hand-over of it begins or ends, in a shard of a controller ring.
 ///
 /// It is separate from the handler of the declaration, whose `when` may drop these changes.
-fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Arc<Source>, Caller)> {
+fn hand_over_handler(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Arc<Source>, Caller)> {
     let (ring, queue) = (env.gate.ring()?.clone(), queue.clone());
     let handler: Handler = Arc::new(move |change, _origin| {
         if ring.labels().changes_drain(change) {
@@ -127,7 +125,7 @@ fn wakes_for_hand_over(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(
 /// Nothing changed, so a key that waits after a failure keeps waiting.
 ///
 /// It serves the periodic resync, and a handler whose buffer was replaced by "everything may have changed".
-pub(super) fn queue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
+pub(super) fn enqueue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
     for object in env.primary.store().all() {
         queue.add(
             Add::new(object.key().clone())
@@ -139,7 +137,7 @@ pub(super) fn queue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
 }
 
 /// Queues every object of these slots, which this replica has just begun to own.
-pub(super) fn queue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]) {
+pub(super) fn enqueue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]) {
     let add = |key: &ObjectKey| {
         if slots.contains(&env.gate.slot(key)) {
             // The previous owner of the slot may have applied another form.
@@ -153,14 +151,14 @@ pub(super) fn queue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]
 
 /// Queues every object because an optional kind appeared or disappeared. No other handler does so, because the kind may
 /// have no objects.
-fn queue_tagged(env: &Env, queue: &WorkQueue<ObjectKey>, tag: u32) {
+fn enqueue_tagged(env: &Env, queue: &WorkQueue<ObjectKey>, tag: u32) {
     for object in env.primary.store().all() {
         queue.add(Add::new(object.key().clone()).priority(handler::PRIORITY_INITIAL).tags(tag));
     }
 }
 
 /// Calls the function each time the kind of a store appears or disappears. Never returns.
-async fn queue_with_each_change(store: &SharedStore, mut n_changes: u64, queue: impl Fn()) {
+async fn on_served_change(store: &SharedStore, mut n_changes: u64, queue: impl Fn()) {
     loop {
         n_changes = store.served_change(n_changes).await;
         queue();

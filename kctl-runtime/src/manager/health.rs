@@ -34,7 +34,7 @@ use tokio::time::Instant;
 
 use super::{
     View,
-    lease::{Leadership, Standing, namesake},
+    lease::{Leadership, Standing, other_process},
     metrics::Metrics,
     ring::RingView,
     shards::ShardView,
@@ -105,11 +105,11 @@ impl Health {
     /// rolling update would otherwise wait for a Lease that the old Pod holds.
     pub fn ready(&self) -> Vec<Check> {
         let sources = self.view.sources();
-        let caches = names(sources).into_iter().zip(sources);
+        let caches = cache_paths(sources).into_iter().zip(sources);
         let mut checks: Vec<Check> =
             caches.map(|(name, source)| Check { name: format!("cache-{name}"), result: cache(source) }).collect();
-        let opened = self.opened();
-        let watches = names(&opened).into_iter().zip(&opened);
+        let opened = self.runtime_caches();
+        let watches = cache_paths(&opened).into_iter().zip(&opened);
         checks.extend(watches.map(|(name, source)| Check { name: format!("watch-{name}"), result: watch(source) }));
         match (self.view.leadership(), self.view.shards()) {
             (Some(leadership), Some(shards)) => {
@@ -138,26 +138,26 @@ impl Health {
     pub fn live(&self) -> Vec<Check> {
         let mut checks = Vec::new();
         let sources = self.view.sources();
-        let opened = self.opened();
-        let of_controllers = names(sources).into_iter().map(|name| format!("store-{name}")).zip(sources);
-        let at_run_time = names(&opened).into_iter().map(|name| format!("store-watch-{name}")).zip(&opened);
+        let opened = self.runtime_caches();
+        let of_controllers = cache_paths(sources).into_iter().map(|name| format!("store-{name}")).zip(sources);
+        let at_run_time = cache_paths(&opened).into_iter().map(|name| format!("store-watch-{name}")).zip(&opened);
         for (name, source) in of_controllers.chain(at_run_time) {
             let store = source.store();
-            let stuck = self.stuck(&name, (store.backlog() > 0).then(|| store.applied()));
+            let stuck = self.stuck_for(&name, (store.backlog() > 0).then(|| store.applied()));
             checks.push((name, "deltas wait and none is taken", stuck));
         }
         for (n, spawned) in self.view.spawned_handlers().iter().enumerate() {
             let name = format!("handler-{}-{}", spawned.controller(), n + 1);
-            let stuck = self.stuck(&name, (spawned.waiting() > 0).then(|| spawned.n_handled()));
+            let stuck = self.stuck_for(&name, (spawned.waiting() > 0).then(|| spawned.n_handled()));
             checks.push((name, "`map` or `when` of a relation does not return", stuck));
         }
         let mut checks: Vec<Check> =
             checks.into_iter().map(|(name, what, stuck)| stuck_or_ok(name, what, stuck)).collect();
         for ((spec, queue), caches) in self.view.controllers().iter().zip(self.view.awaited()) {
             let stats = queue.stats();
-            let idle = stats.depth > 0 && stats.processing == 0 && self.works(caches);
+            let idle = stats.depth > 0 && stats.processing == 0 && self.should_run_workers(caches);
             let name = format!("controller-{}", spec.name);
-            let stuck = self.stuck(&name, idle.then(|| self.metrics.reconciled(&spec.name)));
+            let stuck = self.stuck_for(&name, idle.then(|| self.metrics.reconciled(&spec.name)));
             let mut check = stuck_or_ok(name, "keys wait and no worker takes one", stuck);
             if check.result.is_ok() {
                 check.result = longest(queue, spec.timeout);
@@ -173,7 +173,7 @@ impl Health {
     }
 
     /// Returns the caches that were opened at run time, sorted by identity.
-    fn opened(&self) -> Vec<Arc<Source>> {
+    fn runtime_caches(&self) -> Vec<Arc<Source>> {
         let declared = |source: &Arc<Source>| self.view.sources().iter().any(|own| Arc::ptr_eq(own, source));
         let open = self.view.informers.open().into_iter().map(|(source, _users)| source);
         let mut opened: Vec<_> = open.filter(|source| !declared(source)).collect();
@@ -184,7 +184,7 @@ impl Health {
     /// Returns `true` if the workers of a controller with these caches should be running.
     ///
     /// A standby has no workers, and a controller waits for its own caches.
-    fn works(&self, caches: &[Arc<Source>]) -> bool {
+    fn should_run_workers(&self, caches: &[Arc<Source>]) -> bool {
         self.view.leadership().is_none_or(Leadership::is_leading)
             && caches.iter().all(|source| source.store().is_synced())
     }
@@ -192,7 +192,7 @@ impl Health {
     /// Returns how long something has made no progress, once that is [`STUCK_AFTER`] or longer.
     ///
     /// `progress` is a counter that grows with each step; `None` means that no work waits.
-    fn stuck(&self, name: &str, progress: Option<u64>) -> Option<Duration> {
+    fn stuck_for(&self, name: &str, progress: Option<u64>) -> Option<Duration> {
         let mut suspects = self.suspects.lock();
         let Some(progress) = progress else {
             suspects.remove(name);
@@ -233,7 +233,7 @@ fn longest(queue: &WorkQueue<ObjectKey>, timeout: Option<Duration>) -> Result<St
 }
 
 /// Returns the resources of caches as parts of a path. Several caches of one resource are numbered.
-fn names(sources: &[Arc<Source>]) -> Vec<String> {
+fn cache_paths(sources: &[Arc<Source>]) -> Vec<String> {
     let kind = |source: &Arc<Source>| {
         let kind = &source.config().kind;
         if kind.group.is_empty() { kind.plural.clone() } else { format!("{}.{}", kind.plural, kind.group) }
@@ -323,7 +323,7 @@ fn in_ring(leadership: &Leadership, ring: &RingView) -> Result<String, String> {
     match leadership.standing() {
         Standing::Leading(_) => Ok(format!("shard {shard} of the ring {ring}")),
         Standing::Standby if leadership.holder().is_empty() => Ok(format!("shard {shard} acquires its Lease")),
-        Standing::Standby if leadership.holder() == namesake(shard) => Err(format!(
+        Standing::Standby if leadership.holder() == other_process(shard) => Err(format!(
             "another process holds the Lease of shard {shard}: it ends within the Lease duration if that process is gone; \
              otherwise give each process its own --leader-election-identity"
         )),

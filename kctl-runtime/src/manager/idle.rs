@@ -49,7 +49,7 @@ impl View {
     /// # Ok::<_, std::io::Error>(())
     /// ```
     pub fn unfinished(&self) -> Vec<String> {
-        let mut lines: Vec<_> = self.sources.iter().filter_map(|source| unfilled(source)).collect();
+        let mut lines: Vec<_> = self.sources.iter().filter_map(|source| not_synced_reason(source)).collect();
         let behind = self.spawned_handlers.iter().filter(|spawned| spawned.waiting() > 0);
         lines.extend(behind.map(|spawned| {
             let (controller, relation, n) = (spawned.controller(), spawned.relation(), spawned.waiting());
@@ -68,7 +68,7 @@ fn is_quiet(queue: &WorkQueue<ObjectKey>) -> bool {
 }
 
 /// Returns the reason why a cache is not full, or `None` if it is.
-fn unfilled(source: &Source) -> Option<String> {
+fn not_synced_reason(source: &Source) -> Option<String> {
     if let Some(failure) = source.health().failure {
         return Some(failure.to_string());
     }

@@ -38,7 +38,7 @@ use tokio::{
 use super::{
     Manager, Page, Registered, View,
     debug::Debug,
-    handlers::{Handlers, queue_all},
+    handlers::{Handlers, enqueue_all},
     health::Health,
     lease::{Elector, End, Leadership},
     metrics::Scrape,
@@ -51,7 +51,7 @@ use crate::{
     queue::WorkQueue,
     reconcile::Env,
     shard::Tenures,
-    watches::{Closing, InformerHandle},
+    watches::{CloseOnDrop, InformerHandle},
     writer::{RecorderView, WritePermit},
 };
 
@@ -99,7 +99,7 @@ pub enum ManagerError {
 /// No task of it is detached, so that a test can run many managers in one process.
 struct Running {
     /// Caches with their watches. They never end by themselves, and end with this value.
-    informers: Closing,
+    informers: CloseOnDrop,
     _caches: Vec<InformerHandle>,
     /// Empty without leader election.
     election: JoinSet<End>,
@@ -196,7 +196,7 @@ impl Manager {
         }
         let mut workers = JoinSet::new();
         for controller in std::mem::take(&mut self.controllers) {
-            workers.spawn(work(controller, self.stopping.subscribe(), leadership.clone(), tenures.clone()));
+            workers.spawn(run_controller(controller, self.stopping.subscribe(), leadership.clone(), tenures.clone()));
         }
         let recorders = std::mem::take(&mut self.recorders).into_iter().collect();
         let mut background: JoinSet<()> = std::mem::take(&mut self.background).into_iter().collect();
@@ -340,7 +340,7 @@ impl Running {
             Some(end) = election.join_next() => return Err(unexpected_end(end)),
             () = limit => {}
         }
-        if busy(queues).is_empty() {
+        if busy_controllers(queues).is_empty() {
             tokio::select! {
                 biased;
                 () = done => return Ok(()),
@@ -348,12 +348,12 @@ impl Running {
                 () = sleep(IDLE_ENDS_WITHIN) => {}
             }
         }
-        Err(ManagerError::NotDrained { period: graceful.unwrap_or_default(), controllers: busy(queues) })
+        Err(ManagerError::NotDrained { period: graceful.unwrap_or_default(), controllers: busy_controllers(queues) })
     }
 }
 
 /// Returns the names of controllers with running reconciles, separated by commas.
-fn busy(queues: &[(String, WorkQueue<ObjectKey>)]) -> String {
+fn busy_controllers(queues: &[(String, WorkQueue<ObjectKey>)]) -> String {
     let busy = queues.iter().filter(|(_, queue)| queue.processing() > 0).map(|(name, _)| name.as_str());
     busy.collect::<Vec<_>>().join(", ")
 }
@@ -376,7 +376,7 @@ fn unexpected_end(end: Result<End, JoinError>) -> ManagerError {
 /// sees the last writes of the former one.
 ///
 /// In a sharded program each replica leads, and `tenures` has the slots that it owns. Its queue takes no other keys.
-async fn work(
+async fn run_controller(
     controller: Registered,
     mut stopping: watch::Receiver<bool>,
     leadership: Option<Leadership>,
@@ -508,6 +508,6 @@ async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let Some(period) = env.spec.resync else { return pending().await };
     loop {
         tokio::time::sleep(period).await;
-        queue_all(env, queue);
+        enqueue_all(env, queue);
     }
 }

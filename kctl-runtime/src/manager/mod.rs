@@ -104,7 +104,7 @@ use self::{
 };
 use crate::{
     object::Kind,
-    watches::{Closing, InformerHandle, Informers, Watches},
+    watches::{CloseOnDrop, InformerHandle, Informers, Watches},
     worker::Observer,
     writer::WritePermit,
 };
@@ -175,7 +175,7 @@ pub struct Manager {
     recorders: Vec<Task>,
     background: Vec<Task>,
     /// All caches, declared and opened at run time. Dropping it ends their watches.
-    informers: Closing,
+    informers: CloseOnDrop,
     /// The caches of its controllers.
     caches: Vec<InformerHandle>,
     controllers: Vec<Registered>,
@@ -221,7 +221,7 @@ impl Manager {
             stopping: watch::Sender::new(false),
             recorders: Vec::new(),
             background: Vec::new(),
-            informers: Closing(Informers::new()),
+            informers: CloseOnDrop(Informers::new()),
             caches: Vec::new(),
             controllers: Vec::new(),
         }

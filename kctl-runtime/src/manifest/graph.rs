@@ -65,7 +65,7 @@ pub fn graph(specs: &[ControllerSpec], format: Format) -> String {
 }
 
 /// Returns the lines as rows: kind, relation, controller, and whether a change of the kind triggers.
-pub(crate) fn wires(specs: &[ControllerSpec]) -> impl Iterator<Item = (String, String, String, bool)> {
+pub(crate) fn edge_rows(specs: &[ControllerSpec]) -> impl Iterator<Item = (String, String, String, bool)> {
     specs.iter().flat_map(edges).map(|edge| (edge.kind, edge.label, edge.controller, edge.triggers))
 }
 

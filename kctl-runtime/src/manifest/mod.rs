@@ -54,7 +54,7 @@ pub use crd::{
     definitions,
 };
 pub use deployment::{deployment, disruption_budget, kustomization, metrics_service};
-pub(crate) use graph::wires;
+pub(crate) use graph::edge_rows;
 pub use graph::{Format as GraphFormat, graph};
 pub use manager::{ManagerOptions, manager_rbac};
 pub use monitoring::monitoring;

@@ -80,7 +80,7 @@ impl Compressed {
         self.bytes.len()
     }
 
-    fn is_good(&self) -> bool {
+    fn is_effective(&self) -> bool {
         self.bytes.len() * GOOD <= self.len as usize
     }
 }
@@ -117,7 +117,7 @@ impl Deduplicator {
         }
         let previous = previous
             .and_then(|previous| Compressed::with_dictionary(&previous.dictionary, text))
-            .filter(Compressed::is_good);
+            .filter(Compressed::is_effective);
         previous.or_else(|| self.0.lock().get_or_insert_default().dictionaries.compress(text))
     }
 }
@@ -146,7 +146,7 @@ impl Dictionaries {
         let n_made = self.n_made;
         let compressed = self.try_all(text);
         if n_made == self.n_made {
-            self.judge(text.len(), compressed.as_ref().map_or(text.len(), Compressed::n_bytes));
+            self.record_result(text.len(), compressed.as_ref().map_or(text.len(), Compressed::n_bytes));
         }
         compressed
     }
@@ -158,7 +158,7 @@ impl Dictionaries {
     }
 
     /// Adds a result to the statistics; older ones fade.
-    fn judge(&mut self, before: usize, after: usize) {
+    fn record_result(&mut self, before: usize, after: usize) {
         self.judged = (self.judged.0 + before, self.judged.1 + after);
         if self.judged.0 > 2 * JUDGED_BYTES {
             self.judged = (self.judged.0 / 2, self.judged.1 / 2);
@@ -173,7 +173,7 @@ impl Dictionaries {
         let n_tried = if self.n_good * 8 + 32 < self.n_seen { 1 } else { DICTIONARIES_MAX };
         for idx in 0..self.present.len().min(n_tried) {
             let Some(compressed) = Compressed::with_dictionary(&self.present[idx], text) else { continue };
-            if compressed.is_good() {
+            if compressed.is_effective() {
                 self.n_good += 1;
                 self.present[..=idx].rotate_right(1);
                 return Some(compressed);
@@ -293,7 +293,7 @@ mod tests {
         let compressed = (0..4_000).filter(|n| deduplicator.compress(&text(1, *n), None).is_some()).count();
         assert!(compressed > 1_000, "{compressed} of 4000 that are alike");
         let last = deduplicator.compress(&text(1, 4_001), None).unwrap();
-        assert!(last.is_good(), "{} bytes", last.n_bytes());
+        assert!(last.is_effective(), "{} bytes", last.n_bytes());
     }
 
     #[test]

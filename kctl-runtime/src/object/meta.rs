@@ -87,12 +87,12 @@ pub struct Meta {
     /// `metadata.ownerReferences`, shared with other objects of the same owners.
     pub owner_references: Arc<Vec<Owner>>,
     /// `None` for the many objects without a finalizer or a deletion timestamp.
-    end: Option<Arc<End>>,
+    end: Option<Arc<DeletionMeta>>,
 }
 
 /// Deletion timestamp and finalizers, out of line because most objects have neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct End {
+struct DeletionMeta {
     deletion_timestamp: Option<Time>,
     finalizers: Vec<String>,
 }
@@ -151,7 +151,7 @@ impl Meta {
     /// Returns `true` if all but the resourceVersion is equal.
     ///
     /// The version also counts changes of fields that this cache does not keep.
-    pub(super) fn looks_as(&self, other: &Self) -> bool {
+    pub(super) fn equals_except_version(&self, other: &Self) -> bool {
         Members { resource_version: &other.resource_version, ..Members::new(self) } == Members::new(other)
     }
 }
@@ -246,7 +246,7 @@ impl From<HeadMeta<'_>> for Meta {
         // A vector of one item that grew has room for four.
         head.owner_references.shrink_to_fit();
         let deletion_timestamp = head.deletion_timestamp.as_deref().map(Time::from);
-        let end = End { deletion_timestamp, finalizers: head.finalizers };
+        let end = DeletionMeta { deletion_timestamp, finalizers: head.finalizers };
         Self {
             key: ObjectKey::new(head.namespace.as_deref(), &head.name),
             uid: (&*head.uid).into(),
@@ -255,7 +255,7 @@ impl From<HeadMeta<'_>> for Meta {
             creation_timestamp: head.creation_timestamp.as_deref().map(Time::from),
             labels: head.labels,
             owner_references: Arc::new(head.owner_references),
-            end: (end != End::default()).then(|| Arc::new(end)),
+            end: (end != DeletionMeta::default()).then(|| Arc::new(end)),
         }
     }
 }

@@ -138,9 +138,9 @@ impl Stored {
     ///
     /// Only `resourceVersion` may differ then. It is always `false` for an object that is kept whole,
     /// because a reader may look at any field, `managedFields` aside.
-    pub(crate) fn looks_as(&self, other: &Self) -> bool {
+    pub(crate) fn equals_except_version(&self, other: &Self) -> bool {
         let both_slim = self.slim.is_some() && self.slim == other.slim;
-        both_slim && self.meta.looks_as(&other.meta) && self.kept() == other.kept()
+        both_slim && self.meta.equals_except_version(&other.meta) && self.kept() == other.kept()
     }
 
     /// Shares parts with other objects of the store and compresses the JSON where that pays.

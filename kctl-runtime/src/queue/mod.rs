@@ -39,7 +39,7 @@
 mod add;
 mod backoff;
 mod keys;
-mod line;
+mod ordered_map;
 mod ready;
 #[cfg(test)]
 mod schedules;
@@ -367,10 +367,10 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// # Cancel safety
     /// A dropped future has taken no key.
     pub async fn get(&self) -> Option<Item<K>> {
-        let mut timekeeper = None;
+        let mut timer = None;
         loop {
             let notified = self.shared.ready.notified();
-            let next = self.shared.next(&mut timekeeper);
+            let next = self.shared.next(&mut timer);
             match next {
                 Next::Taken { item, waited, more } => {
                     if more {
@@ -382,7 +382,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
                     return Some(item);
                 }
                 Next::End => return None,
-                Next::Wait(due) if timekeeper.is_some() => tokio::select! {
+                Next::Wait(due) if timer.is_some() => tokio::select! {
                     biased;
                     () = notified => {}
                     () = self.shared.rescheduled.notified() => {}
@@ -501,18 +501,18 @@ impl<K: Eq + Hash + Clone> Shared<K> {
     fn wake(&self, wake: Wake) {
         match wake {
             Wake::None => {}
-            Wake::Timekeeper if self.state.lock().timekeeper => self.rescheduled.notify_one(),
-            Wake::Worker | Wake::Timekeeper => self.ready.notify_one(),
+            Wake::DelayTimer if self.state.lock().timer => self.rescheduled.notify_one(),
+            Wake::Worker | Wake::DelayTimer => self.ready.notify_one(),
         }
     }
 
-    /// Takes a key. A worker that has to wait for a time becomes the timekeeper, unless there is one.
-    fn next<'a>(&'a self, timekeeper: &mut Option<Timekeeper<'a, K>>) -> Next<K> {
+    /// Takes a key. A worker that has to wait for a time becomes the timer, unless there is one.
+    fn next<'a>(&'a self, timer: &mut Option<DelayTimer<'a, K>>) -> Next<K> {
         let mut state = self.state.lock();
         let next = state.next(Instant::now());
-        if matches!(next, Next::Wait(Some(_))) && !state.timekeeper {
-            state.timekeeper = true;
-            *timekeeper = Some(Timekeeper(self));
+        if matches!(next, Next::Wait(Some(_))) && !state.timer {
+            state.timer = true;
+            *timer = Some(DelayTimer(self));
         }
         next
     }
@@ -525,11 +525,11 @@ impl<K: Eq + Hash + Clone> Shared<K> {
 
 /// The worker that sleeps until the first delayed key is due; all others sleep until they are woken. When it leaves,
 /// with a key or because its future was dropped, another worker takes over.
-struct Timekeeper<'a, K>(&'a Shared<K>);
+struct DelayTimer<'a, K>(&'a Shared<K>);
 
-impl<K> Drop for Timekeeper<'_, K> {
+impl<K> Drop for DelayTimer<'_, K> {
     fn drop(&mut self) {
-        let before = std::mem::replace(&mut self.0.state.lock().timekeeper, false);
+        let before = std::mem::replace(&mut self.0.state.lock().timer, false);
         debug_assert!(before, "one worker at a time sleeps for the others");
         self.0.ready.notify_one();
     }

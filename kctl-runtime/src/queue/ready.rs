@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use tokio::time::Instant;
 
-use super::line::Line;
+use super::ordered_map::OrderedMap;
 
 /// Maximum number of takes in a row that pass over the key that has waited longest. The next take returns that key,
 /// whatever its priority.
@@ -47,16 +47,16 @@ impl ReadyPosition {
 /// The ready keys, sorted by [`ReadyPosition`] and by [`Age`] at the same time.
 pub(super) struct Ready<K> {
     /// The keys of each priority by `order`. Invariant: no lane is empty.
-    lanes: BTreeMap<Reverse<i32>, Line<(ReadyPosition, K)>>,
+    lanes: BTreeMap<Reverse<i32>, OrderedMap<(ReadyPosition, K)>>,
     /// Invariant: the positions in `lanes`, by the sequence of their age.
-    ages: Line<ReadyPosition>,
+    ages: OrderedMap<ReadyPosition>,
     /// Number of takes in a row that were not the oldest key. Invariant: at most `PASSED_OVER_MAX`.
     passed_over: u32,
 }
 
 impl<K> Default for Ready<K> {
     fn default() -> Self {
-        Self { lanes: BTreeMap::new(), ages: Line::default(), passed_over: 0 }
+        Self { lanes: BTreeMap::new(), ages: OrderedMap::default(), passed_over: 0 }
     }
 }
 
@@ -78,7 +78,11 @@ impl<K> Ready<K> {
         }
         self.ages.remove(position.age.sequence);
         debug_assert!(self.lanes.values().all(|lane| lane.len() > 0), "`depths` counts no empty lane");
-        debug_assert_eq!(self.lanes.values().map(Line::len).sum::<usize>(), self.ages.len(), "both hold the same keys");
+        debug_assert_eq!(
+            self.lanes.values().map(OrderedMap::len).sum::<usize>(),
+            self.ages.len(),
+            "both hold the same keys"
+        );
         Some(key)
     }
 

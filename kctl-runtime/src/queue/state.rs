@@ -65,7 +65,7 @@ pub(super) enum Wake {
     /// Any worker, because a key became ready.
     Worker,
     /// The worker that sleeps until the earliest wait ends, because that time has changed.
-    Timekeeper,
+    DelayTimer,
 }
 
 /// The result for a worker that requests a key.
@@ -106,7 +106,7 @@ pub(super) struct QueueState<K> {
     sequence: u64,
     pub(super) phase: Phase,
     /// Is `true` while a worker sleeps until the first of `delayed` is due. Invariant: at most one worker does.
-    pub(super) timekeeper: bool,
+    pub(super) timer: bool,
     /// Number of adds that made a key ready or dirty, as client-go's `workqueue_adds_total`.
     adds: u64,
     /// Number of adds with a wait, as client-go's `workqueue_retries_total`.
@@ -122,7 +122,7 @@ impl<K> Default for QueueState<K> {
             working: Vec::new(),
             sequence: 0,
             phase: Phase::Open,
-            timekeeper: false,
+            timer: false,
             adds: 0,
             retries: 0,
         }
@@ -163,7 +163,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     /// Removes a key from everything but `working`, and forgets its failures.
     fn evict_known(&mut self, id: KeyId) {
         let entry = self.keys.value_mut(id);
-        entry.check();
+        entry.check_invariants();
         let (queued, delayed) = (entry.queued.take(), entry.delayed.take());
         *entry = Entry { processing: entry.processing, ..Entry::default() };
         if let Some(position) = queued {

@@ -1,4 +1,4 @@
-//! The form in which this process last applied each object, so that nothing is sent for an object that still has it.
+//! The state in which this process last applied each object, so that nothing is sent for an object that still has it.
 
 use std::{
     collections::HashMap,
@@ -13,39 +13,39 @@ use crate::{key::ObjectKey, object::Uid, source::WatchConfig};
 /// Maximum number of remembered objects. Beyond it all are forgotten: each then costs one request.
 const APPLIED_MAX: usize = 100_000;
 
-/// The last form of each object, by the primary that desired it, its kind and cluster, and its uid. Objects that
+/// The last state of each object, by the primary that desired it, its kind and cluster, and its uid. Objects that
 /// `converge` no longer desires are removed, and so are those of a deleted primary.
 #[derive(Default)]
 pub(crate) struct Applied(Mutex<AppliedObjects>);
 
 #[derive(Default)]
 struct AppliedObjects {
-    by_primary: HashMap<ObjectKey, HashMap<WatchConfig, Forms>>,
+    by_primary: HashMap<ObjectKey, HashMap<WatchConfig, AppliedStates>>,
     /// Number of objects in all maps of `by_primary`; at most [`APPLIED_MAX`].
     n_objects: usize,
 }
 
-pub(super) type Forms = HashMap<Uid, Form>;
+pub(super) type AppliedStates = HashMap<Uid, AppliedState>;
 
-/// The form in which an object was applied.
+/// The state in which an object was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct AppliedState {
     /// A hash of the desired object.
     pub(super) desired: u64,
     /// A hash of the object as the API server stored it, if it is known. It detects an apply that would change nothing
-    /// although the stored form differs from the applied one.
+    /// although the stored state differs from the applied one.
     pub(super) left: Option<u64>,
 }
 
 impl Applied {
-    /// Returns the form in which an object was applied last.
-    pub(super) fn last(&self, primary: &ObjectKey, config: &WatchConfig, uid: &Uid) -> Option<Form> {
+    /// Returns the state in which an object was applied last.
+    pub(super) fn last(&self, primary: &ObjectKey, config: &WatchConfig, uid: &Uid) -> Option<AppliedState> {
         let objects = self.0.lock();
         objects.by_primary.get(primary).and_then(|kinds| kinds.get(config)?.get(uid)).copied()
     }
 
     /// Remembers all that a primary desires of a kind, and forgets what it desired before.
-    pub(super) fn record(&self, primary: &ObjectKey, config: &WatchConfig, desired: Forms) {
+    pub(super) fn record(&self, primary: &ObjectKey, config: &WatchConfig, desired: AppliedStates) {
         let mut objects = self.0.lock();
         let AppliedObjects { by_primary, n_objects } = &mut *objects;
         if let Some(before) = by_primary.get_mut(primary).and_then(|kinds| kinds.remove(config)) {
@@ -60,16 +60,16 @@ impl Applied {
     }
 
     /// Records one object in addition to the others of its kind.
-    pub(super) fn record_one(&self, primary: &ObjectKey, config: &WatchConfig, uid: Uid, form: Form) {
+    pub(super) fn record_one(&self, primary: &ObjectKey, config: &WatchConfig, uid: Uid, state: AppliedState) {
         let mut objects = self.0.lock();
         let kinds = objects.by_primary.get_mut(primary);
         if let Some(last) = kinds.and_then(|kinds| kinds.get_mut(config)?.get_mut(&uid)) {
-            *last = form;
+            *last = state;
             return;
         }
         objects.make_room(1);
         objects.n_objects += 1;
-        objects.by_primary.entry(primary.clone()).or_default().entry(config.clone()).or_default().insert(uid, form);
+        objects.by_primary.entry(primary.clone()).or_default().entry(config.clone()).or_default().insert(uid, state);
     }
 
     /// Forgets a deleted primary.
@@ -116,27 +116,27 @@ mod tests {
         ObjectKey::new(None, &n.to_string())
     }
 
-    fn forms(uids: &[&str]) -> Forms {
-        uids.iter().map(|uid| (Uid::from(*uid), form(1))).collect()
+    fn states(uids: &[&str]) -> AppliedStates {
+        uids.iter().map(|uid| (Uid::from(*uid), state(1))).collect()
     }
 
-    fn form(desired: u64) -> Form {
-        Form { desired, left: None }
+    fn state(desired: u64) -> AppliedState {
+        AppliedState { desired, left: None }
     }
 
     #[test]
     fn only_what_is_still_desired_is_remembered() {
         let (applied, pods, configs) = (Applied::default(), WatchConfig::of::<Pod>(), WatchConfig::of::<ConfigMap>());
-        let knows = |config: &WatchConfig, uid: &str, n| applied.last(&key(0), config, &uid.into()) == Some(form(n));
-        applied.record(&key(0), &pods, forms(&["a", "b"]));
-        applied.record(&key(0), &configs, forms(&["c"]));
+        let knows = |config: &WatchConfig, uid: &str, n| applied.last(&key(0), config, &uid.into()) == Some(state(n));
+        applied.record(&key(0), &pods, states(&["a", "b"]));
+        applied.record(&key(0), &configs, states(&["c"]));
         assert!(knows(&pods, "a", 1) && knows(&pods, "b", 1) && knows(&configs, "c", 1));
-        assert!(!knows(&pods, "a", 2), "another form");
+        assert!(!knows(&pods, "a", 2), "another state");
         // Another client deleted `a`, and created a new object of the same name.
-        applied.record(&key(0), &pods, forms(&["a2", "b"]));
+        applied.record(&key(0), &pods, states(&["a2", "b"]));
         assert!(!knows(&pods, "a", 1) && knows(&pods, "a2", 1) && knows(&configs, "c", 1));
         assert_eq!(applied.len(), 3);
-        applied.record(&key(0), &pods, Forms::new());
+        applied.record(&key(0), &pods, AppliedStates::new());
         assert_eq!(applied.len(), 1);
         applied.forget(&key(0));
         assert!(!knows(&configs, "c", 1));
@@ -148,14 +148,14 @@ mod tests {
         let (applied, pods) = (Applied::default(), WatchConfig::of::<Pod>());
         let (here, edge) = (pods.clone(), pods.on("edge"));
         let last = |config: &WatchConfig, uid: &str| applied.last(&key(0), config, &uid.into());
-        applied.record_one(&key(0), &here, "a".into(), form(1));
-        applied.record_one(&key(0), &here, "b".into(), form(1));
-        applied.record_one(&key(0), &here, "a".into(), form(2));
-        applied.record_one(&key(0), &edge, "c".into(), form(3));
-        assert_eq!((last(&here, "a"), last(&here, "b")), (Some(form(2)), Some(form(1))));
+        applied.record_one(&key(0), &here, "a".into(), state(1));
+        applied.record_one(&key(0), &here, "b".into(), state(1));
+        applied.record_one(&key(0), &here, "a".into(), state(2));
+        applied.record_one(&key(0), &edge, "c".into(), state(3));
+        assert_eq!((last(&here, "a"), last(&here, "b")), (Some(state(2)), Some(state(1))));
         assert_eq!(applied.len(), 3);
-        applied.record(&key(0), &here, forms(&["d"]));
-        assert_eq!((last(&here, "a"), last(&edge, "c")), (None, Some(form(3))), "another cluster is another kind");
+        applied.record(&key(0), &here, states(&["d"]));
+        assert_eq!((last(&here, "a"), last(&edge, "c")), (None, Some(state(3))), "another cluster is another kind");
         assert_eq!(applied.len(), 2);
     }
 
@@ -163,12 +163,12 @@ mod tests {
     fn memory_is_bounded() {
         let (applied, pods) = (Applied::default(), WatchConfig::of::<Pod>());
         for n in 0..=APPLIED_MAX {
-            applied.record(&key(n), &pods, forms(&["a"]));
+            applied.record(&key(n), &pods, states(&["a"]));
         }
         assert_eq!(applied.len(), 1);
         assert!(applied.last(&key(APPLIED_MAX), &pods, &"a".into()).is_some());
         for n in 1..=APPLIED_MAX {
-            applied.record_one(&key(0), &pods, n.to_string().as_str().into(), form(1));
+            applied.record_one(&key(0), &pods, n.to_string().as_str().into(), state(1));
         }
         assert_eq!(applied.len(), 1);
     }

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::{
     Converged, Env,
-    applied::{Form, hash_of},
-    owner_references::{check_place, with_controller},
+    applied::{AppliedState, hash_of},
+    owner_references::{check_namespace, with_controller},
 };
 use crate::{
     key::ObjectKey,
@@ -48,8 +48,8 @@ impl Desired {
     fn owned(env: &Env, primary: &Stored, source: &Source, mut object: Value) -> Result<Self, ApiError> {
         let kind = &source.config().kind;
         let name = name_of(source, &object)?;
-        check_place("apply", kind, object["metadata"]["namespace"].as_str(), &name, env, primary)?;
-        let key = place_of(primary, &object);
+        check_namespace("apply", kind, object["metadata"]["namespace"].as_str(), &name, env, primary)?;
+        let key = key_of(primary, &object);
         let operation = Operation::on_object("apply", &env.spec.primary.cluster, kind, key.clone());
         let given = given_references(&object, &operation)?;
         let references = with_controller(given, &operation, &format!("{kind} {key}"), env, primary, kind)?;
@@ -96,7 +96,7 @@ fn given_references(object: &Value, operation: &Operation) -> Result<Vec<OwnerRe
 }
 
 /// Returns the key of a desired object: in the primary's namespace, or in its own if the primary is cluster-scoped.
-fn place_of(primary: &Stored, object: &Value) -> ObjectKey {
+fn key_of(primary: &Stored, object: &Value) -> ObjectKey {
     let text = |field: &str| object["metadata"][field].as_str();
     let namespace = primary.meta().namespace().or_else(|| text("namespace"));
     ObjectKey::new(namespace, text("name").unwrap_or_default())
@@ -111,7 +111,7 @@ pub(super) async fn apply_owned<K: Object>(
 ) -> Result<Arc<K>, ApiError> {
     let desired = Desired::owned(env, primary, source, object)?;
     let applied = Apply { env, primary, source }.owned(desired).await?;
-    env.applied.record_one(primary.key(), source.config(), applied.uid, applied.form);
+    env.applied.record_one(primary.key(), source.config(), applied.uid, applied.state);
     Ok(applied.object)
 }
 
@@ -132,7 +132,7 @@ pub(super) async fn apply_other<K: Object>(
         Some(unchanged) => unchanged,
         None => apply.send(desired).await?,
     };
-    env.applied.record_one(primary.key(), source.config(), applied.uid, applied.form);
+    env.applied.record_one(primary.key(), source.config(), applied.uid, applied.state);
     Ok(applied.object)
 }
 
@@ -145,18 +145,18 @@ pub(super) async fn converge<K: Object>(
     live: &[Arc<K>],
 ) -> Result<Converged<K>, ApiError> {
     let mut result = Converged { applied: Vec::new(), deleted: Vec::new(), n_unchanged: 0 };
-    let keys: Vec<ObjectKey> = desired.iter().map(|object| place_of(primary, object)).collect();
-    let (apply, mut forms) = (Apply { env, primary, source }, HashMap::new());
+    let keys: Vec<ObjectKey> = desired.iter().map(|object| key_of(primary, object)).collect();
+    let (apply, mut states) = (Apply { env, primary, source }, HashMap::new());
     for object in desired {
         let applied = apply.owned(Desired::owned(env, primary, source, object)?).await?;
-        forms.insert(applied.uid, applied.form);
+        states.insert(applied.uid, applied.state);
         if applied.is_changed {
             result.applied.push(applied.object);
         } else {
             result.n_unchanged += 1;
         }
     }
-    env.applied.record(primary.key(), source.config(), forms);
+    env.applied.record(primary.key(), source.config(), states);
     for object in live {
         let (name, namespace) = (object.name_any(), object.namespace());
         if keys.contains(&ObjectKey::new(namespace.as_deref(), &name)) {
@@ -180,7 +180,7 @@ struct Apply<'a> {
 struct Done<K> {
     object: Arc<K>,
     uid: Uid,
-    form: Form,
+    state: AppliedState,
     is_changed: bool,
 }
 
@@ -220,13 +220,13 @@ impl Apply<'_> {
         }
         let cached = source.store().get(&desired.key)?;
         let uid = cached.meta().uid.clone();
-        let form = self.env.applied.last(by, source.config(), &uid).filter(|form| form.desired == desired.hash)?;
+        let state = self.env.applied.last(by, source.config(), &uid).filter(|state| state.desired == desired.hash)?;
         let stored: Value = serde_json::from_str(&cached.json()).unwrap_or_default();
-        let is_as_left = form.left.is_some_and(|left| left == self.hash_of_state(stored.clone()));
+        let is_as_left = state.left.is_some_and(|left| left == self.hash_of_state(stored.clone()));
         if !is_as_left && !has_all(stored, desired.object.clone()) {
             return None;
         }
-        Some(Done { object: decode_checked(&cached)?, uid, form, is_changed: false })
+        Some(Done { object: decode_checked(&cached)?, uid, state, is_changed: false })
     }
 
     async fn send<K: Object>(&self, desired: Desired) -> Result<Done<K>, ApiError> {
@@ -240,7 +240,7 @@ impl Apply<'_> {
         let left = store.get(&key).filter(|cached| Some(cached.meta().resource_version.to_string()) == version);
         let left = left.map(|cached| self.hash_of_state(serde_json::from_str(&cached.json()).unwrap_or_default()));
         let uid = applied.uid().unwrap_or_default().as_str().into();
-        Ok(Done { object: applied, uid, form: Form { desired: hash, left }, is_changed: before != version })
+        Ok(Done { object: applied, uid, state: AppliedState { desired: hash, left }, is_changed: before != version })
     }
 
     /// Returns a hash of everything that an apply can change. If the cache keeps only a part of each object, the

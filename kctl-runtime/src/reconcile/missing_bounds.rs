@@ -11,34 +11,34 @@ use crate::object::{Object, Readable};
 
 /// Every verb, so that a missing bound is one error and not one for each operation.
 #[derive(Debug)]
-pub struct Everything;
+pub struct AllVerbs;
 
-impl<V, C: ?Sized, K> Allows<V, C, K> for Everything {
+impl<V, C: ?Sized, K> Allows<V, C, K> for AllVerbs {
     const SEAL: Seal = Seal;
 }
 
 /// The fallback methods. The prelude imports it without its name.
 pub trait WithoutBounds<C> {
     #[doc(hidden)]
-    fn owned<K: Object>(&self) -> Owned<C, K, Everything>
+    fn owned<K: Object>(&self) -> Owned<C, K, AllVerbs>
     where
         C: Owns<K>;
     #[doc(hidden)]
-    fn objects<K: Readable>(&self) -> Objects<C, K, Everything>
+    fn objects<K: Readable>(&self) -> Objects<C, K, AllVerbs>
     where
         C: Writes<K>;
 }
 
 /// Only the bounds are used. A function without them does not compile, and one with them calls the real methods.
 impl<C> WithoutBounds<C> for Context<C> {
-    fn owned<K: Object>(&self) -> Owned<C, K, Everything>
+    fn owned<K: Object>(&self) -> Owned<C, K, AllVerbs>
     where
         C: Owns<K>,
     {
         unreachable!("`Context::owned` comes first")
     }
 
-    fn objects<K: Readable>(&self) -> Objects<C, K, Everything>
+    fn objects<K: Readable>(&self) -> Objects<C, K, AllVerbs>
     where
         C: Writes<K>,
     {

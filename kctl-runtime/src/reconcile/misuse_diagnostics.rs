@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{ApiRequest, Context, Live, OnCluster, Owned, Result, missing_bounds::Everything};
+use super::{ApiRequest, Context, Live, OnCluster, Owned, Result, missing_bounds::AllVerbs};
 use crate::store::Store;
 
 macro_rules! nowhere {
@@ -226,7 +226,7 @@ impl<K> Live<K> {
 
 impl<C, M> OnCluster<C, M> {
     #[doc(hidden)]
-    pub fn owned<K: OfCluster<C, M>>(&self) -> Owned<C, K, Everything> {
+    pub fn owned<K: OfCluster<C, M>>(&self) -> Owned<C, K, AllVerbs> {
         K::never()
     }
 }

@@ -64,15 +64,15 @@ pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, o
     ApiRequest::new(async move {
         let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
         if let Some(other) = controller.filter(|owner| owner.uid != primary.meta().uid) {
-            return Err(foreign("adopt", &object, &env, &primary, Some(&other.name)));
+            return Err(not_owned("adopt", &object, &env, &primary, Some(&other.name)));
         }
         let namespace = object.meta().namespace.as_deref();
-        check_place("adopt", &Kind::of::<K>(), namespace, &object.name_any(), &env, &primary)?;
+        check_namespace("adopt", &Kind::of::<K>(), namespace, &object.name_any(), &env, &primary)?;
         let own = reference(&env, &primary, &Kind::of::<K>());
         if object.owner_references().contains(&own) {
             return Ok(Arc::new(object));
         }
-        let mut references: Vec<Value> = references_but(&object, &primary.meta().uid);
+        let mut references: Vec<Value> = references_without(&object, &primary.meta().uid);
         references.push(json!(own));
         patch_references(&env, &primary, &object, references).await
     })
@@ -83,12 +83,12 @@ pub(super) fn release<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: 
     let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
     ApiRequest::new(async move {
         check_owned("release", &object, &env, &primary)?;
-        let references = references_but(&object, &primary.meta().uid);
+        let references = references_without(&object, &primary.meta().uid);
         patch_references(&env, &primary, &object, references).await
     })
 }
 
-fn references_but<K: Object>(object: &K, uid: &Uid) -> Vec<Value> {
+fn references_without<K: Object>(object: &K, uid: &Uid) -> Vec<Value> {
     let others = object.owner_references().iter().filter(|owner| owner.uid != *uid);
     others.map(|owner| serde_json::to_value(owner).unwrap_or_default()).collect()
 }
@@ -116,14 +116,14 @@ async fn patch_references<K: Object>(
 /// Puts a new object into the primary's namespace, and adds the controller reference.
 pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Result<K, ApiError> {
     let kind = Kind::of::<K>();
-    check_place("create", &kind, object.meta().namespace.as_deref(), &object.name_any(), env, primary)?;
+    check_namespace("create", &kind, object.meta().namespace.as_deref(), &object.name_any(), env, primary)?;
     if let Some(namespace) = &primary.key().namespace {
         object.meta_mut().namespace = Some(namespace.to_string());
     }
     if let (Some(ring), Some(labels)) = (env.gate.ring(), &mut object.meta_mut().labels) {
         ring.labels().strip_map(labels);
     }
-    let (text, given) = (described(&object), std::mem::take(object.owner_references_mut()));
+    let (text, given) = (describe(&object), std::mem::take(object.owner_references_mut()));
     let key = ObjectKey::new(object.meta().namespace.as_deref(), &object.name_any());
     let operation = Operation::on_object("create", &env.spec.primary.cluster, &kind, key);
     let references = with_controller(given, &operation, &text, env, primary, &kind)?;
@@ -133,7 +133,7 @@ pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Re
 
 /// Checks the namespace of an object: a namespaced primary owns nothing in other namespaces, a cluster-scoped one owns
 /// objects anywhere.
-pub(super) fn check_place(
+pub(super) fn check_namespace(
     verb: &str,
     kind: &Kind,
     namespace: Option<&str>,
@@ -159,12 +159,12 @@ pub(super) fn check_owned<K: Object>(verb: &str, object: &K, env: &Env, primary:
     let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
     match controller {
         Some(owner) if owner.uid == primary.meta().uid => Ok(()),
-        other => Err(foreign(verb, object, env, primary, other.map(|owner| owner.name.as_str()))),
+        other => Err(not_owned(verb, object, env, primary, other.map(|owner| owner.name.as_str()))),
     }
 }
 
-fn foreign<K: Object>(verb: &str, object: &K, env: &Env, primary: &Stored, other: Option<&str>) -> ApiError {
-    let name = described(object);
+fn not_owned<K: Object>(verb: &str, object: &K, env: &Env, primary: &Stored, other: Option<&str>) -> ApiError {
+    let name = describe(object);
     let key = ObjectKey::new(object.namespace().as_deref(), &object.name_any());
     ApiError::Foreign {
         operation: Operation::on_object(verb, &env.spec.primary.cluster, &Kind::of::<K>(), key),
@@ -177,7 +177,7 @@ fn foreign<K: Object>(verb: &str, object: &K, env: &Env, primary: &Stored, other
 }
 
 /// Returns kind, namespace and name of an object, for errors.
-fn described<K: Object>(object: &K) -> String {
+fn describe<K: Object>(object: &K) -> String {
     match object.namespace() {
         Some(namespace) => format!("{} {namespace}/{}", K::kind(&()), object.name_any()),
         None => format!("{} {}", K::kind(&()), object.name_any()),

@@ -26,7 +26,7 @@ pub(crate) struct Gate {
 }
 
 /// The permission to reconcile one key.
-pub(crate) enum Pass {
+pub(crate) enum ReconcileGuard {
     /// The program is not sharded.
     Always,
     /// The slot is this replica's as long as this tenure lasts.
@@ -37,7 +37,7 @@ pub(crate) enum Pass {
     Counted(#[expect(dead_code, reason = "it is dropped with the reconcile")] RunningReconcile),
 }
 
-impl Pass {
+impl ReconcileGuard {
     /// Runs a reconcile, and returns `None` if its slot is lost meanwhile.
     pub(crate) async fn run<T>(&self, reconcile: impl Future<Output = T>) -> Option<T> {
         match self {
@@ -109,11 +109,11 @@ impl Gate {
     }
 
     /// Returns the permission to reconcile a key, or `None` if another replica has to reconcile it.
-    pub(crate) fn enter(&self, key: &ObjectKey) -> Option<Pass> {
-        let Some(tenures) = self.tenures.get() else { return Some(Pass::Always) };
+    pub(crate) fn enter(&self, key: &ObjectKey) -> Option<ReconcileGuard> {
+        let Some(tenures) = self.tenures.get() else { return Some(ReconcileGuard::Always) };
         let tenure = tenures.get(tenures.slot(key)).filter(|tenure| tenure.serves())?;
         let is_open = self.open.lock().get(&tenure.slot()) == Some(&Tenures::number(&tenure));
-        is_open.then_some(Pass::During(tenure))
+        is_open.then_some(ReconcileGuard::During(tenure))
     }
 
     /// Opens the gate for one tenure: the caches of the controller are as new as its begin.

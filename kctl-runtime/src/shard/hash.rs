@@ -8,12 +8,12 @@ const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
 /// Returns the hash of a string, evenly spread over all values.
-pub(crate) fn spread(text: &str) -> u64 {
-    mix(fnv1a(text))
+pub(crate) fn hash_string(text: &str) -> u64 {
+    splitmix64(fnv1a(text))
 }
 
 /// Returns the finalizer of splitmix64, in which each bit of the input changes half of the output.
-pub(crate) fn mix(mut value: u64) -> u64 {
+pub(crate) fn splitmix64(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
@@ -46,7 +46,7 @@ mod tests {
             }
             n
         };
-        let (alone, spread) = (ranges(fnv1a), ranges(spread));
+        let (alone, spread) = (ranges(fnv1a), ranges(hash_string));
         assert!(alone.iter().filter(|n| **n > 0).count() <= 4, "{alone:?}");
         assert!(spread.iter().all(|n| *n >= 4), "{spread:?}");
     }

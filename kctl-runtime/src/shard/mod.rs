@@ -12,8 +12,8 @@ mod ring;
 mod slots;
 mod tenure;
 
-pub(crate) use gate::{Gate, Pass};
-pub(crate) use hash::{mix, spread};
+pub(crate) use gate::{Gate, ReconcileGuard};
+pub(crate) use hash::{hash_string, splitmix64};
 pub(crate) use ring::{LabelledShare, NextStep, Ring, RingLabels, RunningReconcile};
 pub(crate) use slots::seat_name;
 pub use slots::{SLOTS_MAX, ShardBy, Slots, slot_name};

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::hash::spread;
+use super::hash::hash_string;
 use crate::{
     key::ObjectKey,
     object::{Kind, Stored},
@@ -118,7 +118,7 @@ impl RingLabels {
     }
 
     /// Returns `true` if the sharder has labelled the object for another shard.
-    pub(crate) fn is_of_another(&self, object: &Stored) -> bool {
+    pub(crate) fn is_assigned_elsewhere(&self, object: &Stored) -> bool {
         object.meta().labels.get(&self.shard_label).is_some() && !self.is_mine(object)
     }
 
@@ -187,7 +187,7 @@ impl Ring {
     ///
     /// The decision takes effect under the same lock. A reconcile that begins is counted. Once a hand-over has begun, a
     /// cache with an older state of the object does not start another reconcile.
-    pub(crate) fn duty(&self, kind: &Kind, object: &Stored) -> NextStep {
+    pub(crate) fn next_step(&self, kind: &Kind, object: &Stored) -> NextStep {
         if !self.labels.is_mine(object) {
             return NextStep::Forget;
         }
@@ -230,7 +230,7 @@ impl Ring {
 /// Counters take the place of slots: the keys of a counter share a write permit.
 impl ShardPermits for Ring {
     fn slot(&self, key: &ObjectKey) -> u32 {
-        u32::try_from(spread(&key.to_string()) % u64::from(COUNTERS)).unwrap_or_default()
+        u32::try_from(hash_string(&key.to_string()) % u64::from(COUNTERS)).unwrap_or_default()
     }
 
     fn common(&self) -> WritePermit {
@@ -238,7 +238,7 @@ impl ShardPermits for Ring {
     }
 
     fn of_slot(&self, slot: u32) -> Option<WritePermit> {
-        Some(self.counters.lock().entry(slot).or_insert_with(|| self.lease.counted_apart()).clone())
+        Some(self.counters.lock().entry(slot).or_insert_with(|| self.lease.child()).clone())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::hash::spread;
+use super::hash::hash_string;
 use crate::key::ObjectKey;
 
 /// Greatest number of slots. Each held slot costs one Lease write per renewal, and the printed role names each Lease.
@@ -78,9 +78,9 @@ impl Slots {
     /// Returns the slot of a key.
     pub fn slot_for(&self, key: &ObjectKey) -> u32 {
         let hash = match (&key.namespace, self.by) {
-            (Some(namespace), ShardBy::Namespace) => spread(namespace),
-            (Some(_), ShardBy::Object) => spread(&key.to_string()),
-            (None, _) => spread(&key.name),
+            (Some(namespace), ShardBy::Namespace) => hash_string(namespace),
+            (Some(_), ShardBy::Object) => hash_string(&key.to_string()),
+            (None, _) => hash_string(&key.name),
         };
         self.of_hash(hash ^ self.salt)
     }

@@ -194,7 +194,7 @@ impl Source {
         let body = transport::list_all(self.client(), &operation, &path, METADATA_LIST).await?;
         let mut present = Present { keys: HashSet::default(), missing: Vec::new(), version: None };
         let take = |item: &str| {
-            if self.foreign(item).is_some() {
+            if self.not_selected(item).is_some() {
                 return Ok(());
             }
             let Item { metadata } = serde_json::from_str(item)?;
@@ -241,7 +241,7 @@ impl Source {
             self.store().acknowledged(Delta::Replace(scope.clone(), objects, version)).await;
             return Ok(());
         }
-        if self.store().join(scope.clone(), objects, version).await { Ok(()) } else { Err(self.overtaken()) }
+        if self.store().join(scope.clone(), objects, version).await { Ok(()) } else { Err(self.list_overtaken()) }
     }
 }
 

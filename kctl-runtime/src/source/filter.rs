@@ -109,7 +109,7 @@ impl Filter {
     }
 
     /// Returns the metadata of an object that is not selected. JSON without readable metadata is left to the decoder.
-    pub(super) fn foreign<'a>(&self, json: &'a str) -> Option<Head<'a>> {
+    pub(super) fn not_selected<'a>(&self, json: &'a str) -> Option<Head<'a>> {
         let head = Head::read(json).filter(|head| !head.name.is_empty())?;
         let owners = head.owner_references.iter().flatten();
         let mut controllers = owners.filter(|owner| owner.controller == Some(true)).map(|owner| Controller {
@@ -239,7 +239,7 @@ mod tests {
             (None, false),
         ] {
             let json = pod("web-2-a", owner);
-            assert_eq!(filter.foreign(&json).is_none(), selected, "{owner:?}");
+            assert_eq!(filter.not_selected(&json).is_none(), selected, "{owner:?}");
             assert_eq!(filter.has(&Stored::accept(&Kind::of::<Pod>(), &json).unwrap()), selected, "{owner:?}");
         }
     }
@@ -247,9 +247,9 @@ mod tests {
     #[test]
     fn primary_is_selected_by_its_own_key() {
         let filter = Filter::new(Arc::new(Even), vec![BelongsTo::Itself], OvertakenList::Applied);
-        assert!(filter.foreign(&pod("web-2", None)).is_none());
+        assert!(filter.not_selected(&pod("web-2", None)).is_none());
         let json = pod("web-1", None);
-        assert_eq!(filter.foreign(&json).unwrap().key(), ObjectKey::new(Some("shop"), "web-1"));
+        assert_eq!(filter.not_selected(&json).unwrap().key(), ObjectKey::new(Some("shop"), "web-1"));
     }
 
     #[test]

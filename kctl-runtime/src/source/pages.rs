@@ -24,7 +24,7 @@ pub(super) async fn each_item(
     let (mut chunks, mut items) = (body.into_data_stream(), Items::new());
     loop {
         let chunk = tokio::time::timeout(transport::ANSWER_WITHIN, chunks.next()).await;
-        match chunk.map_err(|_elapsed| transport::late(operation, transport::ANSWER_WITHIN))? {
+        match chunk.map_err(|_elapsed| transport::timeout_error(operation, transport::ANSWER_WITHIN))? {
             Some(chunk) => items.push(&chunk.map_err(|error| unreadable(error.to_string()))?),
             None => break,
         }

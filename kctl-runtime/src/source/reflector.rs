@@ -326,7 +326,7 @@ impl Reflector {
             }
             // The stream of an initial state has no deletions, and only the bookmark at its end has a meaning.
             Input::Deleted(_) | Input::Bookmark(_) if self.request == Request::Stream => Vec::new(),
-            Input::Synced(version) => self.synced(version),
+            Input::Synced(version) => self.end_initial_events(version),
             Input::Applied(object) => {
                 self.seen(object.meta().resource_version.to_string());
                 vec![Effect::Emit(Delta::Apply(object))]
@@ -340,7 +340,7 @@ impl Reflector {
                 vec![Effect::Emit(Delta::Bookmark(self.scope.clone(), version))]
             }
             Input::Failed(error) => self.failed(&error),
-            Input::Cut(error) => self.cut(&error),
+            Input::Cut(error) => self.list_interrupted(&error),
             Input::Broken { error, lasted } => {
                 self.was_healthy_for(lasted);
                 self.failed(&error)
@@ -360,7 +360,7 @@ impl Reflector {
     /// Collects a page. With the last one the state is complete.
     fn page(&mut self, objects: Vec<Arc<Stored>>, version: String, token: Option<String>) -> Vec<Effect> {
         if self.request == Request::Probe {
-            return self.probed(&version);
+            return self.resume_or_relist(&version);
         }
         self.objects.extend(objects);
         if let Some(token) = token.filter(|token| !token.is_empty()) {
@@ -368,7 +368,7 @@ impl Reflector {
             self.request = Request::List { version: None, token: Some(token) };
             return vec![Effect::Next];
         }
-        let mut effects = self.whole(version);
+        let mut effects = self.replace(version);
         // A state that may be outdated ends the request with a wait.
         if matches!(effects[..], [Effect::Emit(_)]) {
             effects.push(Effect::Next);
@@ -377,12 +377,12 @@ impl Reflector {
     }
 
     /// Ends the initial state of a stream, which continues as a watch.
-    fn synced(&mut self, version: String) -> Vec<Effect> {
+    fn end_initial_events(&mut self, version: String) -> Vec<Effect> {
         if self.request != Request::Stream {
             return Vec::new();
         }
         self.newest = true;
-        self.whole(version)
+        self.replace(version)
     }
 
     /// Hands a complete state to the store, unless it is older than one that was seen.
@@ -390,7 +390,7 @@ impl Reflector {
     /// A list of the newest state that is older comes from a server restored from a backup, or from a member of etcd
     /// that lags behind. The second repairs itself, so the list is repeated once. Two in a row mean a restore: the
     /// cache follows it, since the objects of later versions exist no longer.
-    fn whole(&mut self, version: String) -> Vec<Effect> {
+    fn replace(&mut self, version: String) -> Vec<Effect> {
         let (scope, objects) = (self.scope.clone(), std::mem::take(&mut self.objects));
         self.absent = 0;
         self.broken = 0;
@@ -412,7 +412,7 @@ impl Reflector {
 
     /// Decides after a server was unreachable: on to the watch if its version did not go back, and to a new list
     /// otherwise.
-    fn probed(&mut self, version: &str) -> Vec<Effect> {
+    fn resume_or_relist(&mut self, version: &str) -> Vec<Effect> {
         match self.last.clone() {
             Some(last) if !self.is_behind(version) => self.request = Request::Watch { version: last },
             _ => self.relist(None),
@@ -458,7 +458,7 @@ impl Reflector {
     /// The first 404 makes the store incomplete, so that no controller acts on objects that may be gone. Their deletion
     /// is reported only when it is certain. Deletions cannot be taken back: reconcilers would create all owned objects
     /// again.
-    fn missing(&mut self) -> Vec<Effect> {
+    fn kind_not_served(&mut self) -> Vec<Effect> {
         self.relist(None);
         self.absent = self.absent.saturating_add(1);
         let mut effects = Vec::new();
@@ -499,7 +499,7 @@ impl Reflector {
     /// A `Retry-After` of the response prolongs the wait, and never shortens it.
     fn failed(&mut self, error: &ApiError) -> Vec<Effect> {
         if error.is_not_found() {
-            return self.missing();
+            return self.kind_not_served();
         }
         let wait = error.retry_after().unwrap_or_default();
         match &self.request {
@@ -560,7 +560,7 @@ impl Reflector {
     ///
     /// Proxies and load balancers limit the size or the time of a response. A whole list that breaks off twice in a row
     /// is therefore requested in pages, from then on.
-    fn cut(&mut self, error: &ApiError) -> Vec<Effect> {
+    fn list_interrupted(&mut self, error: &ApiError) -> Vec<Effect> {
         if matches!(self.request, Request::Whole { .. }) {
             self.broken += 1;
             self.pages |= self.broken >= BROKEN_LISTS;

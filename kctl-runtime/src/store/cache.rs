@@ -6,7 +6,6 @@ mod events;
 mod index;
 mod joins;
 mod list;
-mod marks;
 mod objects;
 mod own_write;
 mod present;
@@ -14,6 +13,7 @@ mod scopes;
 #[cfg(test)]
 mod tests;
 mod version_order;
+mod watermarks;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
@@ -25,7 +25,7 @@ use foldhash::fast::FixedState;
 use self::{
     index::{ByKey, Map, UserIndex},
     joins::Joins,
-    marks::Marks,
+    watermarks::Watermarks,
 };
 use super::{Change, tombstones::Tombstones};
 use crate::{
@@ -54,7 +54,7 @@ pub(crate) struct Cache {
     unreported: BTreeMap<u64, ObjectKey>,
     /// The scopes that are listed and watched. Own writes elsewhere are not kept, because no watch would report their
     /// deletion.
-    scopes: Marks,
+    scopes: Watermarks,
     /// The `resourceVersion` of namespaces that were listed beside the watch. An unknown object at or below it is
     /// deleted. Invariant: each is ahead of the watch, which makes it superfluous once it has caught up.
     read: BTreeMap<Scope, u64>,
@@ -82,7 +82,7 @@ impl Cache {
             user: Vec::new(),
             tombstones: Tombstones::default(),
             unreported: BTreeMap::new(),
-            scopes: Marks::new(scopes),
+            scopes: Watermarks::new(scopes),
             read: BTreeMap::new(),
             joins: Joins::default(),
             blocked: BTreeSet::new(),
@@ -147,7 +147,7 @@ impl Cache {
         let mut changes = self.changes_of(delta);
         // Updates of fields that this cache does not keep queue no key: a heartbeat outside of a view, or a status where
         // only the metadata is read.
-        changes.retain(|change| !matches!(change, Change::Updated { old, new } if new.looks_as(old)));
+        changes.retain(|change| !matches!(change, Change::Updated { old, new } if new.equals_except_version(old)));
         self.check();
         changes
     }
@@ -199,7 +199,7 @@ impl Cache {
 }
 
 /// Returns the followed scope of a key: its namespace, or the scope of all namespaces.
-fn scope_among(marks: &Marks, key: &ObjectKey) -> Option<Scope> {
+fn scope_among(watermarks: &Watermarks, key: &ObjectKey) -> Option<Scope> {
     let scopes = [key.namespace.clone(), None];
-    scopes.into_iter().find(|scope| marks.has(scope))
+    scopes.into_iter().find(|scope| watermarks.has(scope))
 }

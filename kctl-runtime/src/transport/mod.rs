@@ -18,7 +18,7 @@ pub(crate) use deadline::Deadline;
 /// Longest answer that is read, in bytes: a page of 500 objects of etcd's maximum size.
 const BODY_LEN_MAX: usize = 1 << 30;
 /// Maximum number of bytes of an error response that are read. A `Status` is shorter, unless it repeats an object.
-const REFUSAL_LEN_MAX: usize = 64 << 10;
+const ERROR_BODY_LEN_MAX: usize = 64 << 10;
 /// Maximum number of tries of a request that is rejected with 429 or 503 and a `Retry-After`.
 const TRIES_MAX: u32 = 10;
 /// Longest wait for the response to a write or a page of a list.
@@ -28,10 +28,10 @@ pub(crate) const JSON: &str = "application/json";
 
 /// Request extension: this is a retry, after a response with this status. Metrics count it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Repeats(pub(crate) u16);
+pub(crate) struct RetryAfterStatus(pub(crate) u16);
 
 /// A request before it is sent, which can be sent several times.
-struct Ask<'a> {
+struct RequestTemplate<'a> {
     method: Method,
     path: &'a str,
     /// Content type and bytes.
@@ -42,7 +42,7 @@ struct Ask<'a> {
     is_long: bool,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> RequestTemplate<'a> {
     fn get(path: &'a str, accept: &'a str) -> Self {
         Self { method: Method::GET, path, body: None, accept, is_long: false }
     }
@@ -58,13 +58,15 @@ pub(crate) async fn get(client: &Client, operation: &Operation, path: &str) -> R
 /// The timeout covers the body of an error as well. Only the body of a success lasts.
 pub(crate) async fn open(client: &Client, operation: &Operation, path: &str, accept: &str) -> Result<Body, ApiError> {
     let opened = async {
-        let response = exchange(client, operation, &Ask::get(path, accept), None).await?;
+        let response = send_once(client, operation, &RequestTemplate::get(path, accept), None).await?;
         if response.status().is_success() {
             return Ok(response.into_body());
         }
-        Err(refusal(operation, response).await)
+        Err(response_error(operation, response).await)
     };
-    tokio::time::timeout(ANSWER_WITHIN, opened).await.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))
+    tokio::time::timeout(ANSWER_WITHIN, opened)
+        .await
+        .unwrap_or_else(|_elapsed| Err(timeout_error(operation, ANSWER_WITHIN)))
 }
 
 /// Sends a request and returns the body, waiting at most [`ANSWER_WITHIN`].
@@ -87,9 +89,9 @@ pub(crate) async fn send_within(
     body: Option<(&str, Vec<u8>)>,
     deadline: Deadline,
 ) -> Result<String, ApiError> {
-    let ask = Ask { method, path, body, accept: JSON, is_long: false };
-    let answer = async { read(operation, accepted(client, operation, &ask, deadline.at()).await?).await };
-    in_time(deadline.at(), answer).await.unwrap_or_else(|| Err(late(operation, deadline.timeout())))
+    let template = RequestTemplate { method, path, body, accept: JSON, is_long: false };
+    let answer = async { read(operation, send_with_retries(client, operation, &template, deadline.at()).await?).await };
+    in_time(deadline.at(), answer).await.unwrap_or_else(|| Err(timeout_error(operation, deadline.timeout())))
 }
 
 /// Returns the result of a future; `None` if it is not ready before `until`.
@@ -113,7 +115,7 @@ pub(crate) async fn list_few(
     path: &str,
     accept: &str,
 ) -> Result<Body, ApiError> {
-    stream(client, operation, Ask::get(path, accept)).await
+    stream(client, operation, RequestTemplate::get(path, accept)).await
 }
 
 /// Gets a list of all objects of a kind in the same way.
@@ -123,33 +125,35 @@ pub(crate) async fn list_all(
     path: &str,
     accept: &str,
 ) -> Result<Body, ApiError> {
-    stream(client, operation, Ask { is_long: true, ..Ask::get(path, accept) }).await
+    stream(client, operation, RequestTemplate { is_long: true, ..RequestTemplate::get(path, accept) }).await
 }
 
 /// Returns the body of a successful response. The timeout covers the head of the response alone.
-async fn stream(client: &Client, operation: &Operation, ask: Ask<'_>) -> Result<Body, ApiError> {
+async fn stream(client: &Client, operation: &Operation, template: RequestTemplate<'_>) -> Result<Body, ApiError> {
     let until = Instant::now() + ANSWER_WITHIN;
-    let answer = async { Ok(accepted(client, operation, &ask, until).await?.into_body()) };
-    tokio::time::timeout(ANSWER_WITHIN, answer).await.unwrap_or_else(|_elapsed| Err(late(operation, ANSWER_WITHIN)))
+    let answer = async { Ok(send_with_retries(client, operation, &template, until).await?.into_body()) };
+    tokio::time::timeout(ANSWER_WITHIN, answer)
+        .await
+        .unwrap_or_else(|_elapsed| Err(timeout_error(operation, ANSWER_WITHIN)))
 }
 
 /// Returns the response to a request that succeeded. A rejected one with `Retry-After` is repeated.
 ///
 /// Only a `Retry-After` that ends before `until` is waited for here. A longer one is returned, and the
 /// work queue waits.
-async fn accepted(
+async fn send_with_retries(
     client: &Client,
     operation: &Operation,
-    ask: &Ask<'_>,
+    template: &RequestTemplate<'_>,
     until: Instant,
 ) -> Result<Response<Body>, ApiError> {
     let (mut tries, mut repeats) = (1, None);
     loop {
-        let response = exchange(client, operation, ask, repeats).await?;
+        let response = send_once(client, operation, template, repeats).await?;
         if response.status().is_success() {
             return Ok(response);
         }
-        let error = refusal(operation, response).await;
+        let error = response_error(operation, response).await;
         // A server that names a wait has not processed the request, so even a create can be repeated.
         let busy = matches!(error.code(), Some(429 | 503));
         let fits =
@@ -158,31 +162,32 @@ async fn accepted(
             Some(wait) => tokio::time::sleep(wait).await,
             None => return Err(error),
         }
-        repeats = error.code().map(Repeats);
+        repeats = error.code().map(RetryAfterStatus);
         tries += 1;
     }
 }
 
 /// Returns the error of a request without a response in time.
-pub(crate) fn late(operation: &Operation, within: Duration) -> ApiError {
+pub(crate) fn timeout_error(operation: &Operation, within: Duration) -> ApiError {
     ApiError::Unanswered { operation: operation.into(), cause: format!("nothing within {within:?}") }
 }
 
 /// Sends the request once and returns the head of the response, whatever its status.
 ///
 /// The current trace goes along as a `traceparent` header (W3C Trace Context).
-async fn exchange(
+async fn send_once(
     client: &Client,
     operation: &Operation,
-    ask: &Ask<'_>,
-    repeats: Option<Repeats>,
+    template: &RequestTemplate<'_>,
+    repeats: Option<RetryAfterStatus>,
 ) -> Result<Response<Body>, ApiError> {
     let unanswered = |cause: String| ApiError::Unanswered { operation: operation.into(), cause };
-    let mut request = Request::builder().method(ask.method.clone()).uri(ask.path).header("accept", ask.accept);
+    let mut request =
+        Request::builder().method(template.method.clone()).uri(template.path).header("accept", template.accept);
     if let Some(trace) = Trace::current() {
         request = request.header("traceparent", trace.parent());
     }
-    let bytes = match &ask.body {
+    let bytes = match &template.body {
         Some((content_type, bytes)) => {
             request = request.header("content-type", *content_type);
             bytes.clone()
@@ -193,7 +198,7 @@ async fn exchange(
     if let Some(repeats) = repeats {
         request.extensions_mut().insert(repeats);
     }
-    if ask.is_long {
+    if template.is_long {
         request.extensions_mut().insert(LongResponse);
     }
     client.send(request).await.map_err(|error| unanswered(root_cause(&error)))
@@ -222,22 +227,22 @@ async fn read(operation: &Operation, response: Response<Body>) -> Result<String,
 
 /// Builds the error of a response that is not a success, from its `Status` and `Retry-After`.
 ///
-/// An incomplete body is ignored. Only the first [`REFUSAL_LEN_MAX`] bytes of a longer one are used.
-async fn refusal(operation: &Operation, response: Response<Body>) -> ApiError {
+/// An incomplete body is ignored. Only the first [`ERROR_BODY_LEN_MAX`] bytes of a longer one are used.
+async fn response_error(operation: &Operation, response: Response<Body>) -> ApiError {
     let code = response.status().as_u16();
     let after = response.headers().get("retry-after");
     let seconds = after.and_then(|value| value.to_str().ok()?.parse().ok());
     // A wait of zero names none: a request that is rejected at once again would end in a hot loop.
     let after = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
     let (mut body, mut bytes) = (response.into_body(), Vec::new());
-    while bytes.len() < REFUSAL_LEN_MAX {
+    while bytes.len() < ERROR_BODY_LEN_MAX {
         match body.frame().await {
             Some(Ok(frame)) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
             Some(Err(_broken)) => return ApiError::refused(operation, code, after, ""),
             None => break,
         }
     }
-    bytes.truncate(REFUSAL_LEN_MAX);
+    bytes.truncate(ERROR_BODY_LEN_MAX);
     ApiError::refused(operation, code, after, &String::from_utf8_lossy(&bytes))
 }
 

@@ -10,14 +10,14 @@ use crate::{
 };
 
 /// A kind that the API server serves.
-pub(super) struct Found {
+pub(super) struct ServedKind {
     pub(super) kind: Kind,
     pub(super) namespaced: bool,
 }
 
 /// Requests the resources of the group and version, and returns the one with this kind. Subresources are skipped,
 /// because they have kinds too: `pods/eviction` is an Eviction.
-pub(super) async fn find(client: &Client, requested: &GroupVersionKind) -> Result<Found, WatchError> {
+pub(super) async fn find(client: &Client, requested: &GroupVersionKind) -> Result<ServedKind, WatchError> {
     let GroupVersionKind { group, version, kind } = requested;
     let mut found = Kind { group: group.clone(), version: version.clone(), kind: kind.clone(), plural: String::new() };
     let operation = Operation::from(format!("discover {}", found.api_version()));
@@ -33,5 +33,5 @@ pub(super) async fn find(client: &Client, requested: &GroupVersionKind) -> Resul
     let mut named = resources.into_iter().filter(|resource| resource.kind == *kind && !resource.name.contains('/'));
     let resource = named.next().ok_or_else(unknown)?;
     found.plural = resource.name;
-    Ok(Found { kind: found, namespaced: resource.namespaced })
+    Ok(ServedKind { kind: found, namespaced: resource.namespaced })
 }

@@ -29,7 +29,7 @@ pub const INFORMERS_MAX: usize = 2000;
 /// The table of open informers, shared by the manager and all handles. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Informers {
-    table: Arc<Mutex<Table>>,
+    table: Arc<Mutex<InformerTable>>,
     /// The reason why a task of an informer ended; such tasks never end by themselves.
     failed: watch::Sender<Option<String>>,
     closed: watch::Sender<bool>,
@@ -43,7 +43,7 @@ pub(crate) struct Informers {
 
 /// All open informers of a process, under one lock.
 #[derive(Default)]
-struct Table {
+struct InformerTable {
     informers: BTreeMap<InformerId, Informer>,
     /// Number of the informer that was opened last. An informer that is opened again has another number.
     n_opened: u64,
@@ -84,9 +84,9 @@ pub(crate) struct InformerHandle {
 }
 
 /// Ends all informers when it is dropped: none outlives the manager.
-pub(crate) struct Closing(pub(crate) Informers);
+pub(crate) struct CloseOnDrop(pub(crate) Informers);
 
-impl Drop for Closing {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.closed.send_replace(true);
         let ended = std::mem::take(&mut self.0.table.lock().informers);
@@ -134,7 +134,7 @@ impl Informers {
                 id.separate = !has_all;
             } else {
                 slim.source.widen_field_mask(&FieldMask::whole());
-                slim.source.keep_all();
+                slim.source.disable_filter();
             }
         }
         if table.informers.len() >= INFORMERS_MAX && !table.informers.contains_key(&id) {
@@ -162,7 +162,7 @@ impl Informers {
     /// Opens the informer of `id` unless it is open, and counts one more user.
     fn acquire_in(
         &self,
-        mut table: MutexGuard<'_, Table>,
+        mut table: MutexGuard<'_, InformerTable>,
         id: InformerId,
         field_mask: &FieldMask,
         client: &Client,
@@ -202,7 +202,7 @@ impl Informers {
         all.into_iter().map(|(_, informer)| (informer.source.clone(), informer.n_users)).collect()
     }
 
-    /// Adds the mailbox of a watch to those that [`most_waiting`](Self::most_waiting) looks at, and forgets dropped ones.
+    /// Adds the mailbox of a watch to those that [`backlog_max`](Self::backlog_max) looks at, and forgets dropped ones.
     pub(super) fn add_mailbox(&self, mailbox: &Arc<Mailbox>) {
         let mut mailboxes = self.mailboxes.lock();
         mailboxes.retain(|mailbox| mailbox.strong_count() > 0);
@@ -210,12 +210,12 @@ impl Informers {
     }
 
     /// Returns the number of waiting changes of the watch that is furthest behind.
-    pub(crate) fn most_waiting(&self) -> usize {
+    pub(crate) fn backlog_max(&self) -> usize {
         self.mailboxes.lock().iter().filter_map(Weak::upgrade).map(|mailbox| mailbox.len()).max().unwrap_or(0)
     }
 
     /// Returns the informers whose namespaces can be changed, and for each if it runs.
-    fn changeable(&self) -> Result<Vec<(Arc<Source>, bool)>, WatchError> {
+    fn with_changeable_namespaces(&self) -> Result<Vec<(Arc<Source>, bool)>, WatchError> {
         let table = self.table.lock();
         let changeable = table.informers.iter().filter(|(id, _)| id.changeable);
         let found: Vec<_> =
@@ -225,7 +225,7 @@ impl Informers {
 
     /// Returns the namespaces of all informers whose namespaces can change, sorted.
     pub(super) fn namespaces(&self) -> Vec<String> {
-        let sources = self.changeable().unwrap_or_default();
+        let sources = self.with_changeable_namespaces().unwrap_or_default();
         let namespaces: BTreeSet<String> = sources.iter().flat_map(|(source, _)| source.namespaces()).collect();
         namespaces.into_iter().collect()
     }
@@ -236,7 +236,7 @@ impl Informers {
     /// No controller of the program is limited to namespaces.
     pub(super) async fn add_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         let _one_at_a_time = self.changing.lock().await;
-        let (sources, scope): (_, Scope) = (self.changeable()?, Some(namespace.into()));
+        let (sources, scope): (_, Scope) = (self.with_changeable_namespaces()?, Some(namespace.into()));
         let added: Vec<_> = sources.into_iter().filter(|(source, _)| !source.scopes().has(&scope)).collect();
         // All caches become incomplete before one of them lists the namespace. Otherwise a reconcile could read the
         // namespace in one cache and miss it in another.
@@ -253,7 +253,7 @@ impl Informers {
     /// As [`add_namespace`](Self::add_namespace).
     pub(super) async fn remove_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         let _one_at_a_time = self.changing.lock().await;
-        let (sources, scope): (_, Scope) = (self.changeable()?, Some(namespace.into()));
+        let (sources, scope): (_, Scope) = (self.with_changeable_namespaces()?, Some(namespace.into()));
         let removed: Vec<_> = sources.into_iter().filter(|(source, _)| source.scopes().has(&scope)).collect();
         // Writes to the namespace fail from here on: a running reconcile sees objects disappear that still exist.
         send_delta(&removed, &Delta::Open(scope.clone())).await;
@@ -287,7 +287,7 @@ impl Informers {
     }
 }
 
-impl Table {
+impl InformerTable {
     /// Starts the informers that do not run yet.
     fn start(&mut self, informers: &Informers) {
         for informer in self.informers.values_mut().filter(|informer| informer.tasks.is_empty()) {

@@ -21,7 +21,7 @@ use std::{
 use kube::{Client, core::GroupVersionKind};
 
 pub use informers::INFORMERS_MAX;
-pub(crate) use informers::{Closing, InformerHandle, Informers};
+pub(crate) use informers::{CloseOnDrop, InformerHandle, Informers};
 pub use projection::Projection;
 pub use watch::Watch;
 

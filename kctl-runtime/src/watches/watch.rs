@@ -10,7 +10,7 @@ use futures::Stream;
 
 use super::{InformerHandle, Projection, projection::Reader};
 use crate::{
-    handler::mailbox::{Inlet, Mailbox},
+    handler::mailbox::{Mailbox, MailboxSender},
     key::ObjectKey,
     source::{Health, WatchConfig},
     store::{Change, Handler},
@@ -56,8 +56,8 @@ impl<T: Projection> Watch<T> {
     pub(super) async fn open(handle: InformerHandle) -> Self {
         let mailbox = Arc::new(Mailbox::default());
         handle.informers().add_mailbox(&mailbox);
-        let inlet = Inlet::new(mailbox.clone());
-        let handler: Handler = Arc::new(move |change, origin| inlet.put(change, origin));
+        let sender = MailboxSender::new(mailbox.clone());
+        let handler: Handler = Arc::new(move |change, origin| sender.put(change, origin));
         let alive = Arc::new(());
         let _subscribed = handle.source().store().subscribe_while(handler, Arc::downgrade(&alive)).await;
         Self { handle, mailbox, reader: Reader::new(), _alive: alive }
@@ -73,11 +73,11 @@ impl<T: Projection> Watch<T> {
 
     fn poll_change(&mut self, context: &mut Context<'_>) -> Poll<Option<Change<T>>> {
         loop {
-            let Some(letter) = ready!(self.mailbox.poll_take(context)) else { return Poll::Ready(None) };
-            if letter.unseen {
+            let Some(queued) = ready!(self.mailbox.poll_recv(context)) else { return Poll::Ready(None) };
+            if queued.unseen {
                 continue;
             }
-            if let Some(change) = self.reader.read(&letter.change) {
+            if let Some(change) = self.reader.read(&queued.change) {
                 return Poll::Ready(Some(change));
             }
         }

@@ -11,7 +11,7 @@ use crate::{
     object::Stored,
     queue::{Add, Cause},
     reconcile::Reconcile,
-    shard::{NextStep, Pass, Ring},
+    shard::{NextStep, ReconcileGuard, Ring},
     writer::{ApiError, MERGE_PATCH, Target},
 };
 
@@ -23,7 +23,7 @@ const CONFLICT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 impl<C: Reconcile> Pool<C> {
     /// Returns the permission to reconcile a key, or `None` if another replica has to reconcile it. In that case the
     /// key was forgotten or handed over.
-    pub(super) async fn enter(&self, key: &ObjectKey) -> Option<Pass> {
+    pub(super) async fn enter(&self, key: &ObjectKey) -> Option<ReconcileGuard> {
         let Some(ring) = self.env.gate.ring() else {
             let pass = self.env.gate.enter(key);
             if pass.is_none() {
@@ -34,9 +34,11 @@ impl<C: Reconcile> Pool<C> {
         };
         let unreadable = self.env.primary.unreadable(key).map(|one| one.stored.clone());
         // A key without an object has no label. Its reconcile only forgets it.
-        let Some(stored) = unreadable.or_else(|| self.env.primary.store().get(key)) else { return Some(Pass::Gone) };
-        match ring.duty(&self.env.spec.primary.kind, &stored) {
-            NextStep::Reconcile(busy) => return Some(Pass::Counted(busy)),
+        let Some(stored) = unreadable.or_else(|| self.env.primary.store().get(key)) else {
+            return Some(ReconcileGuard::Gone);
+        };
+        match ring.next_step(&self.env.spec.primary.kind, &stored) {
+            NextStep::Reconcile(busy) => return Some(ReconcileGuard::Counted(busy)),
             NextStep::Forget => self.forget(key),
             NextStep::HandOver => self.hand_over(ring, key, &stored).await,
         }

@@ -57,7 +57,7 @@ use crate::{
     panic::panic_text,
     queue::{Add, Cause, WorkQueue},
     reconcile::{Action, Context, Env, Error, Reconcile, ReconcileReason, UnreadableObject},
-    shard::Pass,
+    shard::ReconcileGuard,
     source::Unreadable,
     store::{Change, Delta},
     text::cut,
@@ -154,7 +154,7 @@ impl<C: Reconcile> Pool<C> {
         if *self.env.stopping.borrow() {
             return false;
         }
-        if !self.env.is_complete() && !self.resumes().await {
+        if !self.env.is_complete() && !self.wait_until_complete().await {
             return false;
         }
         // Yields now and then: a key that is requeued at once and never awaits would otherwise block its thread.
@@ -232,7 +232,7 @@ impl<C: Reconcile> Pool<C> {
     }
 
     /// Waits until the caches are complete again; returns `false` if the manager stops first.
-    async fn resumes(&self) -> bool {
+    async fn wait_until_complete(&self) -> bool {
         let mut stopping = self.env.stopping.clone();
         tokio::select! {
             biased;
@@ -282,7 +282,7 @@ impl<C: Reconcile> Pool<C> {
 
     /// Runs the reconcile in its trace and in a span with controller, key and reason, so that its log lines and
     /// requests carry them.
-    async fn traced(&self, key: &ObjectKey, reason: &ReconcileReason, trace: Trace, pass: &Pass) -> Outcome {
+    async fn traced(&self, key: &ObjectKey, reason: &ReconcileReason, trace: Trace, pass: &ReconcileGuard) -> Outcome {
         let controller = &self.env.spec.name;
         let run = async {
             let span = tracing::info_span!("reconcile", controller, %key, %reason, trace_id = %trace);
@@ -291,12 +291,12 @@ impl<C: Reconcile> Pool<C> {
         trace.run(run).await
     }
 
-    async fn reconcile(&self, key: &ObjectKey, tags: u32, pass: &Pass) -> Outcome {
+    async fn reconcile(&self, key: &ObjectKey, tags: u32, pass: &ReconcileGuard) -> Outcome {
         let run = AssertUnwindSafe(self.run_once(key, tags, pass)).catch_unwind();
-        run.await.unwrap_or_else(|panic| Outcome::Panicked(bounded(panic_text(&*panic))))
+        run.await.unwrap_or_else(|panic| Outcome::Panicked(truncate_error(panic_text(&*panic))))
     }
 
-    async fn run_once(&self, key: &ObjectKey, tags: u32, pass: &Pass) -> Outcome {
+    async fn run_once(&self, key: &ObjectKey, tags: u32, pass: &ReconcileGuard) -> Outcome {
         if let Err(error) = self.env.writer.uncertain_writes().resolve(key).await {
             return outcome(Err(error.into()), key, &self.env);
         }
@@ -307,7 +307,7 @@ impl<C: Reconcile> Pool<C> {
             self.env.applied.forget(key);
             return Outcome::Vanished;
         };
-        if matches!(pass, Pass::Gone) {
+        if matches!(pass, ReconcileGuard::Gone) {
             // The sharder assigned the object to this shard meanwhile. Its next run is counted, so that no other controller
             // hands it over during that run.
             self.queue.add(Add::new(key.clone()).tags(tags));
@@ -438,7 +438,7 @@ impl<C: Reconcile> Pool<C> {
 const ERROR_LEN_MAX: usize = 4 << 10;
 
 /// Returns the text of an error, cut to [`ERROR_LEN_MAX`].
-fn bounded(mut text: String) -> String {
+fn truncate_error(mut text: String) -> String {
     cut(&mut text, ERROR_LEN_MAX);
     text
 }
@@ -451,7 +451,7 @@ fn slot_lost() -> Outcome {
 }
 
 /// Returns `true` for a write that was not sent because the key moves to another replica, which reconciles it.
-fn has_moved(error: &ApiError, env: &Env) -> bool {
+fn is_rejected_by_move(error: &ApiError, env: &Env) -> bool {
     matches!(error, ApiError::NotLeading { .. }) && env.gate.moves_keys()
 }
 
@@ -460,10 +460,10 @@ fn outcome(result: Result<Action, Error>, key: &ObjectKey, env: &Env) -> Outcome
         Ok(action) => Outcome::Done(action),
         Err(error) => Outcome::Failed {
             conflict: error.is_conflict()
-                || error.api().is_some_and(|api| env.is_gone(api, key) || has_moved(api, env)),
+                || error.api().is_some_and(|api| env.is_gone(api, key) || is_rejected_by_move(api, env)),
             terminal: error.is_terminal(),
             retry_after: error.retry_after(),
-            text: bounded(error.to_string()),
+            text: truncate_error(error.to_string()),
         },
     }
 }

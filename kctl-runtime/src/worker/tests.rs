@@ -23,7 +23,7 @@ use crate::{
     object::Kind,
     queue::{Add, Cause, QueueConfig},
     reconcile::{Applied, Controller, NoopWrites, Result, ResultExt, UsedCaches},
-    shard::{Gate, Pass, ShardBy, Slots, Tenures},
+    shard::{Gate, ReconcileGuard, ShardBy, Slots, Tenures},
     source::{Source, WatchConfig},
     spec::{ControllerSpec, SpecBuilder},
     store::{Delta, SharedStore},
@@ -537,7 +537,7 @@ async fn object_that_appears_in_ring_is_reconciled_later() {
     let queue = WorkQueue::new(QueueConfig::default());
     let pool = Pool { controller: Arc::new(Test { act: never }), env, queue: queue.clone(), observer: ignore, begun };
     for (name, n_queued) in [("a", 1), ("gone", 1)] {
-        let outcome = pool.run_once(&key(name), 0, &Pass::Gone).await;
+        let outcome = pool.run_once(&key(name), 0, &ReconcileGuard::Gone).await;
         assert!(matches!(outcome, Outcome::Vanished), "{outcome:?}");
         assert_eq!(queue.len(), n_queued, "{name}");
     }

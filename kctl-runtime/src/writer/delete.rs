@@ -11,7 +11,7 @@ use super::{
     deletion::{Deletion, Stage},
     propagation::Propagation,
     response::store_written,
-    send::{Done, encode},
+    send::{SentWrite, encode},
     target::Target,
 };
 use crate::{own_writes, queue::BackoffEffect, store::Delta, transport::ApiError};
@@ -44,7 +44,7 @@ impl Writer {
         let store = target.source.store();
         match answer {
             // The response is a `Status` if the object is gone. Otherwise it is the object, which may be terminating or gone.
-            Ok(Done { text, uncertain }) => {
+            Ok(SentWrite { text, uncertain }) => {
                 let deletion = Deletion::from_response(target.kind(), &text).filter(|deletion| deletion.uid == *uid);
                 if deletion.is_none_or(|deletion| deletion.stage == Stage::Ended) {
                     store.acknowledged(gone()).await;

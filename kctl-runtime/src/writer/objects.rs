@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::{
     Writer,
-    response::{accepted, remove_ended, written},
-    send::{Done, encode, typed, unsendable},
+    response::{remove_ended, store_response, store_response_undecoded},
+    send::{SentWrite, encode, serialization_error, with_type_meta},
     target::Target,
 };
 use crate::{
@@ -33,11 +33,11 @@ impl Writer {
     /// so `generateName` does not lead to a second object.
     pub(crate) async fn create<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
         let operation = target.operation("create");
-        let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
+        let whole = with_type_meta(target.kind(), object).map_err(|error| serialization_error(&operation, &error))?;
         let body = encode(&operation, &whole)?;
         let path = format!("{}?fieldManager={}", target.kind().path(target.namespace), url::escape(&self.manager));
         let answer = self.send(target, &operation, Method::POST, &path, Some(("application/json", body))).await?;
-        written(target, &operation, answer, BackoffEffect::End).await
+        store_response(target, &operation, answer, BackoffEffect::End).await
     }
 
     /// Replaces an object. With a `resourceVersion` in it, the server rejects it after any other change.
@@ -46,11 +46,11 @@ impl Writer {
     /// 409 `Conflict` for an old `resourceVersion`. The key is reconciled again with the newer state.
     pub(crate) async fn update<K: Object>(&self, target: &Target<'_>, object: &K) -> Result<Arc<K>, ApiError> {
         let operation = target.operation("update");
-        let whole = typed(target.kind(), object).map_err(|error| unsendable(&operation, &error))?;
+        let whole = with_type_meta(target.kind(), object).map_err(|error| serialization_error(&operation, &error))?;
         let body = encode(&operation, &whole)?;
         let path = self.path(target, "", "");
         let answer = self.send(target, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
-        written(target, &operation, answer, BackoffEffect::Reset).await
+        store_response(target, &operation, answer, BackoffEffect::Reset).await
     }
 
     /// Sends a patch whose result only the cache needs, which saves decoding it.
@@ -68,7 +68,7 @@ impl Writer {
         let path = self.path(target, subresource, "");
         let sent = Some((content_type, body));
         let answer = self.send(target, &operation, Method::PATCH, &path, sent).await?;
-        accepted(target, &operation, answer, effect_of_patch(subresource, patch)).await
+        store_response_undecoded(target, &operation, answer, effect_of_patch(subresource, patch)).await
     }
 
     /// Sends a patch of an object that cannot be decoded. The watch delivers the result, unless the patch ends the object.
@@ -84,7 +84,7 @@ impl Writer {
         let operation = target.operation("patch");
         let body = encode(&operation, patch)?;
         let path = self.path(target, "", "");
-        let Done { text, uncertain } =
+        let SentWrite { text, uncertain } =
             self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
         if remove_ended(target, &text).await {
             target.source.forget_unreadable(&target.key());
@@ -110,7 +110,7 @@ impl Writer {
         let body = encode(&operation, patch)?;
         let path = self.path(target, subresource, if apply { "&force=true" } else { "" });
         let answer = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
-        written(target, &operation, answer, effect_of_patch(subresource, patch)).await
+        store_response(target, &operation, answer, effect_of_patch(subresource, patch)).await
     }
 }
 

@@ -208,7 +208,7 @@ impl Lease {
     }
 
     /// Returns the end of the Lease by the local clock, `None` if it is not held.
-    fn until(&self, now: Instant) -> Option<Instant> {
+    fn lease_end(&self, now: Instant) -> Option<Instant> {
         match *self.state.borrow() {
             LeaseState::HeldUntil(until) if until > now => Some(until),
             _ => None,
@@ -283,7 +283,7 @@ impl WritePermit {
     }
 
     /// Returns a permit of the same Lease that counts its own writes. They count for this permit as well.
-    pub(crate) fn counted_apart(&self) -> Self {
+    pub(crate) fn child(&self) -> Self {
         let Some(LeaseSource::Lease(lease)) = self.0.get() else { return self.clone() };
         let apart = Lease { writes: Arc::default(), common: Some(Arc::new(lease.clone())), ..lease.clone() };
         Self(Arc::new(LeaseSource::Lease(apart).into()))
@@ -343,7 +343,7 @@ impl WritePermit {
             let now = Instant::now();
             let over = now + lease.timeout + lease.margin;
             for needed in lease.all() {
-                let until = needed.until(now).ok_or_else(denied)?;
+                let until = needed.lease_end(now).ok_or_else(denied)?;
                 if over > until {
                     if needed.renewed(until).await {
                         continue 'tries;

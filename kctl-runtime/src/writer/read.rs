@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     Writer,
     response::{accept, decoded},
-    send::typed,
+    send::with_type_meta,
     target::Target,
 };
 use crate::{
@@ -58,7 +58,7 @@ impl Writer {
         let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
         let found: Found = serde_json::from_str(&answer).map_err(|error| unreadable(error.to_string()))?;
         let Some(item) = found.items.first() else { return Ok(None) };
-        let text = typed(target.kind(), item).map_err(|error| unreadable(error.to_string()))?.to_string();
+        let text = with_type_meta(target.kind(), item).map_err(|error| unreadable(error.to_string()))?.to_string();
         store_read(target, &operation, &text).await.map(Some)
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     deletion::{Deletion, Stage},
-    send::Done,
+    send::SentWrite,
     target::Target,
     uncertain::UncertainWrite,
 };
@@ -21,13 +21,13 @@ use crate::{
 const OPAQUE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Stores the object in a response and returns it decoded.
-pub(super) async fn written<K: Readable>(
+pub(super) async fn store_response<K: Readable>(
     target: &Target<'_>,
     operation: &Operation,
-    done: Done,
+    done: SentWrite,
     effect: BackoffEffect,
 ) -> Result<Arc<K>, ApiError> {
-    let Done { text, uncertain } = done;
+    let SentWrite { text, uncertain } = done;
     let object = accept(target, operation, &text)?;
     if remove_ended(target, &text).await {
         uncertain.resolved();
@@ -38,13 +38,13 @@ pub(super) async fn written<K: Readable>(
 }
 
 /// Stores the object in a response, without decoding it for the caller.
-pub(super) async fn accepted(
+pub(super) async fn store_response_undecoded(
     target: &Target<'_>,
     operation: &Operation,
-    done: Done,
+    done: SentWrite,
     effect: BackoffEffect,
 ) -> Result<(), ApiError> {
-    let Done { text, uncertain } = done;
+    let SentWrite { text, uncertain } = done;
     let object = accept(target, operation, &text)?;
     if remove_ended(target, &text).await {
         uncertain.resolved();

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The body of a successful response, and the mark of an uncertain write, which is removed when the cache has it.
-pub(super) struct Done {
+pub(super) struct SentWrite {
     pub(super) text: String,
     pub(super) uncertain: UncertainWrite,
 }
@@ -20,7 +20,7 @@ pub(super) struct Done {
 impl Writer {
     /// Sends any write: acquires a permit, sends the request, and tracks the outcome.
     ///
-    /// Every operation of the writer ends here. The returned [`Done`] keeps the write marked as uncertain
+    /// Every operation of the writer ends here. The returned [`SentWrite`] keeps the write marked as uncertain
     /// until the cache has its result.
     ///
     /// A namespace whose cache is incomplete gets no writes ([`ApiError::NotFollowed`]): a controller that sees half of
@@ -35,7 +35,7 @@ impl Writer {
         method: Method,
         path: &str,
         body: Option<(&str, Vec<u8>)>,
-    ) -> Result<Done, ApiError> {
+    ) -> Result<SentWrite, ApiError> {
         let is_blocked = || target.source.store().blocks_writes(target.namespace);
         let blocked = || ApiError::NotFollowed { operation: operation.into() };
         if is_blocked() {
@@ -57,7 +57,7 @@ impl Writer {
             target.source.check_served();
         }
         match answer {
-            Ok(text) => Ok(Done { text, uncertain }),
+            Ok(text) => Ok(SentWrite { text, uncertain }),
             Err(error) => {
                 if !error.is_unknown_outcome() {
                     uncertain.resolved();
@@ -79,7 +79,7 @@ impl Writer {
 }
 
 /// Returns the object as JSON with `apiVersion` and `kind`, which types derived elsewhere may lack.
-pub(super) fn typed<T: Serialize>(kind: &Kind, object: &T) -> serde_json::Result<Value> {
+pub(super) fn with_type_meta<T: Serialize>(kind: &Kind, object: &T) -> serde_json::Result<Value> {
     let mut value = serde_json::to_value(object)?;
     if let Some(fields) = value.as_object_mut() {
         fields.insert("apiVersion".into(), kind.api_version().into());
@@ -90,10 +90,10 @@ pub(super) fn typed<T: Serialize>(kind: &Kind, object: &T) -> serde_json::Result
 
 /// Serializes a body. Fails for maps whose keys are not strings.
 pub(super) fn encode(operation: &Operation, value: &Value) -> Result<Vec<u8>, ApiError> {
-    serde_json::to_vec(value).map_err(|error| unsendable(operation, &error))
+    serde_json::to_vec(value).map_err(|error| serialization_error(operation, &error))
 }
 
 /// Returns the error for an object that cannot be serialized. Nothing was sent.
-pub(super) fn unsendable(operation: &Operation, error: &serde_json::Error) -> ApiError {
+pub(super) fn serialization_error(operation: &Operation, error: &serde_json::Error) -> ApiError {
     ApiError::Unsendable { operation: operation.into(), cause: format!("the object cannot be encoded: {error}") }
 }

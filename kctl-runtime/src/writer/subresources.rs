@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     Writer,
     objects::MERGE_PATCH,
-    send::{Done, encode},
+    send::{SentWrite, encode},
     target::Target,
 };
 use crate::{
@@ -49,7 +49,7 @@ impl Writer {
         let operation = target.operation("scale");
         let body = encode(&operation, &json!({ "metadata": { "uid": uid }, "spec": { "replicas": replicas } }))?;
         let path = self.path(target, "/scale", "");
-        let Done { text, uncertain } =
+        let SentWrite { text, uncertain } =
             self.send(target, &operation, Method::PATCH, &path, Some((MERGE_PATCH, body))).await?;
         // The `Scale` has the version of the scaled object, which the watch delivers, or else a read.
         let scale: Scale = serde_json::from_str(&text)
@@ -102,7 +102,7 @@ impl Writer {
     ///
     /// The server stores nothing, so the cache stays as it is.
     pub(crate) async fn token(&self, target: &Target<'_>, request: &Value) -> Result<Value, ApiError> {
-        let (operation, Done { text, uncertain }) = self.create_subresource(target, "token", request).await?;
+        let (operation, SentWrite { text, uncertain }) = self.create_subresource(target, "token", request).await?;
         uncertain.resolved();
         serde_json::from_str(&text).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
     }
@@ -113,7 +113,7 @@ impl Writer {
         target: &Target<'_>,
         subresource: &str,
         body: &Value,
-    ) -> Result<(Operation, Done), ApiError> {
+    ) -> Result<(Operation, SentWrite), ApiError> {
         let operation = target.operation(format!("create {subresource} of"));
         let body = encode(&operation, body)?;
         let path = self.path(target, &format!("/{subresource}"), "");

@@ -27,7 +27,7 @@ pub(crate) const TEXT_LEN_MAX: usize = 1_024;
 
 /// A finished reconcile.
 #[derive(Clone)]
-pub(crate) struct Past {
+pub(crate) struct PastReconcile {
     /// Counts up from 1. A browser asks for reconciles after the last number that it has.
     pub(crate) number: u64,
     /// Time at which it ended.
@@ -59,14 +59,14 @@ pub(crate) struct History {
 struct Recorded {
     /// Number of reconciles so far, and of the newest one.
     n_reconciles: u64,
-    reconciles: VecDeque<Past>,
+    reconciles: VecDeque<PastReconcile>,
     /// By controller and key. A key leaves it with its next success, or when its object is gone.
     failures: HashMap<(String, ObjectKey), LastError>,
 }
 
 impl History {
     /// Begins to record.
-    pub(crate) fn switch_on(&self) {
+    pub(crate) fn enable(&self) {
         self.on.store(true, Ordering::Relaxed);
     }
 
@@ -82,20 +82,20 @@ impl History {
             cut(text, TEXT_LEN_MAX);
         }
         let mut recorded = self.recorded.lock();
-        recorded.note_failure(&report);
+        recorded.update_failure(&report);
         recorded.n_reconciles += 1;
         let number = recorded.n_reconciles;
         if recorded.reconciles.len() == RECONCILES_MAX {
             recorded.reconciles.pop_front();
         }
-        recorded.reconciles.push_back(Past { number, at: ended_at, report });
+        recorded.reconciles.push_back(PastReconcile { number, at: ended_at, report });
     }
 
     /// Returns the newest reconciles after the one with this number, at most `max`, in their order.
-    pub(crate) fn after(&self, number: u64, max: usize) -> Vec<Past> {
+    pub(crate) fn after(&self, number: u64, max: usize) -> Vec<PastReconcile> {
         let recorded = self.recorded.lock();
         let newer = recorded.reconciles.iter().rev().take_while(|past| past.number > number).take(max);
-        let mut newer: Vec<Past> = newer.cloned().collect();
+        let mut newer: Vec<PastReconcile> = newer.cloned().collect();
         newer.reverse();
         newer
     }
@@ -120,7 +120,7 @@ impl History {
 impl Recorded {
     /// Remembers or forgets the error of a key. Up to [`CONFLICTS_USUAL`] conflicts in a row leave its record
     /// unchanged.
-    fn note_failure(&mut self, report: &Report) {
+    fn update_failure(&mut self, report: &Report) {
         let text = match &report.outcome {
             // A few conflicts in a row are normal, and are not recorded as an error.
             Outcome::Failed { .. } if matches!(report.decision, Decision::Outdated { in_a_row } if in_a_row <= CONFLICTS_USUAL) =>

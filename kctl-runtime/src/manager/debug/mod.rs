@@ -59,13 +59,13 @@ impl Debug {
     pub(crate) fn pages(self) -> Pages {
         let since = Instant::now();
         Arc::new(move |request| {
-            let mut page = if known(request.headers().get(header::HOST), request.uri().host(), &self.hosts) {
+            let mut page = if is_known_host(request.headers().get(header::HOST), request.uri().host(), &self.hosts) {
                 self.page(request, since)
             } else {
                 let help = "name the host by `--debug-allow-host` if it is this one";
                 text(StatusCode::FORBIDDEN, format!("this page is not served under this name; {help}\n"))
             };
-            protect(page.headers_mut());
+            set_security_headers(page.headers_mut());
             page
         })
     }
@@ -118,7 +118,7 @@ fn of_type(kind: &'static str, body: String) -> Page {
 
 /// Returns `true` if a request names a known host, in `Host` (HTTP/1) or the authority (HTTP/2). Ports are
 /// ignored.
-fn known(header: Option<&HeaderValue>, authority: Option<&str>, hosts: &[String]) -> bool {
+fn is_known_host(header: Option<&HeaderValue>, authority: Option<&str>, hosts: &[String]) -> bool {
     let is_known = |named: &str| {
         let host = match named.rsplit_once(':') {
             Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -131,7 +131,7 @@ fn known(header: Option<&HeaderValue>, authority: Option<&str>, hosts: &[String]
 }
 
 /// Sets the headers that keep other pages from embedding or reading this one.
-fn protect(headers: &mut HeaderMap) {
+fn set_security_headers(headers: &mut HeaderMap) {
     let fixed = [
         ("content-security-policy", POLICY),
         ("cross-origin-resource-policy", "same-origin"),
@@ -179,10 +179,13 @@ mod tests {
         ];
         for (host, expected) in cases {
             let header = HeaderValue::from_static(host);
-            assert_eq!(known(Some(&header), None, &allowed), expected, "{host:?}");
-            assert_eq!(known(None, Some(host), &allowed), expected, "{host:?} of HTTP/2");
+            assert_eq!(is_known_host(Some(&header), None, &allowed), expected, "{host:?}");
+            assert_eq!(is_known_host(None, Some(host), &allowed), expected, "{host:?} of HTTP/2");
         }
-        assert!(!known(Some(&HeaderValue::from_static("other.example")), Some("localhost"), &[]), "both have to be");
-        assert!(!known(None, None, &allowed), "no host at all");
+        assert!(
+            !is_known_host(Some(&HeaderValue::from_static("other.example")), Some("localhost"), &[]),
+            "both have to be"
+        );
+        assert!(!is_known_host(None, None, &allowed), "no host at all");
     }
 }

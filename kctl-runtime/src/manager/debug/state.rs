@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::history::{History, LastError, Past, TEXT_LEN_MAX};
+use super::history::{History, LastError, PastReconcile, TEXT_LEN_MAX};
 use crate::{
     key::ObjectKey,
     manager::{View, health::Health, lease::Standing},
@@ -222,7 +222,7 @@ impl Seen<'_> {
             .filter(|check| check.name != "ping")
             .map(|check| {
                 let (Ok(text) | Err(text)) = &check.result;
-                CheckResult { ok: check.result.is_ok(), name: check.name, text: bounded(text) }
+                CheckResult { ok: check.result.is_ok(), name: check.name, text: truncate(text) }
             })
             .collect();
         checks.sort_by(|a, b| a.name.cmp(&b.name).then(a.ok.cmp(&b.ok)));
@@ -239,7 +239,7 @@ impl Seen<'_> {
             checks,
             controllers: self.view.controllers().iter().map(|(spec, queue)| self.controller(spec, queue)).collect(),
             caches: self.caches(),
-            wiring: manifest::wires(&specs)
+            wiring: manifest::edge_rows(&specs)
                 .map(|(kind, relation, controller, triggers)| Wire { kind, relation, controller, triggers })
                 .collect(),
             reconciles: self.history.after(after, RECONCILES_SENT_MAX).into_iter().map(reconcile).collect(),
@@ -321,7 +321,7 @@ impl Seen<'_> {
 }
 
 /// Joins the first names, and counts the rest.
-fn few(names: &[String]) -> String {
+fn first_names(names: &[String]) -> String {
     let (shown, rest) = names.split_at(names.len().min(NAMES_SHOWN_MAX));
     let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
     shown.join(", ") + &more
@@ -332,7 +332,7 @@ fn cache(source: &Source) -> Cache {
     let (config, store, health) = (source.config(), source.store(), source.health());
     let parts = [
         ("cluster ", config.cluster.clone()),
-        ("namespace ", few(&config.namespaces)),
+        ("namespace ", first_names(&config.namespaces)),
         ("labels ", config.labels.clone()),
         ("fields ", config.fields.clone()),
     ];
@@ -350,12 +350,12 @@ fn cache(source: &Source) -> Cache {
         revision: store.revision().to_string(),
         silent_seconds: source.silence().map(|silence| silence.as_secs_f64()),
         undecodable: health.undecodable,
-        failure: health.failure.map(|failure| bounded(&failure.to_string())),
+        failure: health.failure.map(|failure| truncate(&failure.to_string())),
     }
 }
 
 /// Returns the row of a finished reconcile, with its result and next attempt in words.
-fn reconcile(Past { number, at, report }: Past) -> Reconcile {
+fn reconcile(PastReconcile { number, at, report }: PastReconcile) -> Reconcile {
     let (outcome, text) = match &report.outcome {
         Outcome::Done(_) => ("done", String::new()),
         Outcome::Vanished => ("gone", String::new()),
@@ -395,7 +395,7 @@ fn rounded(wait: Duration) -> String {
 }
 
 /// Cuts an error for the page.
-fn bounded(text: &str) -> String {
+fn truncate(text: &str) -> String {
     let mut text = text.to_owned();
     cut(&mut text, TEXT_LEN_MAX);
     text
@@ -408,8 +408,8 @@ mod tests {
     #[test]
     fn of_many_namespaces_the_first_ones_are_named() {
         let names = |n: usize| (0..n).map(|n| format!("n{n}")).collect::<Vec<_>>();
-        assert_eq!(few(&names(0)), "");
-        assert_eq!(few(&names(10)), "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9");
-        assert_eq!(few(&names(500)), "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 490 more");
+        assert_eq!(first_names(&names(0)), "");
+        assert_eq!(first_names(&names(10)), "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9");
+        assert_eq!(first_names(&names(500)), "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 490 more");
     }
 }

@@ -169,7 +169,7 @@ pub struct Election {
     /// not after `sent`.
     shown: Instant,
     /// Annotation of each record that this process writes as the holder.
-    note: Option<(&'static str, String)>,
+    annotation: Option<(&'static str, String)>,
     /// Outcome of the writes by which a candidate acquires the Lease.
     acquisition: Acquisition,
 }
@@ -206,14 +206,14 @@ impl Holders {
             && record.holder() == identity
             && lease["metadata"]["annotations"][PROCESS] != process_number(process)
         {
-            record.holder_identity = Some(namesake(identity));
+            record.holder_identity = Some(other_process(identity));
         }
         record
     }
 }
 
 /// Returns the holder of a Lease that another process holds under the same identity.
-pub(in crate::manager) fn namesake(identity: &str) -> String {
+pub(in crate::manager) fn other_process(identity: &str) -> String {
     format!("another process that is named {identity} too")
 }
 
@@ -271,7 +271,7 @@ impl Election {
             failure: None,
             holders: Holders::One,
             shown: now,
-            note: None,
+            annotation: None,
             acquisition: Acquisition::Known,
         }
     }
@@ -281,22 +281,22 @@ impl Election {
     /// Processes that hold it together read it before they renew it. A record that another one has renewed since the
     /// last read was written after that read began, so this process leads from then on, without writing. So one of n
     /// holders writes, without a conflict. If each holder renewed the Lease, each would conflict with the previous one.
-    pub(super) fn held_by(mut self, holders: Holders) -> Self {
+    pub(super) fn with_holders(mut self, holders: Holders) -> Self {
         self.holders = holders;
         self
     }
 
     /// Makes it count the validity of the Lease from when this process saw this record change, rather than from its own
     /// first read.
-    pub(super) fn seen(mut self, record: Record, observed_at: Instant) -> Self {
+    pub(super) fn with_observed_record(mut self, record: Record, observed_at: Instant) -> Self {
         self.seen_is_own = record.holder() == self.config.identity;
         self.seen = Some((record, observed_at));
         self
     }
 
     /// Sets an annotation of the Lease, which the next write as its holder has.
-    pub(super) fn note(&mut self, name: &'static str, value: String) {
-        self.note = Some((name, value));
+    pub(super) fn set_annotation(&mut self, name: &'static str, value: String) {
+        self.annotation = Some((name, value));
     }
 
     /// Returns `true` if this process does not lead and the request of this step would make it the holder.
@@ -307,7 +307,7 @@ impl Election {
 
     /// Makes it start with the knowledge that the Lease is missing, so that the record counts from its own time rather than from
     /// the first read.
-    pub(super) fn missing(mut self) -> Self {
+    pub(super) fn with_missing_lease(mut self) -> Self {
         self.gone = true;
         self
     }
@@ -360,15 +360,15 @@ impl Election {
                 self.retry_later(now, &mut effects);
             }
             Input::Absent => {
-                self.has_read();
+                self.read_succeeded();
                 self.acquisition = Acquisition::Known;
                 self.is_new |= self.leading.is_none();
                 let created = Record::held(&self.config, &Record::default(), wall);
                 let first = Record { lease_transitions: Some(0), ..created };
-                let lease = self.signed(first.create(&self.config));
+                let lease = self.with_annotations(first.create(&self.config));
                 self.send(LeaseRequest::Create(lease), now);
             }
-            Input::Written(lease) => self.written(lease, now, &mut effects),
+            Input::Written(lease) => self.write_succeeded(lease, now, &mut effects),
             Input::Failed(error) => self.failed(&error, now, &mut effects),
         }
         self.check(&effects);
@@ -403,7 +403,7 @@ impl Election {
         match (&self.lease, &self.seen) {
             (Some(lease), Some((record, _))) if self.holders != Holders::Together => {
                 let next = Record::held(&self.config, record, wall).update(&self.config, lease);
-                self.send(LeaseRequest::Update(self.signed(next)), now);
+                self.send(LeaseRequest::Update(self.with_annotations(next)), now);
             }
             _ => self.send(LeaseRequest::Get, now),
         }
@@ -439,11 +439,11 @@ impl Election {
             self.failure = None;
             return self.retry_later(now, effects);
         }
-        self.has_read();
+        self.read_succeeded();
         if let (Holders::Together, Some(term), true, true) = (self.holders, self.leading, mine, is_renewed) {
             self.failure = None;
             self.lease = Some(lease.clone());
-            return self.leads(term.until.max(before + self.config.lease_duration), now, effects);
+            return self.lead_until(term.until.max(before + self.config.lease_duration), now, effects);
         }
         if self.leading.is_some() && self.holders != Holders::Together {
             effects.push(Effect::SlowPath);
@@ -453,22 +453,22 @@ impl Election {
             // Joining does not renew the Lease: for the next process that joins, it is as new as for this one.
             next.acquire_time.clone_from(&next.renew_time);
         }
-        self.send(LeaseRequest::Update(self.signed(next.update(&self.config, lease))), now);
+        self.send(LeaseRequest::Update(self.with_annotations(next.update(&self.config, lease))), now);
     }
 
-    /// Adds the note, and the annotation of this process to a Lease that others may hold under the same identity.
-    fn signed(&self, mut lease: Value) -> Value {
+    /// Adds the annotation that was set, and the one that tells this process from others with the same identity.
+    fn with_annotations(&self, mut lease: Value) -> Value {
         if let Holders::Numbered { process } = self.holders {
             lease["metadata"]["annotations"][PROCESS] = process_number(process).into();
         }
-        if let Some((name, value)) = &self.note {
+        if let Some((name, value)) = &self.annotation {
             lease["metadata"]["annotations"][*name] = value.as_str().into();
         }
         lease
     }
 
     /// Handles a successful write: this process leads, from the moment before the request was sent.
-    fn written(&mut self, lease: Value, now: Instant, effects: &mut Vec<Effect>) {
+    fn write_succeeded(&mut self, lease: Value, now: Instant, effects: &mut Vec<Effect>) {
         self.failure = None;
         self.seen_is_own = true;
         self.observe(Record::read(&lease), now, effects);
@@ -477,11 +477,11 @@ impl Election {
             return self.end(End::Released, effects);
         }
         self.shown = self.sent;
-        self.leads(self.sent + self.config.lease_duration, now, effects);
+        self.lead_until(self.sent + self.config.lease_duration, now, effects);
     }
 
     /// Notes that this process leads until this instant, and waits for the next renewal.
-    fn leads(&mut self, until: Instant, now: Instant, effects: &mut Vec<Effect>) {
+    fn lead_until(&mut self, until: Instant, now: Instant, effects: &mut Vec<Effect>) {
         debug_assert!(self.leading.is_none_or(|term| term.until <= until), "a renewal does not shorten the Lease");
         self.leading = Some(Term { until, deadline: None });
         effects.push(Effect::Leading(until));
@@ -489,7 +489,7 @@ impl Election {
     }
 
     /// Forgets a failed read. A failed write is remembered until the write that follows.
-    fn has_read(&mut self) {
+    fn read_succeeded(&mut self) {
         self.failure.take_if(|failure| failure.request == FailedRequest::Read);
     }
 
@@ -550,7 +550,7 @@ impl Election {
     fn retry_later(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let period = self.config.retry_period;
         let Some(term) = self.leading else {
-            let jittered = period + period.mul_f64(JITTER * self.chance());
+            let jittered = period + period.mul_f64(JITTER * self.random());
             self.step = Step::Wait(now + jittered);
             return;
         };
@@ -612,7 +612,7 @@ impl Election {
     }
 
     /// Returns the next random number in `0.0..=1.0` (splitmix64).
-    fn chance(&mut self) -> f64 {
+    fn random(&mut self) -> f64 {
         self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.chance;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -61,7 +61,7 @@ pub struct Elector {
     /// The processes that may hold the Lease under its identity.
     holders: Holders,
     /// An annotation that follows the state of this process.
-    note: Option<Note>,
+    annotation: Option<LeaseAnnotation>,
 }
 
 impl std::fmt::Debug for Elector {
@@ -81,7 +81,7 @@ pub(in crate::manager) struct Watched {
 }
 
 /// An annotation that the holder of a Lease keeps up to date.
-pub(in crate::manager) struct Note {
+pub(in crate::manager) struct LeaseAnnotation {
     pub(in crate::manager) name: &'static str,
     /// Returns the present value. Called before each write.
     pub(in crate::manager) value: Box<dyn Fn() -> String + Send + Sync>,
@@ -115,36 +115,36 @@ impl Elector {
             watched: None,
             suspect: None,
             holders: Holders::One,
-            note: None,
+            annotation: None,
         })
     }
 
     /// Adds an annotation to the Lease while it is held.
-    pub(in crate::manager) fn noting(mut self, note: Note) -> Self {
-        self.note = Some(note);
+    pub(in crate::manager) fn with_annotation(mut self, annotation: LeaseAnnotation) -> Self {
+        self.annotation = Some(annotation);
         self
     }
 
     /// Uses the watch of another part of the process, and opens none.
-    pub(in crate::manager) fn watched(mut self, watched: Watched) -> Self {
+    pub(in crate::manager) fn with_watch(mut self, watched: Watched) -> Self {
         self.watched = Some(watched);
         self
     }
 
     /// Makes it count a missing Lease as held until the duration of this record has passed since then.
-    pub(in crate::manager) fn suspecting(mut self, record: Record, since: Instant) -> Self {
+    pub(in crate::manager) fn assume_held(mut self, record: Record, since: Instant) -> Self {
         self.suspect = Some((record, since));
         self
     }
 
     /// Makes it hold the Lease together with other processes of the same identity.
-    pub(in crate::manager) fn together(mut self) -> Self {
+    pub(in crate::manager) fn with_shared_identity(mut self) -> Self {
         self.holders = Holders::Together;
         self
     }
 
     /// Adds an annotation with this number to the Lease. It distinguishes this process from others with the same identity.
-    pub(in crate::manager) fn numbered(mut self, process: u64) -> Self {
+    pub(in crate::manager) fn with_process_number(mut self, process: u64) -> Self {
         self.holders = Holders::Numbered { process };
         let (timeout, margin) = (self.config.shared_write_timeout(), self.config.write_margin());
         self.permit = WritePermit::from_lease(self.permission.subscribe(), timeout, margin);
@@ -192,22 +192,23 @@ impl Elector {
     /// Dropping the future leaves the Lease to expire. Writes are permitted no longer than that.
     pub async fn run(mut self, stop: impl Future<Output = bool> + Send) -> End {
         let mut election = Election::new(self.config.clone(), Instant::now());
-        election = election.held_by(self.holders);
+        election = election.with_holders(self.holders);
         let watched = self.watched.take();
         let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
         let watches = watched.is_none();
         if let Some(Watched { seen: Some((record, observed_at)), missing, .. }) = watched {
-            election = election.seen(record, observed_at);
+            election = election.with_observed_record(record, observed_at);
             if missing.is_some() {
-                election = election.missing();
+                election = election.with_missing_lease();
             }
         }
         if let Some((record, since)) = self.suspect.take() {
-            election = election.seen(record, since).missing();
+            election = election.with_observed_record(record, since).with_missing_lease();
         }
         let mut stop = std::pin::pin!(stop);
         let mut stopping = false;
-        let mut notice = std::pin::pin!(handback::notice(self.client.clone(), &self.config, handed_back.clone()));
+        let mut notice =
+            std::pin::pin!(handback::watch_for_release(self.client.clone(), &self.config, handed_back.clone()));
         loop {
             let acquiring = election.is_acquiring();
             let mut performed = std::pin::pin!(self.perform(election.step().clone(), &handed_back));
@@ -227,8 +228,8 @@ impl Elector {
                 input = &mut performed => input,
                 () = &mut notice, if watches => unreachable!("a watch goes on for ever"),
             };
-            if let Some(Note { name, value, .. }) = &self.note {
-                election.note(name, value());
+            if let Some(LeaseAnnotation { name, value, .. }) = &self.annotation {
+                election.set_annotation(name, value());
             }
             let effects = election.handle(input, Instant::now(), (self.clock)());
             self.failure.send_if_modified(|current| {
@@ -250,7 +251,7 @@ impl Elector {
 
     /// Performs a step and returns its result. A waiting candidate is woken when the Lease is released.
     ///
-    /// That wake-up would not help a leader that waits for its next renewal. A leader is woken when its note has
+    /// That wake-up would not help a leader that waits for its next renewal. A leader is woken when its annotation has
     /// changed.
     async fn perform(&self, step: Step, handed_back: &Notify) -> Input {
         match step {
@@ -260,8 +261,8 @@ impl Elector {
             }
             Step::Wait(until) => {
                 let changed = async {
-                    match &self.note {
-                        Some(note) => note.changed.notified().await,
+                    match &self.annotation {
+                        Some(annotation) => annotation.changed.notified().await,
                         None => std::future::pending().await,
                     }
                 };

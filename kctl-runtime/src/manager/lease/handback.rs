@@ -22,7 +22,7 @@ use crate::{
 ///
 /// Without the permission to list and watch Leases it does nothing; the candidate's tries find out then.
 /// Never returns.
-pub(super) async fn notice(client: Client, config: &ElectionConfig, handed_back: Arc<Notify>) {
+pub(super) async fn watch_for_release(client: Client, config: &ElectionConfig, handed_back: Arc<Notify>) {
     let leases = WatchConfig {
         namespaces: vec![config.namespace.clone()],
         fields: format!("metadata.name={}", config.name),

@@ -14,7 +14,7 @@ impl SoleLease {
     ///
     /// # Errors
     /// An earlier call gave it one.
-    pub(in crate::manager) fn give(&mut self, call: &'static str) -> Result<(), ElectionError> {
+    pub(in crate::manager) fn set(&mut self, call: &'static str) -> Result<(), ElectionError> {
         match self.0.replace(call) {
             None => Ok(()),
             Some(first) => Err(ElectionError::SecondLease { first, second: call }),
@@ -33,7 +33,7 @@ mod tests {
         shard::ShardBy,
     };
 
-    type GiveLease = fn(Manager, Client) -> Result<Manager, String>;
+    type SetLease = fn(Manager, Client) -> Result<Manager, String>;
 
     fn lease() -> ElectionConfig {
         ElectionConfig::new("web", "shop", "a")
@@ -59,15 +59,15 @@ mod tests {
             std::future::pending::<Result<http::Response<Body>, Infallible>>()
         });
         let client = Client::new(service, "default");
-        let calls: [(&str, GiveLease); 3] = [("elect", elect), ("shard", shard), ("join_ring", join_ring)];
-        for (first, give_first) in calls {
-            for (second, give_second) in calls {
+        let calls: [(&str, SetLease); 3] = [("elect", elect), ("shard", shard), ("join_ring", join_ring)];
+        for (first, set_first) in calls {
+            for (second, set_second) in calls {
                 let manager = Manager::new(client.clone(), "web", Arc::new(|_report| {}));
-                let manager = give_first(manager, client.clone()).expect(first);
+                let manager = set_first(manager, client.clone()).expect(first);
                 let expected = format!(
                     "`{second}` after `{first}`: a manager has one Lease; call one of `elect`, `shard` and `join_ring`, once"
                 );
-                assert_eq!(give_second(manager, client.clone()).err(), Some(expected));
+                assert_eq!(set_second(manager, client.clone()).err(), Some(expected));
             }
         }
     }

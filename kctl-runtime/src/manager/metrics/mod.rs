@@ -312,7 +312,7 @@ impl Metrics {
     }
 
     /// Creates the series of a controller at 0, so that rates are right from the first event on.
-    pub(crate) fn declare(&self, controller: &str) {
+    pub(crate) fn init_series(&self, controller: &str) {
         let labels = || vec![("controller", controller.to_owned())];
         let MetricsInner { reconciles, errors, terminal_errors, panics, timeouts, reconcile_seconds, .. } =
             &*self.shared;
@@ -362,7 +362,7 @@ impl Metrics {
     }
 
     /// Returns the observer of a queue's durations.
-    pub(crate) fn of_queue(&self, controller: &str) -> Arc<dyn QueueObserver> {
+    pub(crate) fn queue_observer(&self, controller: &str) -> Arc<dyn QueueObserver> {
         let labels = queue_labels(controller);
         let waited = self.shared.queue_seconds.get_or_create_owned(&labels);
         let worked = self.shared.work_seconds.get_or_create_owned(&labels);

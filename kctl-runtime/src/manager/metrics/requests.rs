@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use super::{Labels, Metrics};
-use crate::{connection::is_streaming, transport::Repeats};
+use crate::{connection::is_streaming, transport::RetryAfterStatus};
 
 /// Buckets of request durations, in seconds (component-base,
 /// `metrics/prometheus/restclient/metrics.go`).
@@ -150,7 +150,7 @@ impl RequestCounter {
     }
 
     /// Counts a retry under the status code of the response before it.
-    fn count_repeat(&self, method: &'static str, Repeats(code): Repeats) {
+    fn count_repeat(&self, method: &'static str, RetryAfterStatus(code): RetryAfterStatus) {
         let (code, host) = (code.to_string(), self.host.to_string());
         let labels = vec![("code", code), ("verb", method.to_owned()), ("host", host)];
         self.repeats.get_or_create(&labels).inc();
@@ -219,7 +219,7 @@ where
         if let Some(waited) = self.waited.take() {
             counter.observe(&counter.limited, method, waited.as_secs_f64());
         }
-        if let Some(repeats) = request.extensions().get::<Repeats>() {
+        if let Some(repeats) = request.extensions().get::<RetryAfterStatus>() {
             counter.count_repeat(method, *repeats);
         }
         if let Some(len) = request.body().size_hint().exact() {

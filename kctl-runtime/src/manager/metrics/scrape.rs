@@ -276,7 +276,7 @@ impl Scrape {
             ("store_deltas", fullest(|source| source.store().backlog()), DELTAS_MAX),
             ("store_tombstones", fullest(|source| source.store().tombstones()), TOMBSTONES_MAX),
             ("events", events, EVENTS_MAX),
-            ("watch_changes", self.0.informers().most_waiting().min(CHANGES_WAITING_MAX), CHANGES_WAITING_MAX),
+            ("watch_changes", self.0.informers().backlog_max().min(CHANGES_WAITING_MAX), CHANGES_WAITING_MAX),
             ("handler_changes", handlers.min(CHANGES_WAITING_MAX), CHANGES_WAITING_MAX),
             ("informers", informers.len(), INFORMERS_MAX),
         ];

@@ -92,10 +92,13 @@ impl Manager {
     /// A name or time of the Lease is invalid, or the manager has a Lease by another call.
     pub fn join_ring(mut self, client: Client, config: RingConfig) -> Result<Self, RingError> {
         let elector = Elector::new(client, config.lease(), self.settable.clock())?;
-        self.sole_lease.give("join_ring")?;
+        self.sole_lease.set("join_ring")?;
         // No other process waits for this Lease, so no watch has to notice that it is free.
-        let elector =
-            elector.numbered(config.lease().seed).watched(Watched { seen: None, missing: None, free: Arc::default() });
+        let elector = elector.with_process_number(config.lease().seed).with_watch(Watched {
+            seen: None,
+            missing: None,
+            free: Arc::default(),
+        });
         let ring = Arc::new(Ring::new(config.labels(), elector.leadership().permit()));
         self.permit.bind(&WritePermit::from_shards(ring.clone()));
         self.elector = Some(elector);

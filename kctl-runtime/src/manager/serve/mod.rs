@@ -169,14 +169,14 @@ impl Server {
 
     /// Performs the TLS handshake, if there is TLS, and serves the connection.
     async fn connection(self, socket: TcpStream, connection: Connection) {
-        let Some(tls) = self.tls.clone() else { return self.speak(socket, connection).await };
+        let Some(tls) = self.tls.clone() else { return self.serve_http(socket, connection).await };
         if let Ok(Ok(stream)) = timeout(HANDSHAKE_WITHIN, tls.accept(socket)).await {
-            self.speak(stream, connection).await;
+            self.serve_http(stream, connection).await;
         }
     }
 
     /// Speaks HTTP/1.1 or HTTP/2 on a connection, without reading bodies.
-    async fn speak(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connection: Connection) {
+    async fn serve_http(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connection: Connection) {
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let server = self.clone();
             // The body is not read, so the connection counts as waiting for the response at once.
@@ -233,7 +233,7 @@ mod tests {
         let (mut client, served) = tokio::io::duplex(1 << 16);
         let connection = Connections::new(LIMITS).enter().await;
         let server = Server::open(Arc::new(|_request| text(StatusCode::OK, "ok")));
-        let serving = tokio::spawn(server.speak(served, connection));
+        let serving = tokio::spawn(server.serve_http(served, connection));
         client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
         // The head of a frame: three bytes of length, its type, flags and the stream.
         let mut head = [0; 9];

@@ -8,7 +8,7 @@
 
 use std::cmp::Reverse;
 
-use crate::shard::mix;
+use crate::shard::splitmix64;
 
 /// Returns the live seat that should own each slot; empty without live seats.
 ///
@@ -34,7 +34,7 @@ pub(super) fn preferred(n_slots: u32, live: &[u32]) -> Vec<u32> {
 
 /// Returns the weight of a seat for a slot.
 fn weight(slot: u32, seat: u32) -> u64 {
-    mix(mix(u64::from(slot) << 32 | u64::from(seat)).wrapping_add(1))
+    splitmix64(splitmix64(u64::from(slot) << 32 | u64::from(seat)).wrapping_add(1))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     manager::lease::{ElectionConfig, ElectionError, LEASE_DURATION},
-    shard::{SLOTS_MAX, ShardBy, Slots, seat_name, slot_name, spread},
+    shard::{SLOTS_MAX, ShardBy, Slots, hash_string, seat_name, slot_name},
 };
 
 /// Label of the Leases of slots and seats; its value is the name of the app. Each replica watches them by it.
@@ -115,7 +115,7 @@ impl ShardConfig {
 
     /// Makes this replica divide the keys in another way than the others: a bug that the simulator has to find.
     pub(super) fn with_another_hash(mut self) -> Self {
-        self.slots = self.slots.salted(spread(&self.leases.identity));
+        self.slots = self.slots.salted(hash_string(&self.leases.identity));
         self
     }
 

@@ -15,9 +15,9 @@ use super::{
     LABEL, Planted, ShardConfig, ShardView,
     caches::limit,
     division::{Division, SlotHolder},
+    observed_leases::unknown_holder,
     seat,
     settling::Settling,
-    sightings::unknown_holder,
     slot_task::Holder,
     view::Shared,
 };
@@ -25,7 +25,7 @@ use crate::{
     key::ObjectKey,
     manager::{
         Clock,
-        handlers::queue_slots,
+        handlers::enqueue_slots,
         lease::{ElectionConfig, Elector, Holders, Leadership, Missing, Record, Watched},
     },
     object::{Kind, Stored},
@@ -131,7 +131,7 @@ impl Coordinator {
             let records = store.all().iter().map(|stored| Record::read(&lease(stored))).collect::<Vec<_>>();
             let held = records.iter().filter(|record| !record.holder().is_empty());
             match held.map(Record::duration).max() {
-                Some(longest) => elector.suspecting(unknown_holder(longest), Instant::now()),
+                Some(longest) => elector.assume_held(unknown_holder(longest), Instant::now()),
                 None => elector,
             }
         }
@@ -152,7 +152,7 @@ impl Coordinator {
         let holder = Holder { tenures: self.tenures.clone(), queues, graceful, planted: self.planted };
         let source = self.source.clone();
         let store = source.store().clone();
-        let subscribe = async { drop(store.subscribe(self.sees()).await) };
+        let subscribe = async { drop(store.subscribe(self.lease_handler()).await) };
         let work = async {
             let mut stop = stop;
             let begins = async {
@@ -165,7 +165,7 @@ impl Coordinator {
                 let (_late, listed_at) = tokio::join!(timeout(CACHES_FIRST_FOR, full), listed);
                 let led = leadership.led().await;
                 if !leadership.is_of_new_lease() {
-                    self.suspect_missing(listed_at);
+                    self.assume_missing_held(listed_at);
                 }
                 // Controllers wait for the same condition and are woken in a random order. The sleep makes a simulated
                 // run repeatable.
@@ -187,18 +187,18 @@ impl Coordinator {
     }
 
     /// Returns the handler that notes each change of a Lease.
-    fn sees(&self) -> Handler {
+    fn lease_handler(&self) -> Handler {
         let (shared, changed) = (self.shared.clone(), self.changed.clone());
         let (config, holders) = (self.config.clone(), Holders::Numbered { process: self.config.process() });
         Arc::new(move |change, _origin| {
             let (mut shared, now) = (shared.lock(), Instant::now());
             match change {
-                Change::Deleted { .. } => shared.sightings.miss(&change.latest().key().name, now),
+                Change::Deleted { .. } => shared.observed_leases.observe_delete(&change.latest().key().name, now),
                 Change::Added(lease) | Change::Updated { new: lease, .. } => {
                     let (name, lease): (_, Value) =
                         (&lease.key().name, serde_json::from_str(&lease.json()).unwrap_or_default());
-                    shared.sightings.see(name, holders.record(config.identity(), &lease), now);
-                    shared.sightings.see_note(name, seat::noted(&lease));
+                    shared.observed_leases.observe(name, holders.record(config.identity(), &lease), now);
+                    shared.observed_leases.observe_live_seats(name, seat::live_seats_of(&lease));
                 }
             }
             changed.notify_one();
@@ -210,10 +210,14 @@ impl Coordinator {
     /// A Lease that is deleted by hand is created again by its owner, or free once it would have expired. A replica that saw
     /// it counts from the deletion. One that never saw it would take the slot at once. Only under a new Lease of the settings
     /// there can be no earlier owner.
-    fn suspect_missing(&self, listed_at: Instant) {
+    fn assume_missing_held(&self, listed_at: Instant) {
         let mut shared = self.shared.lock();
         for slot in self.config.slots().all() {
-            shared.sightings.suspect(&slot_name(self.config.name(), slot), self.config.lease_duration(), listed_at);
+            shared.observed_leases.assume_held(
+                &slot_name(self.config.name(), slot),
+                self.config.lease_duration(),
+                listed_at,
+            );
         }
     }
 
@@ -235,8 +239,8 @@ impl Coordinator {
                 return;
             }
             let swept = self.sweep(&mut sweep, division.seats(), now);
-            let expiry = self.shared.lock().sightings.next_expiry(now);
-            let settled = if stopping { None } else { settling.end() };
+            let expiry = self.shared.lock().observed_leases.next_expiry(now);
+            let settled = if stopping { None } else { settling.ends_at() };
             let wake = [expiry, division.next_change(now), settled, swept].into_iter().flatten().min();
             tokio::select! {
                 biased;
@@ -265,7 +269,7 @@ impl Coordinator {
         if let Some(seats) = self.seats_if_changed(division.seats(), now) {
             division.divide(seats);
         }
-        settling.see(division.seats(), now);
+        settling.observe(division.seats(), now);
         if !settling.is_over() {
             return Vec::new();
         }
@@ -274,7 +278,7 @@ impl Coordinator {
         }
         let (phases, shared) = (self.tenures.phases(), self.shared.lock());
         let (name, own) = (self.config.name(), self.config.identity());
-        let part = |slot: u32| match shared.sightings.holder(&slot_name(name, slot), now) {
+        let part = |slot: u32| match shared.observed_leases.holder(&slot_name(name, slot), now) {
             _ if matches!(phases[slot as usize], Phase::Owned | Phase::HandingOver) => SlotHolder::ThisReplica,
             Some(holder) if holder == own && held.contains_key(&slot) => SlotHolder::ThisReplica,
             Some(_) => SlotHolder::Other,
@@ -326,23 +330,26 @@ impl Coordinator {
 
     /// Returns when the present state of a free Lease was seen; `None` if the Lease is held.
     fn free_since(&self, lease: &str, now: Instant) -> Option<FirstSeen> {
-        let sightings = &self.shared.lock().sightings;
-        let is_free = sightings.holder(lease, now).is_none();
-        is_free.then(|| sightings.last(lease).map(|(_, seen)| *seen))
+        let observed_leases = &self.shared.lock().observed_leases;
+        let is_free = observed_leases.holder(lease, now).is_none();
+        is_free.then(|| observed_leases.last(lease).map(|(_, seen)| *seen))
     }
 
     /// Returns a candidate for a Lease that this coordinator watches.
     pub(super) fn elector(&self, config: ElectionConfig, free: &Arc<Notify>) -> Option<Elector> {
         let (seen, missing) = {
-            let sightings = &self.shared.lock().sightings;
-            (sightings.last(&config.name).cloned(), sightings.is_suspect(&config.name).then_some(Missing))
+            let observed_leases = &self.shared.lock().observed_leases;
+            (
+                observed_leases.last(&config.name).cloned(),
+                observed_leases.is_assumed_held(&config.name).then_some(Missing),
+            )
         };
         // The configuration was checked when it was created.
         let name = config.name.clone();
         let elector = Elector::new(self.client.clone(), config, self.clock.clone()).ok()?;
-        let elector = elector.numbered(self.config.process());
+        let elector = elector.with_process_number(self.config.process());
         self.shared.lock().elections.insert(name, elector.leadership());
-        Some(elector.watched(Watched { seen, missing, free: free.clone() }))
+        Some(elector.with_watch(Watched { seen, missing, free: free.clone() }))
     }
 }
 
@@ -390,7 +397,7 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
             tenures.changed_since(n_changes).await;
             continue;
         }
-        gather(tenures).await;
+        wait_for_more_slots(tenures).await;
         let new: Vec<_> = tenures.serving().into_iter().filter(|tenure| !env.gate.is_open(tenure)).collect();
         // The previous owner wrote until its tenure ended. A cache without these writes would make this replica repeat
         // them.
@@ -400,7 +407,7 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
             env.gate.open(tenure);
         }
         let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
-        queue_slots(env, queue, &slots);
+        enqueue_slots(env, queue, &slots);
     }
 }
 
@@ -408,7 +415,7 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
 ///
 /// Returns at once if this replica waits for no Lease. Otherwise it costs at most [`NEXT_SLOT_WITHIN`] after the last slot,
 /// and [`GATHERS_FOR`] altogether: a slot may be waited for much longer while its owner finishes its reconciles.
-async fn gather(tenures: &Tenures) {
+async fn wait_for_more_slots(tenures: &Tenures) {
     let limit = Instant::now() + GATHERS_FOR;
     while tenures.phases().contains(&Phase::Waiting) {
         let n_begun = tenures.n_begun();

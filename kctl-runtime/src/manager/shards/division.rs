@@ -127,7 +127,7 @@ impl Division {
             SlotHolder::Free if self.seats.own.is_none() => false,
             SlotHolder::Free => {
                 let since = *self.free_since.entry(slot).or_insert(now);
-                let is_over = now >= since + self.patience(index);
+                let is_over = now >= since + self.takeover_delay(index);
                 if is_over && self.by_any[index] {
                     self.kept_until.insert(slot, now + self.keep);
                 }
@@ -137,13 +137,13 @@ impl Division {
     }
 
     /// Returns how long a slot stays without an owner before any replica takes it.
-    fn patience(&self, index: usize) -> Duration {
+    fn takeover_delay(&self, index: usize) -> Duration {
         if self.by_any[index] { self.period * PERIODS_TO_TAKE } else { NOT_ASKED_FOR }
     }
 
     /// Returns the next time at which [`wants`](Self::wants) changes its result without a new observation.
     pub(super) fn next_change(&self, now: Instant) -> Option<Instant> {
-        let free = self.free_since.iter().map(|(slot, since)| *since + self.patience(*slot as usize));
+        let free = self.free_since.iter().map(|(slot, since)| *since + self.takeover_delay(*slot as usize));
         free.chain(self.kept_until.values().copied()).filter(|at| *at > now).min()
     }
 }

@@ -17,10 +17,10 @@ mod caches;
 mod config;
 mod coordinator;
 mod division;
+mod observed_leases;
 mod planted;
 mod seat;
 mod settling;
-mod sightings;
 mod slot_task;
 mod view;
 

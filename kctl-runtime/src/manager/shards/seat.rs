@@ -14,7 +14,7 @@ use tokio::{
 
 use super::{ShardConfig, coordinator::Coordinator, division::Seats, view::Shared};
 use crate::{
-    manager::lease::{Holders, Note, release_expired},
+    manager::lease::{Holders, LeaseAnnotation, release_expired},
     shard::seat_name,
 };
 
@@ -33,7 +33,7 @@ pub(super) struct Sweep {
 
 /// Returns the live seats that the holder of a seat has noted; `None` without a valid note. A holder with an empty note
 /// asks for no slot.
-pub(super) fn noted(lease: &Value) -> Option<Vec<u32>> {
+pub(super) fn live_seats_of(lease: &Value) -> Option<Vec<u32>> {
     let text = lease["metadata"]["annotations"][LIVE_SEATS].as_str()?;
     if text.is_empty() {
         return Some(Vec::new());
@@ -44,7 +44,7 @@ pub(super) fn noted(lease: &Value) -> Option<Vec<u32>> {
 /// Returns the seats that count as held, including the one of this replica. A seat that this replica has lost does not
 /// count.
 fn live(shared: &Shared, config: &ShardConfig, own: Option<u32>, now: Instant) -> Vec<u32> {
-    let holder = |seat: u32| shared.sightings.holder(&seat_name(config.name(), seat), now);
+    let holder = |seat: u32| shared.observed_leases.holder(&seat_name(config.name(), seat), now);
     let is_live = |seat: &u32| own == Some(*seat) || holder(*seat).is_some_and(|holder| holder != config.identity());
     config.slots().all().filter(is_live).collect()
 }
@@ -54,11 +54,11 @@ impl Coordinator {
     pub(super) fn seats_if_changed(&self, known: &Seats, now: Instant) -> Option<Seats> {
         let shared = self.shared.lock();
         let live = live(&shared, &self.config, shared.seat, now);
-        let n_notes = shared.sightings.n_notes();
+        let n_notes = shared.observed_leases.n_notes();
         if known.own == shared.seat && known.live == live && known.n_notes == n_notes {
             return None;
         }
-        let note = |seat: u32| shared.sightings.note(&seat_name(self.config.name(), seat));
+        let note = |seat: u32| shared.observed_leases.live_seats(&seat_name(self.config.name(), seat));
         if let Some(own) = shared.seat {
             let noted = note(own);
             let is_news = known.live != live || known.noted.get(&own) != noted;
@@ -81,7 +81,7 @@ impl Coordinator {
         let (shared, mut again) = (self.shared.lock(), None::<Instant>);
         for seat in self.config.slots().all() {
             let name = seat_name(self.config.name(), seat);
-            let Some((record, expiry)) = shared.sightings.expired(&name, now) else { continue };
+            let Some((record, expiry)) = shared.observed_leases.expired(&name, now) else { continue };
             let tried = sweep.tried.get(&name).map(|tried| *tried + self.config.lease_duration());
             let at = tried.unwrap_or(expiry + wait).max(expiry + wait);
             if at > now {
@@ -134,7 +134,7 @@ impl Coordinator {
     }
 
     /// Returns the note of the live seats for the Lease of a seat.
-    fn note(&self, seat: u32) -> Note {
+    fn live_seats_annotation(&self, seat: u32) -> LeaseAnnotation {
         let (shared, config) = (self.shared.clone(), self.config.clone());
         let value = move || {
             let shared = shared.lock();
@@ -144,14 +144,14 @@ impl Coordinator {
             let live = live(&shared, &config, Some(seat), Instant::now());
             live.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
         };
-        Note { name: LIVE_SEATS, value: Box::new(value), changed: self.note_changed.clone() }
+        LeaseAnnotation { name: LIVE_SEATS, value: Box::new(value), changed: self.note_changed.clone() }
     }
 
     /// Holds one seat until it is lost, another replica was faster, or `left` is `true`.
     async fn hold_seat(&self, seat: u32, mut left: watch::Receiver<bool>) {
         let free = std::sync::Arc::new(Notify::new());
         let Some(elector) = self.elector(self.config.seat(seat), &free) else { return };
-        let elector = elector.noting(self.note(seat));
+        let elector = elector.with_annotation(self.live_seats_annotation(seat));
         let (leadership, own) = (elector.leadership(), self.config.identity().to_owned());
         let (stop, stopped) = oneshot::channel();
         let mut election = Box::pin(elector.run(async { stopped.await.unwrap_or(false) }));
@@ -187,11 +187,11 @@ mod tests {
     #[test]
     fn missing_or_invalid_note_counts_as_none() {
         let lease = |note: Value| json!({ "metadata": { "annotations": { LIVE_SEATS: note } } });
-        assert_eq!(noted(&lease("0,3".into())), Some(vec![0, 3]));
-        assert_eq!(noted(&lease("".into())), Some(Vec::new()));
+        assert_eq!(live_seats_of(&lease("0,3".into())), Some(vec![0, 3]));
+        assert_eq!(live_seats_of(&lease("".into())), Some(Vec::new()));
         for note in [",".into(), "0,x".into(), Value::Null] {
-            assert_eq!(noted(&lease(note)), None);
+            assert_eq!(live_seats_of(&lease(note)), None);
         }
-        assert_eq!(noted(&json!({})), None);
+        assert_eq!(live_seats_of(&json!({})), None);
     }
 }

@@ -28,7 +28,7 @@ pub(super) enum Settling {
 
 impl Settling {
     /// Observes the seats.
-    pub(super) fn see(&mut self, seats: &Seats, now: Instant) {
+    pub(super) fn observe(&mut self, seats: &Seats, now: Instant) {
         match self {
             Self::NotBegun if seats.own.is_some() => {
                 let (end, limit) = (now + NEXT_SEAT_WITHIN, now + SETTLES_FOR);
@@ -49,7 +49,7 @@ impl Settling {
     }
 
     /// Returns when the wait ends without another change.
-    pub(super) fn end(&self) -> Option<Instant> {
+    pub(super) fn ends_at(&self) -> Option<Instant> {
         if let Self::Waiting { end, .. } = self { Some(*end) } else { None }
     }
 }
@@ -64,19 +64,19 @@ mod tests {
         let at = |millis| start + Duration::from_millis(millis);
         let seats = |live: &[u32]| Seats { own: Some(0), live: live.to_vec(), ..Seats::default() };
         let mut settling = Settling::default();
-        settling.see(&Seats::default(), at(0));
-        assert_eq!((settling.end(), settling.is_over()), (None, false), "it begins with the seat");
-        settling.see(&seats(&[0]), at(50));
-        settling.see(&seats(&[0]), at(100));
-        assert_eq!(settling.end(), Some(at(250)));
+        settling.observe(&Seats::default(), at(0));
+        assert_eq!((settling.ends_at(), settling.is_over()), (None, false), "it begins with the seat");
+        settling.observe(&seats(&[0]), at(50));
+        settling.observe(&seats(&[0]), at(100));
+        assert_eq!(settling.ends_at(), Some(at(250)));
         for (n, seat) in (1..6).enumerate() {
-            settling.see(&seats(&(0..=seat).collect::<Vec<_>>()), at(240 + 190 * n as u64));
+            settling.observe(&seats(&(0..=seat).collect::<Vec<_>>()), at(240 + 190 * n as u64));
         }
-        assert_eq!((settling.end(), settling.is_over()), (Some(at(1050)), false));
-        settling.see(&seats(&[0]), at(1050));
-        assert_eq!((settling.end(), settling.is_over()), (None, true));
-        settling.see(&Seats::default(), at(2000));
-        settling.see(&seats(&[0, 1]), at(2000));
+        assert_eq!((settling.ends_at(), settling.is_over()), (Some(at(1050)), false));
+        settling.observe(&seats(&[0]), at(1050));
+        assert_eq!((settling.ends_at(), settling.is_over()), (None, true));
+        settling.observe(&Seats::default(), at(2000));
+        settling.observe(&seats(&[0, 1]), at(2000));
         assert!(settling.is_over(), "a replica that lost its seat does not wait again");
     }
 }

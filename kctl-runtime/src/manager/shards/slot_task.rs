@@ -55,7 +55,7 @@ impl Holder {
         if self.planted == Some(Planted::HandOverAtOnce) && release.is_some() {
             let _sent = stop.send(true);
             election.await;
-            self.quiet(slot).await;
+            self.wait_until_idle(slot).await;
             return self.end(slot);
         }
         // Reconciles that still run are cut off before another replica may begin.
@@ -79,10 +79,12 @@ impl Holder {
         self.evict(slot);
         let is_quiet = match self.graceful {
             None => {
-                self.quiet(slot).await;
+                self.wait_until_idle(slot).await;
                 true
             }
-            Some(period) => timeout(period, self.quiet(slot)).await.is_ok() || self.cut_off(slot, period).await,
+            Some(period) => {
+                timeout(period, self.wait_until_idle(slot)).await.is_ok() || self.cut_off(slot, period).await
+            }
         };
         tenure.permit().close();
         while let Some(over) = tenure.permit().unresolved_until().filter(|over| *over > Instant::now()) {
@@ -96,7 +98,7 @@ impl Holder {
     async fn cut_off(&self, slot: u32, period: Duration) -> bool {
         tracing::warn!(slot, "reconciles still ran {period:?} after the hand-over began and are cut off");
         self.end(slot);
-        if timeout(CUT_OFF_WITHIN, self.quiet(slot)).await.is_ok() {
+        if timeout(CUT_OFF_WITHIN, self.wait_until_idle(slot)).await.is_ok() {
             return true;
         }
         let running = self.queues.iter().flat_map(|queue| queue.processing_for(Duration::ZERO));
@@ -124,7 +126,7 @@ impl Holder {
     }
 
     /// Returns once no key of the slot is processed.
-    async fn quiet(&self, slot: u32) {
+    async fn wait_until_idle(&self, slot: u32) {
         for queue in &self.queues {
             queue.processed(|key| self.tenures.slots().slot_for(key) == slot).await;
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{ShardConfig, sightings::Sightings};
+use super::{ShardConfig, observed_leases::ObservedLeases};
 use crate::{
     manager::lease::Leadership,
     shard::{Gate, Phase, Tenure, Tenures, slot_name},
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     pub(super) seat: Option<u32>,
     /// `false` while this replica waits for others that start at the same time.
     pub(super) asks_for_slots: bool,
-    pub(super) sightings: Sightings,
+    pub(super) observed_leases: ObservedLeases,
     /// The elections in which this replica takes part, by the name of the Lease.
     pub(super) elections: BTreeMap<String, Leadership>,
 }
@@ -71,7 +71,7 @@ impl ShardView {
         let numbered = (0_u32..).zip(phases);
         let slots = numbered.map(|(slot, phase)| {
             let name = slot_name(self.config.name(), slot);
-            let owner = shared.sightings.holder(&name, now).unwrap_or_default().to_owned();
+            let owner = shared.observed_leases.holder(&name, now).unwrap_or_default().to_owned();
             SlotView { slot, owner, state: phase.to_string() }
         });
         slots.collect()

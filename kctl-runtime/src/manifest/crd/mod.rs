@@ -173,7 +173,7 @@ pub fn definitions(
         match versions.iter().find(is_same) {
             // Several controllers may declare one kind with equal CRDs.
             Some(existing) if existing.crd == version.crd => {}
-            Some(existing) => return Err(twice(existing, &version)),
+            Some(existing) => return Err(duplicate_version(existing, &version)),
             None => versions.push(version),
         }
     }
@@ -190,7 +190,7 @@ pub fn definitions(
 }
 
 /// Returns the error for two types that claim the same version of a kind.
-fn twice(first: &Version, second: &Version) -> DefinitionError {
+fn duplicate_version(first: &Version, second: &Version) -> DefinitionError {
     DefinitionError::Versions {
         name: first.crd.metadata.name.clone().unwrap_or_default(),
         what: format!(

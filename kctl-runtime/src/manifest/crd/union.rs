@@ -41,7 +41,7 @@ const SEALED: &str = "x-kctl-variant";
 
 /// A field that cannot be one field of a structural schema.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Clash {
+pub(super) struct FieldConflict {
     /// Path within the enum, such as `name` or `spec.size`; empty if the variants themselves differ.
     pub(super) field: String,
     /// The difference.
@@ -50,7 +50,7 @@ pub(super) struct Clash {
     pub(super) is_beside: bool,
 }
 
-impl Clash {
+impl FieldConflict {
     fn new(what: impl Into<String>) -> Self {
         Self { field: String::new(), what: what.into(), is_beside: false }
     }
@@ -82,22 +82,22 @@ impl Clash {
 /// Joins the variants of all enums in a schema without references, except those that kube's derive joins.
 ///
 /// # Errors
-/// [`Clash`] if a field of two variants cannot be one field.
-pub(super) fn join_all(schema: &mut Value) -> Result<(), Clash> {
+/// [`FieldConflict`] if a field of two variants cannot be one field.
+pub(super) fn join_all(schema: &mut Value) -> Result<(), FieldConflict> {
     descend(schema)?;
     open(schema);
     Ok(())
 }
 
 /// Returns why the variants of one schema cannot be joined, apart from problems inside of their fields.
-pub(super) fn clash(schema: &mut Value) -> Option<Clash> {
+pub(super) fn conflict(schema: &mut Value) -> Option<FieldConflict> {
     let schema = schema.as_object_mut()?;
     fields_below(schema).ok()?;
     if needs_joining(schema) { join(schema).err() } else { None }
 }
 
 /// Joins enums below a schema, innermost first.
-fn descend(schema: &mut Value) -> Result<(), Clash> {
+fn descend(schema: &mut Value) -> Result<(), FieldConflict> {
     let Some(schema) = schema.as_object_mut() else { return Ok(()) };
     if option_of(schema).is_some() {
         return schema["anyOf"].as_array_mut().into_iter().flatten().try_for_each(descend);
@@ -107,10 +107,10 @@ fn descend(schema: &mut Value) -> Result<(), Clash> {
 }
 
 /// Joins enums in the fields of a schema and of its variants, but not the variants themselves.
-fn fields_below(schema: &mut Map<String, Value>) -> Result<(), Clash> {
+fn fields_below(schema: &mut Map<String, Value>) -> Result<(), FieldConflict> {
     if let Some(Value::Object(fields)) = schema.get_mut("properties") {
         for (name, field) in fields {
-            descend(field).map_err(|clash| clash.below(name))?;
+            descend(field).map_err(|conflict| conflict.below(name))?;
         }
     }
     for key in ["items", "additionalProperties"] {
@@ -125,9 +125,9 @@ fn fields_below(schema: &mut Map<String, Value>) -> Result<(), Clash> {
 }
 
 /// Returns the first field that differs between variants, about which kube's derive panics.
-pub(super) fn difference(schema: &Value) -> Option<Clash> {
-    let field = differs(schema.as_object()?, &mut Map::new())?;
-    Some(Clash::new("it is not the same in all variants").below(&field))
+pub(super) fn difference(schema: &Value) -> Option<FieldConflict> {
+    let field = conflicting_field(schema.as_object()?, &mut Map::new())?;
+    Some(FieldConflict::new("it is not the same in all variants").below(&field))
 }
 
 /// Returns the schema of an `Option`'s value, as schemars writes it.
@@ -142,11 +142,11 @@ fn option_of(schema: &Map<String, Value>) -> Option<&Map<String, Value>> {
 fn needs_joining(schema: &Map<String, Value>) -> bool {
     let has_fields = |one: &Value| one["properties"].is_object() || LISTS.iter().any(|key| one[*key].is_array());
     let is_split = schema.get("allOf").and_then(Value::as_array).is_some_and(|all| all.iter().any(has_fields));
-    is_split || differs(schema, &mut Map::new()).is_some()
+    is_split || conflicting_field(schema, &mut Map::new()).is_some()
 }
 
 /// Returns a field for which two variants have different schemas.
-fn differs(schema: &Map<String, Value>, joined: &mut Map<String, Value>) -> Option<String> {
+fn conflicting_field(schema: &Map<String, Value>, joined: &mut Map<String, Value>) -> Option<String> {
     for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         if joined.get(name).is_some_and(|joined| joined != field) {
             return Some(name.clone());
@@ -154,7 +154,7 @@ fn differs(schema: &Map<String, Value>, joined: &mut Map<String, Value>) -> Opti
         joined.insert(name.clone(), field.clone());
     }
     let mut variants = LISTS.iter().filter_map(|key| schema.get(*key)?.as_array()).flatten();
-    variants.find_map(|variant| differs(variant.as_object()?, joined))
+    variants.find_map(|variant| conflicting_field(variant.as_object()?, joined))
 }
 
 /// A field as one variant describes it, or as the schema around the variants does.
@@ -169,8 +169,8 @@ struct Source {
 /// its list of required fields. A variant that is null alone makes the whole schema nullable.
 ///
 /// # Errors
-/// [`Clash`] if a field has different types in two variants.
-fn join(schema: &mut Map<String, Value>) -> Result<(), Clash> {
+/// [`FieldConflict`] if a field has different types in two variants.
+fn join(schema: &mut Map<String, Value>) -> Result<(), FieldConflict> {
     let mut fields: Vec<(String, Vec<Source>)> = Vec::new();
     let mut add = |name: String, source: Source| match fields.iter_mut().find(|(existing, _)| *existing == name) {
         Some((_, all)) => all.push(source),
@@ -202,7 +202,7 @@ fn join(schema: &mut Map<String, Value>) -> Result<(), Clash> {
     }
     let mut joined = Map::new();
     for (name, sources) in fields {
-        let (mut field, rests) = merge_sources(&sources).map_err(|clash| clash.below(&name))?;
+        let (mut field, rests) = merge_sources(&sources).map_err(|conflict| conflict.below(&name))?;
         describe_tag(&mut field, &sources, &comments);
         joined.insert(name.clone(), field);
         for (source, rest) in sources.iter().zip(rests) {
@@ -233,11 +233,14 @@ fn fields_of(schema: &mut Map<String, Value>) -> Map<String, Value> {
 /// The description goes to the variant's field if it has exactly one, and to the tag otherwise.
 ///
 /// # Errors
-/// [`Clash`] if the variant is not an object: a number and an object have no common type.
-fn take_fields(variant: &mut Map<String, Value>, key: &str) -> Result<(Map<String, Value>, Option<Value>), Clash> {
+/// [`FieldConflict`] if the variant is not an object: a number and an object have no common type.
+fn take_fields(
+    variant: &mut Map<String, Value>,
+    key: &str,
+) -> Result<(Map<String, Value>, Option<Value>), FieldConflict> {
     join(variant)?;
     if let Some(name) = variant.remove("type").filter(|name| name != "object") {
-        return Err(Clash::new(format!("a variant is of type {}", text_of(&name))));
+        return Err(FieldConflict::new(format!("a variant is of type {}", text_of(&name))));
     }
     variant.remove("title");
     if variant.get("additionalProperties").is_some_and(Value::is_boolean) {
@@ -331,11 +334,11 @@ fn only_value(schema: &Value) -> Option<&Value> {
 }
 
 /// Merges a field of several variants. Beside the enum the field has to be the same everywhere.
-fn merge_sources(sources: &[Source]) -> Result<Merged, Clash> {
+fn merge_sources(sources: &[Source]) -> Result<Merged, FieldConflict> {
     let schemas: Vec<Value> = sources.iter().map(|source| source.schema.clone()).collect();
     let is_beside = sources.iter().any(|source| source.variant.is_none());
     if is_beside && schemas.iter().any(|schema| *schema != schemas[0]) {
-        return Err(Clash { is_beside: true, ..Clash::new("it is also a field beside the enum") });
+        return Err(FieldConflict { is_beside: true, ..FieldConflict::new("it is also a field beside the enum") });
     }
     merge(schemas)
 }

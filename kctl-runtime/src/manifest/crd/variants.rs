@@ -123,17 +123,17 @@ fn fields(root: &Value, schema: &Value, name: &str, path: &str, problems: &mut V
     let mut whole = inlined(root, schema, &mut Vec::new());
     values::complete(&mut whole, Formats::OfTypes);
     let is_joined = root[COMPLETED] == true;
-    let found = if is_joined { union::clash(&mut whole) } else { union::difference(&whole) };
-    let Some(clash) = found else { return };
+    let found = if is_joined { union::conflict(&mut whole) } else { union::difference(&whole) };
+    let Some(conflict) = found else { return };
     let help = if is_joined {
-        clash.help()
+        conflict.help()
     } else {
         "declare the kind with `#[resource]`, which joins such variants, or rename the field in one of them".to_owned()
     };
-    let what = if clash.field.is_empty() {
-        clash.what
+    let what = if conflict.field.is_empty() {
+        conflict.what
     } else {
-        format!("`{}` can't be one field: {}", clash.field, clash.what)
+        format!("`{}` can't be one field: {}", conflict.field, conflict.what)
     };
     problems.push(problem(name, path, what, help));
 }

@@ -55,9 +55,9 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         match reason {
             DelayReason::Backoff => {
                 entry.given_up = false;
-                entry.count(sequence, |entry| &mut entry.failures);
+                entry.count_attempt(sequence, |entry| &mut entry.failures);
             }
-            DelayReason::Conflict => entry.count(sequence, |entry| &mut entry.conflicts),
+            DelayReason::Conflict => entry.count_attempt(sequence, |entry| &mut entry.conflicts),
             DelayReason::Requeue => {}
         }
         if self.phase != Phase::Open {
@@ -80,7 +80,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     ) -> Wake {
         let sequence = self.next_number();
         let entry = self.keys.value_mut(id);
-        entry.check();
+        entry.check_invariants();
         // The event may be that of an own write, which the end of the run finds out.
         if effect == BackoffEffect::Reset && (entry.processing.is_none() || event.is_none()) {
             entry.reset_failures();
@@ -101,7 +101,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             self.adds += u64::from(entry.dirty.is_none());
             let clean = Dirty { priority, age: fresh, other: None, events: Vec::new() };
             let dirty = entry.dirty.get_or_insert(clean);
-            dirty.note(effect, event);
+            dirty.record(effect, event);
             dirty.priority = dirty.priority.max(priority);
             return Wake::None;
         }
@@ -142,7 +142,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     fn delay(&mut self, id: KeyId, priority: i32, due: Instant, reason: DelayReason) -> Wake {
         let order = self.next_number();
         let entry = self.keys.value_mut(id);
-        entry.check();
+        entry.check_invariants();
         let mut delayed = Delayed { due, order, priority, reason };
         match &entry.dirty {
             // The key runs again before this wait would end.
@@ -170,6 +170,6 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         entry.delayed = Some(delayed);
         self.delayed.insert((due, order), id);
         let is_first = self.delayed.first_key_value().is_some_and(|(first, _)| *first == (due, order));
-        if is_first { Wake::Timekeeper } else { Wake::None }
+        if is_first { Wake::DelayTimer } else { Wake::None }
     }
 }

@@ -45,13 +45,13 @@ impl Entry {
     }
 
     /// Checks the invariants of the fields between two calls of the queue.
-    pub(super) fn check(&self) {
+    pub(super) fn check_invariants(&self) {
         debug_assert!(self.queued.is_none() || self.processing.is_none(), "a key that a worker has is not ready");
         debug_assert!(self.queued.is_none() || self.delayed.is_none(), "a ready key does not wait for a time");
         debug_assert!(self.dirty.is_none() || self.processing.is_some(), "only a key that a worker has gets dirty");
         debug_assert!(self.dirty.is_none() || self.delayed.is_none(), "a key runs again after its run or after a time");
         debug_assert!(
-            self.in_a_row() == 0 || self.failing_since > 0,
+            self.consecutive_failures() == 0 || self.failing_since > 0,
             "reports sort failing keys by when they began to fail"
         );
         debug_assert!(self.own_writes.len() <= OWN_WRITES_MAX, "further own writes count as those of others");
@@ -63,11 +63,11 @@ impl Entry {
     }
 
     /// Counts a failure or a conflict. One that belongs to the spec before a change resets both counts instead.
-    pub(super) fn count(&mut self, sequence: u64, counter: impl FnOnce(&mut Self) -> &mut u32) {
+    pub(super) fn count_attempt(&mut self, sequence: u64, counter: impl FnOnce(&mut Self) -> &mut u32) {
         if self.is_changed() {
             return self.reset_failures();
         }
-        if self.in_a_row() == 0 {
+        if self.consecutive_failures() == 0 {
             self.failing_since = sequence;
         }
         let count = counter(self);
@@ -81,12 +81,12 @@ impl Entry {
 
     /// Returns `true` if its last run failed.
     pub(super) fn is_failing(&self) -> bool {
-        self.given_up || self.in_a_row() > 0
+        self.given_up || self.consecutive_failures() > 0
     }
 
     /// Returns the number of failures in a row, or of conflicts if they are more than usual; 0 for a key that does not
     /// fail.
-    pub(super) fn in_a_row(&self) -> u32 {
+    pub(super) fn consecutive_failures(&self) -> u32 {
         match (self.failures, self.conflicts) {
             (0, ..=CONFLICTS_USUAL) => 0,
             (0, conflicts) => conflicts,
@@ -129,7 +129,7 @@ pub(super) struct Dirty {
 
 impl Dirty {
     /// Notes an add. One without an event, or beyond the limit, can not be recognized as an own write.
-    pub(super) fn note(&mut self, effect: BackoffEffect, event: Option<KeyEvent>) {
+    pub(super) fn record(&mut self, effect: BackoffEffect, event: Option<KeyEvent>) {
         match event {
             Some(event) if self.events.len() < OWN_WRITES_MAX => self.events.push(event),
             _ => self.other = self.other.max(Some(effect)),

@@ -58,8 +58,8 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
 
     /// Returns the keys that fail and are retried, with their failures or conflicts in a row, longest failing first.
     pub(in crate::queue) fn failing(&self) -> Vec<(K, u32)> {
-        let mut failing: Vec<_> = self.keys.iter().filter(|(_, entry)| entry.in_a_row() > 0).collect();
+        let mut failing: Vec<_> = self.keys.iter().filter(|(_, entry)| entry.consecutive_failures() > 0).collect();
         failing.sort_by_key(|(_, entry)| entry.failing_since);
-        failing.into_iter().map(|(key, entry)| (key.clone(), entry.in_a_row())).collect()
+        failing.into_iter().map(|(key, entry)| (key.clone(), entry.consecutive_failures())).collect()
     }
 }

@@ -12,7 +12,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
     pub(in crate::queue) fn keys(&self, max: usize, now: Instant) -> QueueKeys<K> {
         let (mut failing, mut running) = (Vec::new(), Vec::new());
         for (key, entry) in self.keys.iter() {
-            if entry.in_a_row() > 0 {
+            if entry.consecutive_failures() > 0 {
                 failing.push((entry.failing_since, key, entry));
             }
             if let Some(work) = entry.processing {
@@ -23,7 +23,10 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         failing.sort_unstable_by_key(|(since, ..)| *since);
         running.sort_unstable_by_key(|(since, _)| *since);
         let wait = |entry: &Entry| entry.delayed.map(|delayed| delayed.due.saturating_duration_since(now));
-        let failing = failing.into_iter().take(max).map(|(_, key, entry)| (key.clone(), entry.in_a_row(), wait(entry)));
+        let failing = failing
+            .into_iter()
+            .take(max)
+            .map(|(_, key, entry)| (key.clone(), entry.consecutive_failures(), wait(entry)));
         let running = running.into_iter().take(max);
         QueueKeys {
             failing: failing.collect(),

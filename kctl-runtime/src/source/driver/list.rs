@@ -49,7 +49,7 @@ impl Source {
         }
         let mut input = self.request_list(scope, &request, &mut begun.list).await;
         if matches!(input, Input::Page { .. }) && request != Request::Probe && self.n_gained() != begun.gained {
-            input = Input::Failed(self.gained());
+            input = Input::Failed(self.slot_gained());
         }
         self.perform(reflector, input).await
     }
@@ -118,7 +118,7 @@ impl Source {
         let mut objects = Vec::new();
         let heard = || self.condition.record_response();
         let take = |item: &str| {
-            if self.foreign(item).is_none() {
+            if self.not_selected(item).is_none() {
                 objects.extend(self.accept_or_last(item, Arrival::Listed));
             }
             Ok(())
@@ -142,7 +142,7 @@ impl Source {
                 return Ok((objects, version));
             }
         }
-        Err(self.gained())
+        Err(self.slot_gained())
     }
 
     /// Does the same, and keeps a list during which a slot was gained. It lacks some objects of that slot.

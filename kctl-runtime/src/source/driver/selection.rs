@@ -13,13 +13,13 @@ use crate::{
 impl Source {
     /// Keeps only the objects that a filter selects. Call it before [`run`](Self::run).
     ///
-    /// It has no effect after [`keep_all`](Self::keep_all).
+    /// It has no effect after [`disable_filter`](Self::disable_filter).
     pub(crate) fn select(&self, filter: Filter) {
         let _all = self.filter.set(Some(filter));
     }
 
     /// Keeps the objects of all slots, for readers that need them.
-    pub(crate) fn keep_all(&self) {
+    pub(crate) fn disable_filter(&self) {
         let _selected = self.filter.set(None);
     }
 
@@ -38,8 +38,8 @@ impl Source {
     }
 
     /// Returns the metadata of an object that the filter does not select.
-    pub(in crate::source) fn foreign<'a>(&self, json: &'a str) -> Option<Head<'a>> {
-        self.filter()?.foreign(json)
+    pub(in crate::source) fn not_selected<'a>(&self, json: &'a str) -> Option<Head<'a>> {
+        self.filter()?.not_selected(json)
     }
 
     /// Returns how many slots were gained so far.
@@ -48,13 +48,13 @@ impl Source {
     }
 
     /// Returns the error of a list during which a slot was gained: the list may lack some of its objects.
-    pub(super) fn gained(&self) -> ApiError {
+    pub(super) fn slot_gained(&self) -> ApiError {
         self.expired("this replica gained a slot during the list")
     }
 
     /// Returns the error of a list that came too late: another list of the scope was applied, or there were too many
     /// deletes.
-    pub(in crate::source) fn overtaken(&self) -> ApiError {
+    pub(in crate::source) fn list_overtaken(&self) -> ApiError {
         self.expired("the cache was listed meanwhile, or too many objects were deleted")
     }
 

@@ -41,7 +41,7 @@ impl Source {
         // whose version would hide the object from it.
         let is_listed = self.n_lists.load(Ordering::Acquire) > 0;
         if ["ADDED", "MODIFIED", "DELETED"].contains(&event.kind)
-            && let Some(head) = self.foreign(json)
+            && let Some(head) = self.not_selected(json)
         {
             self.unreadable.remove(&head.key());
             left.extend(self.last_selected(&head).map(Delta::Delete));

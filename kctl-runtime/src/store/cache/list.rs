@@ -19,7 +19,7 @@ impl Cache {
         if list.is_some_and(|list| list < revision) {
             // The cache is newer than the list. It was opened again, and the list proves that the kind is served.
             if has_objects {
-                self.set_mark(scope, revision);
+                self.set_watermark(scope, revision);
             }
             return Vec::new();
         }
@@ -49,9 +49,9 @@ impl Cache {
             changes.push(Change::Deleted { last });
         }
         for object in objects {
-            changes.extend(self.below_mark(scope, |cache| cache.upsert(object)));
+            changes.extend(self.below_watermark(scope, |cache| cache.upsert(object)));
         }
-        self.set_mark(scope, mark.max(list.unwrap_or(0)));
+        self.set_watermark(scope, mark.max(list.unwrap_or(0)));
         // The list reports all own writes up to its version: an object that it lacks is gone.
         let reported = list.unwrap_or(0);
         self.unreported.retain(|revision, key| *revision > reported || (scope.is_some() && key.namespace != *scope));
@@ -91,12 +91,12 @@ impl Cache {
                 changes.extend(self.put(object));
             }
         }
-        self.set_mark(scope, version.parse().unwrap_or(0));
+        self.set_watermark(scope, version.parse().unwrap_or(0));
         changes
     }
 
     /// Applies objects that exist although the watch has passed their versions.
-    pub(super) fn below_mark<T>(&mut self, scope: &Scope, apply: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn below_watermark<T>(&mut self, scope: &Scope, apply: impl FnOnce(&mut Self) -> T) -> T {
         let Some(mark) = self.scopes.get_mut(scope).map(|mark| std::mem::take(&mut mark.revision)) else {
             return apply(self);
         };

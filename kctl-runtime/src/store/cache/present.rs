@@ -91,7 +91,7 @@ impl Cache {
             return Vec::new();
         }
         // The watch is past this version and will not report it, so it is not kept as unreported.
-        self.below_mark(&scope, |cache| cache.upsert(object))
+        self.below_watermark(&scope, |cache| cache.upsert(object))
     }
 
     /// Begins a list of a whole scope beside the watch, if the scope is followed.

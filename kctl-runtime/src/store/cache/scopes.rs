@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cache, delta::Scope, marks::Mark};
+use super::{Cache, delta::Scope, watermarks::Watermark};
 use crate::{object::Stored, store::Change};
 
 impl Cache {
@@ -56,8 +56,8 @@ impl Cache {
     }
 
     /// Records that the scope has been listed up to this revision.
-    pub(super) fn set_mark(&mut self, scope: &Scope, revision: u64) {
-        *self.scopes.entry(scope) = Mark { listed: true, was_listed: true, absent: false, revision };
+    pub(super) fn set_watermark(&mut self, scope: &Scope, revision: u64) {
+        *self.scopes.entry(scope) = Watermark { listed: true, was_listed: true, absent: false, revision };
         self.blocked.remove(scope);
     }
 }

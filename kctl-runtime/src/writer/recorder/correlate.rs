@@ -24,7 +24,7 @@ use k8s_openapi::{
 };
 use tokio::time::Instant;
 
-use super::recent::Recent;
+use super::lru_map::LruMap;
 
 /// Maximum number of objects, of event kinds and of series that are remembered, each. The least recently used one is
 /// dropped first.
@@ -65,15 +65,15 @@ pub(super) enum EventWrite {
 /// The memory of recent events.
 pub(super) struct Correlator {
     /// The rate limit of each object, by uid.
-    objects: Recent<String, Bucket>,
+    objects: LruMap<String, TokenBucket>,
     /// The details seen of each kind of event, to find those that differ only in their note.
-    similar: Recent<Kind, Similar>,
+    similar: LruMap<Kind, AggregateRecord>,
     /// Touched at each repetition, so the first entry is the one that ended first.
-    series: Recent<Identity, Series>,
+    series: LruMap<Identity, Series>,
 }
 
 /// Token bucket of one object.
-struct Bucket {
+struct TokenBucket {
     /// Requests that may be sent now, at most [`BURST`].
     left: u32,
     /// The tokens were last refilled up to this time.
@@ -81,7 +81,7 @@ struct Bucket {
 }
 
 /// The details of one kind that were seen since the last long pause.
-struct Similar {
+struct AggregateRecord {
     /// At most [`NOTES_MAX`] less one: the next detail starts the combined event.
     details: HashSet<Detail>,
     last: Instant,
@@ -114,8 +114,8 @@ impl Series {
 impl Correlator {
     /// Creates an empty memory. After a restart Events start again, under new names.
     pub(super) fn new() -> Self {
-        let (objects, similar) = (Recent::new(REMEMBERED_MAX), Recent::new(REMEMBERED_MAX));
-        Self { objects, similar, series: Recent::new(REMEMBERED_MAX) }
+        let (objects, similar) = (LruMap::new(REMEMBERED_MAX), LruMap::new(REMEMBERED_MAX));
+        Self { objects, similar, series: LruMap::new(REMEMBERED_MAX) }
     }
 
     /// Returns `true` while no series is open, so that no timer is needed.
@@ -132,7 +132,7 @@ impl Correlator {
         let object = event.regarding.as_ref().map(|object| text(&object.uid)).unwrap_or_default();
         let kind: Kind = (object.clone(), text(&event.type_), text(&event.reason));
         let detail = (text(&event.note), text(&event.action), event.related.as_ref().map(which).unwrap_or_default());
-        let combined = self.is_one_of_many(&kind, &detail, now);
+        let combined = self.is_aggregated(&kind, &detail, now);
         if combined {
             event.note = Some(super::fitting(format!("{COMBINED}{}", detail.0)));
             // The combined Event stands for several related objects.
@@ -144,19 +144,20 @@ impl Correlator {
         if let Some(series) = self.series.get_mut(&identity) {
             (series.count, series.last, series.last_time) = (series.count.saturating_add(1), now, last_time);
             let first = series.sent == 1;
-            if (first || now.duration_since(series.sent_at) >= REFRESH_AFTER) && spend(&mut self.objects, &object, now)
+            if (first || now.duration_since(series.sent_at) >= REFRESH_AFTER)
+                && take_token(&mut self.objects, &object, now)
             {
                 steps.push(series.step(now));
             }
             return steps;
         }
-        if !spend(&mut self.objects, &object, now) {
+        if !take_token(&mut self.objects, &object, now) {
             tracing::debug!(reason = event.reason, "Event dropped: too many about its object");
             return steps;
         }
         steps.push(EventWrite::Create(event.clone()));
         let series = Series { event, count: 1, sent: 1, sent_at: now, last: now, last_time };
-        steps.extend(self.series.put(identity, series).and_then(|gone| closing(gone, now)));
+        steps.extend(self.series.insert(identity, series).and_then(|gone| final_count(gone, now)));
         steps
     }
 
@@ -164,22 +165,22 @@ impl Correlator {
     ///
     /// Call it at least once a minute while [`is_empty`](Self::is_empty) is `false`, or a final count comes late.
     pub(super) fn tick(&mut self, now: Instant) -> Vec<EventWrite> {
-        let over = self.series.take_while(|series| now.duration_since(series.last) >= SERIES_ENDS_AFTER);
-        over.into_iter().filter_map(|series| closing(series, now)).collect()
+        let over = self.series.evict_while(|series| now.duration_since(series.last) >= SERIES_ENDS_AFTER);
+        over.into_iter().filter_map(|series| final_count(series, now)).collect()
     }
 
     /// Returns the unsent counts of all series, when the process stops.
     pub(super) fn finish(&mut self, now: Instant) -> Vec<EventWrite> {
-        self.series.take_while(|_| true).into_iter().filter_map(|series| closing(series, now)).collect()
+        self.series.evict_while(|_| true).into_iter().filter_map(|series| final_count(series, now)).collect()
     }
 
     /// Returns `true` if the event goes into the combined event of its kind.
     ///
     /// An event that repeats exactly continues its own series, even if nine similar ones exist.
-    fn is_one_of_many(&mut self, key: &Kind, detail: &Detail, now: Instant) -> bool {
-        let fresh = || Similar { details: HashSet::new(), last: now };
+    fn is_aggregated(&mut self, key: &Kind, detail: &Detail, now: Instant) -> bool {
+        let fresh = || AggregateRecord { details: HashSet::new(), last: now };
         if self.similar.get_mut(key).is_none_or(|similar| now.duration_since(similar.last) > SIMILAR_WITHIN) {
-            self.similar.put(key.clone(), fresh());
+            self.similar.insert(key.clone(), fresh());
         }
         let Some(similar) = self.similar.get_mut(key) else { return false };
         similar.last = now;
@@ -211,17 +212,17 @@ fn which(object: &ObjectReference) -> String {
 }
 
 /// Returns the final count of a series, if the API server lacks it.
-fn closing(mut series: Series, now: Instant) -> Option<EventWrite> {
+fn final_count(mut series: Series, now: Instant) -> Option<EventWrite> {
     (series.count > series.sent).then(|| series.step(now))
 }
 
 /// Takes a token of the object's bucket; `false` if it is empty.
 ///
 /// Each object has its own bucket, so a noisy one does not silence the rest.
-fn spend(objects: &mut Recent<String, Bucket>, object: &str, now: Instant) -> bool {
+fn take_token(objects: &mut LruMap<String, TokenBucket>, object: &str, now: Instant) -> bool {
     let object = object.to_owned();
     if objects.get_mut(&object).is_none() {
-        objects.put(object.clone(), Bucket { left: BURST, since: now });
+        objects.insert(object.clone(), TokenBucket { left: BURST, since: now });
     }
     let Some(bucket) = objects.get_mut(&object) else { return true };
     let back = now.duration_since(bucket.since).as_secs() / REFILL_AFTER.as_secs();

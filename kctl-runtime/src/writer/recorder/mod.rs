@@ -12,7 +12,7 @@
 //! never read its own events to decide something: use a condition.
 
 mod correlate;
-mod recent;
+mod lru_map;
 mod send;
 #[cfg(test)]
 mod tests;

@@ -30,8 +30,8 @@ pub(super) fn explain(why: &Why, environment: &Environment) -> (String, String) 
         Why::NoOverload { function, arguments, .. } => {
             let types: Vec<String> = arguments.iter().map(name).collect();
             let what = match types.as_slice() {
-                [] => format!("`{}` needs an argument", spoken(function)),
-                types => format!("`{}` does not go with {}", spoken(function), types.join(" and ")),
+                [] => format!("`{}` needs an argument", operator_text(function)),
+                types => format!("`{}` does not go with {}", operator_text(function), types.join(" and ")),
             };
             (what, "compare values of one type: `int(…)`, `string(…)` and `double(…)` convert".into())
         }
@@ -81,7 +81,7 @@ pub(super) fn name(ty: &Type) -> String {
 }
 
 /// Returns an operator as it is written, such as `in` for `@in`.
-fn spoken(function: &str) -> &str {
+fn operator_text(function: &str) -> &str {
     match function {
         "_?_:_" => "? :",
         "_[_]" => "[ ]",

@@ -15,7 +15,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Clash, LISTS, fields_of, join, option_of, text_of};
+use super::{FieldConflict, LISTS, fields_of, join, option_of, text_of};
 
 /// Keywords that only restrict a value, so they may differ between variants. Those of one row belong together.
 const RESTRICTIONS: [&[&str]; 16] = [
@@ -45,8 +45,8 @@ pub(super) type Merged = (Value, Vec<Option<Value>>);
 /// Returns one schema that accepts what any of several does, and the remaining restrictions of each.
 ///
 /// # Errors
-/// [`Clash`] if they have different types, or a keyword that can't be a restriction differs.
-pub(super) fn merge(mut schemas: Vec<Value>) -> Result<Merged, Clash> {
+/// [`FieldConflict`] if they have different types, or a keyword that can't be a restriction differs.
+pub(super) fn merge(mut schemas: Vec<Value>) -> Result<Merged, FieldConflict> {
     if schemas.iter().all(|schema| *schema == schemas[0]) {
         let rests = vec![None; schemas.len()];
         return Ok((schemas.swap_remove(0), rests));
@@ -54,7 +54,7 @@ pub(super) fn merge(mut schemas: Vec<Value>) -> Result<Merged, Clash> {
     let mut all = Vec::new();
     let mut n_nullable = 0;
     for schema in schemas {
-        let Value::Object(schema) = schema else { return Err(Clash::new("a variant takes any value")) };
+        let Value::Object(schema) = schema else { return Err(FieldConflict::new("a variant takes any value")) };
         let (mut schema, is_nullable) = without_null(schema);
         n_nullable += usize::from(is_nullable);
         if let Some(value) = schema.remove("const") {
@@ -132,20 +132,20 @@ fn without_null(mut schema: Map<String, Value>) -> (Map<String, Value>, bool) {
 /// Moves keywords that must be equal in all schemas.
 ///
 /// # Errors
-/// [`Clash`] with the message that `differ` returns for the different values.
+/// [`FieldConflict`] with the message that `differ` returns for the different values.
 fn same(
     all: &mut [Map<String, Value>],
     merged: &mut Map<String, Value>,
     keys: &[&str],
     differ: impl Fn(&[String]) -> String,
-) -> Result<(), Clash> {
+) -> Result<(), FieldConflict> {
     for key in keys {
         let values: Vec<Option<Value>> = all.iter_mut().map(|schema| schema.remove(*key)).collect();
         if values.iter().any(|value| *value != values[0]) {
             let mut shown: Vec<String> =
                 values.iter().map(|value| value.as_ref().map_or_else(|| "any".to_owned(), text_of)).collect();
             shown.dedup();
-            return Err(Clash::new(differ(&shown)));
+            return Err(FieldConflict::new(differ(&shown)));
         }
         merged.extend(values[0].clone().map(|value| ((*key).to_owned(), value)));
     }
@@ -159,7 +159,7 @@ fn merge_fields(
     all: &mut [Map<String, Value>],
     merged: &mut Map<String, Value>,
     rests: &mut [Map<String, Value>],
-) -> Result<(), Clash> {
+) -> Result<(), FieldConflict> {
     let mut names: Vec<String> = Vec::new();
     let fields: Vec<Map<String, Value>> = all.iter_mut().map(fields_of).collect();
     for name in fields.iter().flat_map(Map::keys) {
@@ -171,7 +171,7 @@ fn merge_fields(
     for name in names {
         let with_field: Vec<usize> = (0..fields.len()).filter(|index| fields[*index].contains_key(&name)).collect();
         let schemas = with_field.iter().map(|index| fields[*index][&name].clone()).collect();
-        let (field, left) = merge(schemas).map_err(|clash| clash.below(&name))?;
+        let (field, left) = merge(schemas).map_err(|conflict| conflict.below(&name))?;
         joined.insert(name.clone(), field);
         for (index, left) in with_field.into_iter().zip(left) {
             if let Some(left) = left {
@@ -238,13 +238,13 @@ fn merge_items(
     all: &mut [Map<String, Value>],
     merged: &mut Map<String, Value>,
     rests: &mut [Map<String, Value>],
-) -> Result<(), Clash> {
+) -> Result<(), FieldConflict> {
     let items: Option<Vec<Value>> = all.iter().map(|schema| schema.get("items").cloned()).collect();
     let Some(items) = items else { return Ok(()) };
     for schema in all.iter_mut() {
         schema.remove("items");
     }
-    let (items, left) = merge(items).map_err(|clash| clash.below("[]"))?;
+    let (items, left) = merge(items).map_err(|conflict| conflict.below("[]"))?;
     merged.insert("items".into(), items);
     for (rest, left) in rests.iter_mut().zip(left) {
         rest.extend(left.map(|left| ("items".to_owned(), left)));

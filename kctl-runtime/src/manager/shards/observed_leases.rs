@@ -10,23 +10,23 @@ use tokio::time::Instant;
 use crate::manager::lease::Record;
 
 /// A record, and the local time at which it was first seen.
-pub(super) type Sighting = (Record, Instant);
+pub(super) type ObservedRecord = (Record, Instant);
 
 /// Holder of a Lease that was missing when this replica started.
 const UNKNOWN: &str = "(unknown: the Lease is missing)";
 
 /// All Leases that were seen, by name. Pure: the time is an argument.
 #[derive(Debug, Default)]
-pub(super) struct Sightings {
-    records: BTreeMap<String, Sighting>,
+pub(super) struct ObservedLeases {
+    records: BTreeMap<String, ObservedRecord>,
     /// The live seats as the holders of seats see them, by the name of the seat's Lease.
     notes: BTreeMap<String, Vec<u32>>,
     n_notes: u64,
 }
 
-impl Sightings {
+impl ObservedLeases {
     /// Notes the present record of a Lease. One that is unchanged keeps the time of its last change.
-    pub(super) fn see(&mut self, name: &str, record: Record, now: Instant) {
+    pub(super) fn observe(&mut self, name: &str, record: Record, now: Instant) {
         match self.records.get_mut(name) {
             Some(known) if known.0 == record => {}
             Some(known) => *known = (record, now),
@@ -35,7 +35,7 @@ impl Sightings {
     }
 
     /// Notes the live seats that the holder of a seat sees, `None` if it does not note them.
-    pub(super) fn see_note(&mut self, name: &str, live: Option<Vec<u32>>) {
+    pub(super) fn observe_live_seats(&mut self, name: &str, live: Option<Vec<u32>>) {
         if self.notes.get(name) == live.as_ref() {
             return;
         }
@@ -47,7 +47,7 @@ impl Sightings {
     }
 
     /// Returns the live seats that the holder of a seat sees.
-    pub(super) fn note(&self, name: &str) -> Option<&Vec<u32>> {
+    pub(super) fn live_seats(&self, name: &str) -> Option<&Vec<u32>> {
         self.notes.get(name)
     }
 
@@ -57,7 +57,7 @@ impl Sightings {
     }
 
     /// Notes that a Lease was deleted. Its holder may still work, so the record counts for its duration from now.
-    pub(super) fn miss(&mut self, name: &str, now: Instant) {
+    pub(super) fn observe_delete(&mut self, name: &str, now: Instant) {
         if let Some((_, at)) = self.records.get_mut(name) {
             *at = now;
         }
@@ -65,18 +65,18 @@ impl Sightings {
 
     /// Notes that a Lease is missing which may have had a holder. It counts as held from `at` for the longest duration of any
     /// Lease, at least `duration`. One that was seen is left as it is.
-    pub(super) fn suspect(&mut self, name: &str, duration: Duration, at: Instant) {
+    pub(super) fn assume_held(&mut self, name: &str, duration: Duration, at: Instant) {
         let longest = self.records.values().map(|(record, _)| record.duration()).fold(duration, Duration::max);
         self.records.entry(name.into()).or_insert((unknown_holder(longest), at));
     }
 
     /// Returns `true` for a Lease that has never been seen, but [suspected](Self::suspect).
-    pub(super) fn is_suspect(&self, name: &str) -> bool {
+    pub(super) fn is_assumed_held(&self, name: &str) -> bool {
         self.records.get(name).is_some_and(|(record, _)| record.holder() == UNKNOWN)
     }
 
     /// Returns the last record of a Lease with the time of its change.
-    pub(super) fn last(&self, name: &str) -> Option<&Sighting> {
+    pub(super) fn last(&self, name: &str) -> Option<&ObservedRecord> {
         self.records.get(name)
     }
 
@@ -105,7 +105,7 @@ pub(super) fn unknown_holder(duration: Duration) -> Record {
     Record { holder_identity: holder, lease_duration_seconds: seconds, ..Record::default() }
 }
 
-fn expiry((record, at): &Sighting) -> Instant {
+fn expiry((record, at): &ObservedRecord) -> Instant {
     *at + record.duration()
 }
 
@@ -124,44 +124,44 @@ mod tests {
 
     #[test]
     fn lease_expires_one_duration_after_last_observed_change() {
-        let (mut seen, start) = (Sightings::default(), Instant::now());
+        let (mut seen, start) = (ObservedLeases::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         // The holder's clock is an hour ahead, which makes no difference.
-        seen.see("slot", held("a", "2026-01-01T01:00:00Z"), start);
-        seen.see("slot", held("a", "2026-01-01T01:00:00Z"), at(10));
+        seen.observe("slot", held("a", "2026-01-01T01:00:00Z"), start);
+        seen.observe("slot", held("a", "2026-01-01T01:00:00Z"), at(10));
         assert_eq!((seen.holder("slot", at(14)), seen.holder("slot", at(15))), (Some("a"), None));
         assert_eq!(seen.expired("slot", at(14)), None);
         assert_eq!(seen.expired("slot", at(16)).map(|(record, since)| (record.holder(), since)), Some(("a", at(15))));
         assert_eq!((seen.next_expiry(at(10)), seen.next_expiry(at(15))), (Some(at(15)), None));
-        seen.see("slot", held("a", "2026-01-01T01:00:12Z"), at(12));
+        seen.observe("slot", held("a", "2026-01-01T01:00:12Z"), at(12));
         assert_eq!((seen.holder("slot", at(26)), seen.holder("slot", at(27))), (Some("a"), None));
     }
 
     #[test]
     fn released_lease_is_free_but_deleted_stays_held() {
-        let (mut seen, start) = (Sightings::default(), Instant::now());
+        let (mut seen, start) = (ObservedLeases::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        seen.see("released", held("a", "1"), start);
-        seen.see("released", held("", "2"), at(1));
+        seen.observe("released", held("a", "1"), start);
+        seen.observe("released", held("", "2"), at(1));
         assert_eq!((seen.holder("released", at(1)), seen.expired("released", at(60))), (None, None));
-        seen.see("deleted", held("a", "1"), start);
-        seen.miss("deleted", at(10));
+        seen.observe("deleted", held("a", "1"), start);
+        seen.observe_delete("deleted", at(10));
         assert_eq!((seen.holder("deleted", at(24)), seen.holder("deleted", at(25))), (Some("a"), None));
         assert_eq!(seen.holder("unknown", start), None);
     }
 
     #[test]
     fn missing_lease_is_held_for_longest_known_duration() {
-        let (mut seen, start) = (Sightings::default(), Instant::now());
+        let (mut seen, start) = (ObservedLeases::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        seen.see("other", Record { lease_duration_seconds: Some(30), ..held("a", "1") }, start);
+        seen.observe("other", Record { lease_duration_seconds: Some(30), ..held("a", "1") }, start);
         for name in ["other", "missing"] {
-            seen.suspect(name, Duration::from_secs(15), start);
+            seen.assume_held(name, Duration::from_secs(15), start);
         }
-        assert_eq!((seen.holder("other", at(29)), seen.is_suspect("other")), (Some("a"), false));
-        assert!(seen.is_suspect("missing") && seen.holder("missing", at(29)).is_some());
+        assert_eq!((seen.holder("other", at(29)), seen.is_assumed_held("other")), (Some("a"), false));
+        assert!(seen.is_assumed_held("missing") && seen.holder("missing", at(29)).is_some());
         assert_eq!(seen.holder("missing", at(30)), None);
-        seen.see("missing", held("b", "1"), at(40));
-        assert_eq!((seen.holder("missing", at(41)), seen.is_suspect("missing")), (Some("b"), false));
+        seen.observe("missing", held("b", "1"), at(40));
+        assert_eq!((seen.holder("missing", at(41)), seen.is_assumed_held("missing")), (Some("b"), false));
     }
 }

@@ -5,7 +5,7 @@ use super::Scope;
 
 /// The progress of list and watch in one scope.
 #[derive(Default)]
-pub(super) struct Mark {
+pub(super) struct Watermark {
     /// Is `true` once a list was applied, or the API server answered that it does not serve an optional kind.
     pub(super) listed: bool,
     /// Is `true` once a list was applied, even if another one is under way. It stays until the objects leave.
@@ -17,15 +17,15 @@ pub(super) struct Mark {
 }
 
 /// The scopes that are listed and watched. Invariant: sorted, and each once.
-pub(super) struct Marks(Vec<(Scope, Mark)>);
+pub(super) struct Watermarks(Vec<(Scope, Watermark)>);
 
-impl Marks {
-    /// Creates the marks of these scopes, none of them listed.
+impl Watermarks {
+    /// Creates the watermarks of these scopes, none of them listed.
     pub(super) fn new(scopes: impl IntoIterator<Item = Scope>) -> Self {
-        let mut marks: Vec<_> = scopes.into_iter().map(|scope| (scope, Mark::default())).collect();
-        marks.sort_by(|(one, _), (other, _)| one.cmp(other));
-        marks.dedup_by(|(one, _), (other, _)| one == other);
-        Self(marks)
+        let mut watermarks: Vec<_> = scopes.into_iter().map(|scope| (scope, Watermark::default())).collect();
+        watermarks.sort_by(|(one, _), (other, _)| one.cmp(other));
+        watermarks.dedup_by(|(one, _), (other, _)| one == other);
+        Self(watermarks)
     }
 
     /// Returns the index of a scope, or the index at which to insert it.
@@ -39,19 +39,19 @@ impl Marks {
     }
 
     /// Returns the progress of a scope, or `None` if it is not followed.
-    pub(super) fn get(&self, scope: &Scope) -> Option<&Mark> {
+    pub(super) fn get(&self, scope: &Scope) -> Option<&Watermark> {
         Some(&self.0[self.find(scope).ok()?].1)
     }
 
-    pub(super) fn get_mut(&mut self, scope: &Scope) -> Option<&mut Mark> {
+    pub(super) fn get_mut(&mut self, scope: &Scope) -> Option<&mut Watermark> {
         let idx = self.find(scope).ok()?;
         Some(&mut self.0[idx].1)
     }
 
     /// Returns the mark of a scope, and adds the scope if it is missing.
-    pub(super) fn entry(&mut self, scope: &Scope) -> &mut Mark {
+    pub(super) fn entry(&mut self, scope: &Scope) -> &mut Watermark {
         let idx = self.find(scope).unwrap_or_else(|idx| {
-            self.0.insert(idx, (scope.clone(), Mark::default()));
+            self.0.insert(idx, (scope.clone(), Watermark::default()));
             debug_assert!(self.0.is_sorted_by(|(one, _), (next, _)| one < next), "`find` needs the order");
             idx
         });
@@ -66,7 +66,7 @@ impl Marks {
     }
 
     /// Returns the progress of all scopes.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Mark> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Watermark> {
         self.0.iter().map(|(_, mark)| mark)
     }
 }

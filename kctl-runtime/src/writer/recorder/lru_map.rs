@@ -9,7 +9,7 @@ use std::{
 };
 
 /// A least-recently-used map of at most `max` entries.
-pub(super) struct Recent<K, V> {
+pub(super) struct LruMap<K, V> {
     /// Maximum number of entries.
     max: usize,
     /// Number of uses so far: the next number in `order`.
@@ -20,7 +20,7 @@ pub(super) struct Recent<K, V> {
     order: BTreeMap<u64, K>,
 }
 
-impl<K: Hash + Eq + Clone, V> Recent<K, V> {
+impl<K: Hash + Eq + Clone, V> LruMap<K, V> {
     pub(super) fn new(max: usize) -> Self {
         Self { max, uses: 0, entries: HashMap::new(), order: BTreeMap::new() }
     }
@@ -42,7 +42,7 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
     /// Inserts a value and returns the one that was removed to make room.
     ///
     /// A known key gets the new value, and its old one is dropped without being returned.
-    pub(super) fn put(&mut self, key: K, value: V) -> Option<V> {
+    pub(super) fn insert(&mut self, key: K, value: V) -> Option<V> {
         self.remove(&key);
         let oldest = if self.entries.len() == self.max { self.order.first_key_value() } else { None };
         let oldest = oldest.map(|(_, key)| key.clone()).and_then(|key| self.remove(&key));
@@ -61,7 +61,7 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
     }
 
     /// Removes entries, the least recently used first, until one does not match.
-    pub(super) fn take_while(&mut self, over: impl Fn(&V) -> bool) -> Vec<V> {
+    pub(super) fn evict_while(&mut self, over: impl Fn(&V) -> bool) -> Vec<V> {
         let mut taken = Vec::new();
         while let Some(key) = self.order.first_key_value().map(|(_, key)| key.clone()) {
             if !self.entries.get(&key).is_some_and(|(_, value)| over(value)) {
@@ -78,16 +78,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_used_for_longest_makes_place() {
-        let mut recent = Recent::new(3);
+    fn least_recently_used_entry_is_evicted() {
+        let mut recent = LruMap::new(3);
         for key in ["a", "b", "c"] {
-            assert_eq!(recent.put(key, key), None);
+            assert_eq!(recent.insert(key, key), None);
         }
         assert_eq!(recent.get_mut(&"a"), Some(&mut "a"));
-        assert_eq!(recent.put("b", "b again"), None, "it takes its own place");
-        assert_eq!(recent.put("d", "d"), Some("c"));
-        assert_eq!(recent.take_while(|value| value.len() == 1), ["a"]);
-        assert_eq!(recent.take_while(|_| true), ["b again", "d"]);
+        assert_eq!(recent.insert("b", "b again"), None, "it takes its own place");
+        assert_eq!(recent.insert("d", "d"), Some("c"));
+        assert_eq!(recent.evict_while(|value| value.len() == 1), ["a"]);
+        assert_eq!(recent.evict_while(|_| true), ["b again", "d"]);
         assert_eq!((recent.entries.len(), recent.order.len()), (0, 0));
     }
 }

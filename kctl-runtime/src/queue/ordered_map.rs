@@ -9,7 +9,7 @@ const GAPS_MAX: usize = 32;
 const ROW_KEPT: usize = 64;
 
 /// The sorted values: a row for those that arrived in order, a tree for the others.
-pub(super) struct Line<T> {
+pub(super) struct OrderedMap<T> {
     /// Values in the order of their numbers; `None` is a gap that a removal left. Invariant: the first entry is not a
     /// gap.
     row: VecDeque<(u64, Option<T>)>,
@@ -19,13 +19,13 @@ pub(super) struct Line<T> {
     n_gaps: usize,
 }
 
-impl<T> Default for Line<T> {
+impl<T> Default for OrderedMap<T> {
     fn default() -> Self {
         Self { row: VecDeque::new(), late: BTreeMap::new(), n_gaps: 0 }
     }
 }
 
-impl<T> Line<T> {
+impl<T> OrderedMap<T> {
     /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         self.row.len() - self.n_gaps + self.late.len()
@@ -100,7 +100,7 @@ mod tests {
         /// Against a tree: `(true, n)` inserts `n`, `(false, n)` removes it; every other step removes the first.
         #[test]
         fn a_line_is_a_map_by_number(steps in prop::collection::vec((any::<bool>(), 0_u64..300), 0..600)) {
-            let (mut line, mut model) = (Line::default(), BTreeMap::new());
+            let (mut line, mut model) = (OrderedMap::default(), BTreeMap::new());
             for (inserts, number) in steps {
                 if inserts && !model.contains_key(&number) {
                     line.insert(number, number);
