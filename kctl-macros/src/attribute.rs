@@ -19,7 +19,7 @@ use syn::{
 use crate::{
     codes::{self, Code},
     crate_path::CratePath,
-    diagnostics::{Errors, nearest},
+    diagnostics::{Errors, closest_match},
     function::Function,
 };
 
@@ -65,7 +65,7 @@ pub(crate) struct Item {
 /// Reads an attribute and its item.
 pub(crate) fn parse(options: TokenStream, item: &TokenStream) -> Input {
     let mut mistakes = Vec::new();
-    let parsed = (|input: ParseStream<'_>| Ok(separated(input, &mut mistakes))).parse2(options);
+    let parsed = (|input: ParseStream<'_>| Ok(parse_comma_separated(input, &mut mistakes))).parse2(options);
     let options = parsed.unwrap_or_else(|error| {
         mistakes.push(error);
         Vec::new()
@@ -95,17 +95,17 @@ impl Input {
 
     /// Reports options that the attribute does not have, with `code`, and options that are given twice, with K0022.
     /// The help for an unknown option is the nearest known one, or the list of all.
-    pub(crate) fn known_and_once(&self, attribute: &str, options: &[&str], code: Code, errors: &mut Errors) {
+    pub(crate) fn check_known_and_unique(&self, attribute: &str, options: &[&str], code: Code, errors: &mut Errors) {
         for (index, entry) in self.options.iter().enumerate() {
             let name = entry.name.to_string();
             if !options.contains(&name.as_str()) {
-                let help = match nearest(&name, options) {
+                let help = match closest_match(&name, options) {
                     Some(candidate) => format!("did you mean `{candidate}`?"),
                     None => format!("the options are {}", options.join(", ")),
                 };
                 errors.push(&entry.name, code, &format!("`{attribute}` has no option `{name}`"), &help);
             } else if self.options[..index].iter().any(|before| before.name == entry.name) {
-                errors.given_twice(&entry.name);
+                errors.push_duplicate(&entry.name);
             }
         }
     }
@@ -113,7 +113,7 @@ impl Input {
 
 /// Reads a list with commas. After a mistake it continues after the next comma; tokens before it are skipped, because
 /// they belong to the entry that failed.
-pub(crate) fn separated<T: Parse>(input: ParseStream<'_>, mistakes: &mut Vec<Error>) -> Vec<T> {
+pub(crate) fn parse_comma_separated<T: Parse>(input: ParseStream<'_>, mistakes: &mut Vec<Error>) -> Vec<T> {
     let mut found = Vec::new();
     while !input.is_empty() {
         match input.parse::<T>() {
@@ -135,7 +135,7 @@ pub(crate) fn separated<T: Parse>(input: ParseStream<'_>, mistakes: &mut Vec<Err
 
 /// Reads a value. A lone `*`, by which people mean all of something, has its own message: as an expression it would
 /// be an unfinished dereference.
-pub(crate) fn expression(input: ParseStream<'_>) -> Result<Expr> {
+pub(crate) fn parse_expression(input: ParseStream<'_>) -> Result<Expr> {
     let ahead = input.fork();
     if ahead.parse::<Token![*]>().is_ok() && (ahead.is_empty() || ahead.peek(Token![,])) {
         return Err(input.error("`*` is not supported: list each one"));
@@ -150,14 +150,14 @@ impl Parse for Entry {
             let content;
             parenthesized!(content in input);
             let mut mistakes = Vec::new();
-            let items = separated(&content, &mut mistakes);
+            let items = parse_comma_separated(&content, &mut mistakes);
             return match mistakes.into_iter().next() {
                 Some(error) => Err(error),
                 None => Ok(Self { name, value: Value::Items(items) }),
             };
         }
         let has_value = input.parse::<Option<Token![=]>>()?.is_some() && !input.is_empty() && !input.peek(Token![,]);
-        let value = if has_value { Value::Expr(expression(input)?) } else { Value::None };
+        let value = if has_value { Value::Expr(parse_expression(input)?) } else { Value::None };
         Ok(Self { name, value })
     }
 }

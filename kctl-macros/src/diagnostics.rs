@@ -28,7 +28,7 @@ impl Errors {
     }
 
     /// Adds K0022 for an option or a word that may be given once.
-    pub(crate) fn given_twice(&mut self, name: &Ident) {
+    pub(crate) fn push_duplicate(&mut self, name: &Ident) {
         self.push(name, codes::DUPLICATE, &format!("`{name}` is given twice"), "remove one of them");
     }
 
@@ -74,7 +74,7 @@ fn message(code: Code, what: &str, help: &str) -> String {
 
 /// Returns the known word that is at most two keystrokes away, for "did you mean". Words of up to three letters get
 /// one keystroke: with two, any word of two letters would be close to any other one.
-pub(crate) fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn closest_match<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
     let close = candidates.iter().map(|candidate| (distance(word, candidate), *candidate)).min()?;
     let most = if word.len() <= 3 { 1 } else { 2 };
     (close.0 <= most).then_some(close.1)

@@ -130,7 +130,7 @@ fn has_impl(ty: &TokenStream) -> bool {
 
 /// Returns the keyword of an item, such as `struct` or `impl`: the smallest token for an error about an item of the
 /// wrong sort.
-pub(crate) fn first_word(item: &TokenStream) -> Option<Ident> {
+pub(crate) fn item_keyword(item: &TokenStream) -> Option<Ident> {
     item.clone().into_iter().find_map(|token| match token {
         TokenTree::Ident(word) if word != "pub" => Some(word),
         _ => None,
@@ -141,12 +141,12 @@ pub(crate) fn first_word(item: &TokenStream) -> Option<Ident> {
 pub(crate) fn strip_pointers(ty: &Type) -> &Type {
     match ty {
         Type::Reference(reference) => strip_pointers(&reference.elem),
-        _ => argument_of(ty, "Arc").map_or(ty, strip_pointers),
+        _ => generic_argument(ty, "Arc").map_or(ty, strip_pointers),
     }
 }
 
 /// Returns `T` of `Name<T>`, whatever path leads to `Name`.
-pub(crate) fn argument_of<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
+pub(crate) fn generic_argument<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == name)?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
@@ -187,7 +187,7 @@ pub(crate) fn is_result(output: &ReturnType) -> bool {
 /// Returns tokens as the user wrote them, apart from spaces, which tokens don't have. Strings keep theirs.
 ///
 /// The result is shown in comments of a generated role and in help.
-pub(crate) fn written(tokens: &TokenStream) -> String {
+pub(crate) fn source_text(tokens: &TokenStream) -> String {
     let words = tokens.clone().into_iter().map(|token| match token {
         TokenTree::Group(group) => {
             let (open, close) = match group.delimiter() {
@@ -196,7 +196,7 @@ pub(crate) fn written(tokens: &TokenStream) -> String {
                 Delimiter::Bracket => ("[", "]"),
                 Delimiter::None => ("", ""),
             };
-            format!("{open}{}{close}", written(&group.stream()))
+            format!("{open}{}{close}", source_text(&group.stream()))
         }
         TokenTree::Punct(punct) if punct.as_char() == ',' => ", ".to_owned(),
         other => other.to_string(),
@@ -208,7 +208,7 @@ pub(crate) fn written(tokens: &TokenStream) -> String {
 mod tests {
     use quote::quote;
 
-    use super::{Function, written};
+    use super::{Function, source_text};
 
     #[test]
     fn functions_with_raw_names_are_called_by_them() {
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn tokens_are_printed_as_written() {
-        let check = |tokens, text: &str| assert_eq!(written(&tokens), text);
+        let check = |tokens, text: &str| assert_eq!(source_text(&tokens), text);
         check(quote!(rules::of("a b, c", &["x  y"], 1)), r#"rules::of("a b, c", &["x  y"], 1)"#);
         check(quote!(rule()), "rule()");
         check(quote!(RULE), "RULE");

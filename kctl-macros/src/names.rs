@@ -16,17 +16,17 @@ pub(crate) fn is_qualified_name(text: &str) -> bool {
     let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
     prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_LEN_MAX && prefix.split('.').all(is_part_of_subdomain))
         && name.len() <= LABEL_LEN_MAX
-        && begins_and_ends_well(name)
+        && has_alphanumeric_ends(name)
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 /// Returns `true` for the text between two dots of a DNS subdomain.
 fn is_part_of_subdomain(text: &str) -> bool {
-    begins_and_ends_well(text) && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    has_alphanumeric_ends(text) && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 /// Returns `true` if the first and the last character is a letter or a digit.
-fn begins_and_ends_well(text: &str) -> bool {
+fn has_alphanumeric_ends(text: &str) -> bool {
     let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     is_end(text.chars().next()) && is_end(text.chars().next_back())
 }

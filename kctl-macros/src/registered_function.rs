@@ -22,7 +22,7 @@ use crate::{
     codes::Code,
     crate_path::CratePath,
     diagnostics::Errors,
-    function::{Function, Head, first_word},
+    function::{Function, Head, item_keyword},
     marker_type,
 };
 
@@ -77,7 +77,7 @@ impl FunctionAttribute {
         let Some(function) = function else {
             let (what, help) =
                 (format!("`{}` goes on a function", self.name), format!("put it on `{}`", self.signature));
-            errors.push(first_word(item), self.misplaced, &what, &help);
+            errors.push(item_keyword(item), self.misplaced, &what, &help);
             return Err(std::mem::take(errors).into_error());
         };
         if !function.is_free(self.name, self.misplaced, errors) {

@@ -42,16 +42,16 @@ struct Options {
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
-        Err(error) => return with_error(&error, item),
+        Err(error) => return emit_error(&error, item),
     };
     match parse(options).and_then(|options| check(&function).map(|()| options)) {
         Ok(options) => emit(&options, &function),
-        Err(error) => with_error(&error, item),
+        Err(error) => emit_error(&error, item),
     }
 }
 
 /// Emits the error, and the user's item as it is.
-fn with_error(error: &syn::Error, item: &TokenStream) -> TokenStream {
+fn emit_error(error: &syn::Error, item: &TokenStream) -> TokenStream {
     let error = error.to_compile_error();
     quote! { #error #item }
 }

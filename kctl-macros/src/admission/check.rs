@@ -21,7 +21,7 @@ use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::Errors,
-    function::{Function, Head, argument_of, compact_text, strip_pointers},
+    function::{Function, Head, compact_text, generic_argument, strip_pointers},
     registered_function::{Borrow, borrowed_kind},
 };
 
@@ -87,7 +87,7 @@ pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
 fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Option<(Type, Parameters)> {
     let sig = &function.sig;
     let typed: Vec<&Type> = function.parameter_types().collect();
-    let kind = typed.first().map(|ty| strip_pointers(ty)).map(|ty| argument_of(ty, "Admission").unwrap_or(ty));
+    let kind = typed.first().map(|ty| strip_pointers(ty)).map(|ty| generic_argument(ty, "Admission").unwrap_or(ty));
     let shown = kind.map_or_else(|| "Kind".to_owned(), compact_text);
     let object = format!("{}{shown}", action.reference());
     let help = format!("write `fn {}(object: {object}, request: &Admission<{shown}>) -> Result<()>`", sig.ident);
@@ -122,7 +122,7 @@ fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Optio
 /// Returns `Kind` of `&Admission<Kind>`.
 fn request_of(ty: &Type) -> Option<&Type> {
     match ty {
-        Type::Reference(TypeReference { mutability: None, elem, .. }) => argument_of(elem, "Admission"),
+        Type::Reference(TypeReference { mutability: None, elem, .. }) => generic_argument(elem, "Admission"),
         _ => None,
     }
 }

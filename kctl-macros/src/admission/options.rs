@@ -11,7 +11,7 @@ use syn::{Expr, Ident, Lit};
 use crate::{
     attribute::{Entry, Input, Item, Value},
     codes,
-    diagnostics::{Errors, nearest},
+    diagnostics::{Errors, closest_match},
     names::is_qualified_name,
 };
 
@@ -144,12 +144,12 @@ pub(super) struct Options {
 /// Reads all options. Unknown and repeated ones are K0102 and K0022; `reinvocation` on a validating function is
 /// K0106, because API servers reinvoke mutating webhooks only.
 pub(super) fn options(input: &Input, errors: &mut Errors) -> Options {
-    input.known_and_once("#[admission]", &OPTIONS, codes::UNKNOWN_ADMISSION_OPTION, errors);
+    input.check_known_and_unique("#[admission]", &OPTIONS, codes::UNKNOWN_ADMISSION_OPTION, errors);
     let mut options = Options { action: action(input, errors), ..Options::default() };
     for entry in &input.options {
         let name = entry.name.to_string();
         if let Some((_, kind, words)) = WORDS.iter().find(|(option, ..)| *option == name) {
-            word(entry, kind, words, &mut options, errors);
+            parse_choice(entry, kind, words, &mut options, errors);
         }
         match name.as_str() {
             "operations" => operations(entry, &mut options, errors),
@@ -183,7 +183,7 @@ fn action(input: &Input, errors: &mut Errors) -> Option<(Action, Ident)> {
     }
     let Some(entry) = first else {
         // A misspelt action was reported as an unknown option.
-        let misspelt = |entry: &Entry| nearest(&entry.name.to_string(), &ACTIONS).is_some();
+        let misspelt = |entry: &Entry| closest_match(&entry.name.to_string(), &ACTIONS).is_some();
         if !input.options.iter().any(misspelt) && input.mistakes.is_empty() {
             let help = "write `#[admission(validate)]`, or `#[admission(mutate)]` for one that changes its object";
             let what = "`#[admission]` needs `validate` or `mutate`";
@@ -208,7 +208,7 @@ fn action(input: &Input, errors: &mut Errors) -> Option<(Action, Ident)> {
 }
 
 /// Reads `option = Word`, such as `failure_policy = Ignore`. K0104 for another word, with the nearest one as help.
-fn word(entry: &Entry, kind: &'static str, words: &[&'static str], options: &mut Options, errors: &mut Errors) {
+fn parse_choice(entry: &Entry, kind: &'static str, words: &[&'static str], options: &mut Options, errors: &mut Errors) {
     let name = &entry.name;
     let form =
         || format!("write {}", words.iter().map(|word| format!("`{name} = {word}`")).collect::<Vec<_>>().join(" or "));
@@ -218,7 +218,7 @@ fn word(entry: &Entry, kind: &'static str, words: &[&'static str], options: &mut
     };
     let text = value.to_token_stream().to_string();
     let Some(candidate) = words.iter().find(|word| **word == text) else {
-        let help = match nearest(&text, words) {
+        let help = match closest_match(&text, words) {
             Some(candidate) => format!("did you mean `{candidate}`?"),
             None => form(),
         };
@@ -252,7 +252,7 @@ fn operations(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let mut operations = Vec::new();
     for item in items {
         let Some(operation) = Operation::of(&item.text).filter(|_| item.value.is_none()) else {
-            let help = match nearest(&item.text.to_lowercase(), &OPERATIONS) {
+            let help = match closest_match(&item.text.to_lowercase(), &OPERATIONS) {
                 Some(candidate) => format!("did you mean `{candidate}`?"),
                 None => format!("the operations are {}", OPERATIONS.join(", ")),
             };

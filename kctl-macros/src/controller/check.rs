@@ -44,9 +44,9 @@ use self::{
 };
 use super::{
     model::{Form, Model, RelationKind, Setting},
-    parse::{Annotated, Entry, Input, Value},
+    parse::{AnnotatedItem, Entry, Input, Value},
 };
-use crate::{codes, crate_path::CratePath, diagnostics::Errors, function::first_word};
+use crate::{codes, crate_path::CratePath, diagnostics::Errors, function::item_keyword};
 
 /// The mistakes of a declaration, with what the stub depends on.
 pub(super) struct CheckErrors {
@@ -71,24 +71,24 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<CheckErrors>> {
     let of = input.options.iter().find(|entry| entry.name == "of");
     let n_of_options = errors.len();
     let item = match &input.item {
-        Annotated::Function(function) => function_form(function, of, &mut errors),
-        Annotated::Struct(item) => struct_form(item, of, &mut errors),
-        Annotated::Other(tokens) => {
+        AnnotatedItem::Function(function) => function_form(function, of, &mut errors),
+        AnnotatedItem::Struct(item) => struct_form(item, of, &mut errors),
+        AnnotatedItem::Other(tokens) => {
             let help =
                 "put it on `async fn name(object: Arc<Kind>, cx: Context<name>) -> Result<Action>` or on a struct";
-            let word = first_word(tokens);
+            let word = item_keyword(tokens);
             errors.push(word, codes::NOT_ON_A_CONTROLLER, "`#[controller]` goes on a function or a struct", help);
             None
         }
     };
     let mut is_signature_wrong = errors.len() > n_of_options;
     let (form, name) = match &input.item {
-        Annotated::Struct(item) => (Form::Struct, item.ident.clone()),
-        Annotated::Function(function) => (Form::Function, function.sig.ident.clone()),
-        Annotated::Other(_) => (Form::Function, Ident::new("controller", Span::call_site())),
+        AnnotatedItem::Struct(item) => (Form::Struct, item.ident.clone()),
+        AnnotatedItem::Function(function) => (Form::Function, function.sig.ident.clone()),
+        AnnotatedItem::Other(_) => (Form::Function, Ident::new("controller", Span::call_site())),
     };
     let (vis, docs, signature) = match &input.item {
-        Annotated::Function(function) => (function.vis.clone(), function.docs(), signature(function)),
+        AnnotatedItem::Function(function) => (function.vis.clone(), function.docs(), signature(function)),
         _ => (syn::Visibility::Inherited, Vec::new(), None),
     };
     let missing_resource =

@@ -115,7 +115,7 @@ fn part_alias(index: usize, relation: &Relation) -> Option<Ident> {
 }
 
 /// Returns the builder's call for the part of an object that the cache keeps.
-fn keeps(index: usize, relation: &Relation) -> Option<TokenStream> {
+fn field_mask_call(index: usize, relation: &Relation) -> Option<TokenStream> {
     match &relation.part {
         Part::Whole => None,
         Part::Metadata(word) => Some(quote_spanned!(word.span()=> .metadata())),
@@ -162,7 +162,7 @@ fn controller(model: &Model) -> TokenStream {
             _ => alias,
         };
         let new = quote_spanned!(relation.kind.span()=> .#method::<#read>(#text));
-        let (keeps, on) = (keeps(index, relation), on(index, relation));
+        let (keeps, on) = (field_mask_call(index, relation), on(index, relation));
         quote!(#new #keeps #calls #on)
     });
     let kinds = model.relations.iter().enumerate().map(|(index, relation)| alias(index, relation));

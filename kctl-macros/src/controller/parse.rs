@@ -16,7 +16,7 @@ use syn::{
 };
 
 use crate::{
-    attribute::{expression, separated},
+    attribute::{parse_comma_separated, parse_expression},
     function::Function,
 };
 
@@ -25,13 +25,13 @@ pub(super) struct Input {
     /// The options that could be read, in the order of the attribute.
     pub(super) options: Vec<Entry>,
     /// The item below the attribute.
-    pub(super) item: Annotated,
+    pub(super) item: AnnotatedItem,
     /// Syntax errors, of options and within parentheses.
     pub(super) mistakes: Vec<Error>,
 }
 
 /// The item that the attribute stands on. A function whose body has syntax errors is a function all the same.
-pub(super) enum Annotated {
+pub(super) enum AnnotatedItem {
     /// A function, also with a body that has syntax errors.
     Function(Function),
     Struct(syn::ItemStruct),
@@ -85,7 +85,7 @@ const KINDS: [&str; 4] = ["owns", "watches", "reads", "of"];
 /// Reads the attribute and the item.
 pub(super) fn parse(options: TokenStream, item: &TokenStream) -> Input {
     let mut mistakes = Vec::new();
-    let entries = |input: ParseStream<'_>| Ok(separated::<Entry>(input, &mut mistakes));
+    let entries = |input: ParseStream<'_>| Ok(parse_comma_separated::<Entry>(input, &mut mistakes));
     let parsed = entries.parse2(options);
     let mut options = parsed.unwrap_or_else(|error| {
         mistakes.push(error);
@@ -96,13 +96,13 @@ pub(super) fn parse(options: TokenStream, item: &TokenStream) -> Input {
 }
 
 /// Reads the item. Only a function's signature is parsed, because a body may be half typed.
-fn annotated(item: &TokenStream) -> Annotated {
+fn annotated(item: &TokenStream) -> AnnotatedItem {
     if let Ok(function) = syn::parse2::<Function>(item.clone()) {
-        return Annotated::Function(function);
+        return AnnotatedItem::Function(function);
     }
     match syn::parse2::<Item>(item.clone()) {
-        Ok(Item::Struct(item)) => Annotated::Struct(item),
-        _ => Annotated::Other(item.clone()),
+        Ok(Item::Struct(item)) => AnnotatedItem::Struct(item),
+        _ => AnnotatedItem::Other(item.clone()),
     }
 }
 
@@ -114,7 +114,7 @@ impl Parse for Entry {
         if input.peek(syn::token::Paren) {
             let content;
             parentheses = Some(parenthesized!(content in input));
-            arguments = separated(&content, &mut mistakes);
+            arguments = parse_comma_separated(&content, &mut mistakes);
         }
         Ok(Self { name, value, parentheses, arguments, mistakes })
     }
@@ -128,7 +128,7 @@ fn value(name: &Ident, input: ParseStream<'_>) -> Result<Option<Value>> {
     }
     let begins_a_path = input.peek(Ident::peek_any) || input.peek(Token![::]);
     if !KINDS.contains(&name.to_string().as_str()) || !begins_a_path {
-        return Ok(Some(Value::Expr(expression(input)?)));
+        return Ok(Some(Value::Expr(parse_expression(input)?)));
     }
     // `Pod + Secret` stays one expression, so that the check can say how to write several kinds.
     let ahead = input.fork();

@@ -10,11 +10,11 @@ use syn::{Generics, Type};
 
 use super::{
     check::{CheckErrors, MissingResource, is_dynamic, kind_of_spec},
-    parse::{Annotated, Input, Value},
+    parse::{AnnotatedItem, Input, Value},
 };
 use crate::{
     crate_path::CratePath,
-    function::{Function, argument_of, strip_pointers},
+    function::{Function, generic_argument, strip_pointers},
     resource::mentions,
     source_file,
 };
@@ -26,8 +26,8 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
     let kind_stub = mistakes.missing_resource.as_ref().map(MissingResource::stub);
     let stub = match &input.item {
         // An `impl` can contain only methods, so a stub type can't stand there.
-        Annotated::Function(function) if function.is_method() => TokenStream::new(),
-        Annotated::Function(function) => {
+        AnnotatedItem::Function(function) if function.is_method() => TokenStream::new(),
+        AnnotatedItem::Function(function) => {
             let kind = first_kind(function).unwrap_or_else(placeholder_kind);
             let (name, vis) = (&function.sig.ident, &function.vis);
             let stub = stub(name, &Generics::default(), &kind, input);
@@ -38,7 +38,7 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
                 const _: () = { #stub #reconcile };
             }
         }
-        Annotated::Struct(item) => {
+        AnnotatedItem::Struct(item) => {
             let of = input.options.iter().find(|entry| entry.name == "of").and_then(|entry| entry.value.as_ref());
             let kind = match of {
                 Some(Value::Kind(kind)) => kind_or_kind_of_spec(kind),
@@ -47,10 +47,10 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
             let stub = stub(&item.ident, &item.generics, &kind, input);
             quote!(const _: () = { #stub };)
         }
-        Annotated::Other(_) => TokenStream::new(),
+        AnnotatedItem::Other(_) => TokenStream::new(),
     };
     let item = match &input.item {
-        Annotated::Function(function) if mistakes.is_signature_wrong => without_body(function, item),
+        AnnotatedItem::Function(function) if mistakes.is_signature_wrong => with_unreachable_body(function, item),
         _ => item.clone(),
     };
     quote! {
@@ -64,7 +64,7 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
 
 /// Returns the function with `unreachable!()` as its body. In an editor, where no file can be read, the body stays
 /// for completion.
-fn without_body(function: &Function, item: &TokenStream) -> TokenStream {
+fn with_unreachable_body(function: &Function, item: &TokenStream) -> TokenStream {
     if source_file::read().is_none() {
         return item.clone();
     }
@@ -85,7 +85,8 @@ fn placeholder_kind() -> TokenStream {
 /// outside of the function, and for a type that is not a path.
 fn first_kind(function: &Function) -> Option<TokenStream> {
     // A `Context` as the first parameter does not show the kind.
-    let mut kinds = function.parameter_types().map(strip_pointers).filter(|ty| argument_of(ty, "Context").is_none());
+    let mut kinds =
+        function.parameter_types().map(strip_pointers).filter(|ty| generic_argument(ty, "Context").is_none());
     let is_parameter = |kind: &Type| function.sig.generics.type_params().any(|of| mentions(&quote!(#kind), &of.ident));
     kinds.next().filter(|kind| matches!(kind, Type::Path(_)) && !is_parameter(kind)).map(kind_or_kind_of_spec)
 }

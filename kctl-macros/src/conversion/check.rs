@@ -20,7 +20,7 @@ use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::Errors,
-    function::{Function, Head, argument_of, compact_text, is_result, return_type},
+    function::{Function, Head, compact_text, generic_argument, is_result, return_type},
 };
 
 /// A valid conversion function.
@@ -93,7 +93,7 @@ fn check_parameter<'a>(function: &'a Function, errors: &mut Errors) -> Option<&'
 /// own input type is rejected here; two aliases of one type are found when the app starts.
 fn check_return_type<'a>(function: &'a Function, from: Option<&Type>, errors: &mut Errors) -> Option<&'a Type> {
     let sig = &function.sig;
-    let to = return_type(&sig.output).map(|ty| argument_of(ty, "Result").unwrap_or(ty));
+    let to = return_type(&sig.output).map(|ty| generic_argument(ty, "Result").unwrap_or(ty));
     let is_nothing = |ty: &Type| matches!(ty, Type::Tuple(tuple) if tuple.elems.is_empty());
     let shown = from.map_or_else(|| "v1alpha1::Kind".to_owned(), compact_text);
     let help = format!("write `fn {}(old: {shown}) -> Result<v1::Kind>`", sig.ident);

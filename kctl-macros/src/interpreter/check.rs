@@ -22,7 +22,7 @@ use crate::{
     attribute::{Entry, Input, Value},
     codes,
     crate_path::CratePath,
-    diagnostics::{Errors, nearest},
+    diagnostics::{Errors, closest_match},
     function::{Function, Head, compact_text, is_result, strip_pointers},
     registered_function::{Borrow, borrowed_kind},
 };
@@ -55,7 +55,7 @@ pub(super) fn check(input: &Input) -> syn::Result<InterpreterFn> {
     for mistake in &input.mistakes {
         errors.syntax(mistake, "options are written `name = value`, such as `op = InterpretReplica`");
     }
-    input.known_and_once("#[interpreter]", &OPTIONS, codes::UNKNOWN_INTERPRETER_OPTION, &mut errors);
+    input.check_known_and_unique("#[interpreter]", &OPTIONS, codes::UNKNOWN_INTERPRETER_OPTION, &mut errors);
     let krate = input.krate(&mut errors);
     let operation = operation(input, &mut errors);
     let function = ATTRIBUTE.check_function(input.function.as_ref(), &input.other, &mut errors)?;
@@ -111,7 +111,7 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
     }
     let plain = text.trim_matches('"');
     let same = |name: &&&str| name.eq_ignore_ascii_case(plain);
-    let help = match nearest(plain, &names()).or_else(|| names().iter().find(same).copied()) {
+    let help = match closest_match(plain, &names()).or_else(|| names().iter().find(same).copied()) {
         Some(candidate) if text.starts_with('"') => {
             format!("operations are written without quotes: `op = {candidate}`")
         }

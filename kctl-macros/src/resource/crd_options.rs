@@ -52,7 +52,7 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
             _ => Json::Text(content.parse::<LitStr>()?.value()),
         };
         if options_given.contains(&name) {
-            errors.given_twice(&name);
+            errors.push_duplicate(&name);
         }
         options_given.push(name);
         fields.retain(|(field, _)| *field != text);

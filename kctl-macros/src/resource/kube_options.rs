@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     codes,
-    diagnostics::{Errors, nearest},
+    diagnostics::{Errors, closest_match},
     names::LABEL_LEN_MAX,
 };
 
@@ -82,7 +82,7 @@ pub(super) fn check(options: &TokenStream, spec: &Ident, errors: &mut Errors) ->
             let value = value(&name, input)?;
             comma(input)?;
             let text = snake_case(&name.to_string());
-            names.extend(nearest(&text, &KNOWN).filter(|_| !KNOWN.contains(&text.as_str())).map(str::to_owned));
+            names.extend(closest_match(&text, &KNOWN).filter(|_| !KNOWN.contains(&text.as_str())).map(str::to_owned));
             if text == "api_version" {
                 names.extend(["group".to_owned(), "version".to_owned()]);
             } else if text == "name" || text == "names" {
@@ -242,7 +242,7 @@ fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<Kub
         return None;
     }
     if !KNOWN.contains(&text.as_str()) {
-        let help = nearest(&text, &KNOWN).map_or_else(
+        let help = closest_match(&text, &KNOWN).map_or_else(
             || format!("its options are {}", KNOWN.join(", ")),
             |candidate| format!("did you mean `{candidate}`?"),
         );

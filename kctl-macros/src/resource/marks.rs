@@ -274,7 +274,7 @@ pub(super) fn split_root(options: &TokenStream, errors: &mut Errors) -> (Marks, 
             let (name, tokens) = (word.to_string(), up_to_comma(input)?);
             if crd_options::is_option(&name) || is_repeatable(&name) {
                 if !is_repeatable(&name) && marks.has(&name) {
-                    errors.given_twice(&word);
+                    errors.push_duplicate(&word);
                 }
                 if let Some(value) = root_option(&name, tokens, errors) {
                     marks.push(name, value);

@@ -33,7 +33,7 @@ pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str
     let Some(text) = file else { return Vec::new() };
     let parts = field_types(input).into_iter().chain(status);
     let suspects: Vec<_> = parts
-        .filter_map(|ty| innermost(&ty))
+        .filter_map(|ty| innermost_type(&ty))
         .filter(|part| *part != input.ident && may_lack_schema(text, part))
         .collect();
     if suspects.is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str
     let mut stubs: Vec<Stub> = Vec::new();
     for part in suspects {
         let Some((word, attributes)) =
-            undescribed(&items, &part).filter(|_| stubs.iter().all(|stub| stub.name != part))
+            type_without_schema(&items, &part).filter(|_| stubs.iter().all(|stub| stub.name != part))
         else {
             continue;
         };
@@ -73,13 +73,13 @@ fn field_types(input: &DeriveInput) -> Vec<Type> {
 }
 
 /// Returns `Part` of `Option<Vec<Part>>`. `None` for a path of several segments, which is a type of another module.
-fn innermost(ty: &Type) -> Option<Ident> {
+fn innermost_type(ty: &Type) -> Option<Ident> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last()?;
     match &last.arguments {
         PathArguments::None => path.path.get_ident().cloned(),
         PathArguments::AngleBracketed(arguments) => match arguments.args.last()? {
-            GenericArgument::Type(inner) => innermost(inner),
+            GenericArgument::Type(inner) => innermost_type(inner),
             _ => None,
         },
         PathArguments::Parenthesized(_) => None,
@@ -98,7 +98,7 @@ fn may_lack_schema(text: &str, part: &Ident) -> bool {
 
 /// Returns the keyword and the attributes of a type that certainly lacks the traits. `None` if the file has two types
 /// of the name, or anything that could implement the traits.
-fn undescribed<'a>(items: &[&'a Item], part: &Ident) -> Option<(&'static str, &'a [Attribute])> {
+fn type_without_schema<'a>(items: &[&'a Item], part: &Ident) -> Option<(&'static str, &'a [Attribute])> {
     let mut found = None;
     for item in items {
         let (word, ident, attributes, generics): (_, _, _, &Generics) = match item {
@@ -124,7 +124,7 @@ fn undescribed<'a>(items: &[&'a Item], part: &Ident) -> Option<(&'static str, &'
 
 /// Returns `true` if an `impl` gives the type a trait. An inherent `impl` gives it none.
 fn implements(item: &ItemImpl, part: &Ident) -> bool {
-    item.trait_.is_some() && innermost(&item.self_ty).is_some_and(|ty| ty == *part)
+    item.trait_.is_some() && innermost_type(&item.self_ty).is_some_and(|ty| ty == *part)
 }
 
 /// Returns `true` if the word is among the tokens, or is the contents of a string there.

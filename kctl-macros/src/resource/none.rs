@@ -15,7 +15,7 @@
 use syn::{Attribute, Field, Type, meta::ParseNestedMeta};
 
 use super::{json::Json, marks::Marks};
-use crate::function::argument_of;
+use crate::function::generic_argument;
 
 /// Types whose schema has no list of allowed values. Any other type may be an enum.
 const PLAIN: [&str; 18] = [
@@ -45,7 +45,7 @@ impl NonePolicy {
     /// Fields that are not an `Option`, fields of tuples, and fields that serde handles in a custom way stay as they are. So
     /// does a field whose default is not `None`: leaving it out would turn `None` into that default.
     pub(super) fn of(field: &Field, container: &[Attribute]) -> Self {
-        let Some(value) = argument_of(&field.ty, "Option").filter(|_| field.ident.is_some()) else {
+        let Some(value) = generic_argument(&field.ty, "Option").filter(|_| field.ident.is_some()) else {
             return Self::AsSerde;
         };
         // With `#[serde(default)]` on the container, a missing field has the container's default, which may be `Some`.

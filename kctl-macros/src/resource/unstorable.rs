@@ -29,13 +29,13 @@ fn check_field(field: &mut Field, errors: &mut Errors) {
     if field.attrs.iter().any(|attribute| attribute.path().is_ident("serde")) {
         return;
     }
-    if let Some(instant) = find_within(&field.ty, &is_instant) {
+    if let Some(instant) = find_type(&field.ty, &is_instant) {
         let what = format!("`{}` is a moment of this process's clock: no object can store it", type_text(instant));
         errors.push(instant, codes::TYPE_NOT_STORABLE, &what, &format!("write `{TIME}`"));
         field.attrs.push(syn::parse_quote!(#[serde(skip, default = "::kctl::__private_0_1::never")]));
         return;
     }
-    if let Some(Type::Reference(reference)) = find_within(&field.ty, &|ty| matches!(ty, Type::Reference(_))) {
+    if let Some(Type::Reference(reference)) = find_type(&field.ty, &|ty| matches!(ty, Type::Reference(_))) {
         let owned = owned_type(&reference.elem).to_string().replace(' ', "");
         let what =
             format!("`{}` is borrowed: an object owns its fields", type_text(&Type::Reference(reference.clone())));
@@ -64,14 +64,14 @@ fn is_instant(ty: &Type) -> bool {
 }
 
 /// Returns the first type for which `is` holds, in a type and its type arguments.
-fn find_within<'a>(ty: &'a Type, is: &dyn Fn(&Type) -> bool) -> Option<&'a Type> {
+fn find_type<'a>(ty: &'a Type, is: &dyn Fn(&Type) -> bool) -> Option<&'a Type> {
     if is(ty) {
         return Some(ty);
     }
     let Type::Path(path) = ty else { return None };
     let PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else { return None };
     arguments.args.iter().find_map(|argument| match argument {
-        GenericArgument::Type(inner) => find_within(inner, is),
+        GenericArgument::Type(inner) => find_type(inner, is),
         _ => None,
     })
 }

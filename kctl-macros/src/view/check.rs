@@ -78,7 +78,7 @@ fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, Cra
             for ViewOption { name, value } in options {
                 let text = name.to_string();
                 if !names.insert(text.clone()) {
-                    errors.given_twice(&name);
+                    errors.push_duplicate(&name);
                 }
                 match (text.as_str(), value) {
                     ("of", kind) => of = Some(kind),
@@ -202,7 +202,9 @@ fn report_not_a_path(tokens: impl ToTokens, errors: &mut Errors) {
 /// is rejected, because lists are read as a whole. Returns `None` after a mistake.
 fn push_steps(expr: &Expr, steps: &mut Vec<Step>, errors: &mut Errors) -> Option<()> {
     match expr {
-        Expr::Path(path) if first(&path.path).is_some() => steps.extend(first(&path.path).cloned().map(Step::Field)),
+        Expr::Path(path) if first_field(&path.path).is_some() => {
+            steps.extend(first_field(&path.path).cloned().map(Step::Field))
+        }
         Expr::Field(ExprField { base, member: Member::Named(name), .. }) => {
             push_steps(base, steps, errors)?;
             steps.push(Step::Field(name.clone()));
@@ -225,6 +227,6 @@ fn push_steps(expr: &Expr, steps: &mut Vec<Step>, errors: &mut Errors) -> Option
 }
 
 /// Returns the first field of a path.
-fn first(path: &Path) -> Option<&Ident> {
+fn first_field(path: &Path) -> Option<&Ident> {
     path.get_ident()
 }

@@ -55,7 +55,7 @@ pub(super) fn check(options: &[Entry], model: &Model, errors: &mut Errors) {
         for argument in &entry.arguments {
             if let Argument::Option(option, function) = argument
                 && let Some(option) = RelationOption::of(&option.to_string())
-                && let Some(required) = required(option, &kind, &compact_text(&model.primary))
+                && let Some(required) = required_signature(option, &kind, &compact_text(&model.primary))
             {
                 compare(function, &required, errors);
             }
@@ -79,7 +79,7 @@ fn kind_of(entry: &Entry, model: &Model) -> Option<String> {
 }
 
 /// Returns the signature of an option. `None` for options that are not functions.
-fn required(option: RelationOption, kind: &str, primary: &str) -> Option<RequiredSignature> {
+fn required_signature(option: RelationOption, kind: &str, primary: &str) -> Option<RequiredSignature> {
     let object = (parameter(kind), format!("&{kind}"));
     Some(match option {
         RelationOption::Map => RequiredSignature {
@@ -140,7 +140,8 @@ fn compare(function: &Expr, required: &RequiredSignature, errors: &mut Errors) {
         }
         Expr::Closure(ExprClosure { inputs, .. }) if inputs.len() != n => {
             let names: Vec<_> = parameters.iter().map(|(name, _)| name.as_str()).collect();
-            let what = format!("`{option}` takes a function of {of}, and this one has {}", counted(inputs.len()));
+            let what =
+                format!("`{option}` takes a function of {of}, and this one has {}", parameter_count_text(inputs.len()));
             errors.push(
                 inputs,
                 codes::WRONG_FUNCTION,
@@ -153,7 +154,7 @@ fn compare(function: &Expr, required: &RequiredSignature, errors: &mut Errors) {
 }
 
 /// Returns a number of parameters in words.
-fn counted(n_parameters: usize) -> String {
+fn parameter_count_text(n_parameters: usize) -> String {
     if n_parameters == 1 { "1 parameter".into() } else { format!("{n_parameters} parameters") }
 }
 
@@ -167,17 +168,17 @@ fn difference(found: &Signature, required: &RequiredSignature) -> Option<String>
         return Some("is `async`: callbacks are plain functions, which only read what is cached".into());
     }
     if found.inputs.len() != required.parameters.len() {
-        return Some(format!("has {}", counted(found.inputs.len())));
+        return Some(format!("has {}", parameter_count_text(found.inputs.len())));
     }
     for input in &found.inputs {
         let FnArg::Typed(input) = input else { return None };
-        let is_shared = |ty: &Type| last_word(ty).is_some_and(|word| word == "Arc");
+        let is_shared = |ty: &Type| last_segment(ty).is_some_and(|word| word == "Arc");
         match &*input.ty {
             Type::Reference(reference) if reference.mutability.is_some() || is_shared(&reference.elem) => {
                 return Some(format!("takes a `{}`", type_text(&input.ty)));
             }
             Type::Reference(_) => {}
-            ty if is_shared(ty) || last_word(ty).is_some() && is_by_value(ty, required) => {
+            ty if is_shared(ty) || last_segment(ty).is_some() && is_by_value(ty, required) => {
                 return Some(format!("takes a `{}`, not a reference", type_text(ty)));
             }
             _ => {}
@@ -185,7 +186,7 @@ fn difference(found: &Signature, required: &RequiredSignature) -> Option<String>
     }
     match &found.output {
         ReturnType::Default => Some("returns nothing".into()),
-        ReturnType::Type(_, ty) if is_certainly_another(ty, required) => Some(format!("returns `{}`", type_text(ty))),
+        ReturnType::Type(_, ty) if is_certainly_wrong(ty, required) => Some(format!("returns `{}`", type_text(ty))),
         ReturnType::Type(..) => None,
     }
 }
@@ -199,11 +200,11 @@ fn is_by_value(ty: &Type, required: &RequiredSignature) -> bool {
 
 /// Returns `true` for a return type that can't be the required one. The lists have types that people return by
 /// mistake.
-fn is_certainly_another(ty: &Type, required: &RequiredSignature) -> bool {
+fn is_certainly_wrong(ty: &Type, required: &RequiredSignature) -> bool {
     if matches!(ty, Type::ImplTrait(_) | Type::Reference(_) | Type::Tuple(_)) {
         return true;
     }
-    let Some(word) = last_word(ty) else { return false };
+    let Some(word) = last_segment(ty) else { return false };
     let others = ["Option", "Result", "HashSet", "BTreeSet", "String", "Key", "ObjectRef", "Action", "Box"];
     if required.returns == "bool" {
         return word == "Vec" || others.iter().any(|other| word == other);
@@ -214,11 +215,11 @@ fn is_certainly_another(ty: &Type, required: &RequiredSignature) -> bool {
     let items = ["String", "ObjectKey", "ObjectRef", "ObjectReference", "NamespacedName", "Request", "Arc"];
     required.option == "map"
         && word == "Vec"
-        && argument(ty).and_then(last_word).is_some_and(|item| items.iter().any(|other| item == other))
+        && argument(ty).and_then(last_segment).is_some_and(|item| items.iter().any(|other| item == other))
 }
 
 /// Returns the last segment of a path.
-fn last_word(ty: &Type) -> Option<&Ident> {
+fn last_segment(ty: &Type) -> Option<&Ident> {
     let Type::Path(path) = ty else { return None };
     path.path.segments.last().map(|last| &last.ident)
 }
@@ -238,7 +239,7 @@ mod tests {
     use super::*;
 
     fn difference_to(option: &str, head: &str) -> Option<String> {
-        let required = required(RelationOption::of(option).unwrap(), "Secret", "ConfigMap").unwrap();
+        let required = required_signature(RelationOption::of(option).unwrap(), "Secret", "ConfigMap").unwrap();
         let function: syn::ItemFn = syn::parse_str(&format!("{head} {{ }}")).unwrap();
         difference(&function.sig, &required)
     }

@@ -76,7 +76,7 @@ fn check_unique_options(options: &[Entry], errors: &mut Errors) {
         |one: &Entry, other: &Entry| one.name == other.name && (one.name != "rbac" || rules_on(one) == rules_on(other));
     for (index, entry) in options.iter().enumerate().filter(|(_, entry)| single(&entry.name)) {
         if options[..index].iter().any(|before| same(before, entry)) {
-            errors.given_twice(&entry.name);
+            errors.push_duplicate(&entry.name);
         }
     }
 }

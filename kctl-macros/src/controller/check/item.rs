@@ -20,7 +20,7 @@ use super::super::{
 use crate::{
     codes,
     diagnostics::Errors,
-    function::{Function, argument_of, compact_text, strip_pointers},
+    function::{Function, compact_text, generic_argument, strip_pointers},
     source_file,
 };
 
@@ -49,7 +49,7 @@ pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mu
     check_head(function, errors);
     let (primary, context) = parameters(&function.sig, errors)?;
     check_context(&function.sig.ident, context, errors);
-    let kind = argument_of(primary, "Arc");
+    let kind = generic_argument(primary, "Arc");
     if kind.is_none() {
         let inner = match primary {
             Type::Reference(reference) => compact_text(&reference.elem),
@@ -104,7 +104,7 @@ fn parameters<'a>(signature: &'a syn::Signature, errors: &mut Errors) -> Option<
         );
         return None;
     };
-    if argument_of(&primary.ty, "Context").is_some() && argument_of(&context.ty, "Context").is_none() {
+    if generic_argument(&primary.ty, "Context").is_some() && generic_argument(&context.ty, "Context").is_none() {
         let kind = compact_text(strip_pointers(&context.ty));
         let help = format!("write `async fn {name}(object: Arc<{kind}>, cx: Context<{name}>) -> Result<Action>`");
         errors.push(&primary.ty, codes::NOT_TWO_PARAMETERS, "the object comes first, then the context", &help);
@@ -116,13 +116,13 @@ fn parameters<'a>(signature: &'a syn::Signature, errors: &mut Errors) -> Option<
 /// Reports a second parameter that is not the `Context` of this function.
 fn check_context(name: &Ident, context: &Type, errors: &mut Errors) {
     let help = format!("write `cx: Context<{name}>`");
-    match argument_of(context, "Context") {
+    match generic_argument(context, "Context") {
         Some(Type::Path(of)) if of.path.get_ident().is_some_and(|of| of != name) => {
             errors.push(of, codes::NOT_A_CONTEXT, &format!("the context of `{name}` is `Context<{name}>`"), &help);
         }
         Some(_) => {}
         // rustc reports the missing argument of `Context`.
-        None if is_bare(context, "Context") => {}
+        None if has_no_arguments(context, "Context") => {}
         None => {
             errors.push(
                 context,
@@ -155,7 +155,7 @@ pub(in crate::controller) fn kind_of_spec(ty: &Type) -> Option<(&Ident, Ident)> 
 pub(super) fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Errors) -> Option<Type> {
     if !item.generics.params.is_empty() {
         let what = "a controller can't be generic: it is one type with one role";
-        errors.push(&item.generics, codes::GENERIC_CONTROLLER_OR_KIND, what, &trait_object(item));
+        errors.push(&item.generics, codes::GENERIC_CONTROLLER_OR_KIND, what, &trait_object_help(item));
     }
     if let Some(Value::Kind(kind)) = of.and_then(|entry| entry.value.as_ref()) {
         report_spec_as_kind(kind, errors);
@@ -168,7 +168,7 @@ pub(super) fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Er
 
 /// Returns the help for a generic struct: a field with a trait object of the first bound of its type parameter, or a
 /// concrete type. A controller is one type, because its role and its name are static.
-fn trait_object(item: &ItemStruct) -> String {
+fn trait_object_help(item: &ItemStruct) -> String {
     let name = &item.ident;
     let Some(parameter) = item.generics.type_params().next() else {
         return format!("write `struct {name}`, with owned fields in the place of borrowed ones");
@@ -199,7 +199,7 @@ fn trait_object(item: &ItemStruct) -> String {
 
 /// Returns `true` for a type that has this name and no arguments. rustc reports `Context` without its argument better
 /// than a macro could.
-fn is_bare(ty: &Type, name: &str) -> bool {
+fn has_no_arguments(ty: &Type, name: &str) -> bool {
     let Type::Path(path) = ty else { return false };
     path.path.segments.last().is_some_and(|last| last.ident == name && last.arguments.is_empty())
 }

@@ -10,7 +10,7 @@ use syn::{Attribute, FnArg, Item, ItemStruct, Type};
 use crate::{
     codes,
     diagnostics::Errors,
-    function::{argument_of, at, strip_pointers},
+    function::{at, generic_argument, strip_pointers},
     resource,
     source_file::{self, items_of},
 };
@@ -84,7 +84,7 @@ fn find_in(text: &str, kind: &Type, controller: &Ident) -> Option<MissingResourc
         derives,
         status: (!of_name(&status).is_empty()).then_some(status),
         declaration: format!("{vis}struct {spec}"),
-        is_first: first_of(&items, kind).is_none_or(|first| first == controller),
+        is_first: first_controller_of(&items, kind).is_none_or(|first| first == controller),
     })
 }
 
@@ -106,13 +106,13 @@ fn may_define(item: &Item, kind: &Ident) -> bool {
 
 /// Returns the first controller of the file that reconciles the kind. It alone reports the mistake, so that several
 /// controllers of one kind are one error.
-fn first_of<'a>(items: &[&'a Item], kind: &Ident) -> Option<&'a Ident> {
+fn first_controller_of<'a>(items: &[&'a Item], kind: &Ident) -> Option<&'a Ident> {
     let is_controller = |attributes: &[Attribute]| attributes.iter().any(|a| source_file::has_name(a, &["controller"]));
     let is_of = |ty: &Type| matches!(strip_pointers(ty), Type::Path(path) if path.path.is_ident(kind));
     items.iter().find_map(|item| match item {
         Item::Fn(item) if is_controller(&item.attrs) => {
             let primary = item.sig.inputs.iter().find_map(|argument| match argument {
-                FnArg::Typed(argument) if argument_of(&argument.ty, "Context").is_none() => Some(&*argument.ty),
+                FnArg::Typed(argument) if generic_argument(&argument.ty, "Context").is_none() => Some(&*argument.ty),
                 _ => None,
             });
             primary.is_some_and(is_of).then_some(&item.sig.ident)

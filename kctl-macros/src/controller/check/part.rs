@@ -8,7 +8,7 @@ use super::super::model::{Part, Relation, RelationKind};
 use crate::{
     codes,
     diagnostics::Errors,
-    function::{argument_of, compact_text},
+    function::{compact_text, generic_argument},
 };
 
 /// The flag of a kind that is cached by its metadata alone.
@@ -30,7 +30,7 @@ impl Part {
 /// Reports `reads = PartialObjectMeta<Kind>`: metadata is declared with its kind, as `reads = Kind(metadata)`,
 /// because the role names the kind. Returns `true` for an error.
 pub(super) fn report_metadata_type(declared_as: RelationKind, named: &Type, errors: &mut Errors) -> bool {
-    let Some(whole) = argument_of(named, "PartialObjectMeta").map(compact_text) else { return false };
+    let Some(whole) = generic_argument(named, "PartialObjectMeta").map(compact_text) else { return false };
     let help =
         format!("write `{} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`", declared_as.word());
     errors.push(

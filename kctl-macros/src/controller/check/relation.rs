@@ -39,7 +39,7 @@ const BLOCKING: &str = "block_owner_deletion";
 fn report_missing_kind(entry: &Entry, errors: &mut Errors) {
     let name = &entry.name;
     let kinds: Vec<String> = match &entry.value {
-        Some(Value::Expr(value)) => kinds_within(value),
+        Some(Value::Expr(value)) => kinds_in_list(value),
         Some(Value::Kind(_)) => Vec::new(),
         None => entry.arguments.iter().filter_map(kind_in_parentheses).collect(),
     };
@@ -54,13 +54,15 @@ fn report_missing_kind(entry: &Entry, errors: &mut Errors) {
 }
 
 /// Returns the kinds of `[Pod, Secret]`, `Pod + Secret`, `&Pod` or `"Pod"`.
-fn kinds_within(value: &Expr) -> Vec<String> {
+fn kinds_in_list(value: &Expr) -> Vec<String> {
     match value {
-        Expr::Array(list) => list.elems.iter().flat_map(kinds_within).collect(),
-        Expr::Tuple(list) => list.elems.iter().flat_map(kinds_within).collect(),
-        Expr::Binary(joined) => [&joined.left, &joined.right].into_iter().flat_map(|side| kinds_within(side)).collect(),
-        Expr::Reference(of) => kinds_within(&of.expr),
-        Expr::Paren(of) => kinds_within(&of.expr),
+        Expr::Array(list) => list.elems.iter().flat_map(kinds_in_list).collect(),
+        Expr::Tuple(list) => list.elems.iter().flat_map(kinds_in_list).collect(),
+        Expr::Binary(joined) => {
+            [&joined.left, &joined.right].into_iter().flat_map(|side| kinds_in_list(side)).collect()
+        }
+        Expr::Reference(of) => kinds_in_list(&of.expr),
+        Expr::Paren(of) => kinds_in_list(&of.expr),
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => vec![text.value()],
         Expr::Path(_) | Expr::Call(_) => vec![value.to_token_stream().to_string()],
         _ => Vec::new(),
@@ -154,7 +156,7 @@ fn set_flag(word: &Ident, relation: &mut Relation, errors: &mut Errors) -> bool 
 /// Sets a flag. K0022 if it is set already.
 pub(super) fn set_once(word: &Ident, flag: &mut Option<Ident>, errors: &mut Errors) {
     if flag.is_some() {
-        errors.given_twice(word);
+        errors.push_duplicate(word);
         return;
     }
     *flag = Some(word.clone());

@@ -14,7 +14,7 @@ use syn::{Expr, ExprLit, Ident, Lit};
 use super::super::model::{DeclaredOption, Relation, RelationKind, RelationOption};
 use crate::{
     codes,
-    diagnostics::{Errors, nearest},
+    diagnostics::{Errors, closest_match},
 };
 
 /// An option that stands in the parentheses, even if its value is wrong: it does not count as missing.
@@ -33,7 +33,7 @@ pub(super) fn relation_option(
 ) -> Option<DeclaredOption> {
     let text = word.to_string();
     let Some(option) = RelationOption::of(&text) else {
-        let help = nearest(&text, RelationOption::WORDS).map_or_else(
+        let help = closest_match(&text, RelationOption::WORDS).map_or_else(
             || format!("the options are {}", RelationOption::WORDS.join(", ")),
             |candidate| format!("did you mean `{candidate}`?"),
         );
@@ -41,7 +41,7 @@ pub(super) fn relation_option(
         return None;
     };
     if option != RelationOption::Index && options_given.iter().any(|given| given.option == option) {
-        errors.given_twice(word);
+        errors.push_duplicate(word);
         return None;
     }
     options_given.push(GivenOption { option, word: word.clone() });

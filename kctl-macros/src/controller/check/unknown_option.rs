@@ -6,7 +6,7 @@ use super::super::{
 };
 use crate::{
     codes,
-    diagnostics::{Errors, nearest},
+    diagnostics::{Errors, closest_match},
 };
 
 /// All options in the order of the help.
@@ -67,7 +67,7 @@ const RESYNC: &str = "write `resync = \"10m\"`, or return `Action::requeue(…)`
 /// kind, and kinds that follow another kind: `owns = Pod, Secret`.
 pub(super) fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) {
     let other = OTHER_OPTIONS.iter().find(|(other, _)| *other == unknown).map(|(_, help)| *help);
-    let help = match nearest(unknown, &OPTIONS) {
+    let help = match closest_match(unknown, &OPTIONS) {
         _ if other.is_some() => other.unwrap_or_default().to_owned(),
         _ if RelationOption::of(unknown).is_some() => {
             format!("it stands in the parentheses of a kind: `owns = Kind({unknown} = …)`")

@@ -164,7 +164,7 @@ pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
                 }
             },
             Argument::Option(name, _) if name == "max" && max.is_some() => {
-                errors.given_twice(name);
+                errors.push_duplicate(name);
             }
             Argument::Option(name, wait) if name == "max" => max = Some(wait),
             Argument::Option(name, _) | Argument::Word(name) | Argument::Nested(name, _) => {

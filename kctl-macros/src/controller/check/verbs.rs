@@ -18,7 +18,7 @@ use syn::{Expr, Ident};
 use super::super::model::{DeclaredVerb, RelationKind, Verb};
 use crate::{
     codes,
-    diagnostics::{Errors, nearest},
+    diagnostics::{Errors, closest_match},
 };
 
 /// The flag of `reads` for a kind that is read from the API server at each call.
@@ -30,7 +30,7 @@ pub(super) const OPTIONAL: &str = "optional";
 pub(super) fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, parentheses: &Parentheses, errors: &mut Errors) {
     let text = word.to_string();
     if verbs.iter().any(|declared| declared.word == *word) {
-        errors.given_twice(word);
+        errors.push_duplicate(word);
         return;
     }
     if let Some(verb) = Verb::of(&text) {
@@ -41,7 +41,7 @@ pub(super) fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, parentheses: &Pa
         parentheses.report_wildcard(word, errors);
         return;
     }
-    let nearest = nearest(&text, &parentheses.words().collect::<Vec<_>>());
+    let nearest = closest_match(&text, &parentheses.words().collect::<Vec<_>>());
     let help = match (parentheses.verbs_of_synonym(&text), nearest) {
         (Some(verbs), _) if verbs.is_empty() => {
             "no operation of kctl on the primary uses it: write the rule in `rbac(rule())`, and use `cx.client()`"

@@ -13,7 +13,7 @@ use super::super::model::{
     Setting,
 };
 use super::permissions;
-use crate::function::written;
+use crate::function::source_text;
 
 /// Returns the call for an option of the controller.
 pub(super) fn setting(setting: &Setting) -> TokenStream {
@@ -50,14 +50,14 @@ fn duration(duration: &Duration) -> TokenStream {
 /// Returns one call for each rule, with the rule as the user wrote it: comments of the role show it.
 fn rules(Rules { rules, on }: &Rules) -> TokenStream {
     debug_assert!(!rules.is_empty(), "`check` rejects `rbac()`");
-    let cluster = on.as_ref().map(|on| format!(", on = {}", written(&on.to_token_stream()))).unwrap_or_default();
+    let cluster = on.as_ref().map(|on| format!(", on = {}", source_text(&on.to_token_stream()))).unwrap_or_default();
     let calls = rules.iter().map(|rule| {
         let rule = match rule {
             Rule::Word(word) => word.to_token_stream(),
             Rule::Call { function, argument } => quote!(#function(#argument)),
             Rule::Expr(expr) => expr.to_token_stream(),
         };
-        let text = format!("rbac({}{cluster})", written(&rule));
+        let text = format!("rbac({}{cluster})", source_text(&rule));
         match on {
             None => quote_spanned!(rule.span()=> .rbac(#text, #rule)),
             Some(on) => quote_spanned!(rule.span()=> .rbac_on::<#on, _>(#text, #rule)),
@@ -71,7 +71,7 @@ fn primary(PrimaryOptions { verbs, is_read_only, options }: &PrimaryOptions) -> 
     let options = options.iter().filter(|declared| declared.option != RelationOption::On);
     let options = options.map(|declared| option(declared, &format!("primary_{}", declared.option.word())));
     let read_only = is_read_only.then(|| quote!(.read_only()));
-    let verbs = words(verbs);
+    let verbs = verb_names(verbs);
     quote!(#(#options)* #read_only .primary(&[#(#verbs),*]))
 }
 
@@ -79,8 +79,8 @@ fn primary(PrimaryOptions { verbs, is_read_only, options }: &PrimaryOptions) -> 
 pub(super) fn relation(relation: &Relation) -> TokenStream {
     // The builder's `owns` begins with the default verbs of a whole object.
     let verbs = match relation.part {
-        Part::Whole => words(&relation.verbs),
-        Part::Metadata(_) | Part::View(..) => words(&permissions::verbs(relation)),
+        Part::Whole => verb_names(&relation.verbs),
+        Part::Metadata(_) | Part::View(..) => verb_names(&permissions::verbs(relation)),
     };
     let verbs = (!verbs.is_empty()).then(|| quote!(.verbs(&[#(#verbs),*])));
     let options = relation.options.iter().filter(|declared| declared.option != RelationOption::On);
@@ -96,7 +96,7 @@ fn option(declared: &DeclaredOption, method: &str) -> TokenStream {
 }
 
 /// Returns the verbs as the role names them.
-fn words(verbs: &[DeclaredVerb]) -> Vec<&'static str> {
+fn verb_names(verbs: &[DeclaredVerb]) -> Vec<&'static str> {
     verbs.iter().map(|declared| declared.verb.word()).collect()
 }
 
@@ -113,8 +113,8 @@ pub(super) fn text(relation: &Relation) -> String {
         .into_iter()
         .chain(relation.optional.as_ref().map(ToString::to_string))
         .chain(relation.part.text())
-        .chain(words(&relation.verbs).into_iter().map(str::to_owned))
-        .chain(relation.options.iter().filter_map(narrowing))
+        .chain(verb_names(&relation.verbs).into_iter().map(str::to_owned))
+        .chain(relation.options.iter().filter_map(role_restriction))
         .collect();
     let arguments =
         if arguments_of_flag.is_empty() { String::new() } else { format!("({})", arguments_of_flag.join(", ")) };
@@ -122,7 +122,7 @@ pub(super) fn text(relation: &Relation) -> String {
 }
 
 /// Returns an option that the role depends on. Selectors and functions don't narrow a role.
-fn narrowing(DeclaredOption { option, value, .. }: &DeclaredOption) -> Option<String> {
+fn role_restriction(DeclaredOption { option, value, .. }: &DeclaredOption) -> Option<String> {
     let value = value.to_token_stream();
     match option {
         RelationOption::On => Some(format!("on = {}", value.to_string().replace(" :: ", "::"))),

@@ -23,7 +23,7 @@ const OWNED_VERBS: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::A
 pub(super) fn primary_permissions(model: &Model) -> TokenStream {
     let (name, primary) = (&model.name, primary_kind(model));
     let options = model.primary_options();
-    let verbs = with_contained(options.map(|options| options.verbs.clone()).unwrap_or_default());
+    let verbs = with_implied_verbs(options.map(|options| options.verbs.clone()).unwrap_or_default());
     let verbs = verbs.iter().map(|declared| &declared.word);
     let owns = model.relations.iter().any(|relation| relation.declared_as == RelationKind::Owns);
     let undeclared = (!owns).then(|| quote!(__p::owns_nothing!(#name);));
@@ -65,7 +65,7 @@ pub(super) fn permissions(model: &Model, index: usize, relation: &Relation) -> T
     let Some(part) = part_alias(index, relation) else {
         return permission(model, index, relation, &kind, &kind);
     };
-    let explanation = explanation(model, index, relation, &part);
+    let explanation = partial_cache_error(model, index, relation, &part);
     if relation.declared_as == RelationKind::Owns {
         let permission = permission(model, index, relation, &part, &part);
         return quote!(#permission #explanation);
@@ -111,7 +111,7 @@ fn metadata_permission(model: &Model, index: usize, relation: &Relation) -> Toke
 
 /// Emits the error for reads of the whole kind, of which the cache has a part. On another cluster rustc words
 /// the error.
-fn explanation(model: &Model, index: usize, relation: &Relation, part: &Ident) -> Option<TokenStream> {
+fn partial_cache_error(model: &Model, index: usize, relation: &Relation, part: &Ident) -> Option<TokenStream> {
     if relation.cluster().is_some() {
         return None;
     }
@@ -148,7 +148,7 @@ fn verbs_alias(index: usize) -> Ident {
 
 /// Returns the verbs that the permission of a relation has: the declared ones and those that they contain.
 fn allowed_verbs(relation: &Relation) -> Vec<DeclaredVerb> {
-    let mut verbs = if relation.verbs.is_empty() { verbs(relation) } else { with_contained(verbs(relation)) };
+    let mut verbs = if relation.verbs.is_empty() { verbs(relation) } else { with_implied_verbs(verbs(relation)) };
     if relation.declared_as == RelationKind::Owns && !matches!(relation.part, Part::Whole) {
         // `apply` contains `create`, but `cx.owned::<PartialObjectMeta<K>>().create(…)` has only the metadata to send.
         verbs.retain(|declared| !declared.verb.sends_whole_object());
@@ -163,14 +163,14 @@ pub(super) fn verbs(relation: &Relation) -> Vec<DeclaredVerb> {
         return relation.verbs.clone();
     }
     let is_whole = matches!(relation.part, Part::Whole);
-    OWNED_VERBS.into_iter().filter(|verb| is_whole || !verb.sends_whole_object()).map(generated).collect()
+    OWNED_VERBS.into_iter().filter(|verb| is_whole || !verb.sends_whole_object()).map(implied_verb).collect()
 }
 
 /// Returns the verbs with those that they contain, sorted: `apply` is also patch and create, because the role needs
 /// them.
-fn with_contained(mut verbs: Vec<DeclaredVerb>) -> Vec<DeclaredVerb> {
+fn with_implied_verbs(mut verbs: Vec<DeclaredVerb>) -> Vec<DeclaredVerb> {
     if verbs.iter().any(|declared| declared.verb == Verb::Apply) {
-        verbs.extend([Verb::Patch, Verb::Create].map(generated));
+        verbs.extend([Verb::Patch, Verb::Create].map(implied_verb));
     }
     verbs.sort_by_key(|declared| declared.verb.word());
     verbs.dedup_by_key(|declared| declared.verb);
@@ -178,6 +178,6 @@ fn with_contained(mut verbs: Vec<DeclaredVerb>) -> Vec<DeclaredVerb> {
 }
 
 /// Returns a verb that the user did not write. Its word has the span of the whole attribute.
-fn generated(verb: Verb) -> DeclaredVerb {
+fn implied_verb(verb: Verb) -> DeclaredVerb {
     DeclaredVerb { verb, word: format_ident!("{}", verb.word()) }
 }

@@ -18,8 +18,8 @@ use proc_macro2::{Ident, TokenStream};
 use super::{FORMS, Form, form};
 use crate::{
     codes,
-    diagnostics::{Errors, nearest},
-    function::written,
+    diagnostics::{Errors, closest_match},
+    function::source_text,
 };
 
 /// Names that other validators and JSON schemas use for a mark, with the mark. `instead` handles those that need more
@@ -87,7 +87,7 @@ fn instead(text: &str, value: &TokenStream) -> String {
         "not_empty" | "non_empty" => return "write `min_length = 1` for a string, `min_items = 1` for a list".into(),
         _ => {}
     }
-    match other.or(same).or_else(|| nearest(text, &marks)) {
+    match other.or(same).or_else(|| closest_match(text, &marks)) {
         Some(mark) => format!("write `{}`", with_mark(mark, value)),
         None => format!("the options are {}", marks.join(", ")),
     }
@@ -107,7 +107,7 @@ pub(in crate::resource) fn snake_case(text: &str) -> String {
 
 /// Returns the name with its value as the user wrote it: `name = 0`, `name(…)` or `name`.
 fn with_value(name: &str, value: &TokenStream) -> String {
-    let text = written(value);
+    let text = source_text(value);
     match text.strip_prefix('=') {
         Some(value) => format!("{name} = {value}"),
         None => format!("{name}{text}"),
@@ -116,7 +116,7 @@ fn with_value(name: &str, value: &TokenStream) -> String {
 
 /// Returns a mark with the value of another name, in the form that the mark has: `allowed("a")` for `one_of = ["a"]`.
 fn with_mark(mark: &str, value: &TokenStream) -> String {
-    let text = written(value);
+    let text = source_text(value);
     let argument = text.trim_start_matches('=').trim();
     let within = argument.trim_start_matches(['(', '[']).trim_end_matches([')', ']']).trim();
     match form(mark) {
@@ -131,7 +131,7 @@ fn with_mark(mark: &str, value: &TokenStream) -> String {
 /// Returns the help for `range(min = 0, max = 5)` or `length(max = 63)`: a mark for each bound. `low` and `high` are these marks,
 /// `examples` their values if the user wrote none.
 fn bounds_within(value: &TokenStream, low: &str, high: &str, examples: [&str; 2]) -> String {
-    let text = written(value);
+    let text = source_text(value);
     let bound_of = |name: &str| {
         let (_, rest) = text.split_once(&format!("{name}="))?;
         let end = rest.find([',', ')']).unwrap_or(rest.len());

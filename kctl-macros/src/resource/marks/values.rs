@@ -7,7 +7,7 @@ use syn::{Error, LitStr, Token, ext::IdentExt, parenthesized, parse::ParseStream
 use super::{Form, form, up_to_comma};
 use crate::{
     codes,
-    diagnostics::{Errors, nearest},
+    diagnostics::{Errors, closest_match},
     resource::json::{Json, comma},
 };
 
@@ -100,7 +100,8 @@ pub(super) fn choice(word: &Ident, words: &[&str], errors: &mut Errors) -> Optio
         return Some(Json::Text(text));
     }
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-    let help = nearest(&text, words).map_or_else(|| "write one of them".to_owned(), |near| format!("write `{near}`"));
+    let help =
+        closest_match(&text, words).map_or_else(|| "write one of them".to_owned(), |near| format!("write `{near}`"));
     errors.push(word, codes::UNKNOWN_WORD, &format!("`{text}` is not one of {}", quoted.join(", ")), &help);
     None
 }
@@ -163,7 +164,8 @@ pub(super) fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
             }
             _ => {
                 let keys = ["message", "message_expression", "reason", "field_path", "optional_old_self"];
-                let help = nearest(&text, &keys).map_or_else(|| keys.join(", "), |near| format!("write `{near}`"));
+                let help =
+                    closest_match(&text, &keys).map_or_else(|| keys.join(", "), |near| format!("write `{near}`"));
                 errors.push(&name, codes::UNKNOWN_MARK, &format!("a rule has no option `{text}`"), &help);
                 let _skipped = up_to_comma(input)?;
             }
