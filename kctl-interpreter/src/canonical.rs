@@ -75,20 +75,20 @@ struct ComponentRequirements {
 }
 
 /// Decodes a value as a Kubernetes type and encodes it as Karmada would write it.
-fn of_type<E: de::Error>(name: &'static str, value: &Value) -> Result<Value, E> {
+fn decode_as<E: de::Error>(name: &'static str, value: &Value) -> Result<Value, E> {
     Typed::from_json(name, value).map(Typed::into_object).map_err(E::custom)
 }
 
 /// Reads a `NodeSelector`; null is `None`.
 fn node_selector<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     let value = Option::<Value>::deserialize(deserializer)?;
-    value.map(|value| of_type("NodeSelector", &value)).transpose()
+    value.map(|value| decode_as("NodeSelector", &value)).transpose()
 }
 
 /// Reads a list of `Toleration`s; null is `None`.
 fn tolerations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Value>>, D::Error> {
     let values = Option::<Vec<Value>>::deserialize(deserializer)?;
-    values.map(|values| values.iter().map(|value| of_type("Toleration", value)).collect()).transpose()
+    values.map(|values| values.iter().map(|value| decode_as("Toleration", value)).collect()).transpose()
 }
 
 /// Returns `true` for an absent or empty string, which `omitempty` leaves out.
@@ -155,17 +155,17 @@ const FIELDS: [&str; 13] = [
 ///
 /// Use it for results of scripts: Karmada decodes them with `encoding/json`, which ignores case.
 /// Responses of webhooks go through another decoder there, which does not.
-pub(crate) fn in_any_case(value: Value) -> Value {
+pub(crate) fn fold_field_names(value: Value) -> Value {
     match value {
-        Value::Array(values) => values.into_iter().map(in_any_case).collect(),
-        Value::Object(fields) => Value::Object(folded(fields)),
+        Value::Array(values) => values.into_iter().map(fold_field_names).collect(),
+        Value::Object(fields) => Value::Object(fold_fields(fields)),
         value => value,
     }
 }
 
 /// Renames the fields of one object and of the objects in it. A field with the proper name wins
 /// over one in another case.
-fn folded(mut fields: Map<String, Value>) -> Map<String, Value> {
+fn fold_fields(mut fields: Map<String, Value>) -> Map<String, Value> {
     let is_other = |name: &String| !FIELDS.contains(&name.as_str());
     let others: Vec<_> = fields.keys().filter(|name| is_other(name)).cloned().collect();
     for other in others {
@@ -178,7 +178,7 @@ fn folded(mut fields: Map<String, Value>) -> Map<String, Value> {
     }
     for inner in ["nodeClaim", "replicaRequirements"] {
         if let Some(value) = fields.get_mut(inner) {
-            *value = in_any_case(value.take());
+            *value = fold_field_names(value.take());
         }
     }
     fields
@@ -225,18 +225,18 @@ pub(crate) fn verify_dependencies(
 ) -> Result<Vec<DependentReference>, String> {
     for dependency in &mut dependencies {
         if let Some(selector) = &mut dependency.label_selector {
-            *selector = of_type::<serde_json::Error>("LabelSelector", selector)
+            *selector = decode_as::<serde_json::Error>("LabelSelector", selector)
                 .map_err(|error| format!("json unmarshal obj failed: {error}"))?;
         }
     }
     dependency::verify(&dependencies).map_err(|error| error.to_string())?;
-    dependencies.sort_by(|a, b| order(a).cmp(&order(b)));
+    dependencies.sort_by(|a, b| sort_key(a).cmp(&sort_key(b)));
     dependencies.dedup_by(|a, b| a == b && a.label_selector.is_none());
     Ok(dependencies)
 }
 
 /// Returns the key by which references are sorted.
-fn order(dependency: &DependentReference) -> (&str, &str, &str, &str) {
+fn sort_key(dependency: &DependentReference) -> (&str, &str, &str, &str) {
     (&dependency.api_version, &dependency.kind, &dependency.namespace, &dependency.name)
 }
 
@@ -245,7 +245,8 @@ mod tests {
     use serde_json::json;
 
     use super::{
-        Component, DependentReference, ReplicaRequirements, in_any_case, read, read_list, verify_dependencies, write,
+        Component, DependentReference, ReplicaRequirements, fold_field_names, read, read_list, verify_dependencies,
+        write,
     };
 
     #[test]
@@ -271,13 +272,13 @@ mod tests {
     #[test]
     fn field_names_ignore_case_unlike_map_keys() {
         let read =
-            |value| read::<ReplicaRequirements>(in_any_case(value)).and_then(|requirements| write(&requirements));
+            |value| read::<ReplicaRequirements>(fold_field_names(value)).and_then(|requirements| write(&requirements));
         assert_eq!(
             read(json!({"ResourceRequest": {"Name": "1"}, "nodeclaim": {"NodeSelector": {"Name": "x"}}})),
             Ok(json!({"resourceRequest": {"Name": "1"}, "nodeClaim": {"nodeSelector": {"Name": "x"}}}))
         );
         assert_eq!(read(json!({"Namespace": "m", "namespace": "n"})), Ok(json!({"namespace": "n"})));
-        assert_eq!(in_any_case(json!([{"Name": "a"}, 1])), json!([{"name": "a"}, 1]));
+        assert_eq!(fold_field_names(json!([{"Name": "a"}, 1])), json!([{"name": "a"}, 1]));
     }
 
     #[test]

@@ -136,7 +136,7 @@ pub enum ChainError {
         layer_kind: LayerKind,
     },
     /// The layer that has the rule failed. Later layers are not called: their rules for the kind are less specific.
-    #[error("{} interpreter, {operation} of {}", layer_kind.name(), shown(kind, name))]
+    #[error("{} interpreter, {operation} of {}", layer_kind.name(), describe_object(kind, name))]
     #[non_exhaustive]
     LayerFailed {
         /// The layer.
@@ -151,7 +151,7 @@ pub enum ChainError {
         source: LayerError,
     },
     /// A layer answered in a form that the operation does not have.
-    #[error("{} interpreter, {operation} of {}: the answer has the wrong form", layer_kind.name(), shown(kind, name))]
+    #[error("{} interpreter, {operation} of {}: the answer has the wrong form", layer_kind.name(), describe_object(kind, name))]
     #[non_exhaustive]
     AnswerMalformed {
         /// The layer.
@@ -169,12 +169,12 @@ pub enum ChainError {
 
 /// Returns the error of a layer that is asked although it has no rule, as the chain does with the last one.
 #[cfg(any(feature = "lua", feature = "webhook-client"))]
-pub(crate) fn rule_missing(operation: Operation, kind: &Gvk) -> LayerError {
+pub(crate) fn no_rule_error(operation: Operation, kind: &Gvk) -> LayerError {
     ChainError::RuleMissing { operation, kind: kind.clone() }.into()
 }
 
 /// An object in a message: `apps/v1 Deployment default/web`.
-fn shown(kind: &Gvk, name: &str) -> String {
+fn describe_object(kind: &Gvk, name: &str) -> String {
     let space = if name.is_empty() { "" } else { " " };
     format!("{} {}{space}{name}", kind.api_version(), kind.kind)
 }
@@ -321,7 +321,7 @@ impl Chain {
 
     fn layer(&self, operation: Operation, kind: &Gvk) -> Result<(LayerKind, &dyn Layer), ChainError> {
         // If no layer has a rule, the native layer returns the error: the built-in kinds in the words that users of Karmada
-        // know, any other layer by `rule_missing`.
+        // know, any other layer by `no_rule_error`.
         let layer_kind = self.layer_kind(operation, kind).unwrap_or(LayerKind::Native);
         let missing = || ChainError::RuleMissing { operation, kind: kind.clone() };
         Ok((layer_kind, self.layers[layer_kind as usize].as_deref().ok_or_else(missing)?))

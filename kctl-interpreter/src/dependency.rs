@@ -12,12 +12,12 @@ use crate::operation::DependentReference;
 
 /// The error of an invalid list of dependencies. The message names each field to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", listed(.problems))]
+#[error("{}", join_problems(.problems))]
 pub struct InvalidDependencyError {
     problems: Vec<String>,
 }
 
-fn listed(problems: &[String]) -> String {
+fn join_problems(problems: &[String]) -> String {
     match problems {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),

@@ -100,8 +100,8 @@ pub fn assign(
         Strategy::StaticWeight(rules) => {
             Ok(divide(replicas, &static_weights(rules, candidates), &BTreeMap::new(), uid))
         }
-        Strategy::DynamicWeight => by_room(Spread::Wide, mode, replicas, candidates, previous, uid),
-        Strategy::Aggregated => by_room(Spread::Narrow, mode, replicas, candidates, previous, uid),
+        Strategy::DynamicWeight => by_available_replicas(Spread::Wide, mode, replicas, candidates, previous, uid),
+        Strategy::Aggregated => by_available_replicas(Spread::Narrow, mode, replicas, candidates, previous, uid),
     }
 }
 
@@ -124,7 +124,7 @@ enum Spread {
     Narrow,
 }
 
-fn by_room(
+fn by_available_replicas(
     spread: Spread,
     mode: Mode,
     replicas: i32,
@@ -145,19 +145,19 @@ fn by_room(
         candidates.iter().map(with_room).collect()
     };
     let none: [TargetCluster; 0] = [];
-    let share = |step, replicas, room, scheduled| Share { step, spread, replicas, room, scheduled, uid };
+    let share = |step, replicas, room, scheduled| DynamicDivision { step, spread, replicas, room, scheduled, uid };
     if mode == Mode::Fresh {
-        return share("do fresh scale", replicas, room(&had), &none).divided();
+        return share("do fresh scale", replicas, room(&had), &none).divide();
     }
     match assigned.cmp(&replicas) {
         std::cmp::Ordering::Equal => Ok(scheduled),
-        std::cmp::Ordering::Greater => share("scale down", replicas, scheduled.clone(), &none).divided(),
-        std::cmp::Ordering::Less => share("scale up", replicas - assigned, room(&|_| 0), &scheduled).divided(),
+        std::cmp::Ordering::Greater => share("scale down", replicas, scheduled.clone(), &none).divide(),
+        std::cmp::Ordering::Less => share("scale up", replicas - assigned, room(&|_| 0), &scheduled).divide(),
     }
 }
 
 /// One division of replicas by the room that each cluster has.
-struct Share<'a> {
+struct DynamicDivision<'a> {
     step: &'static str,
     spread: Spread,
     replicas: i32,
@@ -168,24 +168,24 @@ struct Share<'a> {
     uid: &'a str,
 }
 
-impl Share<'_> {
-    fn divided(mut self) -> Result<Vec<TargetCluster>, DivisionError> {
+impl DynamicDivision<'_> {
+    fn divide(mut self) -> Result<Vec<TargetCluster>, DivisionError> {
         let available = self.room.iter().fold(0i32, |sum, cluster| sum.saturating_add(cluster.replicas));
         if available < self.replicas {
             return Err(DivisionError::NotEnough { step: self.step, available });
         }
         self.room.sort_by_key(|cluster| std::cmp::Reverse(cluster.replicas));
         if self.spread == Spread::Narrow {
-            self.narrow();
+            self.keep_largest_clusters();
         }
         let weights = self.room.iter().map(|cluster| (cluster.name.clone(), i64::from(cluster.replicas)));
         let added = divide(self.replicas, &weights.collect(), &BTreeMap::new(), self.uid);
         debug_assert_eq!(total(&added), i64::from(self.replicas.max(0)), "clusters with room get all replicas");
-        Ok(merged(self.scheduled, added))
+        Ok(merge_target_clusters(self.scheduled, added))
     }
 
     /// Keeps the first clusters that have room together: those with replicas, then the largest.
-    fn narrow(&mut self) {
+    fn keep_largest_clusters(&mut self) {
         let has = |name: &str| self.scheduled.iter().any(|cluster| cluster.name == name && cluster.replicas > 0);
         self.room.sort_by_key(|cluster| !has(&cluster.name));
         let mut sum = 0i32;
@@ -201,7 +201,7 @@ impl Share<'_> {
 }
 
 /// Adds new replicas to those that clusters have. Clusters with new replicas come first, then the others by name.
-fn merged(scheduled: &[TargetCluster], added: Vec<TargetCluster>) -> Vec<TargetCluster> {
+fn merge_target_clusters(scheduled: &[TargetCluster], added: Vec<TargetCluster>) -> Vec<TargetCluster> {
     let mut unchanged: BTreeMap<_, _> =
         scheduled.iter().map(|cluster| (cluster.name.as_str(), cluster.replicas)).collect();
     let mut merged = added;

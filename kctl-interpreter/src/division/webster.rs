@@ -46,9 +46,9 @@ pub fn divide(
         parties.insert(name, Party { name, weight, seats, is_reversed });
     }
     let mut parties: Vec<_> = parties.into_values().collect();
-    let left = if replicas > STEPS_MAX { grant_certain(&mut parties, replicas) } else { replicas };
+    let left = if replicas > STEPS_MAX { allocate_in_bulk(&mut parties, replicas) } else { replicas };
     let mut divided: Vec<_> =
-        grant_each(parties, left).iter().map(|party| owned((&party.name.to_owned(), &party.seats))).collect();
+        allocate_one_by_one(parties, left).iter().map(|party| owned((&party.name.to_owned(), &party.seats))).collect();
     divided.sort_by(|left, right| left.name.cmp(&right.name));
     let is_full = divided.iter().any(|cluster| cluster.replicas == i32::MAX);
     let kept = initial.values().map(|replicas| i64::from(*replicas).max(0)).sum::<i64>();
@@ -58,7 +58,7 @@ pub fn divide(
 }
 
 /// Gives one replica after the other to the party that is next.
-fn grant_each(parties: Vec<Party<'_>>, replicas: i32) -> Vec<Party<'_>> {
+fn allocate_one_by_one(parties: Vec<Party<'_>>, replicas: i32) -> Vec<Party<'_>> {
     let mut queue = BinaryHeap::from(parties);
     for _ in 0..replicas {
         // The priority of a full party does not change any more, so it would be next for ever.
@@ -68,20 +68,20 @@ fn grant_each(parties: Vec<Party<'_>>, replicas: i32) -> Vec<Party<'_>> {
     queue.into_vec()
 }
 
-/// Gives all replicas above a priority at once, and returns the number of replicas that are left for [`grant_each`].
+/// Gives all replicas above a priority at once, and returns the number of replicas that are left for [`allocate_one_by_one`].
 ///
 /// A priority falls with each replica, so every replica above a threshold is given before any other one. The threshold
 /// is the lowest above which there are enough replicas. Those that are left have exactly this priority: at most one per
 /// party, unless a party is full.
-fn grant_certain(parties: &mut [Party<'_>], replicas: i32) -> i32 {
-    let n_above =
-        |threshold: f64| parties.iter().map(|party| i64::from(party.n_above(threshold, replicas))).sum::<i64>();
+fn allocate_in_bulk(parties: &mut [Party<'_>], replicas: i32) -> i32 {
+    let replicas_above =
+        |threshold: f64| parties.iter().map(|party| i64::from(party.replicas_above(threshold, replicas))).sum::<i64>();
     let highest = parties.iter().map(Party::priority).fold(0.0, f64::max);
     // Positive floats are in the order of their bits.
     let (mut low, mut high) = (0, highest.to_bits());
     while low < high {
         let middle = low + (high - low) / 2;
-        if n_above(f64::from_bits(middle)) <= i64::from(replicas) {
+        if replicas_above(f64::from_bits(middle)) <= i64::from(replicas) {
             high = middle;
         } else {
             low = middle + 1;
@@ -89,7 +89,7 @@ fn grant_certain(parties: &mut [Party<'_>], replicas: i32) -> i32 {
     }
     let (threshold, mut left) = (f64::from_bits(high), replicas);
     for party in parties {
-        let n_granted = party.n_above(threshold, replicas);
+        let n_granted = party.replicas_above(threshold, replicas);
         party.seats = party.seats.saturating_add(n_granted);
         left -= n_granted;
     }
@@ -122,7 +122,7 @@ impl Party<'_> {
     }
 
     /// Returns the number of replicas that the party gets while its priority is above the threshold, at most `max`.
-    fn n_above(&self, threshold: f64, max: i32) -> i32 {
+    fn replicas_above(&self, threshold: f64, max: i32) -> i32 {
         let (mut low, mut high) = (0, max);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -202,9 +202,9 @@ mod tests {
                 given
             };
             let mut fast = given();
-            let left = grant_certain(&mut fast, replicas);
+            let left = allocate_in_bulk(&mut fast, replicas);
             prop_assert!(usize::try_from(left).unwrap() <= fast.len(), "{left} steps are left");
-            prop_assert_eq!(seats(grant_each(fast, left)), seats(grant_each(given(), replicas)));
+            prop_assert_eq!(seats(allocate_one_by_one(fast, left)), seats(allocate_one_by_one(given(), replicas)));
         }
     }
 
@@ -212,7 +212,7 @@ mod tests {
     fn largest_number_of_replicas_needs_few_steps() {
         for weights in [&[1][..], &[3, 2, 1], &[1, 1, 1, 1, 1, 1], &[i64::MAX, 1, 0]] {
             let mut parties = parties(weights, &[0; 6]);
-            let left = grant_certain(&mut parties, i32::MAX);
+            let left = allocate_in_bulk(&mut parties, i32::MAX);
             assert!(usize::try_from(left).unwrap() <= weights.len(), "{weights:?}: {left} steps");
         }
         let weights = [("a".to_owned(), 3), ("b".to_owned(), 2), ("c".to_owned(), 1)].into();

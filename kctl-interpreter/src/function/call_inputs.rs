@@ -18,7 +18,7 @@ pub(super) struct CallInputs<'a> {
 impl CallInputs<'_> {
     /// Returns the JSON of the object.
     pub(super) fn object_json(&self) -> Result<&Value, FunctionError> {
-        self.inputs.object().ok_or_else(|| self.missing("the object"))
+        self.inputs.object().ok_or_else(|| self.missing_input("the object"))
     }
 
     /// Returns the object in its type.
@@ -28,14 +28,14 @@ impl CallInputs<'_> {
 
     /// Returns the number of replicas, which must fit into 32 bits.
     pub(super) fn replicas(&self) -> Result<i32, FunctionError> {
-        let replicas = self.inputs.replicas.ok_or_else(|| self.missing("the number of replicas"))?;
+        let replicas = self.inputs.replicas.ok_or_else(|| self.missing_input("the number of replicas"))?;
         self.read("the number of replicas", &replicas.into())
     }
 
     /// Returns the statuses, each read as `I`; an empty list without any.
     pub(super) fn items<I: DeserializeOwned>(&self) -> Result<Vec<I>, FunctionError> {
         let read = |item: &AggregatedStatusItem| {
-            let json = serde_json::to_value(item).map_err(|source| self.unwritable(source))?;
+            let json = serde_json::to_value(item).map_err(|source| self.serialization_error(source))?;
             self.read(&format!("the status item of cluster {:?}", item.cluster_name), &json)
         };
         self.inputs.status_items.iter().flatten().map(read).collect()
@@ -54,16 +54,16 @@ impl CallInputs<'_> {
 
     /// Serializes an object.
     pub(super) fn write(&self, object: &impl Serialize) -> Result<Value, FunctionError> {
-        serde_json::to_value(object).map_err(|source| self.unwritable(source))
+        serde_json::to_value(object).map_err(|source| self.serialization_error(source))
     }
 
     /// Returns the error of an object that can't be serialized.
-    fn unwritable(&self, source: serde_json::Error) -> FunctionError {
+    fn serialization_error(&self, source: serde_json::Error) -> FunctionError {
         FunctionError::ObjectUnwritable { operation: self.about.operation, object: self.name(), source }
     }
 
     /// Returns the error of a missing input.
-    pub(super) fn missing(&self, input: &'static str) -> FunctionError {
+    pub(super) fn missing_input(&self, input: &'static str) -> FunctionError {
         FunctionError::InputMissing { operation: self.about.operation, object: self.name(), input }
     }
 

@@ -152,7 +152,7 @@ impl Rule {
         F: Fn(K) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::changing(about, move |object, _asked| Ok(call(object)))
+        Self::mutating(about, move |object, _asked| Ok(call(object)))
     }
 
     /// Creates a rule for a function that sets the number of replicas, for `ReviseReplica`.
@@ -183,7 +183,7 @@ impl Rule {
         F: Fn(K, i32) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::changing(about, move |object, call_inputs| Ok(call(object, call_inputs.replicas()?)))
+        Self::mutating(about, move |object, call_inputs| Ok(call(object, call_inputs.replicas()?)))
     }
 
     /// Creates a rule for a function that copies fields of the observed object to the desired one,
@@ -214,9 +214,9 @@ impl Rule {
         F: Fn(K, K) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::changing(about, move |object, call_inputs| {
+        Self::mutating(about, move |object, call_inputs| {
             let observed =
-                call_inputs.inputs.observed.as_ref().ok_or_else(|| call_inputs.missing("the observed object"))?;
+                call_inputs.inputs.observed.as_ref().ok_or_else(|| call_inputs.missing_input("the observed object"))?;
             Ok(call(object, call_inputs.read("the observed object", observed)?))
         })
     }
@@ -257,14 +257,14 @@ impl Rule {
         F: Fn(K, Vec<I>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::changing(about, move |object, call_inputs| Ok(call(object, call_inputs.items()?)))
+        Self::mutating(about, move |object, call_inputs| Ok(call(object, call_inputs.items()?)))
     }
 
     /// Creates a rule for a function that changes its object.
     ///
     /// The object is serialized from its type before and after the call. Only the difference is
     /// applied to the given JSON, so that unknown fields and their order stay.
-    fn changing<K, F, Fut>(about: About, call: F) -> Self
+    fn mutating<K, F, Fut>(about: About, call: F) -> Self
     where
         K: Interpreted,
         F: for<'a> Fn(K, CallInputs<'a>) -> Result<Fut, FunctionError> + Send + Sync + 'static,
@@ -336,15 +336,15 @@ impl Rule {
         match catch_unwind(AssertUnwindSafe(|| (self.call)(inputs))) {
             Ok(mut called) => Box::pin(poll_fn(move |cx| {
                 let polled = catch_unwind(AssertUnwindSafe(|| called.as_mut().poll(cx)));
-                polled.unwrap_or_else(|panic| Poll::Ready(Err(panicked(about, inputs, panic.as_ref()).into())))
+                polled.unwrap_or_else(|panic| Poll::Ready(Err(panic_error(about, inputs, panic.as_ref()).into())))
             })),
-            Err(panic) => Box::pin(ready(Err(panicked(about, inputs, panic.as_ref()).into()))),
+            Err(panic) => Box::pin(ready(Err(panic_error(about, inputs, panic.as_ref()).into()))),
         }
     }
 }
 
 /// Returns the error of a panic, and logs it.
-fn panicked(function: About, inputs: &Inputs, panic: &(dyn Any + Send)) -> FunctionError {
+fn panic_error(function: About, inputs: &Inputs, panic: &(dyn Any + Send)) -> FunctionError {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("without a message").to_owned();
     let error = FunctionError::Panicked { function, operation: function.operation, object: inputs.object_name(), text };

@@ -185,10 +185,10 @@ impl Customization {
             Some(customizations) => {
                 for (key, customization) in customizations {
                     let Some(operation) = SCRIPT_FUNCTIONS.into_iter().find(|operation| operation.field == key) else {
-                        errors.push(no_operation(&name, key));
+                        errors.push(unknown_operation(&name, key));
                         continue;
                     };
-                    let previous = |source: &str| previous.unchanged(&name, &target, operation, source);
+                    let previous = |source: &str| previous.reusable_script(&name, &target, operation, source);
                     let script = script(&name, operation, customization, previous).transpose();
                     errors.extend(script.iter().filter_map(|script| script.as_ref().err().cloned()));
                     scripts.extend(script.map(|script| (operation, script)));
@@ -242,7 +242,7 @@ fn field(name: &str, pointer: &str, help: &str) -> CustomizationError {
 }
 
 /// Returns the error of a field of `spec.customizations` that no operation has.
-fn no_operation(name: &str, key: &str) -> CustomizationError {
+fn unknown_operation(name: &str, key: &str) -> CustomizationError {
     let fields = SCRIPT_FUNCTIONS.map(|operation| operation.field).join(", ");
     field(name, &format!("/spec/customizations/{key}"), &format!("it is no operation: write one of {fields}"))
 }
@@ -399,7 +399,7 @@ impl Scripts {
 
     /// Returns the script that a customization of this name already has for the kind and operation,
     /// if its source is the same.
-    fn unchanged(&self, name: &str, target: &Target, operation: ScriptFunction, source: &str) -> Option<Script> {
+    fn reusable_script(&self, name: &str, target: &Target, operation: ScriptFunction, source: &str) -> Option<Script> {
         let mut rules = self.by_target.get(target)?.iter();
         let rule = rules.find(|rule| rule.operation == operation && rule.customization == name)?;
         rule.script.as_ref().ok().filter(|script| script.source() == source).cloned()

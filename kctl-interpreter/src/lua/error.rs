@@ -39,7 +39,7 @@ pub enum ErrorClass {
 #[non_exhaustive]
 pub enum ScriptError {
     /// The source does not compile.
-    #[error("script of {function}{}: {message}", in_line(*.line))]
+    #[error("script of {function}{}: {message}", line_suffix(*.line))]
     #[non_exhaustive]
     Syntax {
         /// The function that the script should define.
@@ -50,7 +50,7 @@ pub enum ScriptError {
         message: String,
     },
     /// The script raised an error.
-    #[error("script of {function}{}: {message}", in_line(*.line))]
+    #[error("script of {function}{}: {message}", line_suffix(*.line))]
     #[non_exhaustive]
     Runtime {
         /// The function that was called.
@@ -61,7 +61,7 @@ pub enum ScriptError {
         message: String,
     },
     /// The script exceeded its limit of time or steps.
-    #[error("script of {function}{}: context deadline exceeded, a script may run for {limit:?}: loop over less", in_line(*.line))]
+    #[error("script of {function}{}: context deadline exceeded, a script may run for {limit:?}: loop over less", line_suffix(*.line))]
     #[non_exhaustive]
     Timeout {
         /// The function that was called.
@@ -72,7 +72,7 @@ pub enum ScriptError {
         limit: Duration,
     },
     /// The script or its result exceeded the limit of memory.
-    #[error("script of {function}{}: not enough memory, a script may use {limit_bytes} bytes: build smaller values", in_line(*.line))]
+    #[error("script of {function}{}: not enough memory, a script may use {limit_bytes} bytes: build smaller values", line_suffix(*.line))]
     #[non_exhaustive]
     Memory {
         /// The function that was called.
@@ -104,7 +104,7 @@ pub enum ScriptError {
 
 impl ScriptError {
     /// Returns the error of an operation that scripts do not have, such as `Prune`.
-    pub(super) fn no_such_operation(operation: &str) -> Self {
+    pub(super) fn unsupported_operation(operation: &str) -> Self {
         Self::WrongInput { operation: operation.to_owned(), message: "scripts have no such operation".to_owned() }
     }
 
@@ -133,7 +133,7 @@ impl ScriptError {
 }
 
 /// Returns `, line 3` for messages; an empty string for an unknown line.
-fn in_line(line: Option<usize>) -> String {
+fn line_suffix(line: Option<usize>) -> String {
     line.map(|line| format!(", line {line}")).unwrap_or_default()
 }
 

@@ -23,7 +23,7 @@ use super::repair::{Root, repair};
 use super::script::Script;
 
 use super::vm::{Returned, State};
-use crate::canonical::{self, Component, ReplicaRequirements, in_any_case};
+use crate::canonical::{self, Component, ReplicaRequirements, fold_field_names};
 use crate::operation::{self, DependentReference, Op};
 
 /// An operation that scripts can answer. [`operation::Operation`](crate::operation::Operation) is
@@ -50,20 +50,20 @@ pub struct ScriptFunction {
 }
 
 /// Returns an operation, for the table.
-const fn scripted<O: Op>(field: &'static str, function: &'static str) -> ScriptFunction {
+const fn script_function<O: Op>(field: &'static str, function: &'static str) -> ScriptFunction {
     ScriptFunction { name: O::NAME, field, function, value: O::OPERATION }
 }
 
 /// The operations that scripts can answer, sorted by name: all but `Prune`.
 pub const SCRIPT_FUNCTIONS: [ScriptFunction; 8] = [
-    scripted::<operation::AggregateStatus>("statusAggregation", "AggregateStatus"),
-    scripted::<operation::InterpretComponent>("componentResource", "GetComponents"),
-    scripted::<operation::InterpretDependency>("dependencyInterpretation", "GetDependencies"),
-    scripted::<operation::InterpretHealth>("healthInterpretation", "InterpretHealth"),
-    scripted::<operation::InterpretReplica>("replicaResource", "GetReplicas"),
-    scripted::<operation::InterpretStatus>("statusReflection", "ReflectStatus"),
-    scripted::<operation::Retain>("retention", "Retain"),
-    scripted::<operation::ReviseReplica>("replicaRevision", "ReviseReplica"),
+    script_function::<operation::AggregateStatus>("statusAggregation", "AggregateStatus"),
+    script_function::<operation::InterpretComponent>("componentResource", "GetComponents"),
+    script_function::<operation::InterpretDependency>("dependencyInterpretation", "GetDependencies"),
+    script_function::<operation::InterpretHealth>("healthInterpretation", "InterpretHealth"),
+    script_function::<operation::InterpretReplica>("replicaResource", "GetReplicas"),
+    script_function::<operation::InterpretStatus>("statusReflection", "ReflectStatus"),
+    script_function::<operation::Retain>("retention", "Retain"),
+    script_function::<operation::ReviseReplica>("replicaRevision", "ReviseReplica"),
 ];
 
 impl ScriptFunction {
@@ -143,7 +143,7 @@ pub(super) fn interpret(
             let replicas = Value::from(inputs.replicas.unwrap_or(0));
             call.object(&[object, &replicas], &[object]).map(|object| answer("revised", object))
         }
-        operation::Operation::Prune => Err(ScriptError::no_such_operation(operation.name)),
+        operation::Operation::Prune => Err(ScriptError::unsupported_operation(operation.name)),
     }
 }
 
@@ -193,14 +193,14 @@ impl ScriptCall<'_> {
     }
 
     /// Returns the error of a result with the wrong form.
-    fn wrong(&self, message: impl Into<String>) -> ScriptError {
+    fn invalid_result(&self, message: impl Into<String>) -> ScriptError {
         ScriptError::WrongResult { function: self.script.function().to_owned(), message: message.into() }
     }
 
     /// Calls the function and returns its first `N` results; missing ones are nil.
     fn run<const N: usize>(&self, args: &[&Value]) -> Result<[Returned; N], ScriptError> {
         let results = self.state.call(self.script, self.limits, args, N)?;
-        results.try_into().map_err(|_| self.wrong("the function returned too few values"))
+        results.try_into().map_err(|_| self.invalid_result("the function returned too few values"))
     }
 
     /// Runs an operation that returns an object, which must have a `kind`.
@@ -210,13 +210,13 @@ impl ScriptCall<'_> {
         let [result] = self.run(args)?;
         let Returned::Table(table) = result else {
             let got = result.type_name();
-            return Err(self.wrong(format!("expect the returned requires type is table but got {got}")));
+            return Err(self.invalid_result(format!("expect the returned requires type is table but got {got}")));
         };
         let object = repair(table, Root::Object, references);
         let has_kind = object.get("kind").and_then(Value::as_str).is_some_and(|kind| !kind.is_empty());
         if !has_kind {
             let input = args.first().copied().unwrap_or(&Value::Null);
-            return Err(self.wrong(format!("json unmarshal obj failed: {}", operation::kind_missing(input))));
+            return Err(self.invalid_result(format!("json unmarshal obj failed: {}", operation::kind_missing(input))));
         }
         Ok(object)
     }
@@ -226,18 +226,18 @@ impl ScriptCall<'_> {
     fn replicas(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [replicas, requirements] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let Returned::Number(replicas) = replicas else {
-            return Err(self.wrong(format!("result type {} is not number", type_code(&replicas))));
+            return Err(self.invalid_result(format!("result type {} is not number", type_code(&replicas))));
         };
         let requirements = match requirements {
             Returned::Table(table) => {
-                canonical::read::<ReplicaRequirements>(in_any_case(repair(table, Root::Object, &[])))
+                canonical::read::<ReplicaRequirements>(fold_field_names(repair(table, Root::Object, &[])))
                     .and_then(|requirements| canonical::write(&requirements))
-                    .map_err(|error| self.wrong(error))?
+                    .map_err(|error| self.invalid_result(error))?
             }
             Returned::Other("nil") => Value::Null,
             other => {
                 let got = other.type_name();
-                return Err(self.wrong(format!("expect the returned requires type is table but got {got}")));
+                return Err(self.invalid_result(format!("expect the returned requires type is table but got {got}")));
             }
         };
         Ok(json!({"replica": super::number::truncate_32(replicas), "requires": requirements}))
@@ -247,14 +247,18 @@ impl ScriptCall<'_> {
     fn components(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let components = match result {
-            Returned::Table(table) => canonical::read_list::<Component>(in_any_case(repair(table, Root::List, &[])))
-                .and_then(|components| canonical::write(&components))
-                .map_err(|error| self.wrong(format!("failed to convert lua table for components: {error}")))?,
+            Returned::Table(table) => {
+                canonical::read_list::<Component>(fold_field_names(repair(table, Root::List, &[])))
+                    .and_then(|components| canonical::write(&components))
+                    .map_err(|error| {
+                        self.invalid_result(format!("failed to convert lua table for components: {error}"))
+                    })?
+            }
             Returned::Other("nil") => Value::Null,
             other => {
                 let got = other.type_name();
                 let message = format!("expected result type 'table' or 'nil' from GetComponents, but got '{got}'");
-                return Err(self.wrong(message));
+                return Err(self.invalid_result(message));
             }
         };
         Ok(answer("components", components))
@@ -266,12 +270,12 @@ impl ScriptCall<'_> {
         let [result] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let Returned::Table(table) = result else {
             let got = result.type_name();
-            return Err(self.wrong(format!("expect the returned requires type is table but got {got}")));
+            return Err(self.invalid_result(format!("expect the returned requires type is table but got {got}")));
         };
-        let dependencies = canonical::read_list::<DependentReference>(in_any_case(repair(table, Root::List, &[])))
+        let dependencies = canonical::read_list::<DependentReference>(fold_field_names(repair(table, Root::List, &[])))
             .and_then(canonical::verify_dependencies)
             .and_then(|dependencies| canonical::write(&dependencies))
-            .map_err(|error| self.wrong(error))?;
+            .map_err(|error| self.invalid_result(error))?;
         Ok(answer("dependencies", dependencies))
     }
 
@@ -280,7 +284,7 @@ impl ScriptCall<'_> {
         let [result] = self.run(&[self.input(inputs.observed.or(inputs.desired))?])?;
         match result {
             Returned::Bool(healthy) => Ok(json!({"healthy": healthy})),
-            other => Err(self.wrong(format!("result type {} is not bool", type_code(&other)))),
+            other => Err(self.invalid_result(format!("result type {} is not bool", type_code(&other)))),
         }
     }
 
@@ -292,7 +296,7 @@ impl ScriptCall<'_> {
             Returned::Table(table) => Ok(answer("status", repair(table, Root::Object, &[]))),
             other => {
                 let got = other.type_name();
-                Err(self.wrong(format!("expect the returned replica type is table but got {got}")))
+                Err(self.invalid_result(format!("expect the returned replica type is table but got {got}")))
             }
         }
     }

@@ -17,7 +17,7 @@ pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
     let Some(scan) = Scan::new(source) else { return Cow::Borrowed(source) };
     match scan.regions() {
         Some(regions) if !regions.is_empty() && are_independent(&regions) => {
-            Cow::Owned(scan.rewritten(source, &regions))
+            Cow::Owned(scan.rewrite_regions(source, &regions))
         }
         _ => Cow::Borrowed(source),
     }
@@ -58,7 +58,7 @@ impl Kind {
 }
 
 /// A `goto`, a label or a `break`: where it is and the blocks around it, the outermost first.
-struct Mark<'a> {
+struct JumpToken<'a> {
     start: usize,
     end: usize,
     name: &'a str,
@@ -67,15 +67,15 @@ struct Mark<'a> {
 
 #[derive(Default)]
 struct Scan<'a> {
-    gotos: Vec<Mark<'a>>,
-    labels: Vec<Mark<'a>>,
-    breaks: Vec<Mark<'a>>,
+    gotos: Vec<JumpToken<'a>>,
+    labels: Vec<JumpToken<'a>>,
+    breaks: Vec<JumpToken<'a>>,
 }
 
 /// The text that becomes the body of a loop: from the statement with the first jump to the label.
 struct Region<'a> {
     start: usize,
-    label: &'a Mark<'a>,
+    label: &'a JumpToken<'a>,
 }
 
 /// The block that stands for the whole source.
@@ -121,15 +121,15 @@ impl<'a> Scan<'a> {
                 text if text.starts_with("::") => (&mut scan.labels, text.trim_matches(':').trim()),
                 _ => continue,
             };
-            marks.push(Mark { start, end, name, blocks: blocks.clone() });
-            if blocks.len() > DEPTH_MAX || scan.n_marks() > MARKS_MAX {
+            marks.push(JumpToken { start, end, name, blocks: blocks.clone() });
+            if blocks.len() > DEPTH_MAX || scan.n_tokens() > MARKS_MAX {
                 return None;
             }
         }
         Some(scan)
     }
 
-    fn n_marks(&self) -> usize {
+    fn n_tokens(&self) -> usize {
         self.gotos.len() + self.labels.len() + self.breaks.len()
     }
 
@@ -137,7 +137,7 @@ impl<'a> Scan<'a> {
     fn regions(&self) -> Option<Vec<Region<'_>>> {
         let mut regions: Vec<Region<'_>> = Vec::new();
         for jump in &self.gotos {
-            let is_target = |label: &&Mark<'_>| {
+            let is_target = |label: &&JumpToken<'_>| {
                 label.name == jump.name && label.start > jump.start && jump.blocks.starts_with(&label.blocks)
             };
             let label = self.labels.iter().find(is_target)?;
@@ -154,11 +154,11 @@ impl<'a> Scan<'a> {
         Some(regions)
     }
 
-    fn rewritten(&self, source: &str, regions: &[Region<'_>]) -> String {
+    fn rewrite_regions(&self, source: &str, regions: &[Region<'_>]) -> String {
         let mut edits: Vec<Edit> = Vec::new();
         for (idx, region) in regions.iter().enumerate() {
             let flag = format!("goto_{idx}_broke");
-            let breaks: Vec<&Mark<'_>> = self.breaks.iter().filter(|mark| region.holds_break(mark)).collect();
+            let breaks: Vec<&JumpToken<'_>> = self.breaks.iter().filter(|mark| region.contains_break(mark)).collect();
             let (before, after) = if breaks.is_empty() {
                 ("repeat ".to_owned(), "until true ".to_owned())
             } else {
@@ -178,7 +178,7 @@ impl<'a> Scan<'a> {
 
 impl Region<'_> {
     /// Returns `true` if the region lies between a `break` and the loop that it leaves.
-    fn holds_break(&self, mark: &Mark<'_>) -> bool {
+    fn contains_break(&self, mark: &JumpToken<'_>) -> bool {
         (self.start..self.label.start).contains(&mark.start)
             && mark.blocks.starts_with(&self.label.blocks)
             && !mark.blocks[self.label.blocks.len()..].iter().any(|block| block.kind.is_barrier())

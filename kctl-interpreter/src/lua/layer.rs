@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Customization, CustomizationError, Pool, ScriptInputs, Scripts};
 use crate::{
-    chain::{Layer, LayerFuture, rule_missing},
+    chain::{Layer, LayerFuture, no_rule_error},
     kind::Gvk,
     operation::{self, Operation},
 };
@@ -113,7 +113,7 @@ impl Configurable {
             replicas: inputs.replicas,
         };
         let answer = self.scripts.interpret(&self.pool, operation.name(), &values);
-        answer.ok_or_else(|| rule_missing(operation, &inputs.kind()))?.map_err(Into::into)
+        answer.ok_or_else(|| no_rule_error(operation, &inputs.kind()))?.map_err(Into::into)
     }
 }
 

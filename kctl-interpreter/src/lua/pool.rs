@@ -61,7 +61,8 @@ impl Pool {
     /// [`ScriptError`] if the script or the inputs are wrong. A retry with the same object gives
     /// the same error.
     pub fn interpret(&self, operation: &str, script: &Script, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
-        let operation = ScriptFunction::named(operation).ok_or_else(|| ScriptError::no_such_operation(operation))?;
+        let operation =
+            ScriptFunction::named(operation).ok_or_else(|| ScriptError::unsupported_operation(operation))?;
         let state = self.take(script).map_or_else(|| State::new(script, &self.limits), Ok)?;
         let result = interpret::interpret(&state, operation, script, inputs, &self.limits);
         if state.has_taken(SLOW_FROM, &self.limits) {

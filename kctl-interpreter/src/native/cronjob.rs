@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::{Items, NativeError, Result, pod_template, workload::members};
+use super::{Items, NativeError, Result, pod_template, workload::member_statuses};
 use crate::{
     operation::DependentReference,
     typed::{Typed, time},
@@ -21,7 +21,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut cronjob = Typed::from_object("CronJob", &object).map_err(NativeError::object("CronJob"))?;
     let mut status = Typed::zero("CronJobStatus");
     let mut active = Vec::new();
-    for member in members("CronJobStatus", items.unwrap_or_default()) {
+    for member in member_statuses("CronJobStatus", items.unwrap_or_default()) {
         let (_cluster, member) = member?;
         active.extend_from_slice(member.list("/active"));
         for pointer in ["/lastScheduleTime", "/lastSuccessfulTime"] {
@@ -44,7 +44,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
 /// Returns the objects that Pods of the job template refer to, in the namespace of the `CronJob`.
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
     let cronjob = Typed::from_object("CronJob", object).map_err(NativeError::object("CronJob"))?;
-    Ok(pod_template::referenced(
+    Ok(pod_template::dependencies_of_pod_spec(
         cronjob.at("/spec/jobTemplate/spec/template/spec"),
         cronjob.text("/metadata/namespace"),
     ))

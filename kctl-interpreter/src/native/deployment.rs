@@ -51,7 +51,7 @@ pub(super) fn replicas(object: &Value) -> Result<Replicas> {
 pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     let labels = nested::string_map(&desired, &["metadata", "labels"])?;
     if labels.and_then(|labels| labels.get(RETAIN_REPLICAS)).and_then(Value::as_str) == Some("true") {
-        let missing = || NativeError::FieldMissing { field: "spec.replicas", object: nested::described(observed) };
+        let missing = || NativeError::FieldMissing { field: "spec.replicas", object: nested::describe(observed) };
         let replicas = nested::int64(observed, &["spec", "replicas"]).ok().flatten().ok_or_else(missing)?;
         nested::set(&mut desired, &["spec", "replicas"], replicas.into())?;
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     Items, NativeError, Result, nested,
-    workload::{int32, members},
+    workload::{int32, member_statuses},
 };
 use crate::typed::Typed;
 
@@ -22,7 +22,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let what = "HorizontalPodAutoscaler";
     let mut autoscaler = Typed::from_object(what, &object).map_err(NativeError::object(what))?;
     let mut sums = [0i64; COUNTERS.len()];
-    for member in members("HorizontalPodAutoscalerStatus", items.unwrap_or_default()) {
+    for member in member_statuses("HorizontalPodAutoscalerStatus", items.unwrap_or_default()) {
         let (_cluster, member) = member?;
         for (sum, pointer) in sums.iter_mut().zip(COUNTERS) {
             *sum += member.number(pointer);

@@ -16,12 +16,12 @@ fn ingress(object: &Value) -> Result<Typed> {
     Typed::from_object("Ingress", object).map_err(NativeError::object("Ingress"))
 }
 
-/// Replaces the status with the joined addresses of all clusters
+/// Replaces the status with the merged addresses of all clusters
 /// (`DedupeAndSortIngressLoadBalancerIngress` in Karmada's `pkg/util/helper/ingress.go`).
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut ingress = ingress(&object)?;
     let mut status = Typed::zero("IngressStatus");
-    *status.at_mut("/loadBalancer/ingress") = load_balancer::joined("IngressStatus", items.unwrap_or_default())?;
+    *status.at_mut("/loadBalancer/ingress") = load_balancer::merge_ingress("IngressStatus", items.unwrap_or_default())?;
     if ingress.has("/status", &status) {
         return Ok(object);
     }

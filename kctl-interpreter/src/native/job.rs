@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{
     Items, NativeError, Result, nested, pod_template,
-    workload::{int32, members},
+    workload::{int32, member_statuses},
 };
 use crate::{
     operation::{DependentReference, Replicas},
@@ -85,7 +85,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
         return Ok(object);
     }
     let items = items.unwrap_or_default();
-    let status = Tally::from_items(items)?.status(items.len(), job.at("/status/startTime").clone());
+    let status = JobTotals::from_items(items)?.status(items.len(), job.at("/status/startTime").clone());
     if typed::is_same(job.at("/status"), &status) {
         return Ok(object);
     }
@@ -95,7 +95,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
 
 /// Sums and counts over the statuses of the member clusters.
 #[derive(Default)]
-struct Tally {
+struct JobTotals {
     /// Running Pods.
     active: i64,
     /// Pods that succeeded.
@@ -118,12 +118,12 @@ struct Tally {
     end: Value,
 }
 
-impl Tally {
+impl JobTotals {
     /// Reads the statuses of all items. An item without a status adds nothing, but counts in the
-    /// number of items that [`Tally::status`] compares with.
+    /// number of items that [`JobTotals::status`] compares with.
     fn from_items(items: &[crate::operation::AggregatedStatusItem]) -> Result<Self> {
         let mut tally = Self::default();
-        for member in members("JobStatus", items) {
+        for member in member_statuses("JobStatus", items) {
             let (cluster, status) = member?;
             tally.active += status.number("/active");
             tally.succeeded += status.number("/succeeded");

@@ -4,16 +4,16 @@ use std::{cmp::Ordering, collections::BTreeMap};
 
 use serde_json::Value;
 
-use super::{Result, workload::members};
+use super::{Result, workload::member_statuses};
 use crate::{operation::AggregatedStatusItem, typed::Typed};
 
 /// Returns the entries of `status.loadBalancer.ingress` over all clusters, as one sorted list.
 ///
 /// Entries with equal hostname, IP and mode become one, with the ports of all of them. `status` is
 /// the Go type of the reported statuses, `ServiceStatus` or `IngressStatus`.
-pub(super) fn joined(status: &'static str, items: &[AggregatedStatusItem]) -> Result<Value> {
+pub(super) fn merge_ingress(status: &'static str, items: &[AggregatedStatusItem]) -> Result<Value> {
     let mut addresses: BTreeMap<Address, Vec<Value>> = BTreeMap::new();
-    for member in members(status, items) {
+    for member in member_statuses(status, items) {
         let (_cluster, member) = member?;
         for ingress in member.list("/loadBalancer/ingress") {
             let ports = addresses.entry(Address { ingress: ingress.clone() }).or_default();

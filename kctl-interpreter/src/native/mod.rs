@@ -321,7 +321,7 @@ pub fn interpret_owned(operation: Operation, mut inputs: Inputs) -> Result<Value
 }
 
 /// The inputs of an operation apart from its object, borrowed.
-struct Beside<'a> {
+struct OtherInputs<'a> {
     /// The object of the member cluster, for `Retain`.
     observed: Option<&'a Value>,
     /// The new number of replicas, for `ReviseReplica`.
@@ -330,7 +330,7 @@ struct Beside<'a> {
     items: Items<'a>,
 }
 
-impl<'a> From<&'a Inputs> for Beside<'a> {
+impl<'a> From<&'a Inputs> for OtherInputs<'a> {
     fn from(inputs: &'a Inputs) -> Self {
         let (observed, items) = (inputs.observed.as_ref(), inputs.status_items.as_deref());
         Self { observed, replicas: inputs.replicas, items }
@@ -342,7 +342,7 @@ impl<'a> From<&'a Inputs> for Beside<'a> {
 /// A borrowed object is copied only by operations that change it. Dependencies are verified here,
 /// so that every kind reports a broken reference the same way. An empty list of dependencies
 /// becomes `null`, as Go's nil slice does.
-fn answer(operation: Operation, object: Option<Cow<'_, Value>>, beside: &Beside<'_>) -> Result<Value> {
+fn answer(operation: Operation, object: Option<Cow<'_, Value>>, beside: &OtherInputs<'_>) -> Result<Value> {
     let missing = |input| NativeError::InputMissing { operation, input };
     let object = object.ok_or_else(|| missing("object"))?;
     let kind = Gvk::from_object(&object);

@@ -27,7 +27,7 @@ pub(super) fn field<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a V
                 Some(inner) => value = inner,
                 None => return Ok(None),
             },
-            other => return Err(of_other_type(&path[..=idx], other, "map[string]interface{}")),
+            other => return Err(type_mismatch(&path[..=idx], other, "map[string]interface{}")),
         }
     }
     Ok(Some(value))
@@ -35,19 +35,19 @@ pub(super) fn field<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a V
 
 /// Returns the integer at a path. A null and a number with a fraction are errors.
 pub(super) fn int64(object: &Value, path: &[&str]) -> Result<Option<i64>> {
-    let read = |value: &Value| value.as_i64().ok_or_else(|| of_other_type(path, value, "int64"));
+    let read = |value: &Value| value.as_i64().ok_or_else(|| type_mismatch(path, value, "int64"));
     field(object, path)?.map(read).transpose()
 }
 
 /// Returns the string at a path. A null is an error.
 pub(super) fn string<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a str>> {
-    let read = |value: &'a Value| value.as_str().ok_or_else(|| of_other_type(path, value, "string"));
+    let read = |value: &'a Value| value.as_str().ok_or_else(|| type_mismatch(path, value, "string"));
     field(object, path)?.map(read).transpose()
 }
 
 /// Returns the object at a path. A null is an error.
 pub(super) fn map<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Map<String, Value>>> {
-    let read = |value: &'a Value| value.as_object().ok_or_else(|| of_other_type(path, value, "map[string]interface{}"));
+    let read = |value: &'a Value| value.as_object().ok_or_else(|| type_mismatch(path, value, "map[string]interface{}"));
     field(object, path)?.map(read).transpose()
 }
 
@@ -55,14 +55,14 @@ pub(super) fn map<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Map
 pub(super) fn string_map<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Map<String, Value>>> {
     let found = map(object, path)?;
     match found.iter().flat_map(|map| map.values()).find(|value| !value.is_string()) {
-        Some(value) => Err(of_other_type(path, value, "string")),
+        Some(value) => Err(type_mismatch(path, value, "string")),
         None => Ok(found),
     }
 }
 
 /// Returns the list at a path. A null is an error.
 pub(super) fn slice<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a [Value]>> {
-    let read = |value: &'a Value| value.as_array().ok_or_else(|| of_other_type(path, value, "[]interface{}"));
+    let read = |value: &'a Value| value.as_array().ok_or_else(|| type_mismatch(path, value, "[]interface{}"));
     Ok(field(object, path)?.map(read).transpose()?.map(Vec::as_slice))
 }
 
@@ -96,13 +96,13 @@ pub(super) fn remove(object: &mut Value, path: &[&str]) {
 
 /// Returns `Kind namespace/name` of an object, as Karmada's messages have it. Absent parts are
 /// empty.
-pub(super) fn described(object: &Value) -> String {
+pub(super) fn describe(object: &Value) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     format!("{} {}/{}", text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
 }
 
 /// Returns the error of a value with another JSON type, with Go's names of both types.
-fn of_other_type(path: &[&str], value: &Value, expected: &'static str) -> NativeError {
+fn type_mismatch(path: &[&str], value: &Value, expected: &'static str) -> NativeError {
     let found = match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",

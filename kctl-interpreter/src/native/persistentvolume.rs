@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::{Items, NativeError, Result, nested, workload::members};
+use super::{Items, NativeError, Result, nested, workload::member_statuses};
 use crate::typed::Typed;
 
 /// Copies `spec.claimRef` from the observed object, if it exists. The volume controller of the
@@ -28,7 +28,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut volume = Typed::from_object(what, &object).map_err(NativeError::object(what))?;
     let items = items.unwrap_or_default();
     let mut phases = Vec::new();
-    for member in members("PersistentVolumeStatus", items) {
+    for member in member_statuses("PersistentVolumeStatus", items) {
         let (_cluster, member) = member?;
         phases.push(member.text("/phase").to_owned());
     }

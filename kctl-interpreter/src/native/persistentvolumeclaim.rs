@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::{Items, NativeError, Result, nested, workload::members};
+use super::{Items, NativeError, Result, nested, workload::member_statuses};
 use crate::typed::Typed;
 
 /// Converts an object to the Go type `PersistentVolumeClaim`.
@@ -34,7 +34,7 @@ pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut claim = claim(&object)?;
     let mut phase = "Bound".to_owned();
-    for member in members("PersistentVolumeClaimStatus", items.unwrap_or_default()) {
+    for member in member_statuses("PersistentVolumeClaimStatus", items.unwrap_or_default()) {
         let (_cluster, member) = member?;
         match member.text("/phase") {
             "Lost" => {

@@ -10,7 +10,7 @@
 
 use serde_json::Value;
 
-use super::{Items, NativeError, Result, pod_template, workload::members};
+use super::{Items, NativeError, Result, pod_template, workload::member_statuses};
 use crate::{
     operation::{DependentReference, Replicas},
     typed::{Parts, Typed},
@@ -74,11 +74,11 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let Some(items) = items else { return Ok(pod.into_object()) };
     let mut phases = Vec::new();
     let (mut containers, mut init_containers) = (Vec::new(), Vec::new());
-    for member in members("PodStatus", items) {
+    for member in member_statuses("PodStatus", items) {
         let (_cluster, member) = member?;
         phases.push(member.text("/phase").to_owned());
-        containers.extend(member.list("/containerStatuses").iter().map(reduced));
-        init_containers.extend(member.list("/initContainerStatuses").iter().map(reduced));
+        containers.extend(member.list("/containerStatuses").iter().map(ready_and_state));
+        init_containers.extend(member.list("/initContainerStatuses").iter().map(ready_and_state));
     }
     if phases.len() < items.len() {
         phases.push("Pending".to_owned());
@@ -101,7 +101,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
 
 /// Returns a `ContainerStatus` with only `ready` and `state` of the given one; the other fields
 /// have their zero values.
-fn reduced(status: &Value) -> Value {
+fn ready_and_state(status: &Value) -> Value {
     let mut reduced = Typed::zero("ContainerStatus");
     for field in ["/ready", "/state"] {
         *reduced.at_mut(field) = status.pointer(field).cloned().unwrap_or_default();
@@ -124,5 +124,5 @@ pub(super) fn healthy(object: &Value) -> Result<bool> {
 /// Returns the objects that the Pod refers to, in its namespace.
 pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
     let pod = parts(object, pod_template::REFERENCES)?;
-    Ok(pod_template::referenced(pod.at("/spec"), pod.text("/metadata/namespace")))
+    Ok(pod_template::dependencies_of_pod_spec(pod.at("/spec"), pod.text("/metadata/namespace")))
 }

@@ -31,7 +31,7 @@ pub(super) const NEEDS: Parts = &[
     ("Container", &["resources"]),
 ];
 
-/// The fields of a workload that [`referenced`] reads, and its namespace.
+/// The fields of a workload that [`dependencies_of_pod_spec`] reads, and its namespace.
 pub(super) const REFERENCES: Parts = &[
     ("Pod", &["metadata", "spec"]),
     ("Deployment", &["metadata", "spec"]),
@@ -105,7 +105,7 @@ pub fn requirements(template: &Value) -> Result<Option<ReplicaRequirements>> {
 /// field.
 pub fn dependencies(template: &Value, namespace: &str) -> Result<Vec<DependentReference>> {
     let template = Typed::parts_of_json("PodTemplateSpec", template, REFERENCES);
-    Ok(referenced(template.map_err(NativeError::object("PodTemplateSpec"))?.at("/spec"), namespace))
+    Ok(dependencies_of_pod_spec(template.map_err(NativeError::object("PodTemplateSpec"))?.at("/spec"), namespace))
 }
 
 /// Returns the replicas of a workload with `spec.replicas` and `spec.template`. An absent number is
@@ -118,7 +118,7 @@ pub(super) fn replicas_of(kind: &'static str, object: &Value) -> Result<Replicas
 /// Returns the references of a workload with `spec.template`, in the namespace of the workload.
 pub(super) fn dependencies_of(kind: &'static str, object: &Value) -> Result<Vec<DependentReference>> {
     let workload = Typed::parts_of_object(kind, object, REFERENCES).map_err(NativeError::object(kind))?;
-    Ok(referenced(workload.at("/spec/template/spec"), workload.text("/metadata/namespace")))
+    Ok(dependencies_of_pod_spec(workload.at("/spec/template/spec"), workload.text("/metadata/namespace")))
 }
 
 /// Returns a number of replicas with the requirements of a decoded `PodSpec`.
@@ -131,7 +131,7 @@ pub(super) fn replicas(replicas: i64, pod_spec: &Value) -> Result<Replicas> {
 /// resource request.
 fn required(pod_spec: &Value) -> Result<Option<ReplicaRequirements>> {
     let node_claim = node_claim(pod_spec)?;
-    let resource_request = resources::requested(pod_spec);
+    let resource_request = resources::pod_requests(pod_spec);
     if node_claim.is_none() && resource_request.is_empty() {
         return Ok(None);
     }
@@ -161,8 +161,8 @@ fn node_claim(pod_spec: &Value) -> Result<Option<NodeClaim>> {
 ///
 /// Sources are environment variables of all containers, `imagePullSecrets`, volumes and the service
 /// account.
-pub(super) fn referenced(pod_spec: &Value, namespace: &str) -> Vec<DependentReference> {
-    let mut names = Names::default();
+pub(super) fn dependencies_of_pod_spec(pod_spec: &Value, namespace: &str) -> Vec<DependentReference> {
+    let mut names = ReferencedNames::default();
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         items(&pod_spec[list]).for_each(|container| names.add_container(container));
     }
@@ -194,7 +194,7 @@ pub(super) fn referenced(pod_spec: &Value, namespace: &str) -> Vec<DependentRefe
 
 /// Names of the referenced objects by kind, sorted and without duplicates.
 #[derive(Default)]
-struct Names<'a> {
+struct ReferencedNames<'a> {
     /// `ConfigMap`s of environment variables and volumes.
     config_maps: BTreeSet<&'a str>,
     /// `Secret`s of environment variables, volumes and image pulls.
@@ -205,7 +205,7 @@ struct Names<'a> {
     claims: BTreeSet<&'a str>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> ReferencedNames<'a> {
     /// Adds the references of `envFrom` and `env` of a container.
     fn add_container(&mut self, container: &'a Value) {
         for source in items(&container["envFrom"]) {

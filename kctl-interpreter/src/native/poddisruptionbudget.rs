@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Items, NativeError, Result, nested,
-    workload::{int32, members},
+    workload::{int32, member_statuses},
 };
 use crate::typed::Typed;
 
@@ -31,7 +31,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut budget = budget(&object)?;
     let mut sums = [0i64; COUNTERS.len()];
     let mut disrupted = Map::new();
-    for member in members("PodDisruptionBudgetStatus", items.unwrap_or_default()) {
+    for member in member_statuses("PodDisruptionBudgetStatus", items.unwrap_or_default()) {
         let (cluster, member) = member?;
         for (sum, pointer) in sums.iter_mut().zip(COUNTERS) {
             *sum += member.number(pointer);

@@ -64,15 +64,15 @@ fn job(object: &mut Value) -> Result<()> {
     if *job.at("/spec/manualSelector") != Value::Bool(true) {
         let uids = ["controller-uid", "batch.kubernetes.io/controller-uid"];
         let names = ["job-name", "batch.kubernetes.io/job-name"];
-        without(object, &["spec", "selector", "matchLabels"], &uids)?;
-        without(object, &["spec", "template", "metadata", "labels"], &[uids, names].concat())?;
+        remove_labels(object, &["spec", "selector", "matchLabels"], &uids)?;
+        remove_labels(object, &["spec", "template", "metadata", "labels"], &[uids, names].concat())?;
     }
     nested::remove(object, &["spec", "ttlSecondsAfterFinished"]);
     Ok(())
 }
 
 /// Removes labels at a path, if the path exists.
-fn without(object: &mut Value, path: &[&str], labels: &[&str]) -> Result<()> {
+fn remove_labels(object: &mut Value, path: &[&str], labels: &[&str]) -> Result<()> {
     let Some(found) = nested::string_map(object, path)? else { return Ok(()) };
     let remaining = found.iter().filter(|(name, _)| !labels.contains(&name.as_str()));
     let remaining: Map<_, _> = remaining.map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -19,16 +19,16 @@ const QUOTA_PREFIX: &str = "requests.";
 /// The requests of containers are added up. Init containers run before them, so each resource is at
 /// least the maximum of any init container. The overhead is added last. Resources that schedulers
 /// don't count and zero amounts are left out.
-pub(super) fn requested(pod_spec: &Value) -> BTreeMap<String, String> {
+pub(super) fn pod_requests(pod_spec: &Value) -> BTreeMap<String, String> {
     let mut totals: BTreeMap<&str, i64> = BTreeMap::new();
     for container in pod_spec["containers"].as_array().into_iter().flatten() {
-        for (name, amount) in amounts(&container["resources"]) {
+        for (name, amount) in container_requests(&container["resources"]) {
             let total = totals.entry(name).or_default();
             *total = total.saturating_add(amount);
         }
     }
     for container in pod_spec["initContainers"].as_array().into_iter().flatten() {
-        for (name, amount) in amounts(&container["resources"]) {
+        for (name, amount) in container_requests(&container["resources"]) {
             let total = totals.entry(name).or_default();
             *total = amount.max(*total);
         }
@@ -40,11 +40,11 @@ pub(super) fn requested(pod_spec: &Value) -> BTreeMap<String, String> {
         }
     }
     let positive = totals.into_iter().filter(|(_, total)| *total > 0);
-    positive.map(|(name, total)| (name.to_owned(), printed(name, total))).collect()
+    positive.map(|(name, total)| (name.to_owned(), format_quantity(name, total))).collect()
 }
 
 /// Returns the requests of a container, and its limit where a resource has no request.
-fn amounts(resources: &Value) -> BTreeMap<&str, i64> {
+fn container_requests(resources: &Value) -> BTreeMap<&str, i64> {
     let quantities = |field: &str| resources[field].as_object().into_iter().flat_map(Map::iter);
     let merged = quantities("limits").chain(quantities("requests"));
     let merged: BTreeMap<_, _> = merged.map(|(name, quantity)| (name.as_str(), quantity)).collect();
@@ -64,7 +64,7 @@ fn amount(name: &str, quantity: &Value) -> Option<i64> {
 
 /// Returns a total as a quantity: memory, ephemeral storage and huge pages with binary suffixes,
 /// everything else with decimal ones.
-fn printed(name: &str, total: i64) -> String {
+fn format_quantity(name: &str, total: i64) -> String {
     let quantity = match name {
         "cpu" => Quantity::millis(total, Format::DecimalSi),
         "memory" | "ephemeral-storage" => Quantity::units(total, Format::BinarySi),

@@ -32,7 +32,7 @@ pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
     Ok(desired)
 }
 
-/// Replaces the status of a Service of the type `LoadBalancer` with the joined addresses of all
+/// Replaces the status of a Service of the type `LoadBalancer` with the merged addresses of all
 /// clusters. A Service of another type is returned unchanged.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut service = service(&object)?;
@@ -40,7 +40,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
         return Ok(object);
     }
     let mut status = Typed::zero("ServiceStatus");
-    *status.at_mut("/loadBalancer/ingress") = load_balancer::joined("ServiceStatus", items.unwrap_or_default())?;
+    *status.at_mut("/loadBalancer/ingress") = load_balancer::merge_ingress("ServiceStatus", items.unwrap_or_default())?;
     if service.has("/status", &status) {
         return Ok(object);
     }

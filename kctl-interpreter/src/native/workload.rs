@@ -102,7 +102,7 @@ fn template_generation(object: &Value) -> Result<i64> {
     text.parse().map_err(|_| NativeError::AnnotationNotNumber {
         text: text.to_owned(),
         annotation: TEMPLATE_GENERATION,
-        object: nested::described(object),
+        object: nested::describe(object),
     })
 }
 
@@ -119,7 +119,7 @@ pub(super) fn aggregate(counters: &Counters, object: Value, items: Items<'_>) ->
     let generation = typed.number("/metadata/generation");
     let mut sums = vec![0i64; counters.summed.len()];
     let mut caught_up = 0;
-    for member in members(counters.member, items) {
+    for member in member_statuses(counters.member, items) {
         let (_cluster, member) = member?;
         let member_generation = member.number("/generation");
         let expected = if counters.is_template_generation_ignored { member_generation } else { generation };
@@ -132,28 +132,28 @@ pub(super) fn aggregate(counters: &Counters, object: Value, items: Items<'_>) ->
     }
     let mut changed = counters.is_whole_status_compared && has_more_than_counters(&typed);
     if caught_up == items.len() {
-        changed |= replace(typed.at_mut("/status/observedGeneration"), generation.into());
+        changed |= set_if_changed(typed.at_mut("/status/observedGeneration"), generation.into());
     }
     for (sum, field) in sums.into_iter().zip(counters.summed) {
-        changed |= replace(typed.at_mut(&format!("/status/{field}")), int32(sum));
+        changed |= set_if_changed(typed.at_mut(&format!("/status/{field}")), int32(sum));
     }
     Ok(if changed { typed.into_object() } else { object })
 }
 
 /// Returns the name and the decoded status of each cluster, without the clusters that have not
 /// reported.
-pub(super) fn members<'a>(
+pub(super) fn member_statuses<'a>(
     r#type: &'static str,
     items: &'a [AggregatedStatusItem],
 ) -> impl Iterator<Item = Result<(&'a str, Typed)>> {
     items.iter().filter_map(move |item| {
         let status = item.status.as_ref().filter(|status| !status.is_null())?;
-        Some(member(r#type, item, status).map(|member| (item.cluster_name.as_str(), member)))
+        Some(member_status(r#type, item, status).map(|member| (item.cluster_name.as_str(), member)))
     })
 }
 
 /// Decodes the status of one cluster as the Go type `r#type`.
-fn member(r#type: &'static str, item: &AggregatedStatusItem, status: &Value) -> Result<Typed> {
+fn member_status(r#type: &'static str, item: &AggregatedStatusItem, status: &Value) -> Result<Typed> {
     Typed::from_json(r#type, status).map_err(|error| NativeError::MemberStatusInvalid {
         cluster: item.cluster_name.clone(),
         problem: error.to_string(),
@@ -172,7 +172,7 @@ fn has_more_than_counters(typed: &Typed) -> bool {
 }
 
 /// Sets a value. Returns `true` if that changed it.
-fn replace(target: &mut Value, value: Value) -> bool {
+fn set_if_changed(target: &mut Value, value: Value) -> bool {
     let changed = *target != value;
     *target = value;
     changed

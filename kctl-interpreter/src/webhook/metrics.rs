@@ -23,7 +23,7 @@ const GIVEN_UP: u16 = 504;
 /// The labels kind and operation.
 type Labels = [(&'static str, String); 2];
 /// The labels kind, operation and code.
-type WithCode = [(&'static str, String); 3];
+type CodeLabels = [(&'static str, String); 3];
 /// A histogram by kind and operation.
 type Durations = Family<Labels, Histogram, fn() -> Histogram>;
 
@@ -46,7 +46,7 @@ type Durations = Family<Labels, Histogram, fn() -> Histogram>;
 #[derive(Clone, Debug)]
 pub struct Metrics {
     /// Counter by kind, operation and code.
-    requests: Family<WithCode, Counter>,
+    requests: Family<CodeLabels, Counter>,
     /// Histogram by kind and operation.
     durations: Durations,
     /// Gauge by kind and operation.
@@ -86,7 +86,7 @@ impl Metrics {
     }
 
     /// Counts a request that reached no function, with empty labels.
-    pub(super) fn refused(&self, code: u16) {
+    pub(super) fn count_rejected(&self, code: u16) {
         self.count(&[("kind", String::new()), ("operation", String::new())], code);
     }
 

@@ -37,10 +37,10 @@ pub(super) async fn respond(
     body: &[u8],
     state: &mut RequestState,
 ) -> Response {
-    let request = match decoded(body) {
+    let request = match decode_request(body) {
         Ok(request) => request,
         Err(refused) => {
-            metrics.refused(refused.status.code);
+            metrics.count_rejected(refused.status.code);
             return *refused;
         }
     };
@@ -51,7 +51,7 @@ pub(super) async fn respond(
 }
 
 /// Decodes a request: JSON, or YAML as Karmada's own server does (`ServeHTTP` in `pkg/webhook/interpreter/http.go`).
-fn decoded(body: &[u8]) -> Result<Request, Box<Response>> {
+fn decode_request(body: &[u8]) -> Result<Request, Box<Response>> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(Box::new(Response::failed(BAD_REQUEST, "there is no content to decode".into())));
     }
@@ -85,7 +85,7 @@ async fn answer(
     let (rule, inputs) = match function_and_inputs(functions, request) {
         Ok(called) => called,
         Err(refused) => {
-            metrics.refused(refused.status.code);
+            metrics.count_rejected(refused.status.code);
             return Err(*refused);
         }
     };
@@ -93,7 +93,7 @@ async fn answer(
     let operation = rule.about().operation;
     *state.running.lock() = Some(format!("{} for {operation} of {}", rule.about(), inputs.object_name()));
     let inputs = Arc::new(inputs);
-    let response = match call(rule, inputs.clone(), measurement.running(), state).await {
+    let response = match call_function(rule, inputs.clone(), measurement.running(), state).await {
         Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)
             .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
         Err(failed) => Err(failed),
@@ -110,7 +110,7 @@ fn function_and_inputs(functions: &Functions, request: Request) -> Result<(&Rule
     let object = request.object.ok_or_else(|| bad("there is no content to decode: no object".into()))?;
     let kind = Gvk::from(request.kind);
     let rule = functions.rule(operation, &kind);
-    let rule = rule.ok_or_else(|| Box::new(failure(&FunctionError::Missing { operation, kind })))?;
+    let rule = rule.ok_or_else(|| Box::new(error_response(&FunctionError::Missing { operation, kind })))?;
     let inputs = Inputs {
         desired: Some(object),
         observed: request.observed_object,
@@ -122,7 +122,12 @@ fn function_and_inputs(functions: &Functions, request: Request) -> Result<(&Rule
 
 /// Calls a function in its own task, so that a blocking function delays neither its timeout nor
 /// other requests. It counts as running until it ends, even if its request is given up.
-async fn call(rule: &Rule, inputs: Arc<Inputs>, running: Running, state: &RequestState) -> Result<Value, Response> {
+async fn call_function(
+    rule: &Rule,
+    inputs: Arc<Inputs>,
+    running: Running,
+    state: &RequestState,
+) -> Result<Value, Response> {
     let rule = rule.clone();
     let called = state.in_own_task(async move {
         let answer = rule.call(&inputs).await;
@@ -131,8 +136,8 @@ async fn call(rule: &Rule, inputs: Arc<Inputs>, running: Running, state: &Reques
     });
     match called.await {
         Ok(answer) => answer.map_err(|error| match error.downcast_ref::<FunctionError>() {
-            Some(error) => failure(error),
-            None => Response::failed(INTERNAL_ERROR, chained(error.as_ref())),
+            Some(error) => error_response(error),
+            None => Response::failed(INTERNAL_ERROR, error_chain(error.as_ref())),
         }),
         // A panic of the function was turned into its result. This one is in kctl, or the process is ending.
         Err(error) => Err(Response::failed(INTERNAL_ERROR, error.to_string())),
@@ -140,21 +145,21 @@ async fn call(rule: &Rule, inputs: Arc<Inputs>, running: Running, state: &Reques
 }
 
 /// Returns the response for an error of the call: 400 if another request could succeed, 500 if the program is wrong.
-fn failure(error: &FunctionError) -> Response {
+fn error_response(error: &FunctionError) -> Response {
     match error {
         FunctionError::InputUnreadable { source, .. } => Response::unreadable(&error.to_string(), source),
         FunctionError::Missing { .. } | FunctionError::InputMissing { .. } => {
-            Response::failed(BAD_REQUEST, chained(error))
+            Response::failed(BAD_REQUEST, error_chain(error))
         }
         FunctionError::Panicked { .. } | FunctionError::ObjectUnwritable { .. } => {
-            Response::failed(INTERNAL_ERROR, chained(error))
+            Response::failed(INTERNAL_ERROR, error_chain(error))
         }
     }
 }
 
 /// Returns an error and its sources in one line, which is all that the operator of the control
 /// plane sees.
-fn chained(error: &(dyn Error + 'static)) -> String {
+fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -203,9 +208,9 @@ mod tests {
 
     #[test]
     fn values_of_an_unreadable_object_are_not_logged() {
-        let envelope = decoded(br#"{"request":{"uid":"1","operation":"Retain","kind":"hunter2"}}"#).unwrap_err();
+        let envelope = decode_request(br#"{"request":{"uid":"1","operation":"Retain","kind":"hunter2"}}"#).unwrap_err();
         let source = serde_json::from_str::<i32>("\"hunter2\"").unwrap_err();
-        let object = failure(&FunctionError::InputUnreadable {
+        let object = error_response(&FunctionError::InputUnreadable {
             operation: Operation::Retain,
             object: "Deployment d/web".into(),
             input: "the object".into(),

@@ -76,7 +76,7 @@ impl Endpoint for Interpreter {
         tracing::warn!(uid, code, "{message}");
         // A request that reached its function is counted with the labels of that.
         if state.running.lock().is_none() {
-            self.0.metrics.refused(code);
+            self.0.metrics.count_rejected(code);
         }
         Response { uid, ..Response::failed(code, message) }.into()
     }

@@ -25,7 +25,7 @@ pub(super) const KIND: &str = "ResourceInterpreterContext";
 #[derive(Debug, Deserialize)]
 pub(super) struct RequestContext {
     /// The request. Without one the call is an error.
-    #[serde(default, deserialize_with = "no_list")]
+    #[serde(default, deserialize_with = "object_or_null")]
     pub(super) request: Option<Request>,
 }
 
@@ -43,10 +43,10 @@ pub(super) struct Request {
     #[serde(default)]
     pub(super) operation: String,
     /// The object; null counts as absent.
-    #[serde(default, deserialize_with = "absent_or_null")]
+    #[serde(default, deserialize_with = "optional_value")]
     pub(super) object: Option<Value>,
     /// The object of the member cluster, for `Retain`.
-    #[serde(default, deserialize_with = "absent_or_null")]
+    #[serde(default, deserialize_with = "optional_value")]
     pub(super) observed_object: Option<Value>,
     /// The number for `ReviseReplica`. Karmada sends it with every operation, as 0
     /// (`CreateV1alpha1ResourceInterpreterContext` in
@@ -60,7 +60,7 @@ pub(super) struct Request {
 
 /// Reads a request or null. Serde alone would also accept a list with the fields in order, and an
 /// empty list as a request without fields.
-fn no_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Request>, D::Error> {
+fn object_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Request>, D::Error> {
     struct Fields;
     impl<'de> Visitor<'de> for Fields {
         type Value = Option<Request>;
@@ -81,7 +81,7 @@ fn no_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Request>
 }
 
 /// Reads null as absent.
-fn absent_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+fn optional_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Ok(Some(Value::deserialize(deserializer)?).filter(|value| !value.is_null()))
 }
 

@@ -74,7 +74,7 @@ impl Caller {
         let until = Instant::now() + self.timeout;
         let answer = self.answer(operation, inputs, until).await.map_err(failed)?;
         let object = inputs.object().unwrap_or(&Value::Null);
-        let answered = patch::applied(operation, object, answer, until);
+        let answered = patch::apply_patch(operation, object, answer, until);
         answered.map_err(|problem| WebhookClientError::Patch { name: self.name.clone(), problem })
     }
 
@@ -125,7 +125,9 @@ fn target(webhook: &WebhookEntry, timeout: Duration, services: Arc<dyn Services>
     parts.path_and_query = Some(query.parse().map_err(|error| format!("webhook path {query:?}: {error}"))?);
     let uri = Uri::from_parts(parts).map_err(|error| error.to_string())?;
     let resolve = move |uri: &Uri| match &service {
-        Some(reference) if dial::stands_for(reference, uri) => Ok(Some(dial::endpoint(services.as_ref(), reference)?)),
+        Some(reference) if dial::matches_service(reference, uri) => {
+            Ok(Some(dial::endpoint(services.as_ref(), reference)?))
+        }
         // The configuration has no Service, or a redirect leads to another host.
         _ => Ok(None),
     };

@@ -80,7 +80,7 @@ pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Servi
     let spec = &service["spec"];
     let text = |field: &str| spec[field].as_str().unwrap_or_default();
     match text("type") {
-        "ExternalName" => Ok(format!("{}:{port}", bracketed(text("externalName")))),
+        "ExternalName" => Ok(format!("{}:{port}", bracket_ipv6(text("externalName")))),
         // API servers set a default type. An object that was never stored may have none.
         "" | "ClusterIP" if text("clusterIP") == "None" => Err(ServiceError::Headless),
         "" | "ClusterIP" | "LoadBalancer" | "NodePort" => {
@@ -88,7 +88,7 @@ pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Servi
             if !ports.any(|served| served["port"] == *port) {
                 return Err(ServiceError::PortMissing { port: *port, name: name.clone() });
             }
-            Ok(format!("{}:{port}", bracketed(text("clusterIP"))))
+            Ok(format!("{}:{port}", bracket_ipv6(text("clusterIP"))))
         }
         kind => Err(ServiceError::TypeUnknown { kind: kind.to_owned() }),
     }
@@ -96,13 +96,13 @@ pub(super) fn endpoint(services: &dyn Services, reference: &configuration::Servi
 
 /// Returns `true` if the URI has the host and port of the Service reference. After a redirect it
 /// may have others.
-pub(super) fn stands_for(reference: &configuration::Service, uri: &Uri) -> bool {
+pub(super) fn matches_service(reference: &configuration::Service, uri: &Uri) -> bool {
     let configuration::Service { namespace, name, port, .. } = reference;
     uri.host() == Some(&format!("{name}.{namespace}.svc")) && uri.port_u16().unwrap_or(443) == *port
 }
 
 /// Returns the host in the form that a port can follow: an IPv6 address gets brackets.
-fn bracketed(host: &str) -> String {
+fn bracket_ipv6(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 

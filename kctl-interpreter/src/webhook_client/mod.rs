@@ -61,7 +61,7 @@ pub use self::{
     error::{CallError, WebhookClientError},
 };
 use crate::{
-    chain::{Layer, LayerError, LayerFuture, rule_missing},
+    chain::{Layer, LayerError, LayerFuture, no_rule_error},
     kind::Gvk,
     operation::{Inputs, Operation},
 };
@@ -193,7 +193,7 @@ impl Layer for Webhooks {
     fn interpret<'a>(&'a self, operation: Operation, inputs: &'a Inputs) -> LayerFuture<'a> {
         Box::pin(async move {
             let kind = inputs.kind();
-            let webhook = self.first(operation, &kind).ok_or_else(|| rule_missing(operation, &kind))?;
+            let webhook = self.first(operation, &kind).ok_or_else(|| no_rule_error(operation, &kind))?;
             webhook.caller.call(operation, inputs).await.map_err(LayerError::from)
         })
     }

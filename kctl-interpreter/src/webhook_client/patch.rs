@@ -24,7 +24,12 @@ use crate::operation::{self, Operation};
 /// - The patch copies more than [`CopyBudget`] allows, or has more than [`PATCH_OPERATIONS_MAX`]
 ///   operations. Karmada has neither bound, so there such a patch can use all memory.
 /// - It is not applied by `until`, the deadline of the call. Adding to the front of a long list moves the whole list.
-pub(super) fn applied(operation: Operation, object: &Value, answer: Answer, until: Instant) -> Result<Value, String> {
+pub(super) fn apply_patch(
+    operation: Operation,
+    object: &Value,
+    answer: Answer,
+    until: Instant,
+) -> Result<Value, String> {
     let patch = match answer {
         Answer::Whole(answer) => return Ok(answer),
         Answer::Patch(patch) => patch,
@@ -47,7 +52,7 @@ pub(super) fn applied(operation: Operation, object: &Value, answer: Answer, unti
                 copies.charge(copied).map_err(|error| format!("response.patch copies too much: {error}"))?;
             }
             json_patch::patch(&mut patched, std::slice::from_ref(step))
-                .map_err(|error| problem(step, &error.kind, &patched))?;
+                .map_err(|error| patch_error_message(step, &error.kind, &patched))?;
         }
         if patched["kind"].as_str().is_none_or(str::is_empty) {
             return Err(operation::kind_missing(object));
@@ -58,7 +63,7 @@ pub(super) fn applied(operation: Operation, object: &Value, answer: Answer, unti
 
 /// Returns the message of an operation that does not apply to a document, as `evanphx/json-patch`
 /// words it.
-fn problem(operation: &PatchOperation, kind: &PatchErrorKind, document: &Value) -> String {
+fn patch_error_message(operation: &PatchOperation, kind: &PatchErrorKind, document: &Value) -> String {
     let has_parent = |path: &Pointer| has_parent(document, path.as_str());
     match operation {
         PatchOperation::Test(TestOperation { path, .. }) if has_parent(path) => {
@@ -68,7 +73,7 @@ fn problem(operation: &PatchOperation, kind: &PatchErrorKind, document: &Value) 
             format!("test operation does not apply: is missing path: {path}: missing value")
         }
         PatchOperation::Add(AddOperation { path, .. }) if has_parent(path) => {
-            format!("error in add for path: '{path}': {}", index(path.as_str()))
+            format!("error in add for path: '{path}': {}", index_error_message(path.as_str()))
         }
         PatchOperation::Add(AddOperation { path, .. }) => {
             format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
@@ -84,13 +89,17 @@ fn problem(operation: &PatchOperation, kind: &PatchErrorKind, document: &Value) 
             let missing = if has_parent(path) { "key" } else { "path" };
             format!("replace operation does not apply: doc is missing {missing}: {path}: missing value")
         }
-        PatchOperation::Move(MoveOperation { from, path }) => moved("move", from.as_str(), path.as_str(), kind),
-        PatchOperation::Copy(CopyOperation { from, path }) => moved("copy", from.as_str(), path.as_str(), kind),
+        PatchOperation::Move(MoveOperation { from, path }) => {
+            move_error_message("move", from.as_str(), path.as_str(), kind)
+        }
+        PatchOperation::Copy(CopyOperation { from, path }) => {
+            move_error_message("copy", from.as_str(), path.as_str(), kind)
+        }
     }
 }
 
 /// Returns the message of a `move` or `copy` that does not apply.
-fn moved(name: &str, from: &str, path: &str, kind: &PatchErrorKind) -> String {
+fn move_error_message(name: &str, from: &str, path: &str, kind: &PatchErrorKind) -> String {
     match kind {
         PatchErrorKind::InvalidFromPointer => {
             format!("{name} operation does not apply: doc is missing from path: {from}: missing value")
@@ -114,7 +123,7 @@ fn last(path: &str) -> &str {
 
 /// Returns the message for a failed `add` whose parent exists: only an index of a list can be wrong
 /// then.
-fn index(path: &str) -> String {
+fn index_error_message(path: &str) -> String {
     let index = last(path);
     if index.parse::<usize>().is_ok() {
         format!("Unable to access invalid index: {index}: invalid index referenced")
@@ -137,7 +146,7 @@ mod tests {
     fn patch_after_the_deadline_is_not_applied() {
         let object = json!({ "kind": "A", "list": [] });
         let patch = json!([{ "op": "add", "path": "/list/0", "value": 0 }]).to_string().into_bytes();
-        let applied = |until| applied(Operation::Retain, &object, Answer::Patch(patch.clone()), until);
+        let applied = |until| apply_patch(Operation::Retain, &object, Answer::Patch(patch.clone()), until);
         assert!(applied(soon()).is_ok());
         assert!(applied(Instant::now()).unwrap_err().contains("not applied within the timeout"));
     }
@@ -151,7 +160,7 @@ mod tests {
         let change = json!([{ "op": "test", "path": "/spec/replicas", "value": 1 }, { "op": "replace", "path": "/spec/replicas", "value": 2 }]);
         for (patch, expected) in [(json!([]), object_of_spec(1)), (change, object_of_spec(2))] {
             let answer = Answer::Patch(patch.to_string().into_bytes());
-            let answer = applied(Operation::Retain, &object_of_spec(1), answer, soon()).unwrap();
+            let answer = apply_patch(Operation::Retain, &object_of_spec(1), answer, soon()).unwrap();
             assert_eq!(answer["retained"], expected, "{patch}");
         }
     }
@@ -205,7 +214,7 @@ mod tests {
         ];
         for (patch, expected) in cases {
             let answer = Answer::Patch(patch.to_string().into_bytes());
-            let problem = applied(Operation::Retain, &object, answer, soon()).unwrap_err();
+            let problem = apply_patch(Operation::Retain, &object, answer, soon()).unwrap_err();
             assert!(problem.starts_with(expected), "{patch}: {problem}");
         }
     }
@@ -223,7 +232,7 @@ mod tests {
             (test(PATCH_OPERATIONS_MAX + 1), Some("response.patch has 10001 operations, more than 10000")),
         ] {
             let answer = Answer::Patch(Value::from(patch).to_string().into_bytes());
-            let found = applied(Operation::Retain, &object, answer, soon()).err();
+            let found = apply_patch(Operation::Retain, &object, answer, soon()).err();
             let fits = match problem {
                 Some(start) => found.as_ref().is_some_and(|found| found.starts_with(start)),
                 None => found.is_none(),
@@ -237,7 +246,7 @@ mod tests {
         let metadata = json!({ "namespace": "shop", "name": "db" });
         let secret = json!({ "kind": "Secret", "metadata": metadata, "data": { "password": "czNjcmV0" } });
         let patch = json!([{ "op": "remove", "path": "/kind" }]).to_string().into_bytes();
-        let problem = applied(Operation::Retain, &secret, Answer::Patch(patch), soon()).unwrap_err();
+        let problem = apply_patch(Operation::Retain, &secret, Answer::Patch(patch), soon()).unwrap_err();
         assert!(problem.contains("Secret shop/db: return the object with its `kind`"), "{problem}");
         assert!(!problem.contains("czNjcmV0"), "{problem}");
     }
@@ -245,7 +254,7 @@ mod tests {
     #[test]
     fn empty_patch_leaves_object_unchanged() {
         let object = json!({ "kind": "A" });
-        let answer = applied(Operation::Retain, &object, Answer::Patch(Vec::new()), soon());
+        let answer = apply_patch(Operation::Retain, &object, Answer::Patch(Vec::new()), soon());
         assert_eq!(answer, Ok(json!({ "retained": object })));
     }
 }

@@ -103,7 +103,7 @@ impl Args<'_> {
     /// Returns a string as the only result of a function.
     pub(super) fn text(&self, text: impl AsRef<[u8]>) -> mlua::Result<MultiValue> {
         let text = self.lua.create_string(text)?;
-        Ok(one(Value::String(text)))
+        Ok(single_result(Value::String(text)))
     }
 }
 
@@ -146,6 +146,6 @@ pub(super) fn display(value: &Value) -> String {
 }
 
 /// Returns one value as the only result of a function.
-pub(super) fn one(value: Value) -> MultiValue {
+pub(super) fn single_result(value: Value) -> MultiValue {
     MultiValue::from_iter([value])
 }

@@ -13,7 +13,7 @@
 use mlua::{Lua, MultiValue, Value};
 
 use super::Library;
-use super::args::{Args, one};
+use super::args::{Args, single_result};
 use crate::lua::repair::{Root, repair};
 use crate::lua::to_json::to_json;
 use crate::lua::to_lua;
@@ -66,20 +66,20 @@ fn get_resource_quantity(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if number < 0.0 {
         return Err(args.raise(format_args!("getResourceQuantity: {number} is negative")));
     }
-    Ok(one(Value::Number(number)))
+    Ok(single_result(Value::Number(number)))
 }
 
 /// Converts the first argument to a Pod template, whose empty tables are removed.
 fn pod_template(args: &Args<'_>) -> mlua::Result<serde_json::Value> {
     let table = args.table(1)?;
     args.budget.charge(TEMPLATE_STEPS)?;
-    let template = without_limit(args.lua, || to_json(args.lua, table, TEMPLATE_BYTES_MAX))?;
-    let template = template.map_err(|error| wrong(args, error))?;
+    let template = without_memory_limit(args.lua, || to_json(args.lua, table, TEMPLATE_BYTES_MAX))?;
+    let template = template.map_err(|error| invalid_template(args, error))?;
     Ok(repair(template, Root::Object, &[]))
 }
 
 /// Returns the error of an invalid Pod template.
-fn wrong(args: &Args<'_>, error: impl std::fmt::Display) -> mlua::Error {
+fn invalid_template(args: &Args<'_>, error: impl std::fmt::Display) -> mlua::Error {
     args.raise(format_args!("{}: the pod template is none: {error}", args.name))
 }
 
@@ -91,15 +91,15 @@ const TEMPLATE_STEPS: u64 = 5000;
 
 /// Converts an answer to a Lua value; `None` is nil.
 fn to_lua(args: &Args<'_>, answer: Option<impl serde::Serialize>) -> mlua::Result<MultiValue> {
-    let value = serde_json::to_value(answer).map_err(|error| wrong(args, error))?;
+    let value = serde_json::to_value(answer).map_err(|error| invalid_template(args, error))?;
     // The value is at most as large as its source, which fitted into the memory limit of the state.
-    without_limit(args.lua, || to_lua::to_lua(args.lua, &value, 0))?.map(one)
+    without_memory_limit(args.lua, || to_lua::to_lua(args.lua, &value, 0))?.map(single_result)
 }
 
 /// Runs a conversion without the memory limit of the state. The conversion has its own bound, and
 /// with a limit each of its steps would be a protected call. An excess shows at the script's next
 /// allocation.
-fn without_limit<T>(lua: &Lua, convert: impl FnOnce() -> T) -> mlua::Result<T> {
+fn without_memory_limit<T>(lua: &Lua, convert: impl FnOnce() -> T) -> mlua::Result<T> {
     let limit = lua.set_memory_limit(0)?;
     lua.gc_stop();
     let converted = convert();
@@ -115,7 +115,7 @@ fn accurate_pod_requirements(args: &Args<'_>) -> mlua::Result<MultiValue> {
         return Err(args.raise("getPodRequirements only accepts one argument"));
     }
     let requirements = pod_requirements(&pod_template(args)?);
-    to_lua(args, requirements.map_err(|error| wrong(args, error))?)
+    to_lua(args, requirements.map_err(|error| invalid_template(args, error))?)
 }
 
 /// `getPodDependencies(template, namespace)`: returns a list of references, or nil if there is no
@@ -128,6 +128,6 @@ fn get_pod_dependencies(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let namespace =
         if args.value(2).is_nil() { "default".to_owned() } else { args.bounded_string(2)?.to_string_lossy() };
     let dependencies = pod_dependencies(&pod_template(args)?, &namespace);
-    let dependencies = dependencies.map_err(|error| wrong(args, error))?;
+    let dependencies = dependencies.map_err(|error| invalid_template(args, error))?;
     to_lua(args, Some(dependencies).filter(|dependencies| !dependencies.is_empty()))
 }

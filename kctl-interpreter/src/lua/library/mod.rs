@@ -25,7 +25,7 @@ use super::error::without_library_position;
 use super::limits::Budget;
 use super::number;
 pub(super) use args::script_line;
-use args::{Args, one};
+use args::{Args, single_result};
 
 /// Installs the library, and returns three values for the state:
 ///
@@ -103,17 +103,17 @@ fn base(library: &Library<'_>) -> mlua::Result<()> {
         Ok(MultiValue::new())
     })?;
     let budget = Arc::clone(library.budget);
-    let caught = library.lua.create_function(move |lua, error: Value| caught(lua, &budget, error))?;
+    let caught = library.lua.create_function(move |lua, error: Value| pcall_result(lua, &budget, error))?;
     library.table.raw_set("caught", caught)?;
     library.add("number_text", |args| args.text(number::text(args.number(1)?)))?;
     library.add("tonumber", to_number)?;
-    library.add("random", |args| Ok(one(Value::Number(args.budget.random()))))?;
+    library.add("random", |args| Ok(single_result(Value::Number(args.budget.random()))))?;
     library.add("randomseed", |args| {
         args.budget.seed_random(args.int(1)?.unsigned_abs());
         Ok(MultiValue::new())
     })?;
     library.add("print", |args| {
-        tracing::debug!(target: "kctl_interpreter::lua", "{}", shown(&args.values));
+        tracing::debug!(target: "kctl_interpreter::lua", "{}", format_print_arguments(&args.values));
         Ok(MultiValue::new())
     })
 }
@@ -122,7 +122,7 @@ fn base(library: &Library<'_>) -> mlua::Result<()> {
 ///
 /// A limit may not be caught: each `pcall` on the way out raises it again, which ends the run.
 /// `base.lua` does that, because an error from here would write a traceback each time.
-fn caught(lua: &Lua, budget: &Budget, error: Value) -> mlua::Result<(bool, Value)> {
+fn pcall_result(lua: &Lua, budget: &Budget, error: Value) -> mlua::Result<(bool, Value)> {
     const END: (bool, Value) = (false, Value::Nil);
     if budget.charge(CALL_STEPS).is_err() {
         if budget.is_exceeded() {
@@ -152,7 +152,7 @@ fn caught(lua: &Lua, budget: &Budget, error: Value) -> mlua::Result<(bool, Value
 
 /// Joins values as `print` does, up to [`PRINT_BYTES_MAX`]: thousands of arguments may be one long
 /// string.
-fn shown(values: &MultiValue) -> String {
+fn format_print_arguments(values: &MultiValue) -> String {
     let mut text = String::new();
     for (idx, value) in values.iter().enumerate() {
         if text.len() >= PRINT_BYTES_MAX {
@@ -186,17 +186,17 @@ const PRINT_BYTES_MAX: usize = 4096;
 fn to_number(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let base = args.opt_int(2)?.map(|base| u32::try_from(base).unwrap_or_default());
     if base.is_some_and(|base| !(2..=36).contains(&base)) {
-        return Ok(one(Value::Nil));
+        return Ok(single_result(Value::Nil));
     }
     match args.any(1)? {
         Value::String(text) => {
             let text = text.as_bytes();
             args.budget.charge(text.len() as u64 / 8)?;
             let number = std::str::from_utf8(&text).ok().and_then(|text| number::to_number(text, base));
-            Ok(one(number.map_or(Value::Nil, Value::Number)))
+            Ok(single_result(number.map_or(Value::Nil, Value::Number)))
         }
-        number @ (Value::Number(_) | Value::Integer(_)) => Ok(one(number.clone())),
-        _ => Ok(one(Value::Nil)),
+        number @ (Value::Number(_) | Value::Integer(_)) => Ok(single_result(number.clone())),
+        _ => Ok(single_result(Value::Nil)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mlua::{MultiValue, Value};
 
 use super::Library;
-use super::args::{Args, as_number, one};
+use super::args::{Args, as_number, single_result};
 use crate::lua::number;
 
 /// Adds both functions.
@@ -45,7 +45,7 @@ fn time(args: &Args<'_>) -> mlua::Result<MultiValue> {
         days * SECONDS_PER_DAY + field("hour", 12)? * 3600 + field("min", 0)? * 60 + field("sec", 0)?
     };
     #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
-    Ok(one(Value::Number(seconds as f64)))
+    Ok(single_result(Value::Number(seconds as f64)))
 }
 
 /// Returns the days since 1970 of a date of the Gregorian calendar. Months beyond a year carry
@@ -197,7 +197,7 @@ fn fields(args: &Args<'_>, moment: &Moment) -> mlua::Result<MultiValue> {
         table.raw_set(name, value)?;
     }
     table.raw_set("isdst", false)?;
-    Ok(one(Value::Table(table)))
+    Ok(single_result(Value::Table(table)))
 }
 
 #[cfg(test)]

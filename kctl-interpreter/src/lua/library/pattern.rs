@@ -60,14 +60,14 @@ pub(super) fn find<E>(
     matcher.step(pattern.len())?;
     for start in start..=subject.len() {
         if let Some(end) = matcher.run(start, 0)? {
-            matcher.flush()?;
+            matcher.charge_steps()?;
             return Ok(Some(Match { start, end, captures: matcher.captures }));
         }
         if parsed.at_start {
             break;
         }
     }
-    matcher.flush()?;
+    matcher.charge_steps()?;
     Ok(None)
 }
 
@@ -89,11 +89,11 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
     /// Counts steps, and charges them once enough are collected.
     fn step(&mut self, steps: usize) -> Result<(), PatternError<E>> {
         self.steps += steps as u64;
-        if self.steps < STEPS_PER_CHARGE { Ok(()) } else { self.flush() }
+        if self.steps < STEPS_PER_CHARGE { Ok(()) } else { self.charge_steps() }
     }
 
     /// Charges the collected steps.
-    fn flush(&mut self) -> Result<(), PatternError<E>> {
+    fn charge_steps(&mut self) -> Result<(), PatternError<E>> {
         (self.charge)(std::mem::take(&mut self.steps)).map_err(PatternError::Stopped)
     }
 
@@ -140,8 +140,8 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
                     self.captures[*capture] = Capture::Position(s);
                     Some(s)
                 }
-                Step::Balance(open, close) => self.balance(s, *open, *close)?,
-                Step::Again(capture) => self.again(s, *capture)?,
+                Step::Balance(open, close) => self.match_balanced(s, *open, *close)?,
+                Step::Again(capture) => self.match_back_reference(s, *capture)?,
             };
             let Some(next) = next else { return Ok(None) };
             s = next;
@@ -183,7 +183,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
     }
 
     /// Matches `%b`: from an opening byte to its closing one.
-    fn balance(&mut self, s: usize, open: Option<u8>, close: Option<u8>) -> Found<E> {
+    fn match_balanced(&mut self, s: usize, open: Option<u8>, close: Option<u8>) -> Found<E> {
         let Some(first) = self.subject.get(s).copied().filter(|first| Some(*first) == open) else { return Ok(None) };
         let mut level = 1;
         for idx in s + 1..self.subject.len() {
@@ -202,7 +202,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
     }
 
     /// Matches the bytes of an earlier capture once more.
-    fn again(&mut self, s: usize, capture: Option<usize>) -> Found<E> {
+    fn match_back_reference(&mut self, s: usize, capture: Option<usize>) -> Found<E> {
         let (from, to) = match capture.map(|capture| self.captures[capture]) {
             Some(Capture::Span(from, to)) => (from, to),
             // A position capture is empty, so it always matches.

@@ -3,7 +3,7 @@
 
 use mlua::{MultiValue, Value};
 
-use super::args::{Args, one};
+use super::args::{Args, single_result};
 use super::pattern::{self, Capture, Match, PatternError};
 use super::{Library, format};
 
@@ -43,7 +43,7 @@ fn unsupported(args: &Args<'_>) -> mlua::Result<MultiValue> {
 /// Returns an index or a length as the only result.
 fn number(number: usize) -> MultiValue {
     #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
-    one(Value::Number(number as f64))
+    single_result(Value::Number(number as f64))
 }
 
 /// Maps a character as Go does: a character whose other case has several characters stays as it is.
@@ -167,10 +167,12 @@ fn find(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.len() == 4 && !matches!(args.value(4), Value::Nil | Value::Boolean(false)) {
         args.budget.charge(subject.len() as u64)?;
         let found = find_plain(subject.get(start..).unwrap_or_default(), &pattern);
-        return found
-            .map_or_else(|| Ok(one(Value::Nil)), |offset| Ok(span(start + offset, start + offset + pattern.len())));
+        return found.map_or_else(
+            || Ok(single_result(Value::Nil)),
+            |offset| Ok(span(start + offset, start + offset + pattern.len())),
+        );
     }
-    let Some(found) = search(args, start)? else { return Ok(one(Value::Nil)) };
+    let Some(found) = search(args, start)? else { return Ok(single_result(Value::Nil)) };
     let mut values = span(found.start, found.end);
     push_captures(args, &found.captures, &mut values)?;
     Ok(values)

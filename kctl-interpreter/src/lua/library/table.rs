@@ -3,7 +3,7 @@
 use mlua::{MultiValue, Value};
 
 use super::Library;
-use super::args::{Args, as_number, one};
+use super::args::{Args, as_number, single_result};
 use crate::lua::number;
 
 /// The maximum length of a string that the library builds, in bytes. Karmada has no such bound. The
@@ -35,7 +35,7 @@ fn concat(args: &Args<'_>) -> mlua::Result<MultiValue> {
         && let number @ (Value::Number(_) | Value::Integer(_)) = table.raw_get::<Value>(from)?
     {
         // gopher-lua concatenates nothing to a single number, so it stays a number.
-        return Ok(one(number));
+        return Ok(single_result(number));
     }
     let mut text: Vec<u8> = Vec::new();
     for idx in from..=to {
