@@ -14,7 +14,7 @@ const WITH_VALUE: [&str; 5] = ["-p", "--package", "--test", "--bin", "--features
 
 /// Collects the paths of tests in a folder: the folders and the file below `root`, and the name of the function.
 ///
-/// Macros such as `grants_test!` and the topics of conformance cases make tests whose names are in their arguments, so all
+/// Macros such as `permissions_test!` and the topics of conformance cases make tests whose names are in their arguments, so all
 /// words of a file with such a macro count as well.
 fn tests_in(folder: &Path, above: &str, tests: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -34,7 +34,7 @@ fn tests_in(folder: &Path, above: &str, tests: &mut BTreeSet<String>) {
 }
 
 /// Macros that make tests.
-const MAKE_TESTS: [&str; 5] = ["role_tests!", "grants_test!", "sharded_role_tests!", "topics!", "macro_rules!"];
+const MAKE_TESTS: [&str; 5] = ["role_tests!", "permissions_test!", "sharded_role_tests!", "topics!", "macro_rules!"];
 
 /// Returns the names of the functions below an attribute that makes a test.
 fn functions_with_test_attribute(text: &str) -> impl Iterator<Item = &str> {

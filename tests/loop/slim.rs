@@ -75,7 +75,7 @@ impl Reconcile for Keeper {
     }
 }
 
-kctl::grants_test!(fn role_of_owned_metadata_is_what_the_types_grant: Keeper; owns PartialObjectMeta<Pod>);
+kctl::permissions_test!(fn role_of_owned_metadata_is_what_the_types_grant: Keeper; owns PartialObjectMeta<Pod>);
 
 /// Logs the `Accept` forms in which Pods are listed and watched.
 fn note_forms(world: &World) -> Log {

@@ -91,13 +91,13 @@ mod tests {
         works::Works,
     };
 
-    kctl::grants_test!(fn grants_of_members: Members; uses Work, live(on = Member1) Namespace, live(on = Member2) Namespace);
-    kctl::grants_test!(fn grants_of_policies: Policies; uses ResourceBinding);
-    kctl::grants_test!(fn grants_of_overrides: overrides);
-    kctl::grants_test!(fn grants_of_detector: Detector; owns ResourceBinding, uses PropagationPolicy);
-    kctl::grants_test!(fn grants_of_scheduler: scheduler; uses MemberCluster);
-    kctl::grants_test!(fn grants_of_works: Works; owns Work, uses OverridePolicy);
-    kctl::grants_test!(fn grants_of_aggregation: Collector; uses Work, uses MemberCluster);
-    kctl::grants_test!(fn grants_of_execution_on_member1: OnMember1; uses MemberCluster, uses(on = Member1) Namespace);
-    kctl::grants_test!(fn grants_of_execution_on_member2: OnMember2; uses MemberCluster, uses(on = Member2) Namespace);
+    kctl::permissions_test!(fn permissions_of_members: Members; uses Work, live(on = Member1) Namespace, live(on = Member2) Namespace);
+    kctl::permissions_test!(fn permissions_of_policies: Policies; uses ResourceBinding);
+    kctl::permissions_test!(fn permissions_of_overrides: overrides);
+    kctl::permissions_test!(fn permissions_of_detector: Detector; owns ResourceBinding, uses PropagationPolicy);
+    kctl::permissions_test!(fn permissions_of_scheduler: scheduler; uses MemberCluster);
+    kctl::permissions_test!(fn permissions_of_works: Works; owns Work, uses OverridePolicy);
+    kctl::permissions_test!(fn permissions_of_aggregation: Collector; uses Work, uses MemberCluster);
+    kctl::permissions_test!(fn permissions_of_execution_on_member1: OnMember1; uses MemberCluster, uses(on = Member1) Namespace);
+    kctl::permissions_test!(fn permissions_of_execution_on_member2: OnMember2; uses MemberCluster, uses(on = Member2) Namespace);
 }

@@ -26,5 +26,5 @@ mod tests {
 
     use crate::reconcile::podset;
 
-    kctl::grants_test!(podset; owns Pod);
+    kctl::permissions_test!(podset; owns Pod);
 }

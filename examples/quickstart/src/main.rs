@@ -135,5 +135,5 @@ mod tests {
     }
 
     kctl::role_tests!(app, scaled_up_and_down);
-    kctl::grants_test!(podset; owns Pod);
+    kctl::permissions_test!(podset; owns Pod);
 }

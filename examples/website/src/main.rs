@@ -99,5 +99,5 @@ mod tests {
     }
 
     kctl::role_tests!(app, made_and_extended);
-    kctl::grants_test!(website; owns ConfigMap);
+    kctl::permissions_test!(website; owns ConfigMap);
 }

@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | [`TestServer`] | one sequence of events that you write | what a reconcile does: objects, status, events, webhooks |
 //! | [`role_tests!`](crate::role_tests) | runs a test that you write with the generated role, then once without each of its permissions | a role that is sufficient and minimal; requests that bypass the `Context` |
-//! | [`grants_test!`](crate::grants_test) | compares the generated role with the verbs that the types of a `Context` allow | code that names verbs in two places, such as your macros |
+//! | [`permissions_test!`](crate::permissions_test) | compares the generated role with the verbs that the types of a `Context` allow | code that names verbs in two places, such as your macros |
 //! | [`#[kctl::test]`](macro@crate::test), [`Sim`] | many runs of one scenario with crashes, lost responses, late watch events | retries, restarts, leader election, leaked objects, hot loops |
 //!
 //! A good order is the order of this table: a `TestServer` test is fast and shows one mistake, a
@@ -57,7 +57,7 @@
 mod bypass;
 mod cleanup;
 mod created_objects;
-mod emitted;
+mod permissions;
 mod real;
 mod role;
 #[cfg(feature = "sim")]
@@ -69,9 +69,9 @@ use std::time::Duration;
 use kctl_runtime::reconcile::Result;
 use kube::Client;
 
-pub use emitted::check_grants;
+pub use permissions::check_permissions;
 #[doc(hidden)]
-pub use emitted::{Emitted, Granted, Probe, Refused};
+pub use permissions::{Allowed, AllowedVerb, Denied, Probe};
 #[doc(hidden)]
 pub use role::names_a_real_server;
 pub use role::{check_role, check_role_on_cluster, check_whole_role_on_cluster};

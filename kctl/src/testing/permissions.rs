@@ -1,12 +1,12 @@
-//! Compares the generated role with the verbs that the types of a controller grant: two products of
+//! Compares the generated role with the verbs that the types of a controller allow: two products of
 //! one declaration.
 //!
 //! `#[controller(…)]` generates a [`ControllerSpec`](kctl_runtime::spec::ControllerSpec), from
 //! which the role is printed, and types, from which the compiler decides which operations compile.
-//! [`grants_test!`](crate::grants_test) fails when the two disagree.
+//! [`permissions_test!`](crate::permissions_test) fails when the two disagree.
 //!
 //! The macro asks the compiler about each verb with *autoref specialization*: method lookup on
-//! `&&Probe` prefers [`Granted`], which has a bound, and falls back to [`Refused`], which has none.
+//! `&&Probe` prefers [`Allowed`], which has a bound, and falls back to [`Denied`], which has none.
 
 use std::{collections::BTreeSet, marker::PhantomData};
 
@@ -16,7 +16,7 @@ use kctl_runtime::{
     reconcile::{Allows, Cluster, Controller, Error, ReadsLive, ReadsLiveOn, Result},
 };
 
-/// Generates a test that the printed role of a controller equals the verbs that its types grant.
+/// Generates a test that the printed role of a controller equals the verbs that its types allow.
 ///
 /// List the kinds after the controller and a semicolon. The primary is always included; its kind is
 /// not written.
@@ -44,72 +44,72 @@ use kctl_runtime::{
 /// async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
 ///     Ok(Action::await_change())
 /// }
-/// kctl::grants_test!(configs; owns Pod, uses Node, live Secret);
+/// kctl::permissions_test!(configs; owns Pod, uses Node, live Secret);
 ///
 /// #[controller(reads = Pod(delete, on = Edge), reads = Secret(live, on = Edge))]
 /// async fn edges(_node: Arc<Node>, _cx: Context<edges>) -> Result<Action> {
 ///     Ok(Action::await_change())
 /// }
-/// kctl::grants_test!(fn grants_of_edges: edges; uses(on = Edge) Pod, live(on = Edge) Secret);
+/// kctl::permissions_test!(fn permissions_of_edges: edges; uses(on = Edge) Pod, live(on = Edge) Secret);
 /// ```
 #[macro_export]
-macro_rules! grants_test {
+macro_rules! permissions_test {
     (fn $test:ident: $controller:ty $(; $($role:ident $((on = $cluster:ty))? $kind:path),+)?) => {
         #[test]
         fn $test() {
-            let granted = [
-                $crate::grants_test!(@verbs <$controller as $crate::reconcile::Controller>::Verbs,
+            let allowed = [
+                $crate::permissions_test!(@verbs <$controller as $crate::reconcile::Controller>::Verbs,
                     $controller, <$controller as $crate::reconcile::Controller>::Primary),
-                $($($crate::grants_test!(@$role $(($cluster))? $controller, $kind)),+)?
+                $($($crate::permissions_test!(@$role $(($cluster))? $controller, $kind)),+)?
             ];
-            $crate::testing::check_grants::<$controller>(&granted.concat()).unwrap();
+            $crate::testing::check_permissions::<$controller>(&allowed.concat()).unwrap();
         }
     };
     (@owns $controller:ty, $kind:ty) => {
-        $crate::grants_test!(@verbs <$controller as $crate::reconcile::Declares<$kind>>::Verbs, $controller, $kind)
+        $crate::permissions_test!(@verbs <$controller as $crate::reconcile::Declares<$kind>>::Verbs, $controller, $kind)
     };
     (@uses $controller:ty, $kind:ty) => {
-        $crate::grants_test!(@verbs <$controller as $crate::reconcile::Writes<$kind>>::Verbs, $controller, $kind)
+        $crate::permissions_test!(@verbs <$controller as $crate::reconcile::Writes<$kind>>::Verbs, $controller, $kind)
     };
     (@uses ($cluster:ty) $controller:ty, $kind:ty) => {
-        $crate::testing::Emitted::on::<$cluster>($crate::grants_test!(
+        $crate::testing::AllowedVerb::on::<$cluster>($crate::permissions_test!(
             @verbs <$controller as $crate::reconcile::WritesOn<$cluster, $kind>>::Verbs, $controller, $kind))
     };
     (@live $controller:ty, $kind:ty) => {
-        ::std::vec![$crate::testing::Emitted::live::<$controller, $kind>()]
+        ::std::vec![$crate::testing::AllowedVerb::live::<$controller, $kind>()]
     };
     (@live ($cluster:ty) $controller:ty, $kind:ty) => {
-        ::std::vec![$crate::testing::Emitted::live_on::<$controller, $cluster, $kind>()]
+        ::std::vec![$crate::testing::AllowedVerb::live_on::<$controller, $cluster, $kind>()]
     };
-    (@verbs $grant:ty, $controller:ty, $kind:ty) => {
-        $crate::grants_test!(@each $grant, $controller, $kind;
+    (@verbs $verbs:ty, $controller:ty, $kind:ty) => {
+        $crate::permissions_test!(@each $verbs, $controller, $kind;
             get list watch create update patch apply delete deletecollection status scale eviction binding token)
     };
-    (@each $grant:ty, $controller:ty, $kind:ty; $($verb:ident)*) => {{
-        #[allow(unused_imports, reason = "which one is used depends on the grants")]
-        use $crate::testing::{Granted as _, Refused as _};
-        let mut granted: ::std::vec::Vec<$crate::testing::Emitted> = ::std::vec::Vec::new();
+    (@each $verbs:ty, $controller:ty, $kind:ty; $($verb:ident)*) => {{
+        #[allow(unused_imports, reason = "which one is used depends on the verbs")]
+        use $crate::testing::{Allowed as _, Denied as _};
+        let mut allowed: ::std::vec::Vec<$crate::testing::AllowedVerb> = ::std::vec::Vec::new();
         $(
-            let probe = $crate::testing::Probe::<$grant, $crate::reconcile::verb::$verb, $controller, $kind>::NEW;
-            granted.extend((&&probe).emitted(::core::stringify!($verb)));
+            let probe = $crate::testing::Probe::<$verbs, $crate::reconcile::verb::$verb, $controller, $kind>::NEW;
+            allowed.extend((&&probe).allowed_verb(::core::stringify!($verb)));
         )*
-        granted
+        allowed
     }};
     ($controller:ty $(; $($roles:tt)+)?) => {
-        $crate::grants_test!(fn printed_role_is_what_the_types_grant: $controller $(; $($roles)+)?);
+        $crate::permissions_test!(fn printed_role_is_what_the_types_grant: $controller $(; $($roles)+)?);
     };
 }
 
-/// One verb on one kind that the types of a controller grant.
+/// One verb on one kind that the types of a controller allow.
 #[derive(Debug, Clone)]
-pub struct Emitted {
+pub struct AllowedVerb {
     /// Name of the cluster; empty for the one that the app is started against.
     cluster: &'static str,
     kind: Kind,
     verb: &'static str,
 }
 
-impl Emitted {
+impl AllowedVerb {
     /// Returns the verb of `reads = K(live)`: `get`. It compiles only if `C` may read `K` live.
     pub fn live<C: ReadsLive<K>, K: Object>() -> Self {
         Self { cluster: "", kind: Kind::of::<K>(), verb: "get" }
@@ -121,14 +121,14 @@ impl Emitted {
     }
 
     /// Moves verbs to cluster `M`, since the macro collects them without one.
-    pub fn on<M: Cluster>(granted: Vec<Self>) -> Vec<Self> {
-        granted.into_iter().map(|granted| Self { cluster: M::NAME, ..granted }).collect()
+    pub fn on<M: Cluster>(allowed: Vec<Self>) -> Vec<Self> {
+        allowed.into_iter().map(|allowed| Self { cluster: M::NAME, ..allowed }).collect()
     }
 }
 
-/// Asks the compiler whether grant `G` has verb `V` for controller `C` and kind `K`.
+/// Asks the compiler whether the verbs `G` contain verb `V` for controller `C` and kind `K`.
 ///
-/// Method lookup on `&&Probe` tries [`Granted`] first, then [`Refused`].
+/// Method lookup on `&&Probe` tries [`Allowed`] first, then [`Denied`].
 pub struct Probe<G, V, C, K>(PhantomData<(G, V, C, K)>);
 
 impl<G, V, C, K> std::fmt::Debug for Probe<G, V, C, K> {
@@ -142,41 +142,41 @@ impl<G, V, C, K> Probe<G, V, C, K> {
     pub const NEW: Self = Self(PhantomData);
 }
 
-/// Implemented for a [`Probe`] whose grant has the verb.
-pub trait Granted {
+/// Implemented for a [`Probe`] whose verbs contain this one.
+pub trait Allowed {
     /// Returns the verb.
-    fn emitted(&self, verb: &'static str) -> Option<Emitted>;
+    fn allowed_verb(&self, verb: &'static str) -> Option<AllowedVerb>;
 }
 
-impl<G: Allows<V, C, K>, V, C, K: Object> Granted for &Probe<G, V, C, K> {
-    fn emitted(&self, verb: &'static str) -> Option<Emitted> {
-        Some(Emitted { cluster: "", kind: Kind::of::<K>(), verb })
+impl<G: Allows<V, C, K>, V, C, K: Object> Allowed for &Probe<G, V, C, K> {
+    fn allowed_verb(&self, verb: &'static str) -> Option<AllowedVerb> {
+        Some(AllowedVerb { cluster: "", kind: Kind::of::<K>(), verb })
     }
 }
 
-/// Implemented for every [`Probe`], with the lower priority: the grant does not have the verb.
-pub trait Refused {
+/// Implemented for every [`Probe`], with the lower priority: its verbs do not contain this one.
+pub trait Denied {
     /// Returns `None`.
-    fn emitted(&self, _verb: &'static str) -> Option<Emitted> {
+    fn allowed_verb(&self, _verb: &'static str) -> Option<AllowedVerb> {
         None
     }
 }
 
-impl<G, V, C, K> Refused for Probe<G, V, C, K> {}
+impl<G, V, C, K> Denied for Probe<G, V, C, K> {}
 
-/// Compares the role of a controller with what its types grant;
-/// [`grants_test!`](crate::grants_test) calls it.
+/// Compares the role of a controller with what its types allow;
+/// [`permissions_test!`](crate::permissions_test) calls it.
 ///
 /// Extra rules (`rbac(…)`) and permissions of the framework are left out on both sides.
 ///
 /// # Errors
 /// The two differ. The error lists the rules that only the role has, and those that only the types
-/// grant.
-pub fn check_grants<C: Controller>(granted: &[Emitted]) -> Result<()> {
+/// allow.
+pub fn check_permissions<C: Controller>(allowed: &[AllowedVerb]) -> Result<()> {
     let mut spec = C::spec();
     spec.rbac.clear();
     let mut typed = BTreeSet::new();
-    for Emitted { cluster, kind, verb } in granted {
+    for AllowedVerb { cluster, kind, verb } in allowed {
         let (subresource, verbs) = verbs_of(verb);
         typed.extend(verbs.iter().map(|verb| text(cluster, kind, subresource, verb)));
     }
@@ -202,7 +202,7 @@ pub fn check_grants<C: Controller>(granted: &[Emitted]) -> Result<()> {
         return Ok(());
     }
     Err(Error::from(format!(
-        "the role and the types of `{}` differ: only printed {:?}, only granted {:?}",
+        "the role and the types of `{}` differ: only printed {:?}, only allowed {:?}",
         spec.name,
         printed.difference(&typed).collect::<Vec<_>>(),
         typed.difference(&printed).collect::<Vec<_>>(),

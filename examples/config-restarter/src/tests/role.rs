@@ -37,4 +37,4 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
 }
 
 kctl::role_tests!(app, everything_that_it_does);
-kctl::grants_test!(ConfigRestarter; owns Pod, uses ConfigMap);
+kctl::permissions_test!(ConfigRestarter; owns Pod, uses ConfigMap);
