@@ -15,16 +15,13 @@ use crate::{dependency, operation::DependentReference, quantity::Quantity, typed
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ReplicaRequirements {
-    /// The node requirements.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     node_claim: Option<NodeClaim>,
-    /// Canonical quantities by resource name.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_request: Option<BTreeMap<String, CanonicalQuantity>>,
     /// The namespace whose `ResourceQuota` applies.
     #[serde(skip_serializing_if = "is_empty")]
     namespace: Option<String>,
-    /// The priority class of the Pods.
     #[serde(skip_serializing_if = "is_empty")]
     priority_class_name: Option<String>,
 }
@@ -49,11 +46,9 @@ struct NodeClaim {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Component {
-    /// The name of the component.
     name: String,
     /// The number of replicas. A number with a fraction is an error.
     replicas: i32,
-    /// The requirements of one replica.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     replica_requirements: Option<ComponentRequirements>,
 }
@@ -63,13 +58,10 @@ pub(crate) struct Component {
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ComponentRequirements {
-    /// The node requirements.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "object")]
     node_claim: Option<NodeClaim>,
-    /// Canonical quantities by resource name.
     #[serde(skip_serializing_if = "Option::is_none")]
     resource_request: Option<BTreeMap<String, CanonicalQuantity>>,
-    /// The priority class of the Pods.
     #[serde(skip_serializing_if = "is_empty")]
     priority_class_name: Option<String>,
 }

@@ -7,7 +7,6 @@ use crate::{metrics::Measurement, server::request};
 /// A request of admission or conversion in progress.
 pub(crate) type RequestState = request::RequestState<Measurement>;
 
-/// The future of a called function.
 pub(crate) type Called<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The name and source location of a function, for error messages and logs.

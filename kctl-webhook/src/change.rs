@@ -47,7 +47,6 @@ pub fn apply(object: &mut Value, before: &Value, after: &Value) {
     }
 }
 
-/// Merges the fields of an object.
 fn fields(object: &mut Map<String, Value>, before: &Map<String, Value>, after: &Map<String, Value>) {
     for (name, old) in before {
         if after.get(name).is_none_or(|new| new.is_null() && !old.is_null()) {

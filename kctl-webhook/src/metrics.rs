@@ -125,7 +125,6 @@ pub(crate) enum Endpoint {
     Conversion,
 }
 
-/// The measurement of a request.
 pub(crate) struct Measurement {
     metrics: Metrics,
     labels: Labels,
@@ -136,7 +135,6 @@ pub(crate) struct Measurement {
 }
 
 impl Measurement {
-    /// Sets the code of the response.
     pub(crate) fn code(&mut self, code: u16) {
         self.code = code;
     }

@@ -79,7 +79,6 @@ pub fn routes(
     Ok(routes)
 }
 
-/// The endpoint of an admission function.
 struct Admission {
     webhook: Webhook,
     path: String,

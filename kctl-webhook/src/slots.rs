@@ -45,7 +45,6 @@ impl Table {
     }
 }
 
-/// The entry of a taken slot.
 #[derive(Debug)]
 struct Entry {
     /// Start of the wait for its client; `None` while it works and can't be taken.

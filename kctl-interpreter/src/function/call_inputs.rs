@@ -9,19 +9,15 @@ use crate::operation::{AggregatedStatusItem, Inputs};
 /// The inputs of one call, with the function for messages.
 #[derive(Clone, Copy)]
 pub(super) struct CallInputs<'a> {
-    /// The called function.
     pub(super) about: About,
-    /// The inputs of the call.
     pub(super) inputs: &'a Inputs,
 }
 
 impl CallInputs<'_> {
-    /// Returns the JSON of the object.
     pub(super) fn object_json(&self) -> Result<&Value, FunctionError> {
         self.inputs.object().ok_or_else(|| self.missing_input("the object"))
     }
 
-    /// Returns the object in its type.
     pub(super) fn object<K: Interpreted>(&self) -> Result<K, FunctionError> {
         self.read("the object", self.object_json()?)
     }
@@ -52,7 +48,6 @@ impl CallInputs<'_> {
         })
     }
 
-    /// Serializes an object.
     pub(super) fn write(&self, object: &impl Serialize) -> Result<Value, FunctionError> {
         serde_json::to_value(object).map_err(|source| self.serialization_error(source))
     }
@@ -62,7 +57,6 @@ impl CallInputs<'_> {
         FunctionError::ObjectUnwritable { operation: self.about.operation, object: self.name(), source }
     }
 
-    /// Returns the error of a missing input.
     pub(super) fn missing_input(&self, input: &'static str) -> FunctionError {
         FunctionError::InputMissing { operation: self.about.operation, object: self.name(), input }
     }

@@ -74,9 +74,7 @@ type RuleFn = Arc<dyn for<'a> Fn(&'a Inputs) -> LayerFuture<'a> + Send + Sync>;
 /// A clone shares the function.
 #[derive(Clone)]
 pub struct Rule {
-    /// The operation and the position of the function.
     about: About,
-    /// The kind of its object.
     kind: Gvk,
     /// Returns the definition of a custom resource.
     crd: Option<MakeDefinition>,

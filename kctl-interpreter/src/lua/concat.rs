@@ -11,7 +11,6 @@ use super::tokens::{Edit, apply, tokens};
 /// The name that the library's operand has in the chunk; no script has it by chance.
 pub(super) const DOTS: &str = "kctl_dots";
 
-/// Rewrites the concatenations of a source.
 pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
     if !source.contains("..") {
         return Cow::Borrowed(source);

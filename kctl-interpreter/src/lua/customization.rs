@@ -307,9 +307,7 @@ pub struct Scripts {
 /// One script, and where it comes from.
 #[derive(Clone, Debug)]
 struct ScriptRule {
-    /// The name of the customization.
     customization: String,
-    /// The operation that it answers.
     operation: ScriptFunction,
     /// The compiled script, or the error that each run returns.
     script: Result<Script, CustomizationError>,

@@ -171,15 +171,11 @@ fn status_items(items: &Value) -> Value {
     Value::Array(items.iter().map(item).collect())
 }
 
-/// One call of a script for an operation.
 struct ScriptCall<'a> {
-    /// The Lua state that runs it.
     state: &'a State,
     /// The operation, for messages.
     operation: ScriptFunction,
-    /// The script.
     script: &'a Script,
-    /// The limits of the run.
     limits: &'a Limits,
 }
 

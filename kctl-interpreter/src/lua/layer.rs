@@ -45,7 +45,6 @@ use crate::{
 pub struct Configurable {
     /// The scripts of all customizations.
     scripts: Arc<Scripts>,
-    /// The errors of invalid customizations.
     errors: Vec<CustomizationError>,
     /// The pool, which layers of changed customizations share.
     pool: Arc<Pool>,

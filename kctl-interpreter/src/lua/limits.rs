@@ -181,7 +181,6 @@ impl Budget {
         let _ = self.line.compare_exchange(0, line.unwrap_or(0), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Returns the recorded line.
     pub(super) fn line(&self) -> Option<usize> {
         Some(self.line.load(Ordering::Relaxed)).filter(|line| *line > 0)
     }

@@ -34,7 +34,6 @@ pub(super) fn to_lua(lua: &Lua, value: &Value, depth: usize) -> mlua::Result<Lua
     })
 }
 
-/// Creates a table from the values of a list.
 fn list<'a>(lua: &Lua, values: impl Iterator<Item = &'a Value>, depth: usize) -> mlua::Result<LuaValue> {
     let mut failure = None;
     let table = lua.create_sequence_from(values.map(|value| element(lua, value, depth, &mut failure)));

@@ -1,7 +1,6 @@
 //! The tokens of Lua that matter for rewriting a source: names, labels and single characters; comments, strings and
 //! numbers are passed over.
 
-/// A token and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
     pub(super) start: usize,

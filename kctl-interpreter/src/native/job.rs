@@ -98,13 +98,10 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
 struct JobTotals {
     /// Running Pods.
     active: i64,
-    /// Pods that succeeded.
     succeeded: i64,
-    /// Pods that failed.
     failed: i64,
     /// Names of the clusters in which the Job failed, in the order of the items.
     failed_clusters: Vec<String>,
-    /// Clusters in which the Job is complete.
     n_complete: usize,
     /// Clusters with a true condition `SuccessCriteriaMet`.
     n_criteria_met: usize,

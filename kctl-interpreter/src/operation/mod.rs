@@ -310,7 +310,6 @@ operations! {
     Prune: Object => Value, "pruned";
 }
 
-/// Returns the answer of an operation whose output is one field.
 pub(crate) fn field(operation: Operation, output: Value) -> Value {
     let name = match operation {
         Operation::InterpretReplica => return output,

@@ -28,7 +28,6 @@ use self::table::Type;
 pub(crate) struct Typed {
     /// The name of the struct in `types.txt`.
     name: &'static str,
-    /// The decoded value.
     value: Value,
 }
 
@@ -55,7 +54,6 @@ impl Typed {
         Ok(Self { name, value: decode::unmarshal(&Type::Struct(name), json, parts)? })
     }
 
-    /// Returns the zero value of a struct.
     pub(crate) fn zero(name: &'static str) -> Self {
         Self { name, value: table::zero(&Type::Struct(name)) }
     }

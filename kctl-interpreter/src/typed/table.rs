@@ -38,9 +38,7 @@ pub(crate) enum Type {
 /// JSON.
 #[derive(Debug)]
 pub(super) struct Field {
-    /// The name in JSON.
     pub(super) name: &'static str,
-    /// The type of the value.
     pub(super) r#type: Type,
     /// The condition under which the field is left out.
     pub(super) omitted: Omitted,

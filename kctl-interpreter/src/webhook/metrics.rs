@@ -96,20 +96,16 @@ impl Metrics {
         Measurement { metrics: self.clone(), labels, start: Instant::now(), code: GIVEN_UP }
     }
 
-    /// Adds one to the counter of these labels.
     fn count(&self, [kind, operation]: &Labels, code: u16) {
         let labels = [kind.clone(), operation.clone(), ("code", code.to_string())];
         self.requests.get_or_create(&labels).inc();
     }
 }
 
-/// The measurement of one request.
 pub(super) struct Measurement {
     /// The metrics that are updated at the end.
     metrics: Metrics,
-    /// The labels of the function.
     labels: Labels,
-    /// The time of the start.
     start: Instant,
     /// The code of the response; [`GIVEN_UP`] until there is one.
     code: u16,
@@ -124,7 +120,6 @@ impl Measurement {
         Running { in_flight, n_running: self.metrics.n_running.clone() }
     }
 
-    /// Records the code of the response.
     pub(super) fn answered(&mut self, response: &Response) {
         self.code = response.status.code;
     }

@@ -163,7 +163,6 @@ fn functions(rules: Vec<Rule>) -> Result<Functions, WebhookError> {
 pub struct Webhook {
     /// The state of requests.
     shared: Arc<Shared>,
-    /// The bound server.
     server: Server,
 }
 

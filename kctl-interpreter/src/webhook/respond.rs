@@ -30,7 +30,6 @@ const BAD_REQUEST: u16 = 400;
 /// The code of a function that failed or panicked, and of an answer that can't be serialized.
 const INTERNAL_ERROR: u16 = 500;
 
-/// Responds to the body of a request.
 pub(super) async fn respond(
     functions: &Functions,
     metrics: &Metrics,
@@ -102,7 +101,6 @@ async fn answer(
     response
 }
 
-/// Returns the function of a request and its inputs.
 fn function_and_inputs(functions: &Functions, request: Request) -> Result<(&Rule, Inputs), Box<Response>> {
     let bad = |text: String| Box::new(Response::failed(BAD_REQUEST, text));
     let operation: Operation =

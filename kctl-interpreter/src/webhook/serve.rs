@@ -24,7 +24,6 @@ pub(super) struct Shared {
     pub(super) metrics: Metrics,
     /// The longest body, in bytes.
     body_len_max: usize,
-    /// The bounds on concurrent requests.
     limits: Arc<RequestLimits>,
 }
 

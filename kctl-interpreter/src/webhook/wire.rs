@@ -39,7 +39,6 @@ pub(super) struct Request {
     /// Group, version and kind of the object. The function is chosen by it.
     #[serde(default)]
     pub(super) kind: RequestKind,
-    /// The name of the operation.
     #[serde(default)]
     pub(super) operation: String,
     /// The object; null counts as absent.
@@ -85,16 +84,13 @@ fn optional_value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<V
     Ok(Some(Value::deserialize(deserializer)?).filter(|value| !value.is_null()))
 }
 
-/// The kind of the object.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct RequestKind {
     /// The API group; empty for the core group.
     #[serde(default)]
     group: String,
-    /// The version in the group.
     #[serde(default)]
     version: String,
-    /// The kind in CamelCase.
     #[serde(default)]
     kind: String,
 }
@@ -115,7 +111,6 @@ pub(super) struct ResponseContext {
     api_version: &'static str,
     /// Always [`KIND`].
     kind: &'static str,
-    /// The response.
     response: Response,
 }
 

@@ -23,7 +23,6 @@ pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// The `User-Agent` of requests.
 const USER_AGENT: &str = concat!("kctl-interpreter/", env!("CARGO_PKG_VERSION"));
 
-/// The client of one webhook.
 pub(super) struct Caller {
     /// The full name `configuration/webhook`.
     name: String,

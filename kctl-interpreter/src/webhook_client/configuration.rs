@@ -37,7 +37,6 @@ pub(super) struct Configuration {
     pub(super) webhooks: Vec<WebhookEntry>,
 }
 
-/// The metadata of a configuration.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Metadata {
     #[serde(default)]
@@ -72,7 +71,6 @@ pub(super) struct ClientConfig {
     /// An https URL.
     #[serde(default)]
     pub(super) url: Option<String>,
-    /// A Service of the control plane.
     #[serde(default)]
     pub(super) service: Option<Service>,
     /// The PEM certificates that sign the server's certificate, in base64; empty for the
@@ -81,12 +79,9 @@ pub(super) struct ClientConfig {
     pub(super) ca_bundle: String,
 }
 
-/// A reference to a Service.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Service {
-    /// The namespace of the Service.
     pub(super) namespace: String,
-    /// The name of the Service.
     pub(super) name: String,
     /// The path of the URL; empty for `/`.
     #[serde(default, deserialize_with = "or_null")]
@@ -100,7 +95,6 @@ pub(super) struct Service {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RuleSelector {
-    /// Names of operations.
     #[serde(default, deserialize_with = "or_null")]
     operations: Vec<String>,
     /// API groups; the core group is an empty string.

@@ -86,7 +86,6 @@ impl std::fmt::Debug for Webhooks {
     }
 }
 
-/// One webhook of a configuration.
 struct ConfiguredWebhook {
     /// The full name `configuration/webhook`, by which errors name it.
     name: String,

@@ -24,7 +24,6 @@ struct Context<'a> {
     request: Request<'a>,
 }
 
-/// The request in the envelope.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Request<'a> {
@@ -32,12 +31,10 @@ struct Request<'a> {
     uid: &'a str,
     /// Group, version and kind of the object.
     kind: GroupVersionKind<'a>,
-    /// The name of the object.
     name: &'a str,
     /// The namespace of the object; left out if it has none.
     #[serde(skip_serializing_if = "str::is_empty")]
     namespace: &'a str,
-    /// The name of the operation.
     operation: &'static str,
     /// The desired object, or the observed one if the desired one is absent.
     object: &'a Value,

@@ -83,7 +83,6 @@ pub(super) enum PluginError {
     Unreadable { command: String, why: String },
 }
 
-/// The credential of a plugin.
 pub(super) struct Credential {
     /// Value of the `Authorization` header, marked as sensitive so that debug output hides it.
     pub(super) token: Option<HeaderValue>,

@@ -76,7 +76,6 @@ fn durations(spec: &ControllerSpec) -> Option<(String, String)> {
     })
 }
 
-/// Returns the problem of the namespaces that the declaration names.
 fn namespaces(spec: &ControllerSpec) -> Option<(String, String)> {
     if !spec.declares_namespaces {
         return None;

@@ -76,7 +76,6 @@ struct Merged {
 pub(crate) struct MailboxSender(Arc<Mailbox>);
 
 impl MailboxSender {
-    /// Creates the writing end of a mailbox.
     pub(crate) fn new(mailbox: Arc<Mailbox>) -> Self {
         Self(mailbox)
     }

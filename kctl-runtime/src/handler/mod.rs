@@ -133,7 +133,6 @@ pub fn for_relation(
     })
 }
 
-/// The effects of a change on one key.
 #[derive(Clone, Copy)]
 struct Effects {
     /// The effect on a key that failed.

@@ -358,7 +358,6 @@ fn busy_controllers(queues: &[(String, WorkQueue<ObjectKey>)]) -> String {
     busy.collect::<Vec<_>>().join(", ")
 }
 
-/// Turns an unexpected end of the election into an error.
 fn unexpected_end(end: Result<End, JoinError>) -> ManagerError {
     match end {
         Ok(End::Lost(cause)) => ManagerError::LeaseLost(cause),
@@ -459,7 +458,6 @@ async fn log_synced(env: &Env) {
     tracing::info!(controller = env.spec.name, objects = env.primary.store().len(), "caches synced");
 }
 
-/// Logs that the workers of a controller start.
 fn log_workers(env: &Env) {
     tracing::info!(controller = env.spec.name, worker_count = env.spec.concurrency, "Starting workers");
 }

@@ -24,7 +24,6 @@ pub const DECODED_BYTES_MAX: usize = 2 << 20;
 /// 1 KB if it has only an image. A decoded Pod of 1.2 KB of JSON took 10 KB (heap profile of `benches/shards`).
 const BYTES_PER_JSON_BYTE: usize = 6;
 
-/// A decoded object of any type.
 type Decoded = Arc<dyn Any + Send + Sync>;
 
 /// The ring of the process. All stores share one, because the share of each in the reads is not known beforehand.
@@ -93,7 +92,6 @@ pub(super) fn get(id: StateId) -> Option<Decoded> {
     CACHE.lock().get(id)
 }
 
-/// Inserts a value that was decoded from JSON of this length.
 pub(super) fn insert<T: Any + Send + Sync>(id: StateId, json_len: usize, value: Arc<T>) {
     let n_bytes = size_of::<T>() + json_len.saturating_mul(BYTES_PER_JSON_BYTE);
     let gone = CACHE.lock().insert(id, Entry { n_bytes, value });

@@ -74,12 +74,10 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
         self.slots.get(id.0)?.key.as_ref()
     }
 
-    /// Returns the value of a key.
     pub(super) fn value(&self, id: KeyId) -> &V {
         &self.slots[id.0].value
     }
 
-    /// Returns the value of a key to change it.
     pub(super) fn value_mut(&mut self, id: KeyId) -> &mut V {
         &mut self.slots[id.0].value
     }

@@ -27,7 +27,6 @@ struct AppliedObjects {
 
 pub(super) type AppliedStates = HashMap<Uid, AppliedState>;
 
-/// The state in which an object was applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AppliedState {
     /// A hash of the desired object.
@@ -72,7 +71,6 @@ impl Applied {
         objects.by_primary.entry(primary.clone()).or_default().entry(config.clone()).or_default().insert(uid, state);
     }
 
-    /// Forgets a deleted primary.
     pub(crate) fn forget(&self, primary: &ObjectKey) {
         let mut objects = self.0.lock();
         let kinds = objects.by_primary.remove(primary).unwrap_or_default();

@@ -84,7 +84,6 @@ fn name_of(source: &Source, object: &Value) -> Result<String, ApiError> {
     }
 }
 
-/// Returns the owner references that the caller gave.
 fn given_references(object: &Value, operation: &Operation) -> Result<Vec<OwnerReference>, ApiError> {
     match &object["metadata"]["ownerReferences"] {
         Value::Null => Ok(Vec::new()),
@@ -102,7 +101,6 @@ fn key_of(primary: &Stored, object: &Value) -> ObjectKey {
     ObjectKey::new(namespace, text("name").unwrap_or_default())
 }
 
-/// Applies one object that the primary owns.
 pub(super) async fn apply_owned<K: Object>(
     env: &Env,
     primary: &Stored,

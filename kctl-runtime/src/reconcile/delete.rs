@@ -55,7 +55,6 @@ enum DeleteState {
 }
 
 impl DeleteRequest {
-    /// Creates a delete of an object with these finalizers.
     pub(super) fn new(
         finalizers: &[String],
         send: impl FnOnce(Option<Propagation>) -> ApiRequest<()> + Send + 'static,

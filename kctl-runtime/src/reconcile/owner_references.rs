@@ -43,7 +43,6 @@ pub(super) fn with_controller(
     Ok(owners)
 }
 
-/// The controller reference of objects of a kind to the primary.
 fn reference(env: &Env, primary: &Stored, owned_kind: &Kind) -> OwnerReference {
     let (kind, meta) = (&env.spec.primary.kind, primary.meta());
     let blocks =

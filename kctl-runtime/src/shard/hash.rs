@@ -19,7 +19,6 @@ pub(crate) fn splitmix64(mut value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Returns the FNV-1a hash of a string.
 fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
 }

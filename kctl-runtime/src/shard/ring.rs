@@ -28,7 +28,6 @@ const COUNTERS: u32 = 1024;
 /// Number of handed-over keys after which those that left all caches are forgotten.
 const HANDED_OVER_SWEEP: usize = 1024;
 
-/// The labels of one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RingLabels {
     /// Label of objects whose value is the name of their shard.
@@ -39,7 +38,6 @@ pub(crate) struct RingLabels {
     pub(crate) shard: String,
 }
 
-/// The next step of a shard for a key.
 #[derive(Debug)]
 pub(crate) enum NextStep {
     /// Reconcile it. The value counts the reconcile until it is dropped.
@@ -53,7 +51,6 @@ pub(crate) enum NextStep {
 /// A primary: its kind and key. Controllers of one kind share its labels.
 type Primary = (Kind, ObjectKey);
 
-/// The reconciles of a shard.
 #[derive(Default)]
 struct ShardReconciles {
     /// Number of reconciles that run.
@@ -68,7 +65,6 @@ struct ShardReconciles {
 /// One shard of a controller ring.
 pub(crate) struct Ring {
     labels: RingLabels,
-    /// The permit of the shard's Lease.
     lease: WritePermit,
     /// The same permit with a separate count of writes, for the keys of each counter.
     counters: Mutex<BTreeMap<u32, WritePermit>>,
@@ -107,7 +103,6 @@ impl fmt::Debug for Ring {
 }
 
 impl RingLabels {
-    /// Returns the selector of the objects of this shard.
     pub(crate) fn selector(&self) -> String {
         format!("{}={}", self.shard_label, self.shard)
     }
@@ -164,7 +159,6 @@ impl RingLabels {
 }
 
 impl Ring {
-    /// Creates the state of a shard whose Lease has this permit.
     pub(crate) fn new(labels: RingLabels, lease: WritePermit) -> Self {
         Self { labels, lease, counters: Mutex::default(), state: Arc::default() }
     }
@@ -173,12 +167,10 @@ impl Ring {
         &self.labels
     }
 
-    /// Returns how many keys this shard has handed over.
     pub(crate) fn n_handed_over(&self) -> u64 {
         self.state.lock().n_handed_over
     }
 
-    /// Adds the cache of a kind that is a primary.
     pub(crate) fn add_primaries(&self, kind: &Kind, store: &Arc<SharedStore>) {
         self.state.lock().primaries.push((kind.clone(), store.clone()));
     }
@@ -213,7 +205,6 @@ impl Ring {
         self.of_slot(self.slot(key))?.unresolved_until()
     }
 
-    /// Counts a key that was handed over.
     pub(crate) fn handed_over(&self) {
         let mut state = self.state.lock();
         state.n_handed_over += 1;

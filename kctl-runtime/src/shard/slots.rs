@@ -98,7 +98,6 @@ pub fn slot_name(app: &str, slot: u32) -> String {
     format!("{app}-slot-{slot}")
 }
 
-/// Returns the name of a seat's Lease.
 pub(crate) fn seat_name(app: &str, seat: u32) -> String {
     format!("{app}-seat-{seat}")
 }

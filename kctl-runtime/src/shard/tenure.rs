@@ -38,7 +38,6 @@ impl Tenure {
         self.slot
     }
 
-    /// Returns the permit of the Lease of this tenure.
     pub(crate) fn permit(&self) -> &WritePermit {
         &self.permit
     }

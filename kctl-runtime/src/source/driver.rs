@@ -77,7 +77,6 @@ use crate::{
 /// Set options first ([`with_field_mask`](Self::with_field_mask), [`with_list_limiter`](Self::with_list_limiter)). Then one task calls [`run`](Self::run), and
 /// any task may call the other methods at any time.
 pub struct Source {
-    /// The client of its cluster.
     client: Client,
     /// The kind, selectors and first namespaces.
     config: WatchConfig,
@@ -326,7 +325,6 @@ impl Source {
         self.condition.is_absent()
     }
 
-    /// Returns the client of its cluster.
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }

@@ -29,7 +29,6 @@ pub(crate) enum BelongsTo {
     Itself,
     /// The object belongs to its controller, if that is of this kind.
     Controller {
-        /// The kind of the primary.
         kind: Kind,
         /// `true` if the primary has a namespace, which is that of the object.
         namespaced: bool,

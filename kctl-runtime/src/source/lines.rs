@@ -18,7 +18,6 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Adds a chunk.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         // Complete lines were read before the next chunk arrives, so only one unfinished line moves. It moves once at
         // most, because `begin` is 0 afterwards.

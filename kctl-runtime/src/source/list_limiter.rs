@@ -58,7 +58,6 @@ pub struct ListLimiter(Arc<Limits>);
 struct Limits {
     /// Free permits, at most [`AT_ONCE_MAX`].
     free: Arc<Semaphore>,
-    /// Number of lists that have ended.
     n_ended: AtomicU64,
 }
 

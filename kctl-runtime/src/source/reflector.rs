@@ -311,7 +311,6 @@ impl Reflector {
         debug_assert!(self.behind < BEHIND_ANSWERS, "the cache follows a server whose state went back");
     }
 
-    /// Takes a response and returns the effects of it.
     fn advance(&mut self, input: Input) -> Vec<Effect> {
         let is_alive =
             matches!(input, Input::Applied(_) | Input::Deleted(_) | Input::Bookmark(_) | Input::Closed { .. });

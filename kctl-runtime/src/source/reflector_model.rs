@@ -286,7 +286,6 @@ impl Watcher {
     }
 }
 
-/// A reflector and its scope.
 struct Follower {
     scope: Scope,
     reflector: Reflector,

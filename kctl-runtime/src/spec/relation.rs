@@ -87,7 +87,6 @@ impl<C: Controller, K> Relation<C, K> {
         }
     }
 
-    /// Returns the relation to the primary.
     pub(crate) fn primary() -> Self
     where
         K: Readable,
@@ -135,7 +134,6 @@ impl<C: Controller, K> Relation<C, K> {
         Self::new(RelationKind::LiveCluster, text)
     }
 
-    /// Appends the relation to a declaration.
     pub(super) fn after<B>(self, before: B) -> Relation<C, K, B> {
         Relation { spec: self.spec, before, kinds: PhantomData }
     }

@@ -72,7 +72,6 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Creates an empty cache of these scopes.
     pub(crate) fn new(scopes: impl IntoIterator<Item = Scope>) -> Self {
         Self {
             objects: HashSet::default(),

@@ -106,7 +106,6 @@ impl<M> Reservation<'_, M> {
 }
 
 impl<M> Reader<'_, M> {
-    /// Waits for the next message.
     pub(super) async fn next(&mut self) -> M {
         loop {
             if let Some(message) = self.take() {

@@ -32,7 +32,6 @@ struct Parts {
 }
 
 impl Operation {
-    /// Returns an operation on one object.
     pub(crate) fn on_object(verb: impl Into<String>, cluster: &str, kind: &Kind, key: ObjectKey) -> Self {
         Self(Arc::new(Parts { verb: verb.into(), kind: Some((cluster.to_owned(), kind.clone())), key: Some(key) }))
     }

@@ -9,7 +9,6 @@ use crate::{
     transport::{self, ApiError, Operation},
 };
 
-/// A kind that the API server serves.
 pub(super) struct ServedKind {
     pub(super) kind: Kind,
     pub(super) namespaced: bool,

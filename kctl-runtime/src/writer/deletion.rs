@@ -14,7 +14,6 @@ pub(super) struct Deletion {
     pub(super) stage: Stage,
 }
 
-/// The stage of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// A finalizer or the grace period holds the object.

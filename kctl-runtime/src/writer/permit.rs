@@ -100,7 +100,6 @@ enum LeaseSource {
 
 /// The permits of a sharded program, one per slot.
 pub(crate) trait ShardPermits: fmt::Debug + Send + Sync {
-    /// Returns the slot of a key.
     fn slot(&self, key: &ObjectKey) -> u32;
     /// Returns the permit of the Lease that all slots have in common.
     fn common(&self) -> WritePermit;
@@ -163,7 +162,6 @@ impl WriteGuard {
         self.deadline.timeout()
     }
 
-    /// Returns the deadline of the request.
     pub(crate) fn deadline(&self) -> Deadline {
         self.deadline
     }
@@ -267,7 +265,6 @@ impl WritePermit {
         Self(Arc::new(LeaseSource::Lease(lease).into()))
     }
 
-    /// Returns the permit of a sharded program.
     pub(crate) fn from_shards(shards: Arc<dyn ShardPermits>) -> Self {
         Self(Arc::new(LeaseSource::Shards(shards).into()))
     }

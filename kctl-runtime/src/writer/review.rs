@@ -81,7 +81,6 @@ pub(crate) async fn access(client: &Client, user: &UserInfo, path: &str) -> Resu
     Ok(allowed && !denied)
 }
 
-/// Creates a review and returns its status.
 async fn create_review<T: DeserializeOwned>(
     client: &Client,
     group: &str,

@@ -22,7 +22,6 @@ impl Target<'_> {
         &self.source.config().kind
     }
 
-    /// Returns the key of the object in its store.
     pub(super) fn key(&self) -> ObjectKey {
         ObjectKey::new(self.namespace, self.name)
     }

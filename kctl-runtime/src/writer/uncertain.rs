@@ -85,7 +85,6 @@ impl UncertainWrites {
         self.0.lock().retain(|key, _scopes| stays(key));
     }
 
-    /// Forgets the writes of one key in the same way.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.0.lock().remove(key);
     }
@@ -96,7 +95,6 @@ impl UncertainWrites {
         self.add(key.clone(), [(source.clone(), None)]);
     }
 
-    /// Returns the keys with an uncertain write.
     #[cfg(test)]
     pub(crate) fn keys(&self) -> Vec<ObjectKey> {
         self.0.lock().keys().cloned().collect()

@@ -113,7 +113,6 @@ impl Denial {
         Self { code: UNPROCESSABLE, reason: "Invalid".into(), message, causes }
     }
 
-    /// Returns the HTTP status code.
     pub(super) fn http_code(&self) -> u16 {
         self.code
     }

@@ -22,7 +22,6 @@ pub(super) struct Review {
     pub(super) request: Option<Request>,
 }
 
-/// The request inside a review.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Request {
@@ -49,7 +48,6 @@ pub(crate) struct Request {
     pub(super) options: Value,
 }
 
-/// The kind of the object.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct RequestKind {
     #[serde(default)]

@@ -131,7 +131,6 @@ pub(super) struct Identity {
     files: Option<Files>,
 }
 
-/// The files of a certificate.
 struct Files {
     certificate: PathBuf,
     key: PathBuf,
@@ -221,7 +220,6 @@ impl Identity {
         }
     }
 
-    /// Creates a certificate.
     fn signed(
         names: &[String],
         authority: impl FnOnce() -> Result<SelfMadeAuthority, Box<dyn std::error::Error + Send + Sync>>,

@@ -58,7 +58,6 @@ impl Default for Memory {
     }
 }
 
-/// Returns the bound for a memory limit.
 fn share_of(limit: Option<usize>) -> usize {
     limit.map_or(BYTES_MAX, |limit| (limit / PART).clamp(BYTES_MIN, BYTES_MAX))
 }

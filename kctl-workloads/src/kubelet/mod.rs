@@ -295,7 +295,6 @@ impl Kubelet {
         }
     }
 
-    /// Plans the step that follows from a watch event.
     fn handle(&self, plan: &mut Plan, event: WatchEvent<Pod>) -> kube::Result<()> {
         match event {
             WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
@@ -378,7 +377,6 @@ impl Kubelet {
         grace.min(pre_stop(pod).saturating_add(ENDS_AFTER))
     }
 
-    /// Performs a step that is due.
     async fn perform(&self, plan: &mut Plan, key: (String, String)) {
         let Some(Planned { step, uid, .. }) = plan.remove(&key) else { return };
         let done = match step {
@@ -404,7 +402,6 @@ impl Kubelet {
         self.count(plan);
     }
 
-    /// Returns a client for Pods.
     fn pods(&self, namespace: &str) -> Api<Pod> {
         Api::namespaced(self.client.clone(), namespace)
     }
@@ -508,7 +505,6 @@ fn running_step(pod: &Pod) -> Option<(Step, Duration)> {
     }
 }
 
-/// Returns the next step of a Pod on a lost node.
 fn on_lost_node(pod: &Pod) -> Option<(Step, Duration)> {
     if pod.metadata.deletion_timestamp.is_some() {
         return None;

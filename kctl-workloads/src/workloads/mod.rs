@@ -239,7 +239,6 @@ fn is_controlled(object: &impl Resource, by: &impl Resource) -> bool {
     object.owner_references().iter().any(is_by)
 }
 
-/// Returns a controller reference to an object.
 fn reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
     OwnerReference { block_owner_deletion: Some(true), ..owner.controller_owner_ref(&()).unwrap_or_default() }
 }

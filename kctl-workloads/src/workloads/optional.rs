@@ -46,7 +46,6 @@ pub(super) fn into_field<T, F: From<T>>(value: T) -> F {
     value.into()
 }
 
-/// Returns the string in a field.
 pub(super) fn string(field: &impl MaybeField<String>) -> Option<&str> {
     field.value().map(String::as_str)
 }

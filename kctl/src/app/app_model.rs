@@ -124,7 +124,6 @@ impl App {
         names.map(|name| (name.to_owned(), permissions(&specs, name))).collect()
     }
 
-    /// Returns the name of the app.
     #[cfg(feature = "sim")]
     pub(crate) fn name(&self) -> &str {
         &self.name

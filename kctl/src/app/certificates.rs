@@ -43,7 +43,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 pub(super) struct Certificates {
     /// The certificate that the server uses; replaced without a restart.
     pub(super) served: Arc<Served>,
-    /// Name of the Secret.
     pub(super) secret: String,
     /// Name of the Service through which API servers call the webhooks.
     pub(super) service: String,
@@ -51,7 +50,6 @@ pub(super) struct Certificates {
     pub(super) names: Vec<String>,
     /// API paths of the webhook configurations and CRDs.
     pub(super) trusting: Vec<String>,
-    /// Field manager of the writes.
     pub(super) manager: String,
     /// The clock that decides what is due.
     pub(super) clock: Clock,
@@ -109,7 +107,6 @@ impl Certificates {
     }
 }
 
-/// One process that keeps the certificates.
 struct Keeper {
     of: Certificates,
     path: String,
@@ -313,7 +310,6 @@ fn client_configs(object: &Value) -> impl Iterator<Item = String> {
     paths.chain([String::from("/spec/conversion/webhook/clientConfig")])
 }
 
-/// The data of a Secret.
 type SecretData = BTreeMap<String, Vec<u8>>;
 
 /// Returns `true` if another program writes the Secret, such as cert-manager. kctl's own is

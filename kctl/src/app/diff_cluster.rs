@@ -61,7 +61,6 @@ pub(super) async fn diff(
     )))
 }
 
-/// Returns the permissions of a role object.
 fn permissions_of_role(role: &Value, scope: &PermissionScope) -> Result<Vec<Permission>> {
     let rules: Option<Vec<PolicyRule>> = serde_json::from_value(role["rules"].clone())?;
     Ok(rules.iter().flatten().flat_map(|rule| permissions_of_rule(rule, scope)).collect())

@@ -41,7 +41,6 @@ use super::App;
 ///
 /// They set the defaults of a new `values.yaml` alone: a value that the file has already wins over the option.
 pub(super) struct ChartOptions {
-    /// The name of the chart.
     pub(super) name: String,
     /// The image with its tag or digest, if one was given.
     pub(super) image: Option<String>,
@@ -63,7 +62,6 @@ pub(super) struct Chart {
     items: Vec<Item>,
     /// The name in `Chart.yaml`.
     name: String,
-    /// The version of the app.
     version: Option<String>,
     /// The CRDs as objects.
     pub(super) definitions: Vec<Manifest>,
@@ -277,13 +275,10 @@ Turn conversion off, and with Helm 4 add --force-conflicts to the next `helm ins
 struct Issuance {
     /// The arguments for webhooks.
     args: Vec<String>,
-    /// The liveness probe.
     liveness: Value,
-    /// The readiness probe.
     readiness: Value,
     /// The volumes of the Pod, such as the one with the certificate.
     volumes: Vec<Value>,
-    /// The volume mounts of the container.
     mounts: Vec<Value>,
 }
 

@@ -80,7 +80,6 @@ const RING_KINDS: [&str; 3] = ["controllerring", "clusterrole", "clusterrolebind
 
 /// The files that a command generates in a folder, by which stale ones are recognized.
 pub(super) struct Owned<'a> {
-    /// The name of the objects.
     pub(super) name: &'a str,
     /// The suffixes of the names of all objects.
     pub(super) suffixes: &'a [&'a str],

@@ -42,7 +42,6 @@ type Naming = fn(&str, &str) -> String;
 
 /// The program and cluster of a check.
 pub(super) struct About {
-    /// The name of the app.
     pub(super) app: String,
     /// The declarations of its controllers, restricted to the namespaces of `--namespace`.
     pub(super) specs: Vec<ControllerSpec>,

@@ -56,7 +56,6 @@ fn or_not(arg: Arg) -> Arg {
         .value_name("BOOL")
 }
 
-/// Returns the environment variable of a flag.
 fn variable(flag: &str) -> String {
     format!("{PREFIX}{}", flag.to_uppercase().replace('-', "_"))
 }

@@ -73,7 +73,6 @@ impl Signals {
         Self { requested }
     }
 
-    /// Waits for a signal.
     pub(super) async fn stopped(&self) {
         let mut requested = self.requested.clone();
         if requested.wait_for(Option::is_some).await.is_err() {

@@ -71,7 +71,6 @@ struct Shared {
     waiting: BTreeSet<(String, ObjectKey)>,
 }
 
-/// A controller of the running app.
 struct RunningController {
     queue: WorkQueue<ObjectKey>,
     primaries: Arc<SharedStore>,
@@ -186,7 +185,6 @@ pub(super) async fn drain<C: Controller>(triggers: Triggers, keys: impl Stream<I
     }
 }
 
-/// Opens a stream of keys for the controller of that declaration.
 pub(super) type OpenStream = (fn() -> ControllerSpec, Arc<dyn Fn(Env) -> Boxed<'static, ()> + Send + Sync>);
 
 impl App {

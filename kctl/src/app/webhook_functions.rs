@@ -247,7 +247,6 @@ impl App {
         Ok(self.webhook_functions.converted.get_or_init(|| converted).clone())
     }
 
-    /// Returns the webhook configurations that register the admission functions.
     pub(super) fn admission_configurations(&self, name: &str, client: &Client, authority: Option<&str>) -> Vec<Value> {
         Configurations { name, client, authority }.objects(&self.webhook_functions.admission)
     }

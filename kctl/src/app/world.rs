@@ -55,7 +55,6 @@ pub(crate) struct Other {
     pub(crate) name: String,
     /// A client with all permissions.
     pub(crate) client: Client,
-    /// Its embedded API server.
     pub(crate) server: ApiServer,
     simulation: Simulation,
 }

@@ -105,7 +105,6 @@ impl CreatedObjects {
     }
 }
 
-/// Waits until an object is gone.
 async fn wait_until_gone(client: &Client, path: &str, within: Duration) -> Result<()> {
     let gone = async {
         while read(client, path).await?.is_some() {

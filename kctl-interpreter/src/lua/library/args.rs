@@ -18,7 +18,6 @@ const LEVELS_MAX: usize = 16;
 pub(super) struct Args<'a> {
     /// The state, to create values in.
     pub(super) lua: &'a Lua,
-    /// The budget of the run.
     pub(super) budget: &'a Budget,
     /// The name of the function in messages.
     pub(super) name: &'static str,
@@ -95,7 +94,6 @@ impl Args<'_> {
         if self.value(n).is_nil() { Ok(None) } else { self.int(n).map(Some) }
     }
 
-    /// Returns a table.
     pub(super) fn table(&self, n: usize) -> mlua::Result<&mlua::Table> {
         self.value(n).as_table().ok_or_else(|| self.type_error(n, "table"))
     }

@@ -114,7 +114,6 @@ impl Spec {
         (spec, after)
     }
 
-    /// Formats an argument with the verb.
     fn value(&self, verb: char, value: &Value) -> Vec<u8> {
         #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
         match value {

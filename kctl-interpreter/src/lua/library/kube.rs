@@ -23,7 +23,6 @@ use crate::quantity::Quantity;
 /// The maximum number of characters that an error shows of an invalid quantity.
 const QUANTITY_SHOWN_MAX: usize = 64;
 
-/// Adds the functions of the library.
 pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("kube.resourceAdd", resource_add)?;
     library.add("kube.accuratePodRequirements", accurate_pod_requirements)?;
@@ -78,7 +77,6 @@ fn pod_template(args: &Args<'_>) -> mlua::Result<serde_json::Value> {
     Ok(repair(template, Root::Object, &[]))
 }
 
-/// Returns the error of an invalid Pod template.
 fn invalid_template(args: &Args<'_>, error: impl std::fmt::Display) -> mlua::Error {
     args.raise(format_args!("{}: the pod template is none: {error}", args.name))
 }

@@ -136,7 +136,6 @@ impl Moment {
 /// English names of the days of the week.
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// English names of the months.
 const MONTHS: [&str; 12] = [
     "January",
     "February",

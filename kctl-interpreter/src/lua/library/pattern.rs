@@ -15,7 +15,6 @@ const DEPTH_MAX: usize = 200;
 /// Steps that are collected before they are charged.
 const STEPS_PER_CHARGE: u64 = 1024;
 
-/// The error of a search.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PatternError<E> {
     /// The pattern is invalid.
@@ -24,7 +23,6 @@ pub(super) enum PatternError<E> {
     Stopped(E),
 }
 
-/// The content of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capture {
     /// Bytes of the subject, from and to.
@@ -33,7 +31,6 @@ pub(super) enum Capture {
     Position(usize),
 }
 
-/// A match in the subject.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Match {
     /// The offset of its first byte.
@@ -92,7 +89,6 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
         if self.steps < STEPS_PER_CHARGE { Ok(()) } else { self.charge_steps() }
     }
 
-    /// Charges the collected steps.
     fn charge_steps(&mut self) -> Result<(), PatternError<E>> {
         (self.charge)(std::mem::take(&mut self.steps)).map_err(PatternError::Stopped)
     }
@@ -149,7 +145,6 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
         Ok((!pattern.at_end || s == self.subject.len()).then_some(s))
     }
 
-    /// Matches one byte.
     fn match_byte(&mut self, s: usize, class: &Class) -> Found<E> {
         self.step(class.cost())?;
         Ok(self.subject.get(s).is_some_and(|byte| class.has(*byte)).then_some(s + 1))

@@ -25,7 +25,6 @@ pub(crate) const FAILURES_MAX: usize = 500;
 /// Longest error message that is kept, in bytes; the rest is cut.
 pub(crate) const TEXT_LEN_MAX: usize = 1_024;
 
-/// A finished reconcile.
 #[derive(Clone)]
 pub(crate) struct PastReconcile {
     /// Counts up from 1. A browser asks for reconciles after the last number that it has.

@@ -148,7 +148,6 @@ struct Running {
     seconds: f64,
 }
 
-/// One open cache.
 #[derive(Serialize)]
 struct Cache {
     kind: String,
@@ -183,7 +182,6 @@ struct Wire {
     triggers: bool,
 }
 
-/// A finished reconcile.
 #[derive(Serialize)]
 struct Reconcile {
     number: u64,
@@ -327,7 +325,6 @@ fn first_names(names: &[String]) -> String {
     shown.join(", ") + &more
 }
 
-/// Returns the row of a cache.
 fn cache(source: &Source) -> Cache {
     let (config, store, health) = (source.config(), source.store(), source.health());
     let parts = [

@@ -65,7 +65,6 @@ impl Leadership {
         self.holder.borrow().clone()
     }
 
-    /// Returns a receiver of the identity of the holder.
     pub(in crate::manager) fn holder_changes(&self) -> watch::Receiver<String> {
         self.holder.clone()
     }

@@ -94,7 +94,6 @@ impl Record {
         }
     }
 
-    /// Returns a new Lease with this record.
     pub(super) fn create(&self, config: &ElectionConfig) -> Value {
         let mut lease = json!({
             "apiVersion": "coordination.k8s.io/v1",

@@ -45,7 +45,6 @@ type Reads = Box<dyn Fn() -> CertificateReads + Send + Sync>;
 pub(super) struct Certificates(Arc<Mutex<Vec<Reads>>>);
 
 impl Certificates {
-    /// Adds a certificate to the sum.
     pub(super) fn add(&self, reads: Reads) {
         self.0.lock().push(reads);
     }
@@ -76,7 +75,6 @@ impl Collector for Certificates {
     }
 }
 
-/// Counts the reads of one certificate.
 #[derive(Debug, Default)]
 pub(crate) struct ReadCounter {
     total: AtomicU64,

@@ -325,7 +325,6 @@ impl Metrics {
         drop(reconcile_seconds.get_or_create(&labels()));
     }
 
-    /// Counts a reconcile.
     pub(crate) fn count(&self, report: &Report) {
         let labels = || vec![("controller", report.controller.clone())];
         let shared = &*self.shared;
@@ -361,7 +360,6 @@ impl Metrics {
         RESULTS.iter().map(|result| self.shared.reconciles.get_or_create(&labels(result)).get()).sum()
     }
 
-    /// Returns the observer of a queue's durations.
     pub(crate) fn queue_observer(&self, controller: &str) -> Arc<dyn QueueObserver> {
         let labels = queue_labels(controller);
         let waited = self.shared.queue_seconds.get_or_create_owned(&labels);

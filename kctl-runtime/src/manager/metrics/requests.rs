@@ -135,7 +135,6 @@ impl RequestCounter {
         }
     }
 
-    /// Adds a value to a histogram.
     fn observe(&self, histograms: &Histograms, method: &'static str, value: f64) {
         histograms.get_or_create(&vec![("verb", method.to_owned()), ("host", self.host.to_string())]).observe(value);
     }

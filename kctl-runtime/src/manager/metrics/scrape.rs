@@ -34,7 +34,6 @@ const VERSION_MODULUS: u64 = 1_000_000_000_000_000;
 /// Label of priorities beyond those that a queue distinguishes, as in controller-runtime.
 const PRIORITIES_BEYOND: &str = "exceeded_cardinality_limit";
 
-/// A collector that reads a view.
 pub(crate) struct Scrape(pub(crate) View);
 
 impl fmt::Debug for Scrape {
@@ -43,7 +42,6 @@ impl fmt::Debug for Scrape {
     }
 }
 
-/// Writes a family of gauges.
 fn family<V: EncodeGaugeValue>(
     encoder: &mut DescriptorEncoder<'_>,
     (name, help): (&str, &str),

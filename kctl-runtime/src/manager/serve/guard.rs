@@ -76,7 +76,6 @@ impl<K: std::hash::Hash + Eq, V: Clone> Answers<K, V> {
     }
 }
 
-/// A cached answer about a token.
 enum TokenAnswer {
     Of(UserInfo),
     Rejected,

@@ -109,7 +109,6 @@ pub fn serve_metrics_securely(
     })
 }
 
-/// A response.
 pub(crate) type Page = Response<String>;
 
 /// Answers requests without bodies.

@@ -32,7 +32,6 @@ pub(super) fn preferred(n_slots: u32, live: &[u32]) -> Vec<u32> {
     owners.into_iter().flatten().collect()
 }
 
-/// Returns the weight of a seat for a slot.
 fn weight(slot: u32, seat: u32) -> u64 {
     splitmix64(splitmix64(u64::from(slot) << 32 | u64::from(seat)).wrapping_add(1))
 }

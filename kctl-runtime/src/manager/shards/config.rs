@@ -133,12 +133,10 @@ impl ShardConfig {
         ElectionConfig { identity, release_on_stop: false, ..self.leases.clone() }
     }
 
-    /// Returns the Lease of a slot.
     pub(super) fn slot(&self, slot: u32) -> ElectionConfig {
         self.labelled(slot_name(self.name(), slot), u64::from(slot))
     }
 
-    /// Returns the Lease of a seat.
     pub(super) fn seat(&self, seat: u32) -> ElectionConfig {
         self.labelled(seat_name(self.name(), seat), u64::from(seat) << 32)
     }

@@ -85,7 +85,6 @@ impl Coordinator {
         Self { client, clock, config, tenures, shared, changed, note_changed, source, planted: None }
     }
 
-    /// Plants a bug.
     pub(in crate::manager) fn plant(mut self, bug: Planted) -> Self {
         self.planted = Some(bug);
         if bug == Planted::AnotherHash {

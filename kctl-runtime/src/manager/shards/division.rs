@@ -29,7 +29,6 @@ pub(super) struct Seats {
     pub(super) n_notes: u64,
 }
 
-/// The holder of a slot's Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotHolder {
     /// This replica owns the slot.

@@ -133,7 +133,6 @@ impl Coordinator {
         self.config.slots().all().find(|seat| self.is_free(&seat_name(self.config.name(), *seat), now))
     }
 
-    /// Returns the note of the live seats for the Lease of a seat.
     fn live_seats_annotation(&self, seat: u32) -> LeaseAnnotation {
         let (shared, config) = (self.shared.clone(), self.config.clone());
         let value = move || {

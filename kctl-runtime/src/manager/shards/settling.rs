@@ -27,7 +27,6 @@ pub(super) enum Settling {
 }
 
 impl Settling {
-    /// Observes the seats.
     pub(super) fn observe(&mut self, seats: &Seats, now: Instant) {
         match self {
             Self::NotBegun if seats.own.is_some() => {

@@ -55,7 +55,6 @@ impl FieldConflict {
         Self { field: String::new(), what: what.into(), is_beside: false }
     }
 
-    /// Prefixes the path with a field.
     fn below(mut self, field: &str) -> Self {
         let is_item = self.field.starts_with("[]");
         self.field = match self.field.as_str() {

@@ -11,7 +11,6 @@ const COLUMNS: usize = 2;
 /// Height of a panel in grid units.
 const HEIGHT: usize = 8;
 
-/// A time series panel.
 struct Panel {
     title: &'static str,
     unit: &'static str,
@@ -172,7 +171,6 @@ fn uid(name: &str) -> String {
     format!("{prefix}-{}", &hash[8..])
 }
 
-/// Returns a panel at its place in the grid.
 fn panel(index: usize, panel: &Panel, selector: &str) -> Value {
     let width = 24 / COLUMNS;
     let source = json!({ "type": "prometheus", "uid": "${datasource}" });

@@ -216,7 +216,6 @@ impl Permissions {
         merged.framework |= permission.framework;
     }
 
-    /// Adds the permissions for verbs that the user declared.
     fn add_declared(&mut self, scopes: &[PermissionScope], target: &PermissionTarget, verbs: &[&str], because: &str) {
         each_permission(scopes, target, verbs, because).for_each(|permission| self.add(permission));
     }
@@ -374,7 +373,6 @@ fn each_permission(
     })
 }
 
-/// Adds the permissions of one relation.
 fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, permissions: &mut Permissions) {
     let because = match relation.declared_as {
         RelationKind::Primary => format!("{}: its primary", spec.name),

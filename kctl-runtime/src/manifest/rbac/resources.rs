@@ -4,7 +4,6 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-/// A built-in resource.
 pub(super) struct Resource {
     /// `true` if its objects belong to namespaces.
     pub(super) is_namespaced: bool,

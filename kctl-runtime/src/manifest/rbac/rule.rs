@@ -94,7 +94,6 @@ pub(super) fn merged(rules: Vec<Rule>) -> Vec<Rule> {
     merge(rules, |r| (r.groups.clone(), r.resources.clone()))
 }
 
-/// Merges rules with equal keys.
 fn merge<K: Ord>(rules: Vec<Rule>, key: impl Fn(&Rule) -> K) -> Vec<Rule> {
     let mut merged: BTreeMap<K, Rule> = BTreeMap::new();
     for rule in rules {

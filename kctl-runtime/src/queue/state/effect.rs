@@ -26,7 +26,6 @@ pub(crate) struct VersionEffect {
     pub(crate) effect: BackoffEffect,
 }
 
-/// An event that adds a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyEvent {
     /// The version of the changed object, with the effect on the key.

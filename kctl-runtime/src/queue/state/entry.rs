@@ -11,7 +11,6 @@ use crate::queue::ready::{Age, ReadyPosition};
 /// Number of consecutive conflicts that are normal with concurrent writers. A key with more counts as failing.
 pub const CONFLICTS_USUAL: u32 = 5;
 
-/// The state of one key.
 #[derive(Default)]
 pub(super) struct Entry {
     /// Its position in `ready`. Invariant: `None` while it is processed.

@@ -26,7 +26,6 @@ use crate::{
 pub(super) struct ListBegin {
     /// The number of gained slots.
     gained: u64,
-    /// The number of the list.
     list: ListNumber,
 }
 

@@ -20,7 +20,6 @@ use crate::{
     transport::{self, ApiError, Operation},
 };
 
-/// The body of a watch response.
 type Chunks = Pin<Box<BodyDataStream<Body>>>;
 
 /// The query of every watch. Bookmarks cost about one line a minute, and keep the version fresh for the next watch.

@@ -60,7 +60,6 @@ pub(super) struct UserIndex {
 }
 
 impl UserIndex {
-    /// Creates the index and fills it with these objects.
     pub(super) fn build<'a>(
         name: &'static str,
         values_of: IndexFn,
@@ -73,7 +72,6 @@ impl UserIndex {
         index
     }
 
-    /// Returns the keys of the objects with this value.
     pub(super) fn get(&self, value: &str) -> Option<&BTreeSet<ObjectKey>> {
         self.keys.get(value)
     }

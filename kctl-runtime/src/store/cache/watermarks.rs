@@ -58,7 +58,6 @@ impl Watermarks {
         &mut self.0[idx].1
     }
 
-    /// Ends a scope.
     pub(super) fn remove(&mut self, scope: &Scope) {
         if let Ok(idx) = self.find(scope) {
             self.0.remove(idx);

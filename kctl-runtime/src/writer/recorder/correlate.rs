@@ -72,7 +72,6 @@ pub(super) struct Correlator {
     series: LruMap<Identity, Series>,
 }
 
-/// Token bucket of one object.
 struct TokenBucket {
     /// Requests that may be sent now, at most [`BURST`].
     left: u32,

@@ -31,7 +31,6 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Reads the bounds of a Deployment.
     pub(super) fn from_deployment(deployment: &Deployment) -> Self {
         let replicas = optional::deployment(deployment).replicas.unwrap_or(1);
         let strategy = optional::deployment(deployment).strategy.clone().unwrap_or_default();
@@ -71,7 +70,6 @@ impl Bounds {
         if self.replicas == 0 { 0 } else { self.replicas + self.surge }
     }
 
-    /// Returns the annotations of a scaled set.
     pub(super) fn annotations(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             (DESIRED.into(), self.replicas.to_string()),

@@ -39,13 +39,10 @@ const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 ///
 /// Built at the start of a pass, completed during it and written at its end.
 pub(super) struct StatusUpdate<'a> {
-    /// The Deployment with its sets.
     rollout: &'a Rollout<'a>,
     /// The time of the pass; all conditions that change in it get this time.
     now: Time,
-    /// The stored status.
     before: DeploymentStatus,
-    /// The new status.
     new: DeploymentStatus,
     /// `true` if this pass created the current set.
     has_created: bool,
@@ -60,7 +57,6 @@ impl<'a> StatusUpdate<'a> {
         Self { rollout, now, before, new, has_created: false }
     }
 
-    /// Returns the Deployment.
     fn deployment(&self) -> &Deployment {
         self.rollout.deployment
     }

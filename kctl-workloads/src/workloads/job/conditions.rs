@@ -21,7 +21,6 @@ pub(super) struct Verdict {
     pub(super) has_succeeded: bool,
     /// The reason of both conditions, in `CamelCase`.
     reason: String,
-    /// The message of both conditions.
     message: String,
 }
 
@@ -69,7 +68,6 @@ fn is_true<'a>(all: &'a [JobCondition], kind: &str) -> Option<&'a JobCondition> 
     all.iter().find(|condition| condition.type_ == kind && condition.status == "True")
 }
 
-/// Returns the conditions of a Job.
 fn of(job: &Job) -> &[JobCondition] {
     job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
 }

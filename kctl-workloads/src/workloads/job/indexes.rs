@@ -10,7 +10,6 @@ use kube::ResourceExt;
 
 /// The annotation and the label of a Pod with its index.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// The environment variable with the index.
 const VARIABLE: &str = "JOB_COMPLETION_INDEX";
 
 /// Returns the index of a Pod.

@@ -175,7 +175,6 @@ fn is_tracked(pod: &Pod) -> bool {
     pod.finalizers().iter().any(|name| name == TRACKING)
 }
 
-/// Returns a Pod of the template.
 fn new_pod(job: &Job, index: Option<i32>) -> Pod {
     let template = job.spec.clone().unwrap_or_default().template;
     let metadata = template.metadata.unwrap_or_default();
@@ -218,7 +217,6 @@ async fn delete(workloads: &Workloads, pod: &Pod) -> kube::Result<usize> {
     Ok(1)
 }
 
-/// Writes the status.
 async fn update_status(workloads: &Workloads, job: &Job, status: JobStatus) -> kube::Result<usize> {
     let mut new = job.clone();
     new.status = Some(status);
@@ -227,7 +225,6 @@ async fn update_status(workloads: &Workloads, job: &Job, status: JobStatus) -> k
     Ok(1)
 }
 
-/// Returns a client for Jobs.
 fn jobs(workloads: &Workloads, job: &Job) -> Api<Job> {
     Api::namespaced(workloads.client.clone(), &job.namespace().unwrap_or_default())
 }

@@ -52,7 +52,6 @@ pub(super) fn failure(job: &Job, pod: &Pod) -> PodFailure {
     PodFailure::Counts
 }
 
-/// Returns namespace and name of a Pod.
 fn named(pod: &Pod) -> String {
     format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
 }

@@ -43,7 +43,6 @@ pub(super) fn app() -> App {
     app
 }
 
-/// Returns the service account with this name.
 pub(super) fn account(name: &str) -> User {
     User::service_account("default", name)
 }

@@ -111,7 +111,6 @@ fn in_range(ip: IpAddr, network: &str, length: &str) -> Option<bool> {
 mod tests {
     use super::*;
 
-    /// The proxy for a server with these variables.
     fn proxy(server: &str, variables: &[(&str, &str)]) -> Result<Option<String>, String> {
         let of = |name: &str| variables.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).to_owned());
         let found = of_environment(&server.parse().unwrap(), of).map_err(|error| error.to_string())?;

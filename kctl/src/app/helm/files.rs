@@ -37,7 +37,6 @@ pub(super) struct File {
     ///
     /// Uses `/` on every system and never begins with one.
     pub(super) path: String,
-    /// The whole text.
     pub(super) text: String,
 }
 

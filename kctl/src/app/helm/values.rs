@@ -70,7 +70,6 @@ pub(super) fn list(key: &'static str, doc: impl Into<String>) -> Item {
     value(key, doc, json!([]), json!({ "type": "array" }))
 }
 
-/// Creates a section of values.
 pub(super) fn section(key: &'static str, doc: impl Into<String>, items: Vec<Item>) -> Item {
     Item { key, doc: doc.into(), node: Node::Section(items) }
 }

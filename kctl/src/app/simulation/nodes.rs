@@ -16,7 +16,6 @@ pub(crate) struct SimulatedNodes {
 }
 
 impl SimulatedNodes {
-    /// Starts a kubelet for an embedded API server.
     pub(crate) fn for_server(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
         Self::start(Kubelet::for_server(server), Workloads::for_server(server), tasks)
     }

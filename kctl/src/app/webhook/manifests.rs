@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use super::App;
 use crate::app::webhook_functions::Address;
 
-/// Port of the Service.
 const SERVICE_PORT: u16 = 443;
 /// Port of the container, as for controller-runtime's webhooks.
 const CONTAINER_PORT: u16 = 9443;
@@ -157,7 +156,6 @@ enum Source {
 }
 
 impl Source {
-    /// Returns the name of the Secret with the certificate.
     fn secret(self, name: &str) -> String {
         match self {
             Self::CertManager => secret_of_cert_manager(name),

@@ -17,7 +17,6 @@ pub(in crate::app) enum Address<'a> {
     Default(Client),
     /// From a generated Service or from options.
     Given {
-        /// The address.
         client: Client,
         /// The options that it comes from.
         origin: &'a str,

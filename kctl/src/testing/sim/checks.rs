@@ -64,7 +64,6 @@ pub(super) struct Needless {
     pub(super) first: Vec<String>,
 }
 
-/// The end of a reconcile.
 #[derive(Clone, Debug)]
 pub(super) struct End {
     pub(super) text: String,
@@ -301,7 +300,6 @@ impl Checks {
         }
     }
 
-    /// Returns the author of a change.
     fn author(&self, change: &Change) -> String {
         match change.by.as_str() {
             "" => "the server".into(),
@@ -533,7 +531,6 @@ mod tests {
     /// An event, and the number of the process.
     type Steps<'a> = &'a [(&'a str, &'a str)];
 
-    /// Returns a change of a Lease of this name.
     fn lease(by: &str, name: &str, holder: &str) -> Change {
         let mut lease = written(by, "leases", json!({ "spec": { "holderIdentity": holder } }));
         (lease.group, lease.name) = (COORDINATION.into(), name.into());

@@ -125,7 +125,6 @@ fn replace_words(text: &str, name: &str, general: &str) -> String {
     replaced + rest
 }
 
-/// Returns the normal form of an object.
 fn normal(id: &Id, object: &Value, maker: Maker, names: &Names, ignored: &[&str]) -> Normal {
     let mut object = object.clone();
     for pointer in ignored {

@@ -319,7 +319,6 @@ fn is_of(id: &Id, relation: &RelationSpec) -> bool {
     relation.cluster == id.cluster && id.group == kind.group && id.resource == kind.plural
 }
 
-/// Returns the path of a stored object.
 fn path_of(id: &Id, object: &Value) -> String {
     let version = object["apiVersion"].as_str().unwrap_or_default();
     let root = if version.contains('/') { "/apis" } else { "/api" };

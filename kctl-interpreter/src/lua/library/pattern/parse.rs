@@ -12,7 +12,6 @@ const STEPS_MAX: usize = 10_000;
 /// The maximum number of captures of a pattern, as in the C library.
 const CAPTURES_MAX: usize = 32;
 
-/// A parsed pattern.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
     /// Set if it begins with `^`.
@@ -25,7 +24,6 @@ pub(super) struct Pattern {
     pub(super) n_captures: usize,
 }
 
-/// One step of a pattern.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Matches one byte.
@@ -230,7 +228,6 @@ struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// Returns the next byte and advances.
     fn next(&mut self) -> Option<u8> {
         let byte = self.text.get(self.at).copied()?;
         self.at += 1;

@@ -22,7 +22,6 @@ async fn shard(server: &ApiServer, identity: &str) -> Shard {
     Shard { keeper, shards: view.shards().unwrap().clone(), running }
 }
 
-/// Returns the version of the Secret with the certificates.
 fn version(server: &ApiServer) -> String {
     let secret = server.object("", "secrets", "default", "web-webhook-tls").unwrap();
     secret["metadata"]["resourceVersion"].as_str().unwrap().to_owned()

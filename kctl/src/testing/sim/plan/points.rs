@@ -29,7 +29,6 @@ pub(in crate::testing::sim) struct Points {
     pub(in crate::testing::sim) n_slots: u32,
     /// Allows servers that serve an old state as the newest one.
     pub(in crate::testing::sim) outdated_lists: bool,
-    /// Forbids faults of clocks.
     pub(in crate::testing::sim) without_clock_faults: bool,
 }
 
@@ -61,12 +60,10 @@ impl History {
         if self.reads_may_be_cached { self.first.min(newest) } else { newest }
     }
 
-    /// Returns a stale server that has this revision.
     pub(super) fn stale(&self, revision: u64) -> Behind {
         Behind { cluster: self.cluster.clone(), revision, is_outdated: false }
     }
 
-    /// Returns an outdated server that has this revision.
     pub(super) fn outdated(&self, revision: u64) -> Behind {
         Behind { cluster: self.cluster.clone(), revision, is_outdated: true }
     }

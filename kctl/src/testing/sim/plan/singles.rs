@@ -20,7 +20,6 @@ const BEHIND_MAX: usize = 1_000;
 /// it over.
 const LAPSE_FOR: Duration = Duration::from_secs(17);
 
-/// Failures of a single write.
 pub(super) const FAILURES: [RequestFault; 8] = [
     RequestFault::Reset(Moment::After),
     RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::After },
