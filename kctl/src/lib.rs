@@ -91,7 +91,8 @@
 //!    change.
 //!
 //! This is the design of client-go and controller-runtime. The names are theirs as well: informer,
-//! store, event handler, predicate, work queue, requeue.
+//! store, event handler, predicate, work queue, requeue. The book [explains
+//! them](https://github.com/kctl-rs/kctl/blob/main/guide/concepts.md).
 //!
 //! # The declaration is checked
 //!
@@ -110,19 +111,7 @@
 //! }
 //! ```
 //!
-//! With `delete` in the declaration, the same function compiles:
-//!
-//! ```
-//! use kctl::prelude::*;
-//!
-//! #[controller(owns = Pod(create, delete))]
-//! async fn sites(_site: Arc<ConfigMap>, cx: Context<sites>) -> Result<Action> {
-//!     for pod in cx.owned::<Pod>().iter() {
-//!         cx.owned::<Pod>().delete(&pod).await?;
-//!     }
-//!     Ok(Action::await_change())
-//! }
-//! ```
+//! `owns = Pod(create, delete)` makes it compile.
 //!
 //! From the same declaration, `generate-rbac` prints a role with exactly these verbs. `dev` and
 //! tests run the app under that role, so a permission that is missing in a cluster is missing in a
@@ -182,42 +171,8 @@
 //! * [`#[kctl::test]`](https://docs.rs/kctl/latest/kctl/attr.test.html) repeats a scenario with crashes between writes, lost responses and stale caches. Each
 //!   run must end in the same state as the run without faults.
 //!
-//! ```no_run
-//! use kctl::{kube::{Api, api::PostParams}, prelude::*, testing::{Scenario, Trial}};
-//! # #[controller(owns = Secret(create))]
-//! # async fn secrets(config: Arc<ConfigMap>, cx: Context<secrets>) -> Result<Action> {
-//! #     let owned = cx.owned::<Secret>();
-//! #     if owned.is_empty() {
-//! #         let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
-//! #         owned.create(Secret { metadata, ..Secret::default() }).await?;
-//! #     }
-//! #     Ok(Action::await_change())
-//! # }
-//!
-//! fn app() -> App {
-//!     App::new("secrets").controller::<secrets>() // the controller above
-//! }
-//!
-//! /// Makes the app do everything that it can do.
-//! async fn everything(trial: &Trial) -> kctl::Result<()> {
-//!     let config = kctl::from_json(kctl::json!({ "metadata": { "name": "web" } }))?;
-//!     Api::<ConfigMap>::default_namespaced(trial.client()).create(&PostParams::default(), &config).await?;
-//!     trial.idle().await
-//! }
-//!
-//! kctl::role_tests!(app, everything);
-//!
-//! #[kctl::test(seeds = 16)]
-//! fn each_config_map_gets_one_secret(scenario: Scenario) -> Scenario {
-//!     scenario
-//!         .app(app)
-//!         .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}")
-//!         .settled("one secret", |snapshot| match snapshot.all::<Secret>().len() {
-//!             1 => Ok(()),
-//!             n => Err(format!("{n} secrets")),
-//!         })
-//! }
-//! ```
+//! The book has an example of each: [role tests](https://github.com/kctl-rs/kctl/blob/main/guide/permissions.md) and
+//! [simulated faults](https://github.com/kctl-rs/kctl/blob/main/guide/simulation.md).
 //!
 //! # Run it in a cluster
 //!
