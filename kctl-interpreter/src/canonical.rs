@@ -227,7 +227,6 @@ pub(crate) fn verify_dependencies(
     Ok(dependencies)
 }
 
-/// Returns the key by which references are sorted.
 fn sort_key(dependency: &DependentReference) -> (&str, &str, &str, &str) {
     (&dependency.api_version, &dependency.kind, &dependency.namespace, &dependency.name)
 }

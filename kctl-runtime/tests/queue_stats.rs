@@ -31,7 +31,7 @@ fn queue() -> WorkQueue<&'static str> {
 #[tokio::test(start_paused = true)]
 async fn run_counts_one_add_wait_and_work() {
     let seen = Arc::new(Seen::default());
-    let queue = WorkQueue::observed(QueueConfig::default(), seen.clone());
+    let queue = WorkQueue::with_observer(QueueConfig::default(), seen.clone());
     queue.add("a");
     queue.add("a");
     assert_eq!((queue.stats().depth, queue.stats().adds), (1, 1));
@@ -49,7 +49,7 @@ async fn run_counts_one_add_wait_and_work() {
 #[tokio::test(start_paused = true)]
 async fn dirty_key_counts_in_the_depth_when_done() {
     let seen = Arc::new(Seen::default());
-    let queue = WorkQueue::observed(QueueConfig::default(), seen.clone());
+    let queue = WorkQueue::with_observer(QueueConfig::default(), seen.clone());
     queue.add("a");
     queue.get().await.unwrap();
     queue.add("a");
@@ -76,7 +76,7 @@ async fn delayed_add_counts_as_retry_then_add() {
 #[tokio::test(start_paused = true)]
 async fn delayed_key_has_waited_since_it_was_due() {
     let seen = Arc::new(Seen::default());
-    let queue = WorkQueue::<&str>::observed(QueueConfig::default(), seen.clone());
+    let queue = WorkQueue::<&str>::with_observer(QueueConfig::default(), seen.clone());
     queue.add(Add::new("a").cause(Cause::Requeue(SECOND)));
     advance(3 * SECOND).await;
     queue.get().await.unwrap();

@@ -47,7 +47,7 @@ impl About {
 ///
 /// # Errors
 /// The function panicked: the message has the function's location.
-pub(crate) async fn unwound<T>(about: About, call: impl FnOnce() -> Called<T>) -> Result<T, String> {
+pub(crate) async fn catch_unwind<T>(about: About, call: impl FnOnce() -> Called<T>) -> Result<T, String> {
     let failed = |panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let text = format!("panic in {}: {}", about.named_location(), text.unwrap_or("without a text"));

@@ -27,7 +27,7 @@ const SECONDS: [f64; 12] = [0.000_1, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025
 const GIVEN_UP: u16 = 504;
 
 type Labels = [(&'static str, String); 1];
-type WithCode = [(&'static str, String); 2];
+type CodeLabels = [(&'static str, String); 2];
 type Durations = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// The metrics of webhooks. Clones share the counts.
@@ -47,7 +47,7 @@ type Durations = Family<Labels, Histogram, fn() -> Histogram>;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    requests: Family<WithCode, Counter>,
+    requests: Family<CodeLabels, Counter>,
     durations: Durations,
     in_flight: Family<Labels, Gauge>,
     panics: Counter,

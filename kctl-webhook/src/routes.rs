@@ -106,7 +106,7 @@ impl Endpoint for Admission {
     fn refuse(&self, code: StatusCode, message: String, state: &mut RequestState) -> Value {
         tracing::warn!(path = self.path, uid = state.uid, code = code.as_u16(), "{message}");
         state.measurement.code(code.as_u16());
-        admission::given_up(&state.uid, code, message)
+        admission::failed_response(&state.uid, code, message)
     }
 }
 

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_without_a_resource_need_no_grants() {
+    fn paths_without_a_resource_need_no_permissions() {
         for path in ["/version", "/api", "/apis/apps/v1", "/api/v1", "/"] {
             assert_eq!(needed_permissions(&Request::get(path).body(()).unwrap()), [], "{path}");
         }

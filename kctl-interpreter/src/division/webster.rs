@@ -157,7 +157,6 @@ impl PartialEq for Party<'_> {
 
 impl Eq for Party<'_> {}
 
-/// Returns the 32-bit FNV-1a hash of a string.
 fn fnv1a(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -37,7 +37,6 @@ impl CallInputs<'_> {
         self.inputs.status_items.iter().flatten().map(read).collect()
     }
 
-    /// Reads an input as `T`.
     pub(super) fn read<T: DeserializeOwned>(&self, input: &str, value: &Value) -> Result<T, FunctionError> {
         T::deserialize(value).map_err(|source| FunctionError::InputUnreadable {
             operation: self.about.operation,

@@ -80,7 +80,6 @@ pub struct Rule {
     crd: Option<MakeDefinition>,
     /// Returns the JSON schema of the kind's Rust type.
     schema: Option<fn() -> Value>,
-    /// The function with its conversions.
     call: RuleFn,
 }
 
@@ -341,7 +340,6 @@ impl Rule {
     }
 }
 
-/// Returns the error of a panic, and logs it.
 fn panic_error(function: About, inputs: &Inputs, panic: &(dyn Any + Send)) -> FunctionError {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("without a message").to_owned();

@@ -26,10 +26,8 @@ use super::script::Script;
 use crate::canonical;
 use crate::operation::DependentReference;
 
-/// `apiVersion` of a customization.
 const API_VERSION: &str = "config.karmada.io/v1alpha1";
 
-/// `kind` of a customization.
 const KIND: &str = "ResourceInterpreterCustomization";
 
 /// The error of a customization, or of a run of one of its scripts. Each variant names the
@@ -118,7 +116,6 @@ pub enum CustomizationError {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Customization {
-    /// `metadata.name`.
     name: String,
     target: Target,
     /// The scripts by operation. An invalid script keeps its place, with its error.
@@ -235,7 +232,6 @@ impl Customization {
     }
 }
 
-/// Returns the error of a field at a JSON pointer.
 fn field(name: &str, pointer: &str, help: &str) -> CustomizationError {
     let field = pointer.trim_start_matches('/').replace('/', ".");
     CustomizationError::Field { name: name.to_owned(), field, help: help.to_owned() }
@@ -403,7 +399,6 @@ impl Scripts {
         rule.script.as_ref().ok().filter(|script| script.source() == source).cloned()
     }
 
-    /// Returns the first script for an operation on a kind, for tests.
     #[cfg(test)]
     pub(super) fn script(&self, api_version: &str, kind: &str, operation: &str) -> Option<Script> {
         self.rules(api_version, kind, operation).next()?.script.as_ref().ok().cloned()

@@ -173,7 +173,6 @@ fn status_items(items: &Value) -> Value {
 
 struct ScriptCall<'a> {
     state: &'a State,
-    /// The operation, for messages.
     operation: ScriptFunction,
     script: &'a Script,
     limits: &'a Limits,
@@ -188,7 +187,6 @@ impl ScriptCall<'_> {
         })
     }
 
-    /// Returns the error of a result with the wrong form.
     fn invalid_result(&self, message: impl Into<String>) -> ScriptError {
         ScriptError::WrongResult { function: self.script.function().to_owned(), message: message.into() }
     }
@@ -239,7 +237,6 @@ impl ScriptCall<'_> {
         Ok(json!({"replica": super::number::truncate_32(replicas), "requires": requirements}))
     }
 
-    /// Runs `InterpretComponent`.
     fn components(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.desired.or(inputs.observed))?])?;
         let components = match result {
@@ -275,7 +272,6 @@ impl ScriptCall<'_> {
         Ok(answer("dependencies", dependencies))
     }
 
-    /// Runs `InterpretHealth`.
     fn health(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.observed.or(inputs.desired))?])?;
         match result {

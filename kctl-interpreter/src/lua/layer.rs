@@ -43,7 +43,6 @@ use crate::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct Configurable {
-    /// The scripts of all customizations.
     scripts: Arc<Scripts>,
     errors: Vec<CustomizationError>,
     /// The pool, which layers of changed customizations share.

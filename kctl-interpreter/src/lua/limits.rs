@@ -126,7 +126,6 @@ impl Budget {
         Instant::now()
     }
 
-    /// Starts a run with full limits.
     pub(super) fn start(&self, limits: &Limits) {
         self.steps_left.store(limits.steps, Ordering::Relaxed);
         *self.deadline.lock() = Self::now().checked_add(limits.time);

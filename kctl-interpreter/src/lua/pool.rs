@@ -25,7 +25,6 @@ const SLOW_FROM: Duration = Duration::from_millis(1);
 /// At the bound the state that is idle for longest is dropped. Threads can share a pool: each run
 /// has its own state. See the [module](super) for an example.
 pub struct Pool {
-    /// The limits of each run.
     limits: Limits,
     /// Idle states with their scripts, the one that was used last at the back. Invariant: at most [`IDLE_MAX`].
     idle: Mutex<VecDeque<(Script, State)>>,

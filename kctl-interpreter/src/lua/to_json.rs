@@ -105,7 +105,6 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Encodes a value that is not a table.
     fn leaf(&mut self, value: &LuaValue) -> Result<Value, EncodeError> {
         match value {
             LuaValue::Boolean(value) => Ok(Value::Bool(*value)),

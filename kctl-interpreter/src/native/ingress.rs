@@ -11,7 +11,6 @@ use serde_json::Value;
 use super::{Items, NativeError, Result, load_balancer};
 use crate::{operation::DependentReference, typed::Typed};
 
-/// Converts an object to the Go type `Ingress`.
 fn ingress(object: &Value) -> Result<Typed> {
     Typed::from_object("Ingress", object).map_err(NativeError::object("Ingress"))
 }

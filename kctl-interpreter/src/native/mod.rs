@@ -85,7 +85,6 @@ use crate::{
     operation::{self, AggregatedStatusItem, DependentReference, Inputs, Operation, Replicas},
 };
 
-/// The result of a rule.
 type Result<T> = std::result::Result<T, NativeError>;
 /// A rule for `InterpretDependency`: returns the references of an object, unverified.
 type Dependencies = fn(&Value) -> Result<Vec<DependentReference>>;
@@ -97,7 +96,6 @@ type Items<'a> = Option<&'a [AggregatedStatusItem]>;
 struct Rules {
     /// `apiVersion` of the objects, compared as a whole.
     api_version: &'static str,
-    /// `kind` of the objects.
     kind: &'static str,
     /// `InterpretReplica`: the replicas of the object and the requirements of one.
     replicas: Option<fn(&Value) -> Result<Replicas>>,

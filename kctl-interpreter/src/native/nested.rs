@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 
 use super::error::NativeError;
 
-/// The result of an access.
 type Result<T> = std::result::Result<T, NativeError>;
 
 /// Returns the value at a path; `None` if a part of the path is absent or its parent is null

@@ -27,7 +27,6 @@ fn parts(object: &Value, parts: Parts) -> Result<Typed> {
     Typed::parts_of_object("Pod", object, parts).map_err(NativeError::object("Pod"))
 }
 
-/// Returns one replica and its requirements.
 pub(super) fn replicas(object: &Value) -> Result<Replicas> {
     pod_template::replicas(1, parts(object, pod_template::NEEDS)?.at("/spec"))
 }

@@ -71,7 +71,6 @@ fn job(object: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// Removes labels at a path, if the path exists.
 fn remove_labels(object: &mut Value, path: &[&str], labels: &[&str]) -> Result<()> {
     let Some(found) = nested::string_map(object, path)? else { return Ok(()) };
     let remaining = found.iter().filter(|(name, _)| !labels.contains(&name.as_str()));

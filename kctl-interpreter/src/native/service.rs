@@ -12,7 +12,6 @@ use serde_json::Value;
 use super::{Items, NativeError, Result, load_balancer, nested};
 use crate::typed::Typed;
 
-/// Converts an object to the Go type `Service`.
 fn service(object: &Value) -> Result<Typed> {
     Typed::from_object("Service", object).map_err(NativeError::object("Service"))
 }

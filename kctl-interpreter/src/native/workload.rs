@@ -152,7 +152,6 @@ pub(super) fn member_statuses<'a>(
     })
 }
 
-/// Decodes the status of one cluster as the Go type `r#type`.
 fn member_status(r#type: &'static str, item: &AggregatedStatusItem, status: &Value) -> Result<Typed> {
     Typed::from_json(r#type, status).map_err(|error| NativeError::MemberStatusInvalid {
         cluster: item.cluster_name.clone(),
@@ -171,7 +170,6 @@ fn has_more_than_counters(typed: &Typed) -> bool {
     !typed.at("/status/collisionCount").is_null() || !typed.list("/status/conditions").is_empty()
 }
 
-/// Sets a value. Returns `true` if that changed it.
 fn set_if_changed(target: &mut Value, value: Value) -> bool {
     let changed = *target != value;
     *target = value;

@@ -256,7 +256,6 @@ fn mismatch(rules: Rules, r#type: &Type, value: &Value) -> Problem {
     }
 }
 
-/// Returns the name of a type in error messages.
 fn type_name(r#type: &Type) -> &'static str {
     match r#type {
         Type::Any => "any",

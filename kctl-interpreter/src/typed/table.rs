@@ -64,7 +64,6 @@ pub(super) enum Omitted {
 /// Karmada is built, not those of the embedded API server.
 const TYPES: &str = include_str!("types.txt");
 
-/// Returns the lines of the table without its header.
 fn lines() -> impl Iterator<Item = &'static str> {
     TYPES.lines().filter(|line| !line.starts_with('#'))
 }

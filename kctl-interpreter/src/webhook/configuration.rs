@@ -105,7 +105,6 @@ impl Configuration<'_> {
         Ok(object)
     }
 
-    /// Returns the webhook of one kind, with its operations by version.
     fn webhook(&self, group: &str, kind: &str, versions: &BTreeMap<&str, BTreeSet<usize>>) -> Value {
         let rules = versions.iter().map(|(version, operations)| {
             let operations: Vec<_> = operations.iter().map(|idx| Operation::ALL[*idx].name()).collect();

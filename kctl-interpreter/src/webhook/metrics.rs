@@ -22,7 +22,6 @@ const GIVEN_UP: u16 = 504;
 
 /// The labels kind and operation.
 type Labels = [(&'static str, String); 2];
-/// The labels kind, operation and code.
 type CodeLabels = [(&'static str, String); 3];
 /// A histogram by kind and operation.
 type Durations = Family<Labels, Histogram, fn() -> Histogram>;
@@ -45,7 +44,6 @@ type Durations = Family<Labels, Histogram, fn() -> Histogram>;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// Counter by kind, operation and code.
     requests: Family<CodeLabels, Counter>,
     /// Histogram by kind and operation.
     durations: Durations,

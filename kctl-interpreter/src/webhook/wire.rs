@@ -107,9 +107,7 @@ impl From<RequestKind> for Gvk {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResponseContext {
-    /// Always [`API_VERSION`].
     api_version: &'static str,
-    /// Always [`KIND`].
     kind: &'static str,
     response: Response,
 }
@@ -120,7 +118,6 @@ impl From<Response> for ResponseContext {
     }
 }
 
-/// The response to one request.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Response {

@@ -20,7 +20,6 @@ use crate::operation::{Inputs, Operation};
 /// The timeout of a webhook without `timeoutSeconds`: 10 s, as the documentation of Karmada's API
 /// says.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
-/// The `User-Agent` of requests.
 const USER_AGENT: &str = concat!("kctl-interpreter/", env!("CARGO_PKG_VERSION"));
 
 pub(super) struct Caller {

@@ -43,7 +43,6 @@ pub(super) struct Metadata {
     pub(super) name: String,
 }
 
-/// One entry of `webhooks`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WebhookEntry {
@@ -56,7 +55,6 @@ pub(super) struct WebhookEntry {
     /// The operations and kinds; without any rule the webhook is never called.
     #[serde(default, deserialize_with = "or_null")]
     pub(super) rules: Vec<RuleSelector>,
-    /// The timeout of a call, in seconds.
     #[serde(default)]
     pub(super) timeout_seconds: Option<u32>,
     /// The versions of the request that the webhook accepts, in order of preference.
@@ -118,7 +116,6 @@ fn port_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Er
     Ok(Option::<u16>::deserialize(deserializer)?.unwrap_or(SERVICE_PORT))
 }
 
-/// Returns [`SERVICE_PORT`], for serde.
 fn service_port() -> u16 {
     SERVICE_PORT
 }

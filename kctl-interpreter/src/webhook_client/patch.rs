@@ -116,7 +116,6 @@ fn has_parent(document: &Value, path: &str) -> bool {
     document.pointer(parent).is_some_and(|parent| parent.is_object() || parent.is_array())
 }
 
-/// Returns the last part of a path.
 fn last(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_parent, last)| last)
 }

@@ -9,7 +9,6 @@ use tokio_rustls::rustls::crypto::ring;
 use super::{configuration::API_VERSION, error::CallError};
 use crate::operation::{AggregatedStatusItem, Inputs, Operation};
 
-/// `kind` of requests and responses.
 pub(super) const KIND: &str = "ResourceInterpreterContext";
 /// The version of the request that this client writes.
 const VERSION: &str = "v1alpha1";
@@ -29,7 +28,6 @@ struct Context<'a> {
 struct Request<'a> {
     /// A random uid, which the response must repeat.
     uid: &'a str,
-    /// Group, version and kind of the object.
     kind: GroupVersionKind<'a>,
     name: &'a str,
     /// The namespace of the object; left out if it has none.

@@ -203,7 +203,7 @@ fn report_not_a_path(tokens: impl ToTokens, errors: &mut Errors) {
 fn push_steps(expr: &Expr, steps: &mut Vec<Step>, errors: &mut Errors) -> Option<()> {
     match expr {
         Expr::Path(path) if first_field(&path.path).is_some() => {
-            steps.extend(first_field(&path.path).cloned().map(Step::Field))
+            steps.extend(first_field(&path.path).cloned().map(Step::Field));
         }
         Expr::Field(ExprField { base, member: Member::Named(name), .. }) => {
             push_steps(base, steps, errors)?;

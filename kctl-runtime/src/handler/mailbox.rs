@@ -52,7 +52,8 @@ struct Waiting {
     merged: HashMap<ObjectKey, Merged>,
     /// Is `true` if states were merged away since the last call of [`Mailbox::has_skipped`].
     skipped: bool,
-    /// Numbers of changes that were put and taken since the start; merged changes count as one.
+    /// Numbers of changes that were put and taken since the start; merged changes count as one. Invariant: they differ
+    /// by the changes that wait.
     n_put: u64,
     n_taken: u64,
     /// Set when the [`MailboxSender`] is dropped: no more changes come.
@@ -195,6 +196,11 @@ impl Waiting {
             }
         };
         self.n_taken += 1;
+        debug_assert_eq!(
+            self.n_put - self.n_taken,
+            (self.changes.len() + self.order.len()) as u64,
+            "the counts differ by the changes that wait"
+        );
         Some(QueuedChange { change, origin, unseen, since })
     }
 }

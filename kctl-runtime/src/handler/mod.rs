@@ -142,7 +142,6 @@ struct Effects {
 }
 
 impl Effects {
-    /// Returns the effects on the changed primary itself.
     fn on_primary(change: &Change<Stored>) -> Self {
         let backoff = effect_on_primary(change);
         Self { backoff, min_write_effect: backoff }
@@ -168,7 +167,6 @@ struct PrimaryKind {
     namespaced: bool,
 }
 
-/// Returns the keys that a change concerns, and its effects on each of them.
 fn concerned(
     relation: &RelationSpec,
     change: &Change<Stored>,

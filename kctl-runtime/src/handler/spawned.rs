@@ -37,7 +37,6 @@ pub(crate) struct SpawnedHandler {
     handled: watch::Sender<u64>,
 }
 
-/// The change that is being handled now.
 #[derive(Clone, Copy)]
 struct CurrentChange {
     waits_since: Instant,

@@ -5,7 +5,6 @@ use tokio::net::TcpListener;
 
 use super::{Manager, serve};
 
-/// The pages of one listener.
 pub(super) enum Page {
     Health,
     Metrics,

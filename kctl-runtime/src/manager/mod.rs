@@ -154,7 +154,6 @@ pub struct Manager {
     history: Arc<History>,
     /// Shared by all writers. It is bound to the Lease by [`Manager::elect`], even after controllers were added.
     permit: WritePermit,
-    /// The call that gave this manager its Lease.
     sole_lease: SoleLease,
     elector: Option<Elector>,
     /// Set in a sharded program.
@@ -176,7 +175,6 @@ pub struct Manager {
     background: Vec<Task>,
     /// All caches, declared and opened at run time. Dropping it ends their watches.
     informers: CloseOnDrop,
-    /// The caches of its controllers.
     caches: Vec<InformerHandle>,
     controllers: Vec<Registered>,
 }

@@ -46,7 +46,7 @@ impl Manager {
         let env = self.env(spec);
         let backoff = Backoff { base: env.spec.backoff.0, max: env.spec.backoff.1 };
         let metrics = self.metrics.queue_observer(&env.spec.name);
-        let queue = WorkQueue::observed(QueueConfig::default().backoff(backoff), metrics);
+        let queue = WorkQueue::with_observer(QueueConfig::default().backoff(backoff), metrics);
         self.metrics.init_series(&env.spec.name);
         let gate = env.gate.clone();
         queue.filter(move |key| gate.admits(key));

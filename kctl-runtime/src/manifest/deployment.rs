@@ -70,7 +70,6 @@ pub fn deployment(
     Manifest::new(format!("manager/deployment-{name}.yaml"), object)
 }
 
-/// Returns the container, with probes and the flags of the options.
 fn container(name: &str, manager: ManagerOptions, resources: &Resources, image: &str) -> Value {
     let mut args = vec!["run".to_owned(), format!("--health-probe-bind-address=:{PROBES_PORT}")];
     if manager.leader_elect {

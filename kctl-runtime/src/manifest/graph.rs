@@ -69,7 +69,6 @@ pub(crate) fn edge_rows(specs: &[ControllerSpec]) -> impl Iterator<Item = (Strin
     specs.iter().flat_map(edges).map(|edge| (edge.kind, edge.label, edge.controller, edge.triggers))
 }
 
-/// Returns the lines of one controller.
 fn edges(spec: &ControllerSpec) -> Vec<Edge> {
     let edge = |relation: &RelationSpec| {
         let mut label = match relation.declared_as {

@@ -76,6 +76,7 @@ impl DecodeCache {
         self.values.insert(id, entry);
         self.ids.push_back(id);
         debug_assert_eq!(self.ids.len(), self.values.len(), "each value has one place in the order");
+        debug_assert!(self.n_bytes <= DECODED_BYTES_MAX, "the oldest values were removed at the bound");
         gone
     }
 

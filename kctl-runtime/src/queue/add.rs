@@ -28,7 +28,6 @@ pub struct Add<K> {
     pub(super) priority: i32,
     pub(super) tags: u32,
     pub(super) cause: Cause,
-    /// The event that is the cause.
     pub(super) event: Option<KeyEvent>,
 }
 

@@ -37,7 +37,6 @@ impl<K, V> Default for Keys<K, V> {
 }
 
 impl<K: Eq + Hash, V: Default> Keys<K, V> {
-    /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }
@@ -60,12 +59,14 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
         let slot = Slot { hash, key: Some(key), value: V::default() };
         let id = self.free.pop().unwrap_or(KeyId(self.slots.len()));
         if let Some(free) = self.slots.get_mut(id.0) {
+            debug_assert!(free.key.is_none(), "a free slot has no key");
             *free = slot;
         } else {
             self.slots.push(slot);
         }
         let slots = &self.slots;
         self.table.insert_unique(hash, id, |id| slots[id.0].hash);
+        debug_assert_eq!(self.table.len() + self.free.len(), self.slots.len(), "a slot has a key or is free");
         id
     }
 
@@ -99,7 +100,6 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
         }
     }
 
-    /// Returns the IDs of the keys that `matches` selects.
     pub(super) fn ids(&self, matches: impl Fn(&K) -> bool) -> Vec<KeyId> {
         let slots = self.slots.iter().enumerate();
         slots.filter(|(_, slot)| slot.key.as_ref().is_some_and(&matches)).map(|(index, _)| KeyId(index)).collect()

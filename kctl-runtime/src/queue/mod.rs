@@ -204,14 +204,14 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// }
     ///
     /// let runs = Arc::new(Runs::default());
-    /// let queue = WorkQueue::observed(QueueConfig::default(), runs.clone());
+    /// let queue = WorkQueue::with_observer(QueueConfig::default(), runs.clone());
     /// queue.add("web");
     /// let item = queue.get().await.unwrap();
     /// queue.done(&item.key);
     /// assert_eq!(runs.0.load(Ordering::Relaxed), 1);
     /// # });
     /// ```
-    pub fn observed(config: QueueConfig, observer: Arc<dyn QueueObserver>) -> Self {
+    pub fn with_observer(config: QueueConfig, observer: Arc<dyn QueueObserver>) -> Self {
         Self::build(config, Some(observer))
     }
 

@@ -66,7 +66,7 @@ pub struct QueueKeys<K> {
     pub running: Vec<(K, Duration)>,
 }
 
-/// Receives durations as they end, for histograms. [`WorkQueue::observed`](super::WorkQueue::observed) has an example.
+/// Receives durations as they end, for histograms. [`WorkQueue::with_observer`](super::WorkQueue::with_observer) has an example.
 ///
 /// The queue calls it without holding its lock. Implementations must return quickly, because they run on the worker's
 /// task.

@@ -100,7 +100,6 @@ pub struct Source {
     check_served: Notify,
     /// Set once the store has been compared with the newest state.
     pub(super) compared: OnceCell<()>,
-    /// Limits the number of concurrent lists.
     list_limiter: ListLimiter,
     /// Selects the objects of this replica in a sharded program. `None` inside keeps all of them for good.
     filter: OnceLock<Option<Filter>>,

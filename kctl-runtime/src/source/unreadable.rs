@@ -37,7 +37,6 @@ pub(crate) struct Unreadable {
     pub(crate) error: String,
 }
 
-/// The unreadable objects of one source.
 pub(super) struct Unreadables {
     /// The newest state of each object.
     objects: Mutex<Objects>,
@@ -51,7 +50,6 @@ pub(super) struct Unreadables {
 struct Objects {
     /// By key, with the last list that had begun when the state was reported.
     by_key: BTreeMap<ObjectKey, (Arc<Unreadable>, ListNumber)>,
-    /// The list that began last.
     last_list: ListNumber,
 }
 

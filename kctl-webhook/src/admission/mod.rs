@@ -43,7 +43,7 @@ pub use self::{
     request::{AUDIT_LEN_MAX, Admission, User, WARNINGS_LEN_MAX},
     webhook::{Answer, RegistrationError, Webhook},
 };
-pub(crate) use respond::{BODY_LEN_MAX, given_up, respond};
+pub(crate) use respond::{BODY_LEN_MAX, failed_response, respond};
 pub(crate) use webhook::check;
 
 /// A function with `#[admission(…)]`, or a tuple of such; the function's name is the type.

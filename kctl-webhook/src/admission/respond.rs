@@ -15,7 +15,7 @@ use super::{
     webhook::{Answer, Webhook},
 };
 use crate::{
-    call::{RequestState, unwound},
+    call::{RequestState, catch_unwind},
     kind::shown,
     server::uid_of,
 };
@@ -25,17 +25,17 @@ use crate::{
 pub(crate) const BODY_LEN_MAX: usize = 7 << 20;
 
 /// Returns the response to a review that reached no function, or whose function ran into the timeout.
-pub(crate) fn given_up(uid: &str, code: StatusCode, text: String) -> Value {
+pub(crate) fn failed_response(uid: &str, code: StatusCode, text: String) -> Value {
     wrapped(VERSIONS[0], uid, &Denial::failed(code.as_u16(), text), &Request::default())
 }
 
 /// Answers a review.
 pub(crate) async fn respond(webhook: &Webhook, body: &[u8], state: &mut RequestState) -> Value {
-    let (version, request, operation) = match decoded(webhook, body) {
+    let (version, request, operation) = match decode_request(webhook, body) {
         Ok(decoded) => decoded,
         Err((code, text)) => {
             state.measurement.code(code.as_u16());
-            return given_up(&uid_of(body), code, text);
+            return failed_response(&uid_of(body), code, text);
         }
     };
     let request = Arc::new(request);
@@ -44,7 +44,7 @@ pub(crate) async fn respond(webhook: &Webhook, body: &[u8], state: &mut RequestS
     let (called, sent) = (webhook.clone(), request.clone());
     let running = state.measurement.running();
     let called = state.in_own_task(async move {
-        let answer = unwound(called.about(), || called.call(&sent, operation)).await;
+        let answer = catch_unwind(called.about(), || called.call(&sent, operation)).await;
         answer.inspect_err(|_panic| running.panicked())
     });
     let answer = called.await.map_err(|error| error.to_string()).flatten();
@@ -57,7 +57,7 @@ pub(crate) async fn respond(webhook: &Webhook, body: &[u8], state: &mut RequestS
 type Decoded = (String, Request, Operation);
 
 /// Parses a review, and checks that it is about the kind of the path.
-fn decoded(webhook: &Webhook, body: &[u8]) -> Result<Decoded, (StatusCode, String)> {
+fn decode_request(webhook: &Webhook, body: &[u8]) -> Result<Decoded, (StatusCode, String)> {
     let bad = |text: String| (StatusCode::BAD_REQUEST, text);
     if body.is_empty() {
         return Err(bad("request body is empty".into()));

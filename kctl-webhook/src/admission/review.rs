@@ -8,7 +8,6 @@ use super::request::User;
 
 /// Supported versions; they have the same fields.
 pub(super) const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
-/// Kind of the envelope.
 pub(super) const KIND: &str = "AdmissionReview";
 
 /// The envelope.

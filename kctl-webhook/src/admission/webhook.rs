@@ -228,17 +228,17 @@ fn read<K: Kind>(request: &Request, what: &str, value: &Value) -> Result<K, Deni
 }
 
 fn written<K: Kind>(request: &Request, object: &K) -> Result<Value, Denial> {
-    serde_json::to_value(object).map_err(|error| unwritable(&request.shown(), &error))
+    serde_json::to_value(object).map_err(|error| serialization_error(&request.shown(), &error))
 }
 
-fn unwritable(about: &str, error: &serde_json::Error) -> Denial {
+fn serialization_error(about: &str, error: &serde_json::Error) -> Denial {
     Denial::failed(500, format!("{about}: the object can't be written as JSON: {error}"))
 }
 
 /// Applies what the function changed to the object as it was sent: fields that the type does not
 /// know stay.
 fn changed<K: Kind>(mut sent: Value, before: &Value, after: &K, about: &str) -> Result<Value, Denial> {
-    let after = serde_json::to_value(after).map_err(|error| unwritable(about, &error))?;
+    let after = serde_json::to_value(after).map_err(|error| serialization_error(about, &error))?;
     change::apply(&mut sent, before, &after);
     Ok(sent)
 }

@@ -61,7 +61,6 @@ use crate::trust::Trust;
 pub const ANSWER_LEN_MAX: usize = 8 << 20;
 /// Maximum number of retries after a `Retry-After` in one call, as in client-go.
 const RETRIES_MAX: u32 = 10;
-/// Maximum number of idle connections.
 const IDLE_CONNECTIONS_MAX: usize = 8;
 /// Lifetime of an idle connection. Servers close theirs later: a request on a connection that is
 /// being closed fails.
@@ -151,7 +150,7 @@ impl Client {
                 return Ok(response);
             };
             n_again += 1;
-            timeout_at(deadline, tokio::time::sleep(wait)).await.map_err(|_elapsed| late(&self.uri))?;
+            timeout_at(deadline, tokio::time::sleep(wait)).await.map_err(|_elapsed| timeout_error(&self.uri))?;
         }
     }
 
@@ -164,7 +163,8 @@ impl Client {
         let mut last = String::new();
         for _ in 0..redirect::REQUESTS_MAX {
             let body = if method == Method::POST { body.clone() } else { Bytes::new() };
-            let sent = timeout_at(deadline, self.send(&method, &uri, body)).await.map_err(|_elapsed| late(&uri))?;
+            let sent =
+                timeout_at(deadline, self.send(&method, &uri, body)).await.map_err(|_elapsed| timeout_error(&uri))?;
             let (parts, body) = sent?.into_parts();
             match redirect::follow(&parts, &method, &uri)? {
                 None => return Ok(Response::from_parts(parts, read(body, deadline).await?)),
@@ -185,7 +185,7 @@ impl Client {
         }
         let request = request.body(Full::from(body)).map_err(|error| format!("Post \"{to}\": {error}"))?;
         self.http.request(request).await.map_err(|error| {
-            let problem = format!("Post \"{to}\": {}", chained(&error));
+            let problem = format!("Post \"{to}\": {}", error_chain(&error));
             ClientError { problem, source: Some(error) }
         })
     }
@@ -197,13 +197,13 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
 }
 
 /// Joins the messages of an error and its sources. Equal neighbours occur once.
-fn chained(error: &(dyn Error + 'static)) -> String {
+fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut texts: Vec<String> = causes(error).map(ToString::to_string).collect();
     texts.dedup();
     texts.join(": ")
 }
 
-fn late(uri: &Uri) -> ClientError {
+fn timeout_error(uri: &Uri) -> ClientError {
     format!("Post \"{uri}\": context deadline exceeded").into()
 }
 
@@ -219,7 +219,7 @@ async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, ClientError> {
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             Err(format!("the answer has more than {ANSWER_LEN_MAX} bytes").into())
         }
-        Ok(Err(error)) => broken(chained(error.as_ref())),
+        Ok(Err(error)) => broken(error_chain(error.as_ref())),
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Conversions, Rule, StepError};
 use crate::{
-    call::{RequestState, unwound},
+    call::{RequestState, catch_unwind},
     metrics::Running,
     server::uid_of,
 };
@@ -69,7 +69,7 @@ fn envelope(response: &Value) -> Value {
 
 /// Converts all objects of a review, or returns the first error.
 pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: &mut RequestState) -> Value {
-    let request = match decoded(body) {
+    let request = match decode_request(body) {
         Ok(request) => request,
         Err(text) => {
             state.measurement.code(400);
@@ -102,7 +102,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
     }
 }
 
-fn decoded(body: &[u8]) -> Result<Request, String> {
+fn decode_request(body: &[u8]) -> Result<Request, String> {
     let review: Review = serde_json::from_slice(body).map_err(|error| format!("no {KIND}: {error}"))?;
     if review.kind != KIND || review.api_version != API_VERSION {
         return Err(format!("{} {}: expected {API_VERSION} {KIND}", review.api_version, review.kind));
@@ -148,7 +148,7 @@ fn split(api_version: &str) -> (&str, &str) {
 
 /// Calls one function. The result gets the target version, and the metadata of the source.
 async fn step(rule: &Rule, object: Value, running: &Running) -> Result<Value, StepError> {
-    let called = unwound(rule.about, || (rule.call)(&object)).await;
+    let called = catch_unwind(rule.about, || (rule.call)(&object)).await;
     let converted = called.inspect_err(|_panic| running.panicked()).map_err(StepError::Function)??;
     let Value::Object(mut converted) = converted else {
         return Err(StepError::Function("the result is no object".into()));

@@ -134,7 +134,6 @@ impl Conversions {
     }
 }
 
-/// Returns the paths between all versions of one kind.
 fn between(
     rules: &[Rule],
     group: &str,

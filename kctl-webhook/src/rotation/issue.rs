@@ -13,7 +13,6 @@ const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
 
 /// A new authority: its certificate and its private key.
 pub(super) struct IssuedAuthority {
-    /// The certificate as PEM.
     pub(super) certificate: String,
     /// The private key as PEM (PKCS #8).
     pub(super) key: String,

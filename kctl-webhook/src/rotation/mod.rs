@@ -85,7 +85,6 @@ pub enum RotationError {
 struct State {
     /// Newest first: it signs, or will sign.
     authorities: Vec<Authority>,
-    /// The certificate that is served.
     serving: Serving,
 }
 
@@ -95,7 +94,6 @@ struct State {
 struct Authority {
     /// The time of its creation in milliseconds.
     id: String,
-    /// The certificate as PEM.
     certificate: String,
     /// Start of its trust.
     since: Timestamp,

@@ -123,7 +123,6 @@ pub enum CertificateError {
     },
 }
 
-/// A certificate in use.
 pub(super) struct Identity {
     /// The authority that clients have to trust, as PEM.
     pub(super) authority: Option<String>,
@@ -365,7 +364,6 @@ impl SelfMadeAuthority {
         Ok(Self { certificate: certificate.to_owned(), key })
     }
 
-    /// Creates a certificate for these names, with its key.
     fn sign(&self, names: &[String]) -> Result<Pair, Box<dyn std::error::Error + Send + Sync>> {
         let mut params = CertificateParams::new(names)?;
         params.distinguished_name.push(DnType::CommonName, "kctl-webhook");

@@ -61,7 +61,7 @@ pub(super) async fn serve(
                 }
             };
             let connection = connections.enter().await;
-            let speak = speak(
+            let serving = serve_http(
                 acceptor.clone(),
                 socket,
                 router.clone(),
@@ -69,7 +69,7 @@ pub(super) async fn serve(
                 stopping.clone(),
                 graceful.watcher(),
             );
-            tokio::spawn(async move { connection.limit(speak).await });
+            tokio::spawn(async move { connection.limit(serving).await });
         }
     };
     tokio::select! {
@@ -82,7 +82,7 @@ pub(super) async fn serve(
     }
 }
 
-async fn speak(
+async fn serve_http(
     acceptor: TlsAcceptor,
     socket: TcpStream,
     router: Router,

@@ -83,7 +83,7 @@ impl RequestLimits {
         // the received part of the body.
         let mut received = Vec::new();
         let answered = timeout(within, self.read_and_respond(endpoint, request, &mut state, &mut received)).await;
-        let answered = answered.unwrap_or_else(|_elapsed| Err(self.late(within, &state)));
+        let answered = answered.unwrap_or_else(|_elapsed| Err(self.timeout_response(within, &state)));
         let response = answered.unwrap_or_else(|Refusal { code, message }| {
             if state.uid.is_empty() {
                 state.uid = body::uid_of(&received);
@@ -131,7 +131,7 @@ impl RequestLimits {
     }
 
     /// Returns the refusal of a request that ran into its timeout, with what it was waiting for.
-    fn late<M>(&self, within: Duration, state: &RequestState<M>) -> Refusal {
+    fn timeout_response<M>(&self, within: Duration, state: &RequestState<M>) -> Refusal {
         let why = match (state.running.lock().as_ref(), state.progress) {
             (Some(function), _) => format!("{function} takes longer"),
             (None, Progress::Queued) => format!("{} others run, which is the limit", self.concurrency_max),

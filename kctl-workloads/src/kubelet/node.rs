@@ -12,9 +12,7 @@ use serde_json::{Value, json};
 
 use crate::clock::Clock;
 
-/// The taint of an unreachable node.
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-/// The effects of that taint.
 const EFFECTS: &[&str] = &["NoSchedule", "NoExecute"];
 /// The taint of a new node, until it is ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -83,7 +81,6 @@ pub(super) async fn register(client: &Client, name: &str, clock: &Clock) -> kube
     }
 }
 
-/// Returns `true` if the node has a taint with this key.
 fn has_taint(node: &Node, key: &str) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
     taints.into_iter().flatten().any(|taint| taint.key == key)

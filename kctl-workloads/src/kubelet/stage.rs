@@ -135,7 +135,6 @@ fn is_of_job(metadata: &ObjectMeta) -> bool {
     metadata.owner_references.iter().flatten().any(|owner| is_job(owner) && owner.api_version.starts_with("batch/"))
 }
 
-/// Returns `true` if the containers of a Pod ignore SIGTERM.
 pub(super) fn ignores_sigterm(metadata: &ObjectMeta) -> bool {
     value(metadata, "ignore-sigterm") == Some("true")
 }

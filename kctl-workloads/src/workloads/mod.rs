@@ -186,7 +186,6 @@ impl Workloads {
         Ok((lists, n_writes))
     }
 
-    /// Lists all objects.
     async fn lists(&self) -> kube::Result<Lists> {
         let (deployments, first) = self.list().await?;
         let (sets, second) = self.list().await?;
@@ -232,7 +231,6 @@ fn controlled<'a, K: Resource>(by: &impl Resource, all: &'a [K]) -> Vec<&'a K> {
     all.iter().filter(|object| is_alive(*object) && is_controlled(*object, by)).collect()
 }
 
-/// Returns `true` if `by` is the controller of the object.
 fn is_controlled(object: &impl Resource, by: &impl Resource) -> bool {
     let uid = by.meta().uid.as_deref();
     let is_by = |owner: &OwnerReference| owner.controller == Some(true) && Some(owner.uid.as_str()) == uid;

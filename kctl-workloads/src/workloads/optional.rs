@@ -10,7 +10,6 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, ReplicaSet, Replica
 
 /// A field of type `T` or `Option<T>`.
 pub(super) trait MaybeField<T> {
-    /// Returns the value, if there is one.
     fn value(&self) -> Option<&T>;
 }
 
@@ -26,9 +25,7 @@ impl<T> MaybeField<T> for Option<T> {
     }
 }
 
-/// The default spec, for a Deployment without one.
 static NO_DEPLOYMENT: LazyLock<DeploymentSpec> = LazyLock::new(DeploymentSpec::default);
-/// The default spec, for a `ReplicaSet` without one.
 static NO_REPLICA_SET: LazyLock<ReplicaSetSpec> = LazyLock::new(ReplicaSetSpec::default);
 
 /// Returns the spec of a Deployment; the default one if it has none.

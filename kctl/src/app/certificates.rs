@@ -237,7 +237,6 @@ impl Keeper {
         self.apply(&manager, &json!({ "name": self.of.secret }), &BTreeMap::new()).await
     }
 
-    /// Writes the Secret if it is still the one that was read.
     async fn write(&self, read: &Secret, next: &Stored) -> Result<()> {
         let meta = json!({ "name": self.of.secret, "resourceVersion": read.metadata.resource_version });
         let data = next.fields()?.into_iter().map(|(name, value)| (name, ByteString(value.into_bytes()))).collect();

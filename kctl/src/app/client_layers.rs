@@ -241,7 +241,7 @@ mod tests {
             request_timeout: Some(Duration::from_millis(200)),
             dry_run: true,
         };
-        let client = options.wrap(Client::new(service, "team"), &requests.beside("edge"));
+        let client = options.wrap(Client::new(service, "team"), &requests.for_host("edge"));
         assert_eq!(client.default_namespace(), "team");
         for (uri, answered) in [("/api?watch=true", true), ("/api", false)] {
             assert_eq!(client.send(request("DELETE", uri)).await.is_ok(), answered, "{uri}");

@@ -377,7 +377,6 @@ fn either(own: String, by_cert_manager: String, indent: usize) -> String {
     format!("{pad}{{{{- if .Values.certManager.enabled }}}}\n{when}{otherwise}{pad}{{{{- end }}}}\n")
 }
 
-/// Returns the template of the Deployment.
 fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
     let template = Template { chart, when: "", more_labels: None };
     let Parts { pod, own, by_cert_manager, .. } = parts;

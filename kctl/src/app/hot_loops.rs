@@ -32,7 +32,6 @@ const OTHERS_LEAST: u32 = 100;
 /// On a clock that runs, no two moments are equal, so nothing is found. Clones share the counts.
 #[derive(Clone)]
 pub(crate) struct HotLoops {
-    /// The user name of the app.
     user: Arc<str>,
     counts: Arc<Mutex<Counts>>,
     found: Arc<watch::Sender<Option<String>>>,
@@ -47,7 +46,6 @@ struct Counts {
     outside: HashMap<(&'static str, String), u32>,
 }
 
-/// A controller and a key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ReconcileKey {
     controller: String,

@@ -45,7 +45,6 @@ impl App {
         self.add_to(set_up(manager), clusters).await
     }
 
-    /// Adds clusters, controllers and streams to a manager.
     pub(super) async fn add_to(&self, mut manager: Manager, clusters: Vec<(String, Client)>) -> Result<Manager> {
         for kind in &self.whole {
             manager = manager.cache_whole(kind.clone());

@@ -116,7 +116,6 @@ mod tests {
         Ok(Action::await_change())
     }
 
-    /// Reconciles one object, with spans to this provider.
     async fn reconcile(provider: &SdkTracerProvider) {
         let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("kctl"));
         let _traced = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));

@@ -30,7 +30,6 @@ pub(super) struct Extra {
     pub(super) role: &'static str,
     /// Options of `generate-rbac` that print it.
     pub(super) generate: Cow<'static, str>,
-    /// Permissions of that role.
     pub(super) permissions: Vec<Permission>,
     /// Flags of `run` with their values, and how the value follows from a namespace and a name in
     /// generated roles.

@@ -194,7 +194,7 @@ pub(super) async fn clusters(
     requests: &RequestCounter,
 ) -> Result<Vec<(String, Client)>> {
     let around = |(name, client): (String, Client)| {
-        let client = outgoing.wrap(client, &requests.beside(&name));
+        let client = outgoing.wrap(client, &requests.for_host(&name));
         (name, client)
     };
     Ok(app.connected().await?.into_iter().map(around).collect())

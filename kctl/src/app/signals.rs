@@ -34,7 +34,6 @@ pub(super) struct Signals {
     requested: watch::Receiver<Option<StopRequest>>,
 }
 
-/// The first signal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StopRequest {
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no SIGTERM"))]

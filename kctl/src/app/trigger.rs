@@ -65,7 +65,6 @@ impl std::fmt::Debug for Triggers {
 #[derive(Default)]
 struct Shared {
     controllers: BTreeSet<String>,
-    /// The controllers of the running app, by name.
     running: BTreeMap<String, RunningController>,
     /// Keys that were triggered before the app ran.
     waiting: BTreeSet<(String, ObjectKey)>,

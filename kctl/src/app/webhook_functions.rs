@@ -21,7 +21,6 @@ pub(super) use self::address::{Address, check_service, hosts};
 use self::address::{check_path, check_same, written};
 use super::App;
 
-/// The admission functions and conversions of an app.
 #[derive(Default)]
 pub(super) struct WebhookFunctions {
     pub(super) admission: Vec<admission::Webhook>,
@@ -233,7 +232,6 @@ impl App {
         Ok(())
     }
 
-    /// Returns the CRDs of the kinds that the app converts.
     pub(super) fn converted_definitions(&self) -> Result<Vec<Value>> {
         if self.webhook_functions.conversion.is_empty() {
             return Ok(Vec::new());

@@ -51,7 +51,6 @@ async fn as_role(server: &ApiServer, app: &App, role: &Permissions, cluster: &st
 
 /// A cluster beside the one that the app is started against.
 pub(crate) struct Other {
-    /// The name that `App::cluster` gave it.
     pub(crate) name: String,
     /// A client with all permissions.
     pub(crate) client: Client,
@@ -65,7 +64,6 @@ pub(crate) struct World {
     simulation: Simulation,
     /// A client with all permissions, for the files of `dev` and the steps of a test.
     pub(crate) client: Client,
-    /// The other clusters.
     pub(crate) others: Vec<Other>,
     /// The running manager: its caches and work queues.
     pub(crate) view: View,

@@ -72,7 +72,6 @@ impl BypassSubscriber {
     }
 }
 
-/// Returns `true` for the span of a request.
 fn is_request(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && metadata.name() == REQUEST && metadata.target() == REQUESTS
 }

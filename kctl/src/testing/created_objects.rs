@@ -53,7 +53,6 @@ impl CreatedObjects {
         Client::new(service, namespace)
     }
 
-    /// Sends a write and records the object if the response is `201 Created`.
     async fn send_recorded(&self, client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let _in_flight = self.0.in_flight.read().await;
         let (posts, path) = (request.method() == Method::POST, request.uri().path().to_owned());

@@ -209,7 +209,6 @@ impl Trial {
     }
 }
 
-/// Stops the tasks of a trial, and deletes what it created on each server.
 async fn end(mut tasks: JoinSet<()>, servers: Vec<RealServer>) -> Result<()> {
     tasks.shutdown().await;
     let mut ends = Vec::new();

@@ -33,7 +33,6 @@ impl Args<'_> {
         mlua::Error::RuntimeError(format!("{position}{message}"))
     }
 
-    /// Returns the error of an argument with a wrong type.
     pub(super) fn type_error(&self, n: usize, expected: &str) -> mlua::Error {
         let (name, got) = (self.name, type_name(self.value(n)));
         self.raise(format_args!("bad argument #{n} to {name} ({expected} expected, got {got})"))

@@ -267,7 +267,6 @@ fn digits(bytes: &[u8]) -> (Option<usize>, &[u8]) {
     ((n_digits > 0).then_some(number), rest)
 }
 
-/// Formats bytes in hexadecimal.
 fn hex(bytes: &[u8], digits: &[u8; 16]) -> Vec<u8> {
     bytes.iter().flat_map(|byte| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]]).collect()
 }

@@ -34,7 +34,6 @@ pub(crate) struct PastReconcile {
     pub(crate) report: Report,
 }
 
-/// The last error of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LastError {
     pub(crate) controller: String,

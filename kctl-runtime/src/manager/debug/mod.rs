@@ -55,7 +55,6 @@ pub(crate) struct Debug {
 }
 
 impl Debug {
-    /// Returns the pages for a server.
     pub(crate) fn pages(self) -> Pages {
         let since = Instant::now();
         Arc::new(move |request| {

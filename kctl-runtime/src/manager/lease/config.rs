@@ -8,7 +8,6 @@ use std::{
 
 /// Longest name of an object, in bytes.
 const NAME_LEN_MAX: usize = 253;
-/// The default Lease duration.
 pub(in crate::manager) const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// Candidates wait up to this factor of the retry period longer (client-go, `JitterFactor`).
 pub(super) const JITTER: f64 = 1.2;

@@ -192,10 +192,7 @@ pub(in crate::manager) enum Holders {
     Together,
     /// One process at a time, but others may have its identity: an earlier process of the same Pod, or one that was
     /// misconfigured. An annotation with the number of the process tells them apart.
-    Numbered {
-        /// The number of this process.
-        process: u64,
-    },
+    Numbered { process: u64 },
 }
 
 impl Holders {

@@ -309,7 +309,6 @@ impl Elector {
         }
     }
 
-    /// Publishes an effect, and returns the end of the election if it is one.
     fn publish(&self, effect: Effect) -> Option<End> {
         let ElectionConfig { namespace, name, identity, .. } = &*self.config;
         match effect {

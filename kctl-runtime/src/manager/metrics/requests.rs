@@ -90,7 +90,7 @@ impl RequestCounter {
     /// let metrics = Metrics::default();
     /// let counter = RequestCounter::new("10.0.0.1:443");
     /// counter.register(&metrics);
-    /// let member = counter.beside("10.1.0.1:443"); // already registered
+    /// let member = counter.for_host("10.1.0.1:443"); // already registered
     /// # drop(member);
     /// ```
     pub fn new(host: &str) -> Self {
@@ -111,7 +111,7 @@ impl RequestCounter {
     ///
     /// Use it for the clients of further clusters.
     #[must_use]
-    pub fn beside(&self, host: &str) -> Self {
+    pub fn for_host(&self, host: &str) -> Self {
         Self { host: host.into(), ..self.clone() }
     }
 
@@ -178,7 +178,6 @@ pub struct CountRequests<S> {
     counter: RequestCounter,
     /// Time since which the next request waits for the inner service to be ready.
     waits: Option<Instant>,
-    /// Time for which it waited.
     waited: Option<Duration>,
 }
 

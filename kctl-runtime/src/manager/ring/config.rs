@@ -121,7 +121,6 @@ impl RingConfig {
         Ok(self)
     }
 
-    /// Returns `true` if a controller reconciles the kind.
     pub(super) fn reconciles(&self, kind: &Kind) -> bool {
         self.primaries.contains(kind)
     }

@@ -141,7 +141,6 @@ impl Guard {
         Ok(user)
     }
 
-    /// Returns the cached answer about a token, if there is one.
     fn cached(&self, key: u64) -> Option<TokenAnswer> {
         let user = self.users.lock().get(&key);
         user.map(TokenAnswer::Of).or_else(|| self.rejected.lock().get(&key).map(|()| TokenAnswer::Rejected))

@@ -222,7 +222,6 @@ mod tests {
             self.0.join(name)
         }
 
-        /// Writes a new certificate and returns it.
         fn renew(&self) -> CertificateDer<'static> {
             let made = rcgen::generate_simple_self_signed(vec!["metrics".to_owned()]).unwrap();
             std::fs::write(self.file("tls.crt"), made.cert.pem()).unwrap();

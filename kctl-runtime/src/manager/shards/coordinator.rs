@@ -185,7 +185,6 @@ impl Coordinator {
         }
     }
 
-    /// Returns the handler that notes each change of a Lease.
     fn lease_handler(&self) -> Handler {
         let (shared, changed) = (self.shared.clone(), self.changed.clone());
         let (config, holders) = (self.config.clone(), Holders::Numbered { process: self.config.process() });

@@ -146,7 +146,6 @@ fn of_definition(old: &Value, new: &Value, changes: &mut Vec<Change>) {
     }
 }
 
-/// Returns `true` if the two versions have the same schema.
 fn same_schema(old: &Value, before: &Value, new: &Value, after: &Value) -> bool {
     let find = |crd: &Value, name: &Value| {
         versions(crd).find(|version| version["name"] == *name).map(|version| version["schema"].clone())

@@ -358,7 +358,6 @@ fn target(kind: &Kind, subresource: &str) -> PermissionTarget {
     }
 }
 
-/// Returns the permissions for each of the verbs on one resource in each of the scopes.
 fn each_permission(
     scopes: &[PermissionScope],
     target: &PermissionTarget,

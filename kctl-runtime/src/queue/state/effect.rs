@@ -36,7 +36,6 @@ pub(crate) struct KeyEvent {
 }
 
 impl KeyEvent {
-    /// Returns `true` if these writes of a run explain the event.
     pub(super) fn is_explained_by(self, writes: &[VersionEffect]) -> bool {
         writes.iter().any(|write| write.version == self.change.version && self.min_write_effect <= write.effect)
     }

@@ -41,12 +41,10 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         }
     }
 
-    /// Returns the conflicts in a row of a key.
     pub(in crate::queue) fn conflicts(&self, key: &K) -> u32 {
         self.keys.find(key).map_or(0, |id| self.keys.value(id).conflicts)
     }
 
-    /// Returns the failures in a row of a key.
     pub(in crate::queue) fn failures(&self, key: &K) -> u32 {
         self.keys.find(key).map_or(0, |id| self.keys.value(id).failures)
     }

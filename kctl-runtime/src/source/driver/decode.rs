@@ -63,7 +63,6 @@ impl Source {
         })
     }
 
-    /// Accepts an object, or reports that it cannot be decoded.
     pub(super) fn accept_or_report(&self, json: &str) -> Option<Arc<Stored>> {
         self.or_report(json, self.accept(json))
     }

@@ -56,7 +56,8 @@ impl<K: Hash + Eq + Clone, V> LruMap<K, V> {
 
     pub(super) fn remove(&mut self, key: &K) -> Option<V> {
         let (number, value) = self.entries.remove(key)?;
-        self.order.remove(&number);
+        let key = self.order.remove(&number);
+        debug_assert!(key.is_some(), "each entry has one last use");
         Some(value)
     }
 

@@ -20,7 +20,6 @@ pub(super) const MOST: &str = "deployment.kubernetes.io/max-replicas";
 /// Invariant: `surge` and `unavailable` are not both 0, unless the strategy is `Recreate` or
 /// `replicas` is 0.
 pub(super) struct Bounds {
-    /// `spec.replicas`.
     pub(super) replicas: i32,
     /// The number of Pods that may exist beyond `replicas`.
     surge: i32,

@@ -42,7 +42,6 @@ use {bounds::Bounds, status::StatusUpdate};
 const HASH: &str = "pod-template-hash";
 /// The characters of a hash. Vowels are left out, so that a hash contains no words (`rand.SafeEncodeString`).
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-/// The length of a hash.
 const HASH_LEN: usize = 10;
 
 /// A Deployment and its `ReplicaSets`.
@@ -176,7 +175,6 @@ impl<'a> Rollout<'a> {
         Ok(n_writes)
     }
 
-    /// Scales all old sets to 0.
     async fn end_old(&self) -> kube::Result<usize> {
         let mut n_writes = 0;
         for set in &self.old {
@@ -286,7 +284,6 @@ fn replicas(set: &ReplicaSet) -> i32 {
     optional::replica_set(set).replicas.unwrap_or(1)
 }
 
-/// Returns `status.availableReplicas`.
 fn available(set: &ReplicaSet) -> i32 {
     set.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0)
 }

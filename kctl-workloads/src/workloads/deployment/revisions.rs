@@ -11,7 +11,6 @@ use kube::ResourceExt;
 
 use super::bounds;
 
-/// The annotation with the revision.
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The annotation with earlier revisions of a set.
 const BEFORE: &str = "deployment.kubernetes.io/revision-history";

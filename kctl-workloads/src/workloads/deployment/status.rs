@@ -122,7 +122,6 @@ impl<'a> StatusUpdate<'a> {
         Ok(1)
     }
 
-    /// Sets the condition `Available`.
     fn set_available(&mut self) {
         let bounds = &self.rollout.bounds;
         if self.new.available_replicas.unwrap_or(0) >= bounds.replicas - bounds.unavailable {
@@ -237,7 +236,6 @@ fn counted(rollout: &Rollout<'_>) -> DeploymentStatus {
     }
 }
 
-/// Returns the condition `Progressing`.
 fn progress(status: &DeploymentStatus) -> Option<&DeploymentCondition> {
     status.conditions.iter().flatten().find(|known| string(&known.type_) == Some(PROGRESSING))
 }

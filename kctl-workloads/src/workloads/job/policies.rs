@@ -26,7 +26,6 @@ pub(super) enum PodFailure {
     OfJob(String),
 }
 
-/// Returns `true` if the Job has a `podFailurePolicy`.
 pub(super) fn has_failure_policy(job: &Job) -> bool {
     job.spec.as_ref().is_some_and(|spec| spec.pod_failure_policy.is_some())
 }

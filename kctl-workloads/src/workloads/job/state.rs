@@ -28,9 +28,7 @@ use super::{
     policies::{self, PodFailure},
 };
 
-/// A Job with its pods.
 pub(super) struct JobState<'a> {
-    /// The Job as it is stored.
     pub(super) job: &'a Job,
     /// Pods that have not ended and are not being deleted.
     pub(super) active: Vec<&'a Pod>,

@@ -14,7 +14,6 @@ use crate::app::{
     run,
 };
 
-/// Prints or writes all manifests of the app.
 pub(super) fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
     if let Some(folder) = &options.helm {
         return generate_chart(app, folder, &options);
@@ -59,7 +58,6 @@ pub(super) fn generate_manifests(app: &App, options: ManifestOptions) -> Result<
     write_manifests(&all, &out, &Owned { name: &names.name, suffixes: &OWN_SUFFIXES, folders: &OWN_FOLDERS })
 }
 
-/// Writes the chart of the app, or compares it.
 fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result<()> {
     let monitoring = options.with.contains(&With::Monitoring);
     let mut deploy = options.deploy;
@@ -86,7 +84,7 @@ fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result
 }
 
 /// Prints or writes the role of the app, or compares it with that in a cluster.
-#[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "webhooks have grants of their own"))]
+#[cfg_attr(not(feature = "webhook"), allow(unused_mut, reason = "webhooks have permissions of their own"))]
 pub(super) async fn generate_rbac(mut app: App, options: GenerateRbacOptions) -> Result<()> {
     let GenerateRbacOptions { names, roles, mut deploy, ring, out, diff } = options;
     let mut options = names.into_rbac_options(&app);

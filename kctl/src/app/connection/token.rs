@@ -117,7 +117,6 @@ mod tests {
 
     use super::*;
 
-    /// A file of this test.
     struct File(PathBuf);
 
     impl File {

@@ -158,7 +158,6 @@ fn dependencies(head: &str) -> Result<Vec<String>> {
     Ok(listed.filter_map(key).collect())
 }
 
-/// Returns `true` if a key of `values.yaml` is that of a dependency.
 fn is_of(key: &str, dependencies: &[String]) -> bool {
     dependencies.iter().any(|dependency| dependency == key)
 }

@@ -21,7 +21,6 @@ pub(super) struct Item {
     node: Node,
 }
 
-/// The value of a key.
 enum Node {
     /// A leaf: templates read it as a whole, and [`merge`] never looks into it.
     Value { default: Value, schema: Value },
@@ -39,7 +38,6 @@ pub(super) fn switch(key: &'static str, doc: impl Into<String>, default: Switch)
     value(key, doc, (default == Switch::On).into(), json!({ "type": "boolean" }))
 }
 
-/// The default of a [`switch`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Switch {
     /// The default is `true`.
@@ -126,7 +124,6 @@ pub(super) struct Row {
     pub(super) key: String,
     /// The type, by the names of helm-docs.
     pub(super) kind: &'static str,
-    /// The default as JSON.
     pub(super) default: String,
     /// The description, which may have several lines.
     pub(super) doc: String,

@@ -11,7 +11,6 @@ use tokio::task::JoinSet;
 pub(crate) struct SimulatedNodes {
     kubelet: Kubelet,
     workloads: Workloads,
-    /// The task of the controllers, once they are started.
     started: OnceLock<JoinSet<()>>,
 }
 

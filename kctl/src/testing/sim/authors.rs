@@ -43,7 +43,6 @@ impl Authors {
         }
     }
 
-    /// Ends all reconciles of a process.
     pub(super) fn process_ended(&mut self, process: &str) {
         let (ended, running) =
             std::mem::take(&mut self.running).into_iter().partition(|(_, one)| one.process == process);

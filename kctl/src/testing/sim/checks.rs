@@ -36,7 +36,6 @@ const NEEDLESS_NAMED_MAX: usize = 3;
 /// a hot loop.
 const CHANGES_AT_ONCE_MAX: u32 = 2_000;
 
-/// The finding of a checker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) checker: String,
@@ -93,7 +92,6 @@ pub(super) struct Checks {
     changed: BTreeSet<String>,
     /// The creator of each object of the app and of its dependents, by uid.
     made_by: BTreeMap<String, String>,
-    /// A description of the last change.
     pub(super) last_change: String,
     /// Writes since nothing is left to do; `None` before.
     pub(super) needless: Option<Needless>,
@@ -134,7 +132,6 @@ pub(super) fn is_bookkeeping(group: &str, resource: &str) -> bool {
     matches!((group, resource), (COORDINATION, "leases") | ("" | "events.k8s.io", "events"))
 }
 
-/// Returns `true` if a client is a process of the app.
 pub(super) fn is_app(client: &str) -> bool {
     client.starts_with("app-")
 }

@@ -44,7 +44,6 @@ impl Lapse {
     pub(super) const BEFORE_WRITE: [Duration; 3] =
         [Duration::from_secs(5), Duration::from_secs(8), Duration::from_millis(9_500)];
 
-    /// Starts the fault for the processes of one instance.
     pub(super) fn begin(self, faults: &Faults, instance: &str) {
         let (prefix, until) = (format!("{instance}."), Instant::now() + self.length);
         let of_instance = move |request: &RequestSummary| request.client.starts_with(&prefix) && Instant::now() < until;

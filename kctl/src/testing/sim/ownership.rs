@@ -19,7 +19,6 @@ pub(super) type Plural = (String, String, String);
 pub(super) struct Ownership {
     /// Kinds that a controller reconciles.
     pub(super) primaries: BTreeSet<Plural>,
-    /// Kinds with `owns = …`.
     pub(super) owned: BTreeSet<Plural>,
     /// Kinds that a declaration allows to write although they are not owned.
     declared: BTreeSet<Plural>,

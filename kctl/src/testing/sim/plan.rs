@@ -105,7 +105,6 @@ pub(super) enum Timed {
 }
 
 impl Fault {
-    /// Returns `true` for a clock that is wrong.
     pub(super) fn is_of_a_clock(&self) -> bool {
         matches!(self, Self::At { what: Timed::ClockJump { .. }, .. })
     }

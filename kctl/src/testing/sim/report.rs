@@ -150,7 +150,6 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Returns the indexes of the lines that a report shows.
 fn shown(lines: &[Line]) -> BTreeSet<usize> {
     let n = lines.len();
     if n <= SHOWN_MAX {

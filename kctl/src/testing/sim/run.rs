@@ -55,7 +55,6 @@ pub(super) struct Reference {
     pub(super) changes_by_app: u64,
 }
 
-/// The result of one run.
 pub(super) struct Outcome {
     pub(super) lines: Vec<Line>,
     pub(super) found: Option<Found>,
@@ -246,7 +245,6 @@ fn check_work(world: &World) -> Result<(), Found> {
     if texts.is_empty() { Ok(()) } else { Err(Found::new("the app works", texts.join("; "))) }
 }
 
-/// Checks the rules of [`Scenario::settled`].
 fn check_settled(world: &World) -> Result<(), Found> {
     let mut snapshot = world.shared.checks.lock().snapshot.clone();
     snapshot.time = world.shared.elapsed();

@@ -88,7 +88,6 @@ impl fmt::Display for Id {
 /// ```
 #[derive(Clone, Default)]
 pub struct Snapshot {
-    /// Objects of all clusters.
     pub(super) objects: BTreeMap<Id, Arc<Value>>,
     /// The cluster that the methods read; empty for the app's own.
     cluster: String,

@@ -20,7 +20,6 @@ pub(super) struct Pattern {
     pub(super) at_end: bool,
     /// The steps, in the order in which they match.
     pub(super) steps: Vec<Step>,
-    /// The number of captures.
     pub(super) n_captures: usize,
 }
 
@@ -72,7 +71,6 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// Returns `true` if the class has this byte.
     pub(super) fn has(&self, byte: u8) -> bool {
         match self {
             Self::Any => true,

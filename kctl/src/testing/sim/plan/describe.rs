@@ -56,7 +56,6 @@ impl fmt::Display for Behind {
     }
 }
 
-/// Describes slow lists, for a timeline.
 pub(in crate::testing::sim) fn slow_lists(answer: Duration) -> String {
     format!("take {answer:?} for {SLOW_LISTS_FOR:?}, while its watches go on")
 }
@@ -76,7 +75,6 @@ fn past_text(past: Past) -> String {
     }
 }
 
-/// Describes a fault of a request, for a timeline.
 pub(in crate::testing::sim) fn request(fault: RequestFault) -> String {
     match fault {
         RequestFault::Refuse { code, retry_after, moment } => {
@@ -100,7 +98,6 @@ pub(in crate::testing::sim) fn request(fault: RequestFault) -> String {
     }
 }
 
-/// Describes a fault of a watch event, for a timeline.
 pub(in crate::testing::sim) fn event(fault: EventFault) -> String {
     match fault {
         EventFault::Close => "the watch ends after it".into(),

@@ -12,7 +12,6 @@ use crate::testing::sim::lapse::longest_write;
 pub(in crate::testing::sim) struct Points {
     /// Number of writes by the app.
     pub(in crate::testing::sim) n_writes: usize,
-    /// Send time of each write.
     pub(in crate::testing::sim) write_times: Vec<Duration>,
     /// The verb of each read of the app: `get`, `list` or `watch`.
     pub(in crate::testing::sim) reads: Vec<&'static str>,
@@ -89,7 +88,6 @@ impl Points {
         (self.instances > 1).then(|| longest_write(self.n_slots))
     }
 
-    /// Returns the fault that delays a write by [`longest_delay`](Self::longest_delay).
     pub(super) fn delayed_write(&self) -> Option<RequestFault> {
         self.longest_delay().map(RequestFault::Late)
     }

@@ -160,7 +160,6 @@ impl Dice {
         first + self.below(last.saturating_sub(first) + 1)
     }
 
-    /// Returns one item of a list that is not empty.
     fn one_of<T: Copy>(&mut self, list: &[T]) -> T {
         list[usize::try_from(self.below(list.len() as u64)).unwrap_or_default()]
     }
