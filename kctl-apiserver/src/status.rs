@@ -1,5 +1,4 @@
 //! Errors of requests, as the `Status` objects that clients of an API server decode.
-//!
 //! The constructors are those of `k8s.io/apimachinery/pkg/api/errors` (`NewNotFound`, `NewConflict`, `NewInvalid`, …),
 //! with the same codes, reasons and `details`. The wording of messages is not guaranteed.
 
@@ -11,9 +10,8 @@ use serde_json::{Value, json};
 pub(crate) use crate::field_error::FieldError;
 use crate::{field_error::with_detail, limits::CAUSES_LEN_MAX};
 
-/// An error response, before it is written in the format that the client accepts.
-///
-/// Named after `StatusError` of `k8s.io/apimachinery/pkg/api/errors/errors.go`.
+/// An error response, before it is written in the format that the client accepts. Named after `StatusError` of
+/// `k8s.io/apimachinery/pkg/api/errors/errors.go`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StatusError {
     /// The HTTP status, which is also `code` of the `Status`.
@@ -24,13 +22,11 @@ pub(crate) struct StatusError {
     pub(crate) message: String,
     /// `details` of the `Status`, or null if it has no details.
     pub(crate) details: Value,
-    /// `metadata.continue` of the `Status`, or empty.
-    ///
-    /// A list whose token has expired gets a token with which it may continue in the newest state, inconsistently
-    /// (`handleCompactedErrorForPaging` of `k8s.io/apiserver/pkg/storage/etcd3`).
+    /// `metadata.continue` of the `Status`, or empty. A list whose token has expired gets a token with which it may
+    /// continue in the newest state, inconsistently (`handleCompactedErrorForPaging` of
+    /// `k8s.io/apiserver/pkg/storage/etcd3`).
     pub(crate) continue_token: String,
     /// Marks an error of a filter of the handler chain, such as authorization: the request has reached no verb.
-    ///
     /// `responsewriters.Forbidden` adds `X-Content-Type-Options: nosniff` to such responses.
     pub(crate) is_from_filter: bool,
 }
@@ -78,17 +74,15 @@ fn details(resource: &GroupResource, name: &str) -> Value {
 }
 
 impl StatusError {
-    /// Creates an error without details.
-    ///
-    /// The caller chooses code and reason; clients decide by the reason, not by the message.
+    /// Creates an error without details. The caller chooses code and reason; clients decide by the reason, not by the
+    /// message.
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         let (reason, message) = (reason.into(), message.into());
         Self { code, reason, message, details: Value::Null, continue_token: String::new(), is_from_filter: false }
     }
 
-    /// Returns the placeholder error that ends a run which waits for webhooks.
-    ///
-    /// It is never sent: `server::service` runs the request again when the calls have their replies.
+    /// Returns the placeholder error that ends a run which waits for webhooks. It is never sent: `server::service` runs
+    /// the request again when the calls have their replies.
     pub(crate) fn waiting() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "", "the request waits for a webhook")
     }
@@ -150,9 +144,7 @@ impl StatusError {
         self
     }
 
-    /// Returns `Conflict` (409).
-    ///
-    /// The client has to read the object again before it retries its change.
+    /// Returns `Conflict` (409). The client has to read the object again before it retries its change.
     pub(crate) fn conflict(resource: &GroupResource, name: &str, why: &str) -> Self {
         Self::new(StatusCode::CONFLICT, "Conflict", format!("{resource} {name:?}: {why}")).for_object(resource, name)
     }
@@ -162,19 +154,17 @@ impl StatusError {
         Self::conflict(resource, name, "the object has been modified: read it again and repeat the change")
     }
 
-    /// Returns `Forbidden` (403). An empty name leaves the name out of the message.
-    ///
-    /// Admission plugins use it. `why` is free text.
+    /// Returns `Forbidden` (403). An empty name leaves the name out of the message. Admission plugins use it. `why` is
+    /// free text.
     pub(crate) fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
         let object = if name.is_empty() { resource.to_string() } else { format!("{resource} {name:?}") };
         Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{object} is forbidden: {why}"))
             .for_object(resource, name)
     }
 
-    /// Returns `Invalid` (422) with one cause per field error.
-    ///
-    /// `details.kind` is a kind here and not a resource, unlike in all other errors. Equal field errors are reported
-    /// once, so validation may find an error twice. At most [`CAUSES_LEN_MAX`] are reported.
+    /// Returns `Invalid` (422) with one cause per field error. `details.kind` is a kind here and not a resource, unlike
+    /// in all other errors. Equal field errors are reported once, so validation may find an error twice. At most
+    /// [`CAUSES_LEN_MAX`] are reported.
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let mut seen = HashSet::new();
         let mut once: Vec<&FieldError> =
@@ -197,9 +187,7 @@ impl StatusError {
         status_error
     }
 
-    /// Rejects an object that has field errors.
-    ///
-    /// The errors are in the order in which validation found them.
+    /// Rejects an object that has field errors. The errors are in the order in which validation found them.
     pub(crate) fn unless_valid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Result<(), Self> {
         if errors.is_empty() { Ok(()) } else { Err(Self::invalid(group, kind, name, errors)) }
     }
@@ -229,9 +217,8 @@ impl StatusError {
         status_error
     }
 
-    /// Returns `Expired` (410): the requested `resourceVersion` or continue token is older than the history.
-    ///
-    /// client-go lists again when a watch gets it.
+    /// Returns `Expired` (410): the requested `resourceVersion` or continue token is older than the history. client-go
+    /// lists again when a watch gets it.
     pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message)
     }

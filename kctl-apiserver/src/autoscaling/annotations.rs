@@ -1,6 +1,5 @@
 //! Annotations of `HorizontalPodAutoscalers`, formatted as Go's `encoding/json` does: fields in the order of their
 //! type, and `<`, `>`, `&` escaped.
-//!
 //! A real kube-apiserver reads the annotations that this server writes, and vice versa. Their bytes matter, too: a
 //! client that compares objects must not see a change.
 
@@ -28,9 +27,8 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Formats a value as JSON; `None` leaves the field out.
-    ///
-    /// A null counts as absent: a string is then `""`, and an `Amount` is `"0"`.
+    /// Formats a value as JSON; `None` leaves the field out. A null counts as absent: a string is then `""`, and an
+    /// `Amount` is `"0"`.
     pub(super) fn written(self, value: Option<&Value>) -> Option<String> {
         let value = value.unwrap_or(&Value::Null);
         match self {
@@ -47,12 +45,8 @@ impl Shape {
         }
     }
 
-    /// Reads a value of an annotation; `None` if the field was left out.
-    ///
-    /// Quantities get their canonical form, and may be JSON numbers.
-    ///
-    /// # Errors
-    /// Fails if the value is of another type.
+    /// Reads a value of an annotation; `None` if the field was left out. Quantities get their canonical form, and may
+    /// be JSON numbers. Fails if the value is of another type.
     pub(super) fn read(self, value: &Value) -> Result<Option<Value>, Mistyped> {
         let amount = |text: &str| quantity::canonical(text).map(Value::from).ok_or(Mistyped);
         Ok(match (self, value) {
@@ -78,14 +72,11 @@ impl Shape {
     }
 }
 
-/// The error about a value in an annotation that has another type than its field.
-///
-/// The whole annotation is then ignored, as upstream ignores one that cannot be decoded.
+/// The error about a value in an annotation that has another type than its field. The whole annotation is then ignored,
+/// as upstream ignores one that cannot be decoded.
 pub(super) struct Mistyped;
 
-/// Formats a label selector.
-///
-/// Empty parts are left out; the empty selector is `{}`.
+/// Formats a label selector. Empty parts are left out; the empty selector is `{}`.
 fn selector(value: &Value) -> String {
     let some = |field: &str, is_empty: bool| (!is_empty).then(|| value[field].to_string());
     let labels = value["matchLabels"].as_object().is_none_or(Map::is_empty);
@@ -93,9 +84,8 @@ fn selector(value: &Value) -> String {
     ordered([("matchLabels", some("matchLabels", labels)), ("matchExpressions", some("matchExpressions", expressions))])
 }
 
-/// Returns a JSON object with its fields in this order; absent ones are left out.
-///
-/// Values are JSON already. Names need no escapes.
+/// Returns a JSON object with its fields in this order; absent ones are left out. Values are JSON already. Names need
+/// no escapes.
 pub(super) fn ordered(fields: impl IntoIterator<Item = (impl Display, Option<String>)>) -> String {
     let fields = fields.into_iter().filter_map(|(name, value)| Some(format!("\"{name}\":{}", value?)));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
@@ -116,9 +106,7 @@ pub(super) fn escaped(json: &str) -> String {
     json.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
-/// Formats conditions.
-///
-/// `reason` and `message` are left out if they are empty; `lastTransitionTime` may be `null`.
+/// Formats conditions. `reason` and `message` are left out if they are empty; `lastTransitionTime` may be `null`.
 pub(super) fn conditions_text(conditions: &[Value]) -> String {
     let condition_text = |condition: &Value| {
         ordered([
@@ -132,10 +120,8 @@ pub(super) fn conditions_text(conditions: &[Value]) -> String {
     escaped(&format!("[{}]", conditions.iter().map(condition_text).collect::<Vec<_>>().join(",")))
 }
 
-/// Parses conditions; `None` if the annotation is invalid.
-///
-/// Empty reasons and messages are left out of the result. A list without conditions counts as
-/// absent.
+/// Parses conditions; `None` if the annotation is invalid. Empty reasons and messages are left out of the result. A
+/// list without conditions counts as absent.
 pub(super) fn conditions(annotation: &str) -> Option<Value> {
     let conditions: Vec<Value> = serde_json::from_str(annotation).ok()?;
     let read_condition = |condition: &Value| {
@@ -154,9 +140,8 @@ pub(super) fn conditions(annotation: &str) -> Option<Value> {
     all.filter(|all| !all.is_empty()).map(Value::Array)
 }
 
-/// Returns `behavior` as JSON with the field names of Go's internal type, which has no JSON tags.
-///
-/// Absent numbers are `null` there, apart from those of a policy, which are 0.
+/// Returns `behavior` as JSON with the field names of Go's internal type, which has no JSON tags. Absent numbers are
+/// `null` there, apart from those of a policy, which are 0.
 pub(super) fn behavior_text(behavior: &Value) -> String {
     let policy = |policy: &Value| {
         let number = |field: &str| Some(policy[field].as_i64().unwrap_or(0).to_string());
@@ -183,9 +168,8 @@ pub(super) fn behavior_text(behavior: &Value) -> String {
     escaped(&whole)
 }
 
-/// Parses the behavior; `None` if the annotation is invalid. Go ignores the case of names.
-///
-/// An object without a direction counts as absent.
+/// Parses the behavior; `None` if the annotation is invalid. Go ignores the case of names. An object without a
+/// direction counts as absent.
 pub(super) fn behavior(annotation: &str) -> Option<Value> {
     let written: Value = serde_json::from_str(annotation).ok()?;
     let mut behavior = json!({});
@@ -198,17 +182,13 @@ pub(super) fn behavior(annotation: &str) -> Option<Value> {
     behavior.as_object().is_some_and(|fields| !fields.is_empty()).then_some(behavior)
 }
 
-/// Returns a field whose name matches in any case, as Go's decoder does.
-///
-/// The last of several fields is used.
+/// Returns a field whose name matches in any case, as Go's decoder does. The last of several fields is used.
 fn field<'a>(object: &'a Value, name: &str) -> &'a Value {
     let mut fields = object.as_object().into_iter().flatten();
     fields.rfind(|(key, _)| key.eq_ignore_ascii_case(name)).map_or(&Value::Null, |(_, value)| value)
 }
 
-/// Parses the rules of one direction.
-///
-/// Numbers of a policy that are absent are 0.
+/// Parses the rules of one direction. Numbers of a policy that are absent are 0.
 fn scaling_rules(written: &Value) -> Option<Value> {
     let mut rules = json!({});
     written.as_object()?;

@@ -85,9 +85,7 @@ pub(super) fn written(metrics: &[Value], values: MetricValues) -> String {
     annotations::escaped(&format!("[{}]", all.join(",")))
 }
 
-/// Formats one metric.
-///
-/// `type` comes first, and each source that is present follows.
+/// Formats one metric. `type` comes first, and each source that is present follows.
 fn one_written(metric: &Value, values: MetricValues) -> String {
     let mut parts = vec![("type", Some(annotations::text(&metric["type"])))];
     for (field, rows) in SOURCES {
@@ -101,17 +99,14 @@ fn one_written(metric: &Value, values: MetricValues) -> String {
     ordered(parts)
 }
 
-/// Parses metrics; `None` if the annotation is invalid.
-///
-/// One metric that cannot be read makes the whole annotation invalid.
+/// Parses metrics; `None` if the annotation is invalid. One metric that cannot be read makes the whole annotation
+/// invalid.
 pub(super) fn read(annotation: &str, values: MetricValues) -> Option<Vec<Value>> {
     let metrics: Vec<Value> = serde_json::from_str(annotation).ok()?;
     metrics.iter().map(|metric| one_read(metric, values)).collect()
 }
 
-/// Parses one metric.
-///
-/// Unknown fields are ignored. A source that is present is read even if `type` names another one.
+/// Parses one metric. Unknown fields are ignored. A source that is present is read even if `type` names another one.
 fn one_read(metric: &Value, values: MetricValues) -> Option<Value> {
     let kind = Shape::Text.read(&metric["type"]).ok()?;
     let mut object = json!({ "type": kind });

@@ -1,5 +1,4 @@
 //! Converts `HorizontalPodAutoscalers` between `autoscaling/v1` and `autoscaling/v2`.
-//!
 //! Version 2 is stored. Version 1 has one metric, the utilization of CPU. It keeps everything else in annotations
 //! (`pkg/apis/autoscaling/v1/conversion.go`) that only the conversion writes: version 2 drops them.
 //!
@@ -37,9 +36,8 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 /// The annotation with `status.conditions`.
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
-/// All annotations that represent fields, including those of removed versions.
-///
-/// Clients of version 2 cannot use these names: the conversion removes them.
+/// All annotations that represent fields, including those of removed versions. Clients of version 2 cannot use these
+/// names: the conversion removes them.
 const OWN: [&str; 6] = [
     METRICS,
     BEHAVIOR,
@@ -51,9 +49,8 @@ const OWN: [&str; 6] = [
 /// The target utilization of an autoscaler without metrics (`DefaultCPUUtilization`).
 const UTILIZATION: i64 = 80;
 
-/// Converts an autoscaler to a version. Other objects, and those that have the version, are returned as they are.
-///
-/// `to` is `FIRST` or `SECOND`.
+/// Converts an autoscaler to a version. Other objects, and those that have the version, are returned as they are. `to`
+/// is `FIRST` or `SECOND`.
 pub(crate) fn converted(to: &str, object: &Value) -> Value {
     match (object["apiVersion"].as_str(), to) {
         (Some(FIRST), SECOND) => second(object),
@@ -68,9 +65,7 @@ pub(crate) fn differ(left: &str, right: &str) -> bool {
 }
 
 /// Normalizes an autoscaler as a conversion to the internal version and back does: the annotations of version 1 follow
-/// its fields, and version 2 has none.
-///
-/// An object of version 1 without metrics gets the default metric this way.
+/// its fields, and version 2 has none. An object of version 1 without metrics gets the default metric this way.
 pub(crate) fn settled(object: &mut Value) {
     if object["apiVersion"] == FIRST {
         *object = first(&second(object));
@@ -89,10 +84,8 @@ fn drop_own(object: &mut Value) {
     }
 }
 
-/// Converts version 2 to version 1.
-///
-/// A CPU metric whose target is not a utilization is stored with the other metrics, in an annotation. Of several CPU
-/// metrics, the first target and the last current value become fields.
+/// Converts version 2 to version 1. A CPU metric whose target is not a utilization is stored with the other metrics, in
+/// an annotation. Of several CPU metrics, the first target and the last current value become fields.
 fn first(second: &Value) -> Value {
     let mut object = second.clone();
     object["apiVersion"] = FIRST.into();
@@ -132,19 +125,14 @@ fn first(second: &Value) -> Value {
     object
 }
 
-/// Returns the utilization in a metric, if it is the resource metric of CPU.
-///
-/// `field` is `target` or `current`.
+/// Returns the utilization in a metric, if it is the resource metric of CPU. `field` is `target` or `current`.
 fn utilization(metric: &Value, field: &str) -> Option<i64> {
     let is_cpu = metric["type"] == "Resource" && metric["resource"]["name"] == "cpu";
     metric["resource"][field]["averageUtilization"].as_i64().filter(|_| is_cpu)
 }
 
-/// Converts version 1 to version 2.
-///
-/// The metric of CPU is added after those of the annotation. An absent target and an absent
-/// annotation give the default of 80 %. `currentReplicas: 0` is removed, because version 2 omits
-/// it.
+/// Converts version 1 to version 2. The metric of CPU is added after those of the annotation. An absent target and an
+/// absent annotation give the default of 80 %. `currentReplicas: 0` is removed, because version 2 omits it.
 fn second(first: &Value) -> Value {
     let mut object = first.clone();
     object["apiVersion"] = SECOND.into();
@@ -183,9 +171,7 @@ fn second(first: &Value) -> Value {
     object
 }
 
-/// Returns the metric of CPU utilization.
-///
-/// `field` is `target` or `current`, and `amount` its value.
+/// Returns the metric of CPU utilization. `field` is `target` or `current`, and `amount` its value.
 fn cpu(field: &str, amount: Value) -> Value {
     let resource: Map<String, Value> =
         [("name".to_owned(), "cpu".into()), (field.to_owned(), amount)].into_iter().collect();

@@ -1,9 +1,6 @@
 //! The rules of the built-in kinds, one file each: `kinds/<group>/<kind>.rs` has a `static KIND`.
-//!
-//! A kind is added by its file, the `mod` line of its group and its line in [`ALL`]. Fields that it does not name are as
-//! in [`Kind::DEFAULT`].
-//!
-//! The code that handles requests rarely names a kind. It reads the static of the requested
+//! A kind is added by its file, the `mod` line of its group and its line in [`ALL`]. Fields that it does not name are
+//! as in [`Kind::DEFAULT`]. The code that handles requests rarely names a kind. It reads the static of the requested
 //! resource instead:
 //!
 //! | part of a request | part of `Kind`, with some of its fields |
@@ -15,10 +12,9 @@
 //! | deletion | `delete`: `is_graceful`, `orphans_dependents`, `answer` |
 //! | tables, selectors and quotas | `table`: `printer`; `requests`: `selectable_fields`; `quota` |
 //!
-//! Rules of a field that several kinds have, such as a Pod template or a label selector, are in
-//! `validation` and `defaulting`. Rules that Kubernetes declares as tags are data, in
-//! `data/validation.json`: a file of a kind has only the rest. Expected behaviour is that of
-//! kube-apiserver 1.37.
+//! Rules of a field that several kinds have, such as a Pod template or a label selector, are in `validation` and
+//! `defaulting`. Rules that Kubernetes declares as tags are data, in `data/validation.json`: a file of a kind has only
+//! the rest. Expected behaviour is that of kube-apiserver 1.37.
 
 pub(crate) mod admissionregistration;
 pub(crate) mod apiextensions;
@@ -50,10 +46,8 @@ use crate::{
     status::GroupResource,
 };
 
-/// All built-in kinds, sorted by group and resource.
-///
-/// Each has a resource in `data/resources.json`, and no kind is listed twice; a test compares the
-/// two lists.
+/// All built-in kinds, sorted by group and resource. Each has a resource in `data/resources.json`, and no kind is
+/// listed twice; a test compares the two lists.
 pub(crate) static ALL: &[&Kind] = &[
     &admissionregistration::mutating_admission_policy::KIND,
     &admissionregistration::mutating_admission_policy_binding::KIND,
@@ -128,18 +122,16 @@ pub(crate) static ALL: &[&Kind] = &[
     &storagemigration::storage_version_migration::KIND,
 ];
 
-/// The registry of the built-in kinds, created on first use. Each server clones it and adds its custom
-/// resources.
+/// The registry of the built-in kinds, created on first use. Each server clones it and adds its custom resources.
 static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| Registry::of_kinds(ALL));
 
 /// The built-in kinds by group and plural name.
 static BY_NAME: LazyLock<HashMap<(&str, &str), &Kind>> =
     LazyLock::new(|| ALL.iter().map(|kind| ((kind.group, kind.resource), *kind)).collect());
 
-/// Returns a built-in kind. Callers that have a `Resource` use the kind in it instead.
-///
-/// `None` means that the resource is custom or unknown. A custom resource with the plural of a
-/// built-in kind, such as `services.example.com`, is not found, because its group differs.
+/// Returns a built-in kind. Callers that have a `Resource` use the kind in it instead. `None` means that the resource
+/// is custom or unknown. A custom resource with the plural of a built-in kind, such as `services.example.com`, is not
+/// found, because its group differs.
 pub(crate) fn find(resource: &GroupResource) -> Option<&'static Kind> {
     BY_NAME.get(&(resource.group.as_str(), resource.resource.as_str())).copied()
 }

@@ -1,15 +1,13 @@
 //! Deletes objects: decides by kind, finalizers and grace period whether an object is removed or marked as being
 //! deleted.
 //!
-//! Behaviour: `Delete` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
+//! Behaviour: `Delete` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`. A delete is decided and written in
+//! two steps: `Deletion::decide` only reads the store, so that a dry run and admission can see the outcome, and
+//! `Deletion::write` performs it. The callers are the verb `delete`, `deletecollection`, evictions, and the garbage
+//! collector and the other controllers of this server.
 //!
-//! A delete is decided and written in two steps: `Deletion::decide` only reads the store, so that a dry
-//! run and admission can see the outcome, and `Deletion::write` performs it. The callers are the
-//! verb `delete`, `deletecollection`, evictions, and the garbage collector and the other
-//! controllers of this server.
-//!
-//! The finalizers `foregroundDeletion` and `orphan` express the propagation policy: a delete adds
-//! or drops them by its options, and the garbage collector removes them when it has done its part.
+//! The finalizers `foregroundDeletion` and `orphan` express the propagation policy: a delete adds or drops them by its
+//! options, and the garbage collector removes them when it has done its part.
 
 use std::sync::Arc;
 
@@ -24,38 +22,29 @@ use crate::{
     store::{Key, Store},
 };
 
-/// The effect of a delete on one object.
-///
-/// The variants are in the order of how much is left of the object afterwards.
+/// The effect of a delete on one object. The variants are in the order of how much is left of the object afterwards.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Deletion {
-    /// The object is being deleted already, and nothing changes.
-    ///
-    /// A client sees the object unchanged, with the resource version that it had.
+    /// The object is being deleted already, and nothing changes. A client sees the object unchanged, with the resource
+    /// version that it had.
     Pending,
     /// The object gets this state, and stays until its finalizers are removed or its grace period ends.
-    ///
     /// `metadata.deletionTimestamp` is set. Watches see `MODIFIED`; later deletes find it marked.
     Marked(Value),
-    /// The grace period is zero: watches see this state, and then the object is removed.
-    ///
-    /// Watches see `MODIFIED` with the new timestamp, and `DELETED` at the next revision. Only
-    /// kinds with a grace period end like this, which are Pods.
+    /// The grace period is zero: watches see this state, and then the object is removed. Watches see `MODIFIED` with
+    /// the new timestamp, and `DELETED` at the next revision. Only kinds with a grace period end like this, which are
+    /// Pods.
     Ended(Value),
     /// The object is removed without a last update. `changes` is `true` if finalizers of the garbage collector were
-    /// dropped before.
-    ///
-    /// Watches see `DELETED` alone.
+    /// dropped before. Watches see `DELETED` alone.
     Gone { changes: bool },
 }
 
 impl Deletion {
-    /// Returns the effect of a delete with these options. Nothing is written.
-    ///
-    /// A CRD and a Namespace are only marked: their controllers delete what belongs to them. A Pod with a node is
-    /// marked with its grace period, and the kubelet deletes it again with a grace period of 0. Any object with
-    /// finalizers is marked and stays until the last of them is removed ([`update`](super::update)). Everything else
-    /// is gone at once.
+    /// Returns the effect of a delete with these options. Nothing is written. A CRD and a Namespace are only marked:
+    /// their controllers delete what belongs to them. A Pod with a node is marked with its grace period, and the
+    /// kubelet deletes it again with a grace period of 0. Any object with finalizers is marked and stays until the last
+    /// of them is removed ([`update`](super::update)). Everything else is gone at once.
     ///
     /// The rules are checked in this order; the first that applies decides:
     ///
@@ -106,9 +95,7 @@ impl Deletion {
     }
 
     /// Writes the effect on the object. Returns the last state of the object if it is removed, or else its present
-    /// state.
-    ///
-    /// A state that equals the present one is not written: it gets no revision, and watches see nothing.
+    /// state. A state that equals the present one is not written: it gets no revision, and watches see nothing.
     pub(crate) fn write(self, store: &mut Store, resource: &Resource, key: &Key, object: &Arc<Value>) -> Deleted {
         match self {
             Self::Pending => return Deleted::Kept(object.clone()),
@@ -122,9 +109,8 @@ impl Deletion {
     }
 }
 
-/// The state of an object after a delete.
-///
-/// The verb `delete` responds differently in the two cases; controllers ignore the difference.
+/// The state of an object after a delete. The verb `delete` responds differently in the two cases; controllers ignore
+/// the difference.
 pub(crate) enum Deleted {
     /// The object exists: finalizers or its grace period hold it.
     Kept(Arc<Value>),
@@ -132,9 +118,8 @@ pub(crate) enum Deleted {
     Gone(Arc<Value>),
 }
 
-/// Deletes an object with these options.
-///
-/// Controllers use it. A verb that has to run admission between the decision and the write uses `Deletion` itself.
+/// Deletes an object with these options. Controllers use it. A verb that has to run admission between the decision and
+/// the write uses `Deletion` itself.
 pub(crate) fn delete(
     store: &mut Store,
     resource: &Resource,
@@ -153,25 +138,19 @@ fn has_any(list: &Value) -> bool {
 
 /// The grace period of an object.
 enum Graceful {
-    /// The object has no grace period.
-    ///
-    /// Finalizers alone decide. This is also returned for a Pod whose period of 0 seconds has been set before: the
-    /// delete that follows removes it.
+    /// The object has no grace period. Finalizers alone decide. This is also returned for a Pod whose period of 0
+    /// seconds has been set before: the delete that follows removes it.
     No,
-    /// The period runs already, and ends no later than requested.
-    ///
-    /// The delete has no effect, and the client gets the unchanged object.
+    /// The period runs already, and ends no later than requested. The delete has no effect, and the client gets the
+    /// unchanged object.
     Pending,
     /// The period lasts this many seconds.
     For(i64),
 }
 
 /// Sets the grace period of a Pod. A later delete may shorten it but not extend it (`BeforeDelete` of
-/// `k8s.io/apiserver/pkg/registry/rest/delete.go`).
-///
-/// `deletionTimestamp` is the end of the grace period, not the time of the delete.
-///
-/// An example with a period of 30 s that began at 12:00:00:
+/// `k8s.io/apiserver/pkg/registry/rest/delete.go`). `deletionTimestamp` is the end of the grace period, not the time of
+/// the delete. An example with a period of 30 s that began at 12:00:00:
 ///
 /// ```text
 /// delete at 12:00:10 with gracePeriodSeconds 5    deletionTimestamp 12:00:05 is over:  12:00:10, 1 s
@@ -210,24 +189,20 @@ fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) 
     }
 }
 
-/// Returns a time in the future.
-///
-/// A negative number of seconds gives an earlier time. If the result is out of range, the time is returned unchanged.
+/// Returns a time in the future. A negative number of seconds gives an earlier time. If the result is out of range, the
+/// time is returned unchanged.
 fn after(time: Timestamp, seconds: i64) -> Timestamp {
     time.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(time)
 }
 
-/// Sets the deletion timestamp and the grace period.
-///
-/// The time has whole seconds, as all times of `metav1.Time` do.
+/// Sets the deletion timestamp and the grace period. The time has whole seconds, as all times of `metav1.Time` do.
 fn set_due(object: &mut Value, due: Timestamp, seconds: i64) {
     object["metadata"]["deletionTimestamp"] = time::seconds(due).into();
     object["metadata"]["deletionGracePeriodSeconds"] = seconds.into();
 }
 
-/// Increments the generation, so that controllers that compare generations notice the deletion.
-///
-/// Objects without a generation, or with 0, do not get one: their kinds do not count it.
+/// Increments the generation, so that controllers that compare generations notice the deletion. Objects without a
+/// generation, or with 0, do not get one: their kinds do not count it.
 fn count_generation(object: &mut Value) {
     let stored = metadata::generation(object);
     if stored > 0 {
@@ -235,11 +210,9 @@ fn count_generation(object: &mut Value) {
     }
 }
 
-/// Returns the grace period of a Pod in seconds. It is zero unless a kubelet may be running the Pod.
-///
-/// A Pod without a node has no containers, and one with the phase `Succeeded` or `Failed` has none
-/// left. A negative period, which old objects may have, becomes 1 (`CheckGracefulDelete` of
-/// `pkg/registry/core/pod/strategy.go`).
+/// Returns the grace period of a Pod in seconds. It is zero unless a kubelet may be running the Pod. A Pod without a
+/// node has no containers, and one with the phase `Succeeded` or `Failed` has none left. A negative period, which old
+/// objects may have, becomes 1 (`CheckGracefulDelete` of `pkg/registry/core/pod/strategy.go`).
 pub(crate) fn seconds_of_pod(pod: &Value, grace: Grace) -> i64 {
     let runs = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
     let ended = ["Succeeded", "Failed"].iter().any(|phase| pod["status"]["phase"] == *phase);
@@ -253,10 +226,9 @@ pub(crate) fn seconds_of_pod(pod: &Value, grace: Grace) -> i64 {
     if seconds < 0 { 1 } else { seconds }
 }
 
-/// Marks an object that only its finalizers hold as being deleted.
-///
-/// The period is 0, because only kinds with a grace period have another. A time in the future, which a Pod with
-/// finalizers may have, is moved to the present (`markAsDeleting` of `store.go`).
+/// Marks an object that only its finalizers hold as being deleted. The period is 0, because only kinds with a grace
+/// period have another. A time in the future, which a Pod with finalizers may have, is moved to the present
+/// (`markAsDeleting` of `store.go`).
 fn mark(object: &mut Value, now: Timestamp) {
     let due: Option<Timestamp> = object["metadata"]["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
     if due.is_none() {
@@ -269,10 +241,9 @@ fn mark(object: &mut Value, now: Timestamp) {
 }
 
 /// Returns the finalizer for the garbage collector. The options decide, then the object, then its kind
-/// (`shouldOrphanDependents` and `shouldDeleteDependents`).
-///
-/// Kinds without dependents, such as Events, never get one. The kinds that orphan by default are Job and
-/// `ReplicationController`, as their strategies upstream (`DefaultGarbageCollectionPolicy`).
+/// (`shouldOrphanDependents` and `shouldDeleteDependents`). Kinds without dependents, such as Events, never get one.
+/// The kinds that orphan by default are Job and `ReplicationController`, as their strategies upstream
+/// (`DefaultGarbageCollectionPolicy`).
 fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Option<&'static str> {
     if resource.kind.delete.has_no_dependents {
         return None;

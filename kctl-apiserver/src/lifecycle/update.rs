@@ -1,9 +1,7 @@
 //! Writes changed objects: skips writes that change nothing, and removes an object that loses its last finalizer.
-//!
-//! Behaviour: `Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
-//!
-//! These are the two rules that make a controller loop end: a reconcile that computes the stored state writes nothing
-//! and wakes no watch; and the owner of the last finalizer needs no second request to delete.
+//! Behaviour: `Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`. These are the two rules that make
+//! a controller loop end: a reconcile that computes the stored state writes nothing and wakes no watch; and the owner
+//! of the last finalizer needs no second request to delete.
 
 use std::sync::Arc;
 
@@ -16,14 +14,12 @@ use crate::{
 };
 
 /// Replaces `old` by `new`. Returns the stored object: `old` if nothing changes, or the last state if the object is
-/// removed.
+/// removed. A write that changes nothing gets no new revision and causes no event, as in `GuaranteedUpdate` of etcd3.
+/// Times in `managedFields` do not count as a change. An object that is being deleted and loses its last finalizer is
+/// removed instead of written (`deleteWithoutFinalizers` upstream).
 ///
-/// A write that changes nothing gets no new revision and causes no event, as in `GuaranteedUpdate` of etcd3. Times in
-/// `managedFields` do not count as a change. An object that is being deleted and loses its last finalizer is removed
-/// instead of written (`deleteWithoutFinalizers` upstream).
-///
-/// A client sees a no-op write as a success with the old `resourceVersion`. The order of the fields
-/// at the top of the object and in `metadata` counts as a change.
+/// A client sees a no-op write as a success with the old `resourceVersion`. The order of the fields at the top of the
+/// object and in `metadata` counts as a change.
 pub(crate) fn update(
     store: &mut Store,
     resource: &GroupResource,
@@ -43,10 +39,9 @@ pub(crate) fn update(
     store.put(resource, key.clone(), new)
 }
 
-/// Updates an object like [`update`], but always writes it: it is stored with fields that reads drop.
-///
-/// Such fields were sent for a custom object and are pruned by its schema. The next write then
-/// counts as a change too, even if it sends exactly what a reader sees.
+/// Updates an object like [`update`], but always writes it: it is stored with fields that reads drop. Such fields were
+/// sent for a custom object and are pruned by its schema. The next write then counts as a change too, even if it sends
+/// exactly what a reader sees.
 pub(crate) fn update_with_unread_fields(
     store: &mut Store,
     resource: &GroupResource,
@@ -63,18 +58,16 @@ pub(crate) fn update_with_unread_fields(
     put
 }
 
-/// Returns an object with the `resourceVersion` of the stored one, so that both can be compared.
-///
-/// `resourceVersion` is assigned when an object is stored; the one that a client sent was compared earlier.
+/// Returns an object with the `resourceVersion` of the stored one, so that both can be compared. `resourceVersion` is
+/// assigned when an object is stored; the one that a client sent was compared earlier.
 fn at_version_of(old: &Value, mut new: Value) -> Value {
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     new
 }
 
-/// Returns `true` if an object is being deleted and nothing holds it any longer.
-///
-/// Three conditions must hold: the object is marked, its grace period is 0 (the kubelet has confirmed the end of a
-/// Pod), and no finalizer is left. A Namespace has finalizers in its spec, too.
+/// Returns `true` if an object is being deleted and nothing holds it any longer. Three conditions must hold: the object
+/// is marked, its grace period is 0 (the kubelet has confirmed the end of a Pod), and no finalizer is left. A Namespace
+/// has finalizers in its spec, too.
 fn is_over(resource: &GroupResource, object: &Value) -> bool {
     let meta = &object["metadata"];
     let is_held = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty())
@@ -83,25 +76,21 @@ fn is_over(resource: &GroupResource, object: &Value) -> bool {
     meta["deletionTimestamp"].is_string() && is_graceless && !is_held
 }
 
-/// Removes an object.
-///
-/// `last` is the response to the client. Unlike the response to a delete, it has the resource version of the state
-/// before the removal.
+/// Removes an object. `last` is the response to the client. Unlike the response to a delete, it has the resource
+/// version of the state before the removal.
 fn remove(store: &mut Store, resource: &GroupResource, key: &Key, last: Value) -> Arc<Value> {
     store.remove(resource, key);
     last.into()
 }
 
-/// Returns `true` if two states differ only in the times of their `managedFields`.
-///
-/// Each write sets the time of an entry to the present, so without this exception every write would be a change.
+/// Returns `true` if two states differ only in the times of their `managedFields`. Each write sets the time of an entry
+/// to the present, so without this exception every write would be a change.
 fn same(old: &Value, new: &Value) -> bool {
     fields_equal(old, new, |name, old, new| old == new || (name == "metadata" && fields_equal(old, new, same_field)))
 }
 
-/// Returns `true` if two metadata fields are equal, without the times of `managedFields`.
-///
-/// Entries have to be in the same order.
+/// Returns `true` if two metadata fields are equal, without the times of `managedFields`. Entries have to be in the
+/// same order.
 fn same_field(name: &str, old: &Value, new: &Value) -> bool {
     let (Value::Array(was), Value::Array(is), "managedFields") = (old, new, name) else { return old == new };
     was.len() == is.len() && was.iter().zip(is).all(|(was, is)| timeless(was).eq(timeless(is)))

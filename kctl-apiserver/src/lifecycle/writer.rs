@@ -1,8 +1,7 @@
 //! Writes objects as a field manager, through a subresource: the writes of the server itself and of its controllers.
-//!
 //! Clients see these writes with the names that the components of a real cluster have, so that
-//! `kubectl get --show-managed-fields` looks the same, and so that server-side apply by a user
-//! conflicts with the same managers.
+//! `kubectl get --show-managed-fields` looks the same, and so that server-side apply by a user conflicts with the same
+//! managers.
 
 use std::sync::Arc;
 
@@ -26,17 +25,14 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Returns the field manager that most controllers of kube-controller-manager use.
-    ///
-    /// Most of their writes go through the subresource `status`.
+    /// Returns the field manager that most controllers of kube-controller-manager use. Most of their writes go through
+    /// the subresource `status`.
     pub(crate) const fn of_manager(subresource: &'static str) -> Self {
         Self { manager: "kube-controller-manager", subresource }
     }
 
-    /// Returns a new object with managedFields: the writer owns all of its fields.
-    ///
-    /// The object is not stored yet. For a resource that is not served it is returned unchanged, without
-    /// `managedFields`.
+    /// Returns a new object with managedFields: the writer owns all of its fields. The object is not stored yet. For a
+    /// resource that is not served it is returned unchanged, without `managedFields`.
     pub(crate) fn created(self, store: &Store, group_resource: &GroupResource, mut new: Value) -> Value {
         let api_version = new["apiVersion"].as_str().unwrap_or_default().to_owned();
         let Some(resource) = store.registry.any_version(group_resource) else { return new };
@@ -45,9 +41,8 @@ impl Writer {
         new
     }
 
-    /// Returns the writer as the apply engine takes it.
-    ///
-    /// The entries are `Update` and not `Apply`, so they never conflict.
+    /// Returns the writer as the apply engine takes it. The entries are `Update` and not `Apply`, so they never
+    /// conflict.
     fn request<'a>(self, resource: &'a Resource, api_version: &'a str, now: &'a str) -> apply::Request<'a> {
         apply::Request {
             schema: resource.schema(),
@@ -62,10 +57,9 @@ impl Writer {
         }
     }
 
-    /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner.
-    ///
-    /// The schema is that of the stored object's version; if that version is not served, any version of the resource is
-    /// used. Without a schema, nothing is written. A write without a change is skipped, as in `update`.
+    /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner. The schema is
+    /// that of the stored object's version; if that version is not served, any version of the resource is used. Without
+    /// a schema, nothing is written. A write without a change is skipped, as in `update`.
     pub(crate) fn write(
         self,
         store: &mut Store,

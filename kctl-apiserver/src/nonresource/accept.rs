@@ -1,5 +1,4 @@
 //! Content negotiation of documents: reads the `Accept` header.
-//!
 //! Each document has a fixed set of forms; the first clause of the header, by quality, that names one of them is used.
 //! Errors are negotiated separately, since a client may accept a form of the document that an error does not have.
 
@@ -14,14 +13,10 @@ use crate::{
 const JSON: &str = "application/json";
 /// The YAML form of discovery documents and errors.
 const YAML: &str = "application/yaml";
-/// The media types of discovery.
-///
-/// Protobuf is named in the error, as upstream, but not produced.
+/// The media types of discovery. Protobuf is named in the error, as upstream, but not produced.
 const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// The form of a document.
-///
-/// The result of the negotiation for discovery.
+/// The form of a document. The result of the negotiation for discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DocumentFormat {
     /// Unaggregated discovery, and `/version`.
@@ -34,9 +29,7 @@ pub(super) enum DocumentFormat {
     AggregatedYaml,
 }
 
-/// Returns the header, or the empty string.
-///
-/// A header that is not ASCII counts as absent.
+/// Returns the header, or the empty string. A header that is not ASCII counts as absent.
 fn accept(parts: &Parts) -> &str {
     parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
@@ -47,9 +40,7 @@ pub(super) fn wants_yaml(parts: &Parts) -> bool {
 }
 
 /// Returns the first of these forms that the header names, or the first form without a header. Several names may select
-/// one form.
-///
-/// `forms` are pairs of the name in the header and the form that it selects. Wildcards select the first form.
+/// one form. `forms` are pairs of the name in the header and the form that it selects. Wildcards select the first form.
 pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&'a str> {
     let accept = accept(parts);
     if accept.trim().is_empty() {
@@ -71,14 +62,9 @@ pub(super) enum Router {
 }
 
 impl DocumentFormat {
-    /// Returns the first format in the header that this path has. Only `/api` and `/apis` are aggregated. A path
-    /// behind go-restful's router is checked by the router first.
-    ///
-    /// `path` is the path without slashes at its ends, split. The root page and requests without
-    /// the header get JSON.
-    ///
-    /// # Errors
-    /// `NotAcceptable` if no format matches.
+    /// Returns the first format in the header that this path has. Only `/api` and `/apis` are aggregated. A path behind
+    /// go-restful's router is checked by the router first. `path` is the path without slashes at its ends, split. The
+    /// root page and requests without the header get JSON. `NotAcceptable` if no format matches.
     pub(super) fn negotiate(parts: &Parts, path: &[&str], router: Router) -> Result<Self, StatusError> {
         let accept = accept(parts);
         if accept.is_empty() || matches!(path, ["" | "index.html"]) {

@@ -1,5 +1,4 @@
 //! `/livez`, `/readyz` and `/healthz`.
-//!
 //! Each of the three paths runs several checks, and each check also has a path below it. `?verbose` lists all results,
 //! and `?exclude=NAME` skips a check. The storage check of `readyz` is the only one that can fail here.
 
@@ -9,9 +8,7 @@ use http::{Response, StatusCode, request::Parts};
 
 use crate::response::{Body, plain, text};
 
-/// Checks of the server itself, which come first.
-///
-/// Listed before all others in each root.
+/// Checks of the server itself, which come first. Listed before all others in each root.
 const FIRST: [&str; 2] = ["ping", "log"];
 /// Post-start hooks of kube-apiserver. Here they are complete before the first request or not needed, so they always
 /// succeed. Clients request them by name.
@@ -49,9 +46,8 @@ const HOOKS: [&str; 29] = [
 /// The paths that combine several checks.
 const ROOTS: [&str; 3] = ["healthz", "livez", "readyz"];
 
-/// Returns the checks of a root, in the order in which kube-apiserver lists them.
-///
-/// The order matters to clients that compare verbose output.
+/// Returns the checks of a root, in the order in which kube-apiserver lists them. The order matters to clients that
+/// compare verbose output.
 fn checks(root: &str) -> impl Iterator<Item = &'static str> {
     let (next, last): (&[&str], &[&str]) = match root {
         "readyz" => (&["etcd", "etcd-readiness", "informer-sync"], &["shutdown"]),
@@ -60,9 +56,7 @@ fn checks(root: &str) -> impl Iterator<Item = &'static str> {
     FIRST.iter().chain(next).chain(&HOOKS).chain(last).copied()
 }
 
-/// Returns the paths of all checks, which `/` lists.
-///
-/// Each root is followed by its checks.
+/// Returns the paths of all checks, which `/` lists. Each root is followed by its checks.
 pub(super) fn paths() -> impl Iterator<Item = String> {
     ROOTS.into_iter().flat_map(|root| {
         let checks = checks(root).map(move |check| format!("/{root}/{check}"));
@@ -70,9 +64,7 @@ pub(super) fn paths() -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the results of all checks as metrics, sorted by name. All of them report success.
-///
-/// Served as `/metrics/slis`.
+/// Returns the results of all checks as metrics, sorted by name. All of them report success. Served as `/metrics/slis`.
 pub(super) fn metrics() -> String {
     let about = "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.\n\
                  # TYPE kubernetes_healthcheck gauge\n";
@@ -85,16 +77,13 @@ pub(super) fn metrics() -> String {
     std::iter::once(about.to_owned()).chain(all).collect()
 }
 
-/// The check that fails while changes cannot be written to disk.
-///
-/// Named like upstream's check of its storage, since clients request it by this name.
+/// The check that fails while changes cannot be written to disk. Named like upstream's check of its storage, since
+/// clients request it by this name.
 const STORAGE: &str = "etcd";
 
 /// Answers a request for a check or a group of checks. `storage` checks the disk; only readiness depends on it, because
-/// a restart by a liveness probe would not free the disk.
-///
-/// Responses are plain text: 200 `ok`, 500 with the list of checks, or 404 for an unknown check.
-/// `storage` is called at most once, and only if the answer depends on it.
+/// a restart by a liveness probe would not free the disk. Responses are plain text: 200 `ok`, 500 with the list of
+/// checks, or 404 for an unknown check. `storage` is called at most once, and only if the answer depends on it.
 pub(super) fn answer(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io::Result<()>) -> Response<Body> {
     // `exclude` may be repeated, so the query is not a map.
     let options: Vec<&str> = parts.uri.query().unwrap_or_default().split('&').collect();
@@ -119,9 +108,8 @@ pub(super) fn answer(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io:
     }
 }
 
-/// Formats one line per check, and one line about excluded checks and unknown ones.
-///
-/// Reasons of failures are withheld from the response, as upstream, and logged.
+/// Formats one line per check, and one line about excluded checks and unknown ones. Reasons of failures are withheld
+/// from the response, as upstream, and logged.
 fn report(root: &str, excluded: &BTreeSet<&str>, failed: &[&str]) -> String {
     let line = |check: &str| {
         if failed.contains(&check) {

@@ -1,7 +1,6 @@
 //! The `OpenID` Connect documents with which other servers verify service account tokens: issuer and public key.
-//!
-//! The paths are `/.well-known/openid-configuration` and `/openid/v1/jwks`. The public key is that
-//! of the state's signer, so tokens of one server are not valid for another one with another key.
+//! The paths are `/.well-known/openid-configuration` and `/openid/v1/jwks`. The public key is that of the state's
+//! signer, so tokens of one server are not valid for another one with another key.
 
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use serde_json::Value;
@@ -17,9 +16,8 @@ use crate::{
 /// The media type of a key set.
 const KEYS: &str = "application/jwk-set+json";
 
-/// Answers a request for one of these paths.
-///
-/// Responses may be cached for an hour by any cache. A signer without a key causes a 500.
+/// Answers a request for one of these paths. Responses may be cached for an hour by any cache. A signer without a key
+/// causes a 500.
 pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Body> {
     if parts.method != Method::GET {
         return refused(parts, &StatusError::method_not_allowed());
@@ -44,9 +42,8 @@ pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
     response
 }
 
-/// Returns the host by which the client reached the server.
-///
-/// It is part of the URL of the keys in the configuration. The request line takes precedence over the header `Host`.
+/// Returns the host by which the client reached the server. It is part of the URL of the keys in the configuration. The
+/// request line takes precedence over the header `Host`.
 fn host(parts: &Parts) -> &str {
     let header = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     parts.uri.authority().map(http::uri::Authority::as_str).or(header).unwrap_or("kubernetes.default.svc")

@@ -1,5 +1,4 @@
 //! Documents that are not objects: discovery, `OpenAPI`, version, health, metrics.
-//!
 //! `server::service` calls [`answer`] after authorization if the path of a request is not one of a resource.
 
 mod accept;
@@ -70,10 +69,8 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     discovered(registry, &path, &document, router, parts)
 }
 
-/// Answers requests for health, metrics, `OpenAPI` and token keys; `None` for discovery.
-///
-/// `names` is the path without slashes at its ends, split. Paths below a document, and paths with
-/// doubled slashes, are 404 as in Go's router.
+/// Answers requests for health, metrics, `OpenAPI` and token keys; `None` for discovery. `names` is the path without
+/// slashes at its ends, split. Paths below a document, and paths with doubled slashes, are 404 as in Go's router.
 fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response<Body>> {
     let path = parts.uri.path();
     // These documents have nothing below them.
@@ -120,9 +117,8 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
     })
 }
 
-/// Returns a discovery document in the accepted format.
-///
-/// Aggregated discovery has an `ETag` and is the only document here that is answered with 304.
+/// Returns a discovery document in the accepted format. Aggregated discovery has an `ETag` and is the only document
+/// here that is answered with 304.
 fn discovered(registry: &Registry, path: &[&str], document: &Value, router: Router, parts: &Parts) -> Response<Body> {
     match DocumentFormat::negotiate(parts, path, router) {
         Err(error) => refused(parts, &error),
@@ -148,9 +144,8 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, router: Rout
     }
 }
 
-/// Returns the router of a path.
-///
-/// go-restful rejects other methods than GET, and unknown media types, before the handler runs.
+/// Returns the router of a path. go-restful rejects other methods than GET, and unknown media types, before the handler
+/// runs.
 fn router(registry: &Registry, path: &[&str]) -> Router {
     match path {
         ["" | "index.html" | "apis"] | ["apis", _] => Router::Mux,
@@ -159,9 +154,7 @@ fn router(registry: &Registry, path: &[&str]) -> Router {
     }
 }
 
-/// Returns an error in the format that the client accepts.
-///
-/// The default is JSON.
+/// Returns an error in the format that the client accepts. The default is JSON.
 pub(crate) fn refused(parts: &Parts, error: &StatusError) -> Response<Body> {
     let mut response = refuse(error);
     if accept::wants_yaml(parts) {
@@ -171,9 +164,8 @@ pub(crate) fn refused(parts: &Parts, error: &StatusError) -> Response<Body> {
     response
 }
 
-/// Returns the document of a path; `None` for an unknown path.
-///
-/// `gitVersion` has the build suffix `kctl`, so that a client can recognize this server.
+/// Returns the document of a path; `None` for an unknown path. `gitVersion` has the build suffix `kctl`, so that a
+/// client can recognize this server.
 fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
     Some(match path {
         ["version"] => json!({
@@ -205,9 +197,8 @@ fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
     })
 }
 
-/// Returns the paths that `/` lists: everything that is served except objects.
-///
-/// The paths are sorted, without duplicates.
+/// Returns the paths that `/` lists: everything that is served except objects. The paths are sorted, without
+/// duplicates.
 fn paths(registry: &Registry) -> BTreeSet<String> {
     let fixed = [
         "/.well-known/openid-configuration",
@@ -228,9 +219,7 @@ fn paths(registry: &Registry) -> BTreeSet<String> {
     paths
 }
 
-/// Returns Go's name of the architecture.
-///
-/// Go and Rust name the common ones differently.
+/// Returns Go's name of the architecture. Go and Rust name the common ones differently.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,8 +1,6 @@
 //! The `OpenAPI` documents over HTTP: media types, `ETags` and the URLs of `/openapi/v3`.
-//!
-//! `openapi` renders the documents as JSON; this file decides about encoding, caching and
-//! redirects. Documents are rendered per request: they change with each CRD, and clients cache them
-//! by `ETag`.
+//! `openapi` renders the documents as JSON; this file decides about encoding, caching and redirects. Documents are
+//! rendered per request: they change with each CRD, and clients cache them by `ETag`.
 
 use std::hash::BuildHasher;
 
@@ -32,9 +30,7 @@ const PROTOBUF_3: &str = "application/com.github.proto-openapi.spec.v3.v1.0+prot
 /// The media type of `OpenAPI` v3 that kubectl requests.
 const PROTOBUF_3_BEFORE: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
-/// Returns the response to `/openapi/v2`.
-///
-/// 406 if the header names no form of the document.
+/// Returns the response to `/openapi/v2`. 406 if the header names no form of the document.
 pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     let forms = [(JSON, JSON), (PROTOBUF, PROTOBUF), (PROTOBUF_BEFORE, PROTOBUF)];
     let Some(form) = accept::first_of(parts, &forms) else { return by_encoding(unacceptable()) };
@@ -47,9 +43,8 @@ pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     by_encoding(with_etag(response, &tag, "no-cache, private"))
 }
 
-/// Adds `Accept-Encoding` to `Vary`, as the first value: the body differs by encoding.
-///
-/// Existing values of `Vary` follow it.
+/// Adds `Accept-Encoding` to `Vary`, as the first value: the body differs by encoding. Existing values of `Vary` follow
+/// it.
 fn by_encoding(mut response: Response<Body>) -> Response<Body> {
     let before: Vec<HeaderValue> = response.headers().get_all(VARY).iter().cloned().collect();
     set(&mut response, VARY, "Accept-Encoding");
@@ -59,17 +54,13 @@ fn by_encoding(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// Returns the response to `/openapi/v3`.
-///
-/// It is a JSON document with the content type `text/plain`, as upstream.
+/// Returns the response to `/openapi/v3`. It is a JSON document with the content type `text/plain`, as upstream.
 pub(super) fn index(registry: &Registry) -> Response<Body> {
     let index = openapi::index(registry, |root| tag_of(registry, root));
     plain(StatusCode::OK, &index.to_string())
 }
 
-/// Returns a document below `/openapi/v3`.
-///
-/// 404 without a body for a group and version that is not served.
+/// Returns a document below `/openapi/v3`. 404 without a body for a group and version that is not served.
 pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<Body> {
     if !openapi::is_described(registry, root) {
         return nothing(StatusCode::NOT_FOUND);
@@ -79,18 +70,15 @@ pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<
     of_version(registry, &root.join("/"), form, parts)
 }
 
-/// Returns 406.
-///
-/// Unlike other errors, the response has no body.
+/// Returns 406. Unlike other errors, the response has no body.
 fn unacceptable() -> Response<Body> {
     let mut response = nothing(StatusCode::NOT_ACCEPTABLE);
     set(&mut response, VARY, "Accept");
     response
 }
 
-/// Adds the headers that Go's file server sends with a document; `now` becomes `Last-Modified`.
-///
-/// Only called for responses with 200.
+/// Adds the headers that Go's file server sends with a document; `now` becomes `Last-Modified`. Only called for
+/// responses with 200.
 pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<Body> {
     if response.status() == StatusCode::OK {
         set(&mut response, ACCEPT_RANGES, "bytes");
@@ -99,9 +87,7 @@ pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<
     response
 }
 
-/// Returns a response without a body and content type.
-///
-/// Go's handler writes only the status there.
+/// Returns a response without a body and content type. Go's handler writes only the status there.
 pub(super) fn nothing(code: StatusCode) -> Response<Body> {
     let mut response = respond(code, JSON, full(Vec::new()));
     response.headers_mut().remove(CONTENT_TYPE);
@@ -109,9 +95,8 @@ pub(super) fn nothing(code: StatusCode) -> Response<Body> {
 }
 
 /// Returns the document of a group and version. With the current hash in the URL the response may be cached forever;
-/// another hash redirects to the current one.
-///
-/// Without a hash the client must revalidate each time. A document that the client already has is not rendered.
+/// another hash redirects to the current one. Without a hash the client must revalidate each time. A document that the
+/// client already has is not rendered.
 fn of_version(registry: &Registry, root: &str, content_type: &'static str, parts: &Parts) -> Response<Body> {
     let tag = tag_of(registry, root);
     let params = Params::parse(parts.uri.query().unwrap_or_default());
@@ -145,9 +130,7 @@ pub(super) fn not_modified() -> Response<Body> {
     nothing(StatusCode::NOT_MODIFIED)
 }
 
-/// Adds the `ETag` and cache headers to a document or to its 304.
-///
-/// `cache` becomes `Cache-Control`.
+/// Adds the `ETag` and cache headers to a document or to its 304. `cache` becomes `Cache-Control`.
 pub(super) fn with_etag(mut response: Response<Body>, tag: &str, cache: &str) -> Response<Body> {
     set(&mut response, ETAG, &format!("{tag:?}"));
     set(&mut response, VARY, "Accept");
@@ -155,9 +138,7 @@ pub(super) fn with_etag(mut response: Response<Body>, tag: &str, cache: &str) ->
     response
 }
 
-/// Returns `true` if the client has the document with this `ETag`.
-///
-/// Several tags can be listed, and `*` matches any.
+/// Returns `true` if the client has the document with this `ETag`. Several tags can be listed, and `*` matches any.
 fn is_known(parts: &Parts, tag: &str) -> bool {
     let tags = parts.headers.get(IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut tags = tags.split(',').map(str::trim);
@@ -165,28 +146,22 @@ fn is_known(parts: &Parts, tag: &str) -> bool {
     tags.any(|candidate| candidate == "*" || candidate.strip_prefix("W/").unwrap_or(candidate) == format!("{tag:?}"))
 }
 
-/// Sets a header.
-///
-/// A value that no header can have is left out.
+/// Sets a header. A value that no header can have is left out.
 fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }
 }
 
-/// Returns the `ETag` of a document. Equal documents have equal tags in each process of one version.
-///
-/// 64 bits of a hash that is not cryptographic: collisions of two versions of one document do not
-/// happen by chance.
+/// Returns the `ETag` of a document. Equal documents have equal tags in each process of one version. 64 bits of a hash
+/// that is not cryptographic: collisions of two versions of one document do not happen by chance.
 pub(super) fn tag(document: &[u8]) -> String {
     format!("{:016X}", foldhash::quality::FixedState::default().hash_one(document))
 }
 
 /// Returns the tag of the document of a group and version. It is a hash of the inputs, because rendering all documents
-/// for the index would take too long.
-///
-/// The inputs are the resources of the group and version, their CRD versions, and the version of
-/// this crate.
+/// for the index would take too long. The inputs are the resources of the group and version, their CRD versions, and
+/// the version of this crate.
 fn tag_of(registry: &Registry, root: &str) -> String {
     let mut here: Vec<_> = registry
         .all()

@@ -1,7 +1,6 @@
 //! The checks of the level `baseline`, which prevents known privilege escalations.
-//!
-//! Each function finds what breaks its rule in a part of a Pod. The spec of the Pod is a part, too: it has the
-//! fields of the Pod, and a security context like each container.
+//! Each function finds what breaks its rule in a part of a Pod. The spec of the Pod is a part, too: it has the fields
+//! of the Pod, and a security context like each container.
 
 use serde_json::Value;
 
@@ -13,9 +12,8 @@ use super::{
 };
 use crate::field_errors::text;
 
-/// The checks, in the order of upstream's check ids.
-///
-/// `until_restricted` is the version from which `restricted` replaces the check by a stricter one.
+/// The checks, in the order of upstream's check ids. `until_restricted` is the version from which `restricted` replaces
+/// the check by a stricter one.
 pub(super) const CHECKS: &[Check] = &[
     check(0, None, "the AppArmor profile must be allowed", Names(app_armor)),
     check(0, Some(22), "capabilities.add must have only default capabilities", Breaks(capabilities)),
@@ -39,9 +37,7 @@ const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 /// The prefix of annotations with profiles of containers, before 1.19.
 const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
-/// Capabilities that may be added.
-///
-/// The default set of container runtimes, without `NET_RAW`.
+/// Capabilities that may be added. The default set of container runtimes, without `NET_RAW`.
 const CAPABILITIES: &[&str] = &[
     "AUDIT_WRITE",
     "CHOWN",
@@ -57,9 +53,8 @@ const CAPABILITIES: &[&str] = &[
     "SETUID",
     "SYS_CHROOT",
 ];
-/// Kernel parameters (sysctls) that a Pod may set, and the version since which it may.
-///
-/// They are namespaced and do not affect other Pods.
+/// Kernel parameters (sysctls) that a Pod may set, and the version since which it may. They are namespaced and do not
+/// affect other Pods.
 const SYSCTLS: &[(&str, u32)] = &[
     ("kernel.shm_rmid_forced", 0),
     ("net.ipv4.ip_local_port_range", 0),
@@ -78,17 +73,14 @@ const SYSCTLS: &[(&str, u32)] = &[
 const SE_LINUX: &[(&str, u32)] =
     &[("", 0), ("container_t", 0), ("container_init_t", 0), ("container_kvm_t", 0), ("container_engine_t", 31)];
 
-/// Returns `true` if a context sets a profile that is not allowed.
-///
-/// `Unconfined` and unknown types are not allowed; an absent profile is allowed.
+/// Returns `true` if a context sets a profile that is not allowed. `Unconfined` and unknown types are not allowed; an
+/// absent profile is allowed.
 fn has_other_profile(part: &Part<'_>, field: &str) -> bool {
     let profile = &part.context()[field];
     profile.is_object() && !["RuntimeDefault", "Localhost"].contains(&text(&profile["type"]))
 }
 
-/// Checks `AppArmor` profiles (`check_appArmorProfile.go`).
-///
-/// Fields and annotations are both checked, in all versions.
+/// Checks `AppArmor` profiles (`check_appArmorProfile.go`). Fields and annotations are both checked, in all versions.
 fn app_armor(part: &Part<'_>) -> Vec<String> {
     let is_allowed = |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
     let annotations = part.pod.metadata["annotations"].as_object().filter(|_| part.is_pod_spec()).into_iter().flatten();
@@ -130,9 +122,7 @@ fn privileged(part: &Part<'_>) -> bool {
     part.context()["privileged"] == true
 }
 
-/// Checks `procMount` (`check_procMount.go`).
-///
-/// The exception for user namespaces exists since 1.35.
+/// Checks `procMount` (`check_procMount.go`). The exception for user namespaces exists since 1.35.
 fn proc_mount(part: &Part<'_>) -> bool {
     !part.pod.is_in_user_namespace() && any_proc_mount(part)
 }
@@ -143,9 +133,7 @@ pub(super) fn any_proc_mount(part: &Part<'_>) -> bool {
     kind.is_string() && kind != "Default"
 }
 
-/// Checks `SELinux` options (`check_seLinuxOptions.go`).
-///
-/// User and role may not be set at all.
+/// Checks `SELinux` options (`check_seLinuxOptions.go`). User and role may not be set at all.
 fn se_linux(part: &Part<'_>) -> bool {
     let option = |field: &str| text(&part.context()["seLinuxOptions"][field]);
     let (kind, minor) = (option("type"), part.pod.minor);

@@ -1,10 +1,9 @@
 //! Pod Security Standards: reads the policy from the labels of a namespace, and checks a Pod against a standard.
 //!
-//! Upstream: `k8s.io/pod-security-admission` (`api/helpers.go`, `policy/registry.go`), as in kube-apiserver 1.36.
-//!
-//! The standards are cumulative: `restricted` has the checks of `baseline`, some in a stricter
-//! form, and more. A check sees a Pod or a Pod template alike. Exemptions by user, runtime class or
-//! namespace need a configuration file upstream, and do not exist here.
+//! Upstream: `k8s.io/pod-security-admission` (`api/helpers.go`, `policy/registry.go`), as in kube-apiserver 1.36. The
+//! standards are cumulative: `restricted` has the checks of `baseline`, some in a stricter form, and more. A check sees
+//! a Pod or a Pod template alike. Exemptions by user, runtime class or namespace need a configuration file upstream,
+//! and do not exist here.
 
 mod baseline;
 mod pod;
@@ -17,9 +16,7 @@ use crate::field_errors::{Errors, FieldError};
 
 /// The prefix of the labels of namespaces, and of the annotations of the audit log.
 pub(crate) const PREFIX: &str = "pod-security.kubernetes.io/";
-/// The last minor version that has changed a check.
-///
-/// A higher version in a label counts as this one.
+/// The last minor version that has changed a check. A higher version in a label counts as this one.
 const NEWEST: u32 = 35;
 
 /// A level, from the most to the least permissive.
@@ -34,9 +31,7 @@ pub(crate) enum Level {
 }
 
 impl Level {
-    /// Parses the value of a label.
-    ///
-    /// `None` for an unknown level; the comparison is exact.
+    /// Parses the value of a label. `None` for an unknown level; the comparison is exact.
     fn parse(text: &str) -> Option<Self> {
         match text {
             "privileged" => Some(Self::Privileged),
@@ -88,9 +83,8 @@ pub(crate) struct Policy {
 }
 
 impl Policy {
-    /// Reads the labels of a namespace.
-    ///
-    /// Absent labels mean `privileged:latest` for each mode, apart from the rule about warnings.
+    /// Reads the labels of a namespace. Absent labels mean `privileged:latest` for each mode, apart from the rule about
+    /// warnings.
     pub(crate) fn from_labels(labels: &Value) -> Self {
         let mut errors = Errors::default();
         let mut read = |mode: &str, unknown: Level| {
@@ -125,9 +119,7 @@ impl Policy {
     }
 }
 
-/// Returns the value of a label with the prefix.
-///
-/// A value that is not a string counts as absent.
+/// Returns the value of a label with the prefix. A value that is not a string counts as absent.
 fn label<'a>(labels: &'a Value, name: &str) -> Option<&'a str> {
     labels.get(format!("{PREFIX}{name}"))?.as_str()
 }
@@ -137,9 +129,7 @@ fn invalid(label: &str, text: &str, why: &str) -> FieldError {
     FieldError::invalid(&format!("metadata.labels[{PREFIX}{label}]"), &text.into(), why)
 }
 
-/// Parses a version: a minor version, `Some(None)` for `latest`, or `None` if it is invalid.
-///
-/// Leading zeros are invalid.
+/// Parses a version: a minor version, `Some(None)` for `latest`, or `None` if it is invalid. Leading zeros are invalid.
 #[expect(clippy::option_option, reason = "no version at all is another thing than the latest one")]
 fn minor(text: &str) -> Option<Option<u32>> {
     if text == "latest" {
@@ -186,20 +176,15 @@ impl CheckFn {
     }
 }
 
-/// Creates a check, so that the table of checks has one line for each.
-///
-/// The arguments are in the order of the fields.
+/// Creates a check, so that the table of checks has one line for each. The arguments are in the order of the fields.
 const fn check(since: u32, until_restricted: Option<u32>, rule: &'static str, find: CheckFn) -> Check {
     Check { since, until_restricted, rule, find }
 }
 
-/// Returns how a Pod or Pod template violates a standard. Empty if it does not.
-///
-/// A check applies since the minor version that introduced it, so that an upgrade of the cluster does not change the
-/// verdict of a standard with a version. Stricter checks of `restricted` replace some of `baseline`. A version that
-/// is newer than all checks counts as the newest.
-///
-/// The order is that of the tables: first `baseline`, then `restricted`.
+/// Returns how a Pod or Pod template violates a standard. Empty if it does not. A check applies since the minor version
+/// that introduced it, so that an upgrade of the cluster does not change the verdict of a standard with a version.
+/// Stricter checks of `restricted` replace some of `baseline`. A version that is newer than all checks counts as the
+/// newest. The order is that of the tables: first `baseline`, then `restricted`.
 pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation> {
     if standard.level == Level::Privileged {
         return Vec::new();
@@ -223,17 +208,13 @@ pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation>
         .collect()
 }
 
-/// Returns the rules with the places that break them.
-///
-/// Places are in parentheses behind each rule.
+/// Returns the rules with the places that break them. Places are in parentheses behind each rule.
 pub(crate) fn in_detail(violations: &[Violation]) -> String {
     let rules = violations.iter().map(|Violation { rule, places }| format!("{rule} ({})", places.join(", ")));
     rules.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the rules without places, for a message about many Pods.
-///
-/// Pods with the same violations can thus be grouped.
+/// Returns the rules without places, for a message about many Pods. Pods with the same violations can thus be grouped.
 pub(crate) fn in_short(violations: &[Violation]) -> String {
     violations.iter().map(|violation| violation.rule).collect::<Vec<_>>().join(", ")
 }

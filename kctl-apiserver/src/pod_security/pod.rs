@@ -12,9 +12,7 @@ pub(super) struct Pod<'a> {
     pub(super) metadata: &'a Value,
     /// The spec of the Pod or Pod template.
     pub(super) spec: &'a Value,
-    /// The minor version of Kubernetes.
-    ///
-    /// It is at most `NEWEST`.
+    /// The minor version of Kubernetes. It is at most `NEWEST`.
     pub(super) minor: u32,
 }
 
@@ -36,9 +34,8 @@ impl<'a> Pod<'a> {
         self.minor >= 25 && self.spec["os"]["name"] == "windows"
     }
 
-    /// Returns `true` if root in a container is not root on the node, and the policy version is at least 1.35.
-    ///
-    /// Since then, `baseline` allows any `procMount` there, and `restricted` allows root.
+    /// Returns `true` if root in a container is not root on the node, and the policy version is at least 1.35. Since
+    /// then, `baseline` allows any `procMount` there, and `restricted` allows root.
     pub(super) fn is_in_user_namespace(&self) -> bool {
         self.minor >= 35 && self.spec["hostUsers"] == false
     }

@@ -1,5 +1,4 @@
 //! The checks of the level `restricted`, beyond those of `baseline`.
-//!
 //! Unlike `baseline`, these checks demand settings: an absent field breaks the rule.
 
 use super::{
@@ -33,17 +32,13 @@ const VOLUMES: &[&str] = &[
     "secret",
 ];
 
-/// Checks `allowPrivilegeEscalation` (`check_allowPrivilegeEscalation.go`).
-///
-/// The default of the field is `true`.
+/// Checks `allowPrivilegeEscalation` (`check_allowPrivilegeEscalation.go`). The default of the field is `true`.
 fn escalation(part: &Part<'_>) -> bool {
     let is_exempt = part.is_pod_spec() || part.pod.is_exempt_windows();
     !is_exempt && part.context()["allowPrivilegeEscalation"] != false
 }
 
-/// Checks dropped and added capabilities (`check_capabilities_restricted.go`).
-///
-/// Each container must drop `ALL`.
+/// Checks dropped and added capabilities (`check_capabilities_restricted.go`). Each container must drop `ALL`.
 fn capabilities(part: &Part<'_>) -> bool {
     let (is_exempt, capabilities) =
         (part.is_pod_spec() || part.pod.is_exempt_windows(), &part.context()["capabilities"]);
@@ -51,16 +46,12 @@ fn capabilities(part: &Part<'_>) -> bool {
     !is_exempt && (!drops_all || items(&capabilities["add"]).any(|name| name != "NET_BIND_SERVICE"))
 }
 
-/// Checks the types of volumes (`check_restrictedVolumes.go`).
-///
-/// A volume without a source breaks the rule, too.
+/// Checks the types of volumes (`check_restrictedVolumes.go`). A volume without a source breaks the rule, too.
 fn volumes(part: &Part<'_>) -> Vec<String> {
     part.volumes(|volume| !VOLUMES.iter().any(|kind| volume[kind].is_object()))
 }
 
-/// Checks `runAsNonRoot` (`check_runAsNonRoot.go`).
-///
-/// A container without a setting takes that of the Pod.
+/// Checks `runAsNonRoot` (`check_runAsNonRoot.go`). A container without a setting takes that of the Pod.
 fn non_root(part: &Part<'_>) -> bool {
     let (of_part, of_pod) = (&part.context()["runAsNonRoot"], &part.pod.context()["runAsNonRoot"]);
     let is_unset = !part.is_pod_spec() && !of_part.is_boolean() && !of_pod.is_boolean();
@@ -72,9 +63,8 @@ fn user(part: &Part<'_>) -> bool {
     !part.pod.is_in_user_namespace() && part.context()["runAsUser"] == 0
 }
 
-/// Checks that a seccomp profile is set (`check_seccompProfile_restricted.go`).
-///
-/// A profile of the Pod counts for all its containers.
+/// Checks that a seccomp profile is set (`check_seccompProfile_restricted.go`). A profile of the Pod counts for all its
+/// containers.
 fn seccomp(part: &Part<'_>) -> bool {
     let is_set = [part.context(), part.pod.context()].iter().any(|context| context["seccompProfile"].is_object());
     !part.pod.is_exempt_windows() && (baseline::seccomp(part) || !part.is_pod_spec() && !is_set)

@@ -1,10 +1,9 @@
 //! `ResourceQuotas`: computes the usage after a write, or the error if a quota is exceeded.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`), and
-//! `pkg/controller/resourcequota`.
-//!
-//! Usage is kept in the status of each quota, as upstream: a write adds to it (`charged`) under the lock of the server,
-//! and the controller counts again (`recounted`) after a change that frees something. The two may differ for a moment.
+//! `pkg/controller/resourcequota`. Usage is kept in the status of each quota, as upstream: a write adds to it
+//! (`charged`) under the lock of the server, and the controller counts again (`recounted`) after a change that frees
+//! something. The two may differ for a moment.
 
 mod usage;
 
@@ -30,15 +29,13 @@ pub(crate) struct QuotaChange<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Returns the usage of a quota after a write, or `None` if the quota does not count the object.
+/// Returns the usage of a quota after a write, or `None` if the quota does not count the object. Only an increase is
+/// charged: an update that lowers the usage waits for the quota controller to count again. The quota counts only
+/// resources that are in `status.hard`, which its controller copies from `spec.hard`. Until then its usage is unknown,
+/// and writes are rejected.
 ///
-/// Only an increase is charged: an update that lowers the usage waits for the quota controller to count again. The
-/// quota counts only resources that are in `status.hard`, which its controller copies from `spec.hard`. Until then
-/// its usage is unknown, and writes are rejected.
-///
-/// # Errors
-/// Fails if the quota is exceeded, or if the object lacks a value that the quota
-/// counts. The error names the quota and the resources.
+/// Fails if the quota is exceeded, or if the object lacks a value that the quota counts. The error names the quota and
+/// the resources.
 pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<Amounts>, String> {
     let QuotaChange { counter, old, new, is_status, now } = change;
     let (hard, used) = (amounts::read(&quota["status"]["hard"]), amounts::read(&quota["status"]["used"]));
@@ -70,17 +67,14 @@ pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<
     Err(format!("exceeded quota {name:?}: {resource} would grow by {added}, {used} of {hard} are used"))
 }
 
-/// Returns the amounts as the status of a quota holds them.
-///
-/// Amounts have their canonical form, such as `500m` or `1Gi`.
+/// Returns the amounts as the status of a quota holds them. Amounts have their canonical form, such as `500m` or `1Gi`.
 pub(crate) fn shown(amounts: &Amounts) -> Value {
     amounts.iter().map(|(name, amount)| (name.clone(), json!(amount.to_string()))).collect::<Map<_, _>>().into()
 }
 
-/// Returns the status that a quota should have, or `None` if it has that already.
-///
-/// `objects` are all objects of its namespace with their counters. A resource of `spec.hard` that a counter supports is
-/// counted from zero; others keep their last usage.
+/// Returns the status that a quota should have, or `None` if it has that already. `objects` are all objects of its
+/// namespace with their counters. A resource of `spec.hard` that a counter supports is counted from zero; others keep
+/// their last usage.
 pub(crate) fn recounted<'a>(
     quota: &Value,
     objects: impl Iterator<Item = (&'a Counter, Vec<std::sync::Arc<Value>>)>,

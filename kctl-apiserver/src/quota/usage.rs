@@ -1,5 +1,4 @@
 //! Computes the usage of an object in a quota, by the rules of its kind.
-//!
 //! Upstream: `pkg/quota/v1/evaluator/core`, and `generic/evaluator.go` of `k8s.io/apiserver`.
 
 use jiff::Timestamp;
@@ -41,9 +40,7 @@ impl Counter {
         &self.group_resource
     }
 
-    /// Returns `true` if a write may change the usage.
-    ///
-    /// A delete never needs a check: it only frees.
+    /// Returns `true` if a write may change the usage. A delete never needs a check: it only frees.
     pub(crate) fn handles(&self, operation: Operation, part: &str, old: Option<&Value>, new: &Value) -> bool {
         match (operation, old) {
             (Operation::Create, _) => part.is_empty(),
@@ -57,18 +54,15 @@ impl Counter {
         name == self.by_count || (self.quota.counts)(name)
     }
 
-    /// Returns the usage of an object.
-    ///
-    /// The count is 1 for each object, in addition to the usage that the kind computes.
+    /// Returns the usage of an object. The count is 1 for each object, in addition to the usage that the kind computes.
     pub(super) fn usage(&self, object: &Value, now: Timestamp) -> Amounts {
         let mut usage = Amounts::from([(self.by_count.clone(), quantity::count(1))]);
         usage.extend((self.quota.usage)(object, now));
         usage
     }
 
-    /// Returns `true` if an object is in all scopes of a quota. Only Pods and `PersistentVolumeClaims` can be in a scope.
-    ///
-    /// A quota without scopes applies to all objects. `scopes` are the short form of the operator `Exists`.
+    /// Returns `true` if an object is in all scopes of a quota. Only Pods and `PersistentVolumeClaims` can be in a
+    /// scope. A quota without scopes applies to all objects. `scopes` are the short form of the operator `Exists`.
     pub(super) fn is_in_scopes(&self, quota: &Value, object: &Value) -> bool {
         let (scopes, selected) = (&quota["spec"]["scopes"], &quota["spec"]["scopeSelector"]["matchExpressions"]);
         let is_in = |scope: &Value, operator: &str, values: &Value| {

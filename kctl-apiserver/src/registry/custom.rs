@@ -37,9 +37,8 @@ impl std::fmt::Debug for Custom {
 }
 
 impl Custom {
-    /// Returns the schema of another version, even if it is not served.
-    ///
-    /// `None` for a version that the CRD does not have, or that has no schema.
+    /// Returns the schema of another version, even if it is not served. `None` for a version that the CRD does not
+    /// have, or that has no schema.
     pub(crate) fn schema_of(&self, version: &str) -> Option<Schema<'_>> {
         let version = self.versions.iter().find(|declared| declared["name"] == version)?;
         let schema = &version["schema"]["openAPIV3Schema"];
@@ -52,9 +51,8 @@ impl Custom {
     }
 
     /// Prunes and defaults an object that was read from the store. It uses the schema of the object's stored version,
-    /// which may have changed since the object was written.
-    ///
-    /// If the CRD no longer has the version, the object is unchanged.
+    /// which may have changed since the object was written. If the CRD no longer has the version, the object is
+    /// unchanged.
     pub(crate) fn read(&self, object: &mut Value) {
         let version = Self::version_of(object["apiVersion"].as_str().unwrap_or_default());
         if let Some(schema) = self.schema_of(version) {
@@ -63,9 +61,8 @@ impl Custom {
         }
     }
 
-    /// Returns the CEL rules of the schema, compiled on first use.
-    ///
-    /// A change of the CRD creates a new value, so the cache is never out of date.
+    /// Returns the CEL rules of the schema, compiled on first use. A change of the CRD creates a new value, so the
+    /// cache is never out of date.
     pub(crate) fn rules(&self) -> &Rules {
         self.rules.get_or_init(|| Rules::compile(Schema::structural(&self.schema)))
     }

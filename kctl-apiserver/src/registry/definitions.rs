@@ -10,9 +10,8 @@ use super::{Custom, Kind, Listed, Registry, Resource, version_order};
 use crate::{crd, metadata::Scope, status::GroupResource};
 
 impl Registry {
-    /// Adds the served versions of established CRDs and sorts the versions of each group by preference.
-    ///
-    /// All groups are sorted, the built-in ones too.
+    /// Adds the served versions of established CRDs and sorts the versions of each group by preference. All groups are
+    /// sorted, the built-in ones too.
     #[must_use]
     pub(crate) fn with_definitions<'a>(self, definitions: impl Iterator<Item = &'a Value>) -> Self {
         let mut registry = self;
@@ -25,10 +24,9 @@ impl Registry {
         registry
     }
 
-    /// Adds the served versions of one CRD; does nothing before it is established.
-    ///
-    /// Names are the accepted ones and not those of the spec: a name that another CRD holds is never served. The
-    /// subresource `scale` has the kind `Scale` of `autoscaling/v1`.
+    /// Adds the served versions of one CRD; does nothing before it is established. Names are the accepted ones and not
+    /// those of the spec: a name that another CRD holds is never served. The subresource `scale` has the kind `Scale`
+    /// of `autoscaling/v1`.
     fn add_definition(&mut self, definition: &Value) {
         const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
         if !crd::is_established(definition) {
@@ -82,9 +80,7 @@ impl Registry {
 }
 
 /// Returns the hash by which servers of a cluster compare their storage versions (`StorageVersionHash` of
-/// k8s.io/apiserver).
-///
-/// The first 8 bytes of the SHA-256 of `GROUP/VERSION/KIND`, in base64.
+/// k8s.io/apiserver). The first 8 bytes of the SHA-256 of `GROUP/VERSION/KIND`, in base64.
 fn storage_version_hash(parts: [&str; 3]) -> String {
     let digest = digest::digest(&digest::SHA256, parts.join("/").as_bytes());
     BASE64_STANDARD.encode(&digest.as_ref()[..8])

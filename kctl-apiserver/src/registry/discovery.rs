@@ -1,5 +1,4 @@
 //! Discovery documents: the groups, versions and resources that `/api` and `/apis` list.
-//!
 //! There are two forms. Aggregated discovery (`apidiscovery.k8s.io/v2`) consists of two documents; the older form has
 //! one document for the groups and one for each version. Clients choose by `Accept`. Both are computed from the
 //! registry at each request.
@@ -10,10 +9,8 @@ use serde_json::{Value, json};
 
 use super::{Listed, Registry, Resource};
 
-/// Returns the names of all groups except the core group, in discovery order.
-///
-/// A group whose versions are all served by another server is listed too. Groups of CRDs follow the built-in ones by
-/// name.
+/// Returns the names of all groups except the core group, in discovery order. A group whose versions are all served by
+/// another server is listed too. Groups of CRDs follow the built-in ones by name.
 fn in_order(registry: &Registry) -> Vec<&str> {
     let own = registry.groups.keys().map(String::as_str);
     let remote = registry.remote.iter().map(|(group, _)| group.as_str());
@@ -24,10 +21,8 @@ fn in_order(registry: &Registry) -> Vec<&str> {
     all
 }
 
-/// Returns aggregated discovery (`apidiscovery.k8s.io/v2`) of `/apis`: all groups but the core group.
-///
-/// Each entry of a version has all of its resources, so that kubectl needs two requests to know the
-/// whole API.
+/// Returns aggregated discovery (`apidiscovery.k8s.io/v2`) of `/apis`: all groups but the core group. Each entry of a
+/// version has all of its resources, so that kubectl needs two requests to know the whole API.
 pub(crate) fn aggregated(registry: &Registry) -> Value {
     aggregated_groups(registry, in_order(registry))
 }
@@ -52,9 +47,7 @@ fn aggregated_groups(registry: &Registry, names: Vec<&str>) -> Value {
     })
 }
 
-/// Returns one version of a group with its resources.
-///
-/// Resources are sorted by name.
+/// Returns one version of a group with its resources. Resources are sorted by name.
 fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
     if registry.remote.contains(&(group.to_owned(), version.to_owned())) {
         // The resources of an aggregated server are unknown here, so the version is reported as stale.
@@ -67,9 +60,7 @@ fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
     json!({ "version": version, "resources": resources.collect::<Vec<_>>(), "freshness": "Current" })
 }
 
-/// Returns a resource with its subresources.
-///
-/// Empty lists of short names and categories are left out, as Go does.
+/// Returns a resource with its subresources. Empty lists of short names and categories are left out, as Go does.
 fn resource_of(resource: &Resource) -> Value {
     let listed = &*resource.shown();
     let mut shown = json!({
@@ -114,9 +105,8 @@ pub(crate) fn groups(registry: &Registry) -> Value {
     })
 }
 
-/// Returns the `APIGroup` of `/apis/GROUP`; `None` if the group is not served.
-///
-/// Its first version is the preferred one. The core group has no such document.
+/// Returns the `APIGroup` of `/apis/GROUP`; `None` if the group is not served. Its first version is the preferred one.
+/// The core group has no such document.
 pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
     let mut group = group_of(registry, name)?;
     group["kind"] = "APIGroup".into();
@@ -136,9 +126,8 @@ fn group_of(registry: &Registry, name: &str) -> Option<Value> {
 }
 
 /// Returns the `APIResourceList` of `/apis/GROUP/VERSION` or `/api/v1`; `None` if the version is not served.
-///
-/// Subresources are entries of the list, such as `pods/log`. The core group's document has no
-/// `apiVersion`, as upstream.
+/// Subresources are entries of the list, such as `pods/log`. The core group's document has no `apiVersion`, as
+/// upstream.
 pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let here: Vec<_> =
         registry.all().filter(|resource| resource.id.group == group && resource.version == version).collect();

@@ -1,7 +1,6 @@
 //! The type of a kind's rules: all that differs between built-in kinds, as data and functions.
-//!
-//! The values are in `kinds/<group>/<kind>.rs`. A field that a kind does not name has the value of `DEFAULT`, so that the
-//! kind's file states only what differs.
+//! The values are in `kinds/<group>/<kind>.rs`. A field that a kind does not name has the value of `DEFAULT`, so that
+//! the kind's file states only what differs.
 
 mod defaults;
 mod delete;
@@ -150,15 +149,13 @@ impl std::fmt::Debug for Kind {
 
 impl Resource {
     /// Returns the part of the object that a subresource writes, such as `ephemeralcontainers` and `resize` of Pods.
-    ///
     /// `None` for the object itself and for its status.
     pub(crate) fn part(&self, subresource: &str) -> Option<&'static Part> {
         self.kind.strategy.parts.iter().find(|part| part.subresource == subresource)
     }
 
-    /// Returns `true` if the resource has the rules of this kind.
-    ///
-    /// Kinds are compared by address: each has one static value.
+    /// Returns `true` if the resource has the rules of this kind. Kinds are compared by address: each has one static
+    /// value.
     pub(crate) fn is(&self, kind: &'static Kind) -> bool {
         std::ptr::eq(self.kind, kind)
     }

@@ -1,5 +1,4 @@
 //! The registry of served resources: the built-in kinds, and those of established `CustomResourceDefinition`s.
-//!
 //! A registry is immutable. A change of a CRD or an `APIService` creates a new one, which replaces it; a request keeps
 //! the registry with which it began.
 
@@ -36,9 +35,8 @@ use crate::status::GroupResource;
 pub(crate) struct Registry {
     /// Resources by group, version and plural name.
     resources: HashMap<(String, String, String), Arc<Resource>>,
-    /// Groups with their versions, the preferred one first.
-    ///
-    /// A group is present as long as one of its versions is served.
+    /// Groups with their versions, the preferred one first. A group is present as long as one of its versions is
+    /// served.
     groups: BTreeMap<String, Vec<String>>,
     /// The built-in groups, in the order of kube-apiserver.
     built_in_groups: Vec<String>,
@@ -111,9 +109,8 @@ impl Registry {
         self.resources.get(&(group.into(), version.into(), plural.into())).cloned()
     }
 
-    /// Returns the resource in its most preferred served version.
-    ///
-    /// For most purposes all versions of a resource are equivalent.
+    /// Returns the resource in its most preferred served version. For most purposes all versions of a resource are
+    /// equivalent.
     pub(crate) fn any_version(&self, resource: &GroupResource) -> Option<Arc<Resource>> {
         let versions = self.groups.get(&resource.group)?;
         versions.iter().find_map(|version| self.get(&resource.group, version, &resource.resource))
@@ -163,9 +160,8 @@ impl Registry {
         self
     }
 
-    /// Returns `true` if the path is below a group and version that is delegated to another server.
-    ///
-    /// Only paths below `/apis/GROUP/VERSION` can be delegated.
+    /// Returns `true` if the path is below a group and version that is delegated to another server. Only paths below
+    /// `/apis/GROUP/VERSION` can be delegated.
     pub(crate) fn is_remote(&self, path: &str) -> bool {
         let mut parts = path.trim_start_matches('/').splitn(4, '/');
         let Some(("apis", group, version)) =

@@ -37,9 +37,8 @@ impl Resource {
         &self.listed.kind
     }
 
-    /// Returns `true` if the resource, or the subresource if it is not empty, supports the verb.
-    ///
-    /// A subresource that does not exist supports nothing.
+    /// Returns `true` if the resource, or the subresource if it is not empty, supports the verb. A subresource that
+    /// does not exist supports nothing.
     pub(crate) fn allows(&self, subresource: &str, verb: &str) -> bool {
         let listed = if subresource.is_empty() { Some(&self.listed) } else { self.subresource(subresource) };
         listed.is_some_and(|listed| listed.verbs.iter().any(|allowed| allowed == verb))
@@ -68,7 +67,6 @@ impl Resource {
     }
 
     /// Returns the custom resource in another of its versions, even if that is not served; `None` for built-in kinds.
-    ///
     /// Conversion needs it: objects may be stored in a version that is not served. It has no warning.
     pub(crate) fn in_version(&self, name: &str) -> Option<Self> {
         let custom = self.custom.as_ref()?;

@@ -36,9 +36,8 @@ impl Resource {
         TypeMeta { kind: self.kind_name().to_owned(), api_version: self.api_version() }
     }
 
-    /// Returns the type of the object that a subresource accepts; the empty subresource is the resource itself.
-    ///
-    /// It comes from discovery: a subresource can have its own group, such as `policy/v1` for evictions.
+    /// Returns the type of the object that a subresource accepts; the empty subresource is the resource itself. It
+    /// comes from discovery: a subresource can have its own group, such as `policy/v1` for evictions.
     pub(crate) fn type_at(&self, subresource: &str) -> TypeMeta {
         let Some(listed) = self.subresource(subresource) else { return self.type_meta() };
         let api_version = match (listed.group.as_deref(), listed.version.as_deref()) {

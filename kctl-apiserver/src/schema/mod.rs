@@ -71,9 +71,8 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
     BuiltIn { types: named.into_iter().map(|named| (named.name, named.r#type)).collect(), kinds }
 });
 
-/// A value computed once for each position in the schemas of the built-in types, such as its defaults.
-///
-/// It avoids repeating work for each object: an index lookup replaces a walk over JSON.
+/// A value computed once for each position in the schemas of the built-in types, such as its defaults. It avoids
+/// repeating work for each object: an index lookup replaces a walk over JSON.
 pub(crate) struct PerPlace<T>(Vec<T>);
 
 impl<T> PerPlace<T> {
@@ -88,9 +87,8 @@ impl<T> PerPlace<T> {
     }
 }
 
-/// Returns the name of the type of a built-in kind, or `None` if the kind is not built in.
-///
-/// Kinds of several groups, such as Event, have a type for each.
+/// Returns the name of the type of a built-in kind, or `None` if the kind is not built in. Kinds of several groups,
+/// such as Event, have a type for each.
 pub(crate) fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
     let versions = BUILT_IN.kinds.get(kind)?;
     versions.iter().find(|(version, _)| version == api_version).map(|(_, name)| name.as_str())
@@ -114,9 +112,8 @@ impl Schema<'static> {
 }
 
 impl<'a> Schema<'a> {
-    /// Returns a cursor at the root of a structural schema (`openAPIV3Schema` of a `CustomResourceDefinition`).
-    ///
-    /// It has no references: a CRD must not use `$ref`.
+    /// Returns a cursor at the root of a structural schema (`openAPIV3Schema` of a `CustomResourceDefinition`). It has
+    /// no references: a CRD must not use `$ref`.
     pub(crate) fn structural(node: &'a Value) -> Self {
         Self { node, usage: node, built_in_type: None }
     }
@@ -182,9 +179,8 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Returns the schema of a field: that in `properties`, or else that of the values of a map.
-    ///
-    /// A declared field hides the schema of map values.
+    /// Returns the schema of a field: that in `properties`, or else that of the values of a map. A declared field hides
+    /// the schema of map values.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         self.property(name).or_else(|| self.additional_properties())
     }
@@ -221,9 +217,8 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Returns a keyword beside a `$ref`, or else of its type.
-    ///
-    /// A keyword beside the reference takes precedence over that of the type.
+    /// Returns a keyword beside a `$ref`, or else of its type. A keyword beside the reference takes precedence over
+    /// that of the type.
     fn beside(&self, key: &str) -> Option<&'a Value> {
         self.usage.get(key).or_else(|| self.node.get(key))
     }
@@ -238,9 +233,8 @@ impl<'a> Schema<'a> {
         self.beside(key).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// Returns the way in which server-side apply merges this list.
-    ///
-    /// A map list without keys, which validation rejects, counts as atomic.
+    /// Returns the way in which server-side apply merges this list. A map list without keys, which validation rejects,
+    /// counts as atomic.
     pub(crate) fn list_type(&self) -> ListType<'a> {
         if let Some(built_in_type) = self.built_in_type {
             return built_in_type.list_type;

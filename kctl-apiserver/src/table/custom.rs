@@ -1,6 +1,5 @@
-//! The `additionalPrinterColumns` of a `CustomResourceDefinition` and their cells.
-//! Upstream: `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
-//!
+//! The `additionalPrinterColumns` of a `CustomResourceDefinition` and their cells. Upstream:
+//! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
 //! The cells of a custom resource are those of its paths, by the type of the column:
 //!
 //! | type | cell |
@@ -54,9 +53,8 @@ pub(crate) fn columns(definitions: &[Value]) -> Vec<Column> {
 }
 
 impl Column {
-    /// Returns a column with its parsed path; `None` if the path is invalid.
-    ///
-    /// A column without a description gets one that has the path, as in kube-apiserver.
+    /// Returns a column with its parsed path; `None` if the path is invalid. A column without a description gets one
+    /// that has the path, as in kube-apiserver.
     fn parse(definition: &Value) -> Option<Self> {
         let path = text(definition, "/jsonPath");
         let kind = text(definition, "/type");
@@ -115,17 +113,14 @@ impl Kind {
     }
 }
 
-/// Returns the number as an integer; a fraction is truncated.
-///
-/// Numbers beyond 64 bits become the nearest bound.
+/// Returns the number as an integer; a fraction is truncated. Numbers beyond 64 bits become the nearest bound.
 #[expect(clippy::cast_possible_truncation, reason = "a fraction is cut off, as the real server does")]
 fn whole(number: &Number) -> i64 {
     number.as_i64().unwrap_or_else(|| number.as_f64().unwrap_or_default() as i64)
 }
 
-/// Returns the value as kube-apiserver prints it in a string column: scalars as Go's `%v`, lists and objects as JSON.
-///
-/// A null inside the object is `<no value>`. Paths that find nothing are handled before.
+/// Returns the value as kube-apiserver prints it in a string column: scalars as Go's `%v`, lists and objects as JSON. A
+/// null inside the object is `<no value>`. Paths that find nothing are handled before.
 fn printed(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),

@@ -15,11 +15,9 @@ pub(crate) fn selector(value: &Value) -> String {
     if joined.is_empty() { NONE.to_owned() } else { joined }
 }
 
-/// Returns labels or a label selector in query syntax, as in `?labelSelector=`; empty if it selects everything.
-///
-/// A map of strings counts as labels, such as the selector of a `ReplicationController`. Requirements are sorted by
-/// key, and values of one requirement by themselves, as kube-apiserver parses them
-/// (`metav1.LabelSelectorAsSelector`).
+/// Returns labels or a label selector in query syntax, as in `?labelSelector=`; empty if it selects everything. A map
+/// of strings counts as labels, such as the selector of a `ReplicationController`. Requirements are sorted by key, and
+/// values of one requirement by themselves, as kube-apiserver parses them (`metav1.LabelSelectorAsSelector`).
 pub(crate) fn query(value: &Value) -> String {
     let plain = value.as_object().filter(|map| map.values().all(Value::is_string));
     let labels = value_at(value, "/matchLabels").as_object().or(plain).into_iter().flatten();
@@ -54,9 +52,8 @@ pub(crate) fn go_notation(value: &Value) -> String {
     )
 }
 
-/// Returns one of the `matchExpressions` in query syntax, with sorted values.
-///
-/// `Exists` is printed as the key. An unknown operator is printed like it.
+/// Returns one of the `matchExpressions` in query syntax, with sorted values. `Exists` is printed as the key. An
+/// unknown operator is printed like it.
 fn requirement(key: &str, expression: &Value) -> String {
     let mut values = texts(expression, "/values");
     values.sort_unstable();

@@ -1,18 +1,17 @@
 //! Tables: the `Table` of `meta.k8s.io/v1` that kubectl requests, with rows of cells instead of objects.
 //!
-//! The columns of the built-in kinds are in `data/columns.json`, recorded from kube-apiserver; the cells of a row
-//! come from the file of the kind (`TableColumns`).
-//!
-//! `kubectl get` sends `Accept: application/json;as=Table;v=v1;g=meta.k8s.io`. The response has
-//! `columnDefinitions` once, and per object a row with cells in the same order:
+//! The columns of the built-in kinds are in `data/columns.json`, recorded from kube-apiserver; the cells of a row come
+//! from the file of the kind (`TableColumns`). `kubectl get` sends
+//! `Accept: application/json;as=Table;v=v1;g=meta.k8s.io`. The response has `columnDefinitions` once, and per object a
+//! row with cells in the same order:
 //!
 //! ```text
 //! columnDefinitions: [{name: Name, type: string, priority: 0}, {name: Data, ...}, {name: Age, ...}]
 //! rows: [{cells: [a, 2, 5m], object: {kind: PartialObjectMetadata, ...}}]
 //! ```
 //!
-//! kubectl shows columns of priority 0 always, and the others with `-o wide`. Cells that depend on
-//! the time, such as the age, are computed when the request is answered.
+//! kubectl shows columns of priority 0 always, and the others with `-o wide`. Cells that depend on the time, such as
+//! the age, are computed when the request is answered.
 
 pub(crate) mod age;
 mod cells;
@@ -67,11 +66,9 @@ static COLUMNS: LazyLock<HashMap<(String, String), Value>> = LazyLock::new(|| {
     entries.into_iter().map(|entry| ((entry.group, entry.kind), entry.columns)).collect()
 });
 
-/// Returns objects of a built-in kind as a table. `list_meta` is the metadata of the table: `resourceVersion` and `continue`.
-///
-/// A kind without printer columns has the columns name and creation time.
-///
-/// The order of the rows is that of `objects`, unless the kind has an `order`.
+/// Returns objects of a built-in kind as a table. `list_meta` is the metadata of the table: `resourceVersion` and
+/// `continue`. A kind without printer columns has the columns name and creation time. The order of the rows is that of
+/// `objects`, unless the kind has an `order`.
 pub(crate) fn table(kind: &Kind, objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
     let printer = kind.table.printer.unwrap_or(cells::DEFAULT);
     let columns = COLUMNS.get(&(kind.group.to_owned(), kind.kind.to_owned())).unwrap_or(default_columns());
@@ -94,9 +91,9 @@ pub(crate) fn table(kind: &Kind, objects: &[Value], now: Timestamp, include: Inc
     table
 }
 
-/// Returns objects of a custom resource as a table. `columns` are the `additionalPrinterColumns` of the version; without
-/// any, the table has the column `Age`. The first column with an invalid JSON path and
-/// all columns after it are left out, as in kube-apiserver.
+/// Returns objects of a custom resource as a table. `columns` are the `additionalPrinterColumns` of the version;
+/// without any, the table has the column `Age`. The first column with an invalid JSON path and all columns after it are
+/// left out, as in kube-apiserver.
 pub(crate) fn custom_table(
     columns: &[Value],
     objects: &[Value],
@@ -126,9 +123,8 @@ const CELLS_LEN_MAX: usize = 64 << 20;
 /// The cell that replaces one beyond [`CELLS_LEN_MAX`].
 const TOO_LARGE: &str = "<too large>";
 
-/// Returns the cell and charges its size to `left`, or [`TOO_LARGE`] if it no longer fits.
-///
-/// A cell that is not a string counts as one byte.
+/// Returns the cell and charges its size to `left`, or [`TOO_LARGE`] if it no longer fits. A cell that is not a string
+/// counts as one byte.
 fn within(left: &mut usize, cell: Value) -> Value {
     match left.checked_sub(cell.as_str().map_or(1, str::len)) {
         Some(rest) => {
@@ -139,9 +135,7 @@ fn within(left: &mut usize, cell: Value) -> Value {
     }
 }
 
-/// Returns the `Table` object.
-///
-/// `definitions` and the cells of each row have the same order and number.
+/// Returns the `Table` object. `definitions` and the cells of each row have the same order and number.
 fn assemble(definitions: Value, rows: Vec<Value>, list_meta: Value) -> Value {
     fields::object([
         ("kind", json!("Table")),

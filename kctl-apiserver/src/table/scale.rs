@@ -1,10 +1,7 @@
 //! The `scale` subresource as a table: desired and available replicas.
-//!
 //! Upstream: `printScale` of `pkg/printers/internalversion/printers.go`, and for custom kinds
-//! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
-//!
-//! `kubectl get --raw` of `/scale` is JSON; the table is for clients that ask for one, as for any
-//! other object.
+//! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`. `kubectl get --raw` of `/scale` is JSON; the
+//! table is for clients that ask for one, as for any other object.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -17,9 +14,7 @@ const CELLS: Printer =
     Printer::Cells(&[Cell::Name, Cell::Int("/spec/replicas"), Cell::Int("/status/replicas"), Cell::Age]);
 
 /// Returns a `Scale` as a table. Built-in kinds and custom resources have the same columns with different descriptions.
-///
-/// `is_custom` is `true` for custom resources. The table has one row, and `resourceVersion` of the
-/// scaled object.
+/// `is_custom` is `true` for custom resources. The table has one row, and `resourceVersion` of the scaled object.
 pub(crate) fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, include: Include) -> Value {
     let (name, created) = (&default_columns()[0]["description"], &default_columns()[1]["description"]);
     let column = |name: &str, r#type: &str, format: &str, description: &Value| json!({ "name": name, "type": r#type, "format": format, "description": description, "priority": 0 });

@@ -1,5 +1,4 @@
 //! Cells that several workload kinds share.
-//!
 //! The columns Containers, Images and Selector have priority 1: kubectl shows them with `-o wide`.
 
 use serde_json::Value;
@@ -19,9 +18,8 @@ pub(crate) const REPLICAS: [Cell; 8] = [
     Cell::Labels("/spec/selector"),
 ];
 
-/// Returns the cell `READY`, such as `2/3`.
-///
-/// The first number may be larger, for example while the object is scaled down.
+/// Returns the cell `READY`, such as `2/3`. The first number may be larger, for example while the object is scaled
+/// down.
 pub(crate) fn ready_of_desired(object: &Value) -> String {
     format!("{}/{}", int(object, "/status/readyReplicas"), desired(object))
 }

@@ -1,5 +1,5 @@
-//! Legacy tokens in Secrets of type `kubernetes.io/service-account-token`. They do not expire, and are valid as long
-//! as their Secret (`pkg/serviceaccount/legacy.go`).
+//! Legacy tokens in Secrets of type `kubernetes.io/service-account-token`. They do not expire, and are valid as long as
+//! their Secret (`pkg/serviceaccount/legacy.go`).
 
 use std::sync::Arc;
 
@@ -44,10 +44,8 @@ pub(super) struct Claims {
     sub: String,
 }
 
-/// Returns a token for an account. It is valid as long as the Secret of this name contains it.
-///
-/// # Errors
-/// Fails if the system has no random numbers.
+/// Returns a token for an account. It is valid as long as the Secret of this name contains it. Fails if the system has
+/// no random numbers.
 pub(crate) fn of_secret(signer: &SharedSigner, account: &Value, secret: &str) -> Result<String, SignerError> {
     let Named { name, uid } = Named::from_object(account);
     let namespace = account["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
@@ -64,10 +62,7 @@ pub(crate) fn of_secret(signer: &SharedSigner, account: &Value, secret: &str) ->
 
 impl Claims {
     /// Checks that the Secret still contains the token, and that the account is still the one for which the token was
-    /// issued.
-    ///
-    /// # Errors
-    /// Fails with a sentence about the Secret or the account.
+    /// issued. Fails with a sentence about the Secret or the account.
     pub(super) fn still_hold(&self, store: &Store, token: &str) -> Result<(), TokenError> {
         let Self { namespace, secret, account, .. } = self;
         let over = |why: String| Err(TokenError::Over(why));

@@ -1,8 +1,7 @@
 //! Service account tokens: decodes a JSON Web Token to the caller that it identifies, and checks that it is still
 //! valid.
-//!
-//! Upstream: `pkg/serviceaccount/claims.go` and `pkg/serviceaccount/jwt.go`. The server stores nothing about an
-//! issued token.
+//! Upstream: `pkg/serviceaccount/claims.go` and `pkg/serviceaccount/jwt.go`. The server stores nothing about an issued
+//! token.
 
 mod legacy;
 mod signer;
@@ -123,15 +122,11 @@ pub(crate) struct Bearer {
     pub(crate) secret: Option<Key>,
 }
 
-/// Authenticates a token for one of the audiences; an empty list means [`ISSUER`].
+/// Authenticates a token for one of the audiences; an empty list means [`ISSUER`]. The order of the checks decides the
+/// error, as upstream (`JWTTokenAuthenticator` of `pkg/serviceaccount/jwt.go`): format and issuer, algorithm and
+/// signature, audience, times, and last the account and the bound object. A deleted account invalidates its tokens at
+/// once, since all objects are read from the store. Caches nothing: signature and objects are checked at each call.
 ///
-/// The order of the checks decides the error, as upstream (`JWTTokenAuthenticator` of `pkg/serviceaccount/jwt.go`):
-/// format and issuer, algorithm and signature, audience, times, and last the account and the bound object. A deleted
-/// account invalidates its tokens at once, since all objects are read from the store.
-///
-/// Caches nothing: signature and objects are checked at each call.
-///
-/// # Errors
 /// Fails with the first failing check. [`TokenError::Foreign`] means that another authenticator may know the token.
 pub(crate) fn bearer(
     store: &Store,
@@ -191,9 +186,8 @@ pub(crate) fn bearer(
     Ok(Bearer { caller: caller(&claims), audiences, secret: None })
 }
 
-/// Checks the times of a token, and that the account and the bound object still exist.
-///
-/// Bounds are inclusive, with a leeway of 60 seconds on both sides.
+/// Checks the times of a token, and that the account and the bound object still exist. Bounds are inclusive, with a
+/// leeway of 60 seconds on both sides.
 fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     let now = store.clock.now().as_second();
     if now > claims.exp + LEEWAY_SECONDS || now < claims.nbf - LEEWAY_SECONDS {
@@ -222,9 +216,8 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
     })
 }
 
-/// Returns `true` if the deletion timestamp of an object is more than the leeway ago.
-///
-/// An account or object with finalizers remains for a while after its deletion.
+/// Returns `true` if the deletion timestamp of an object is more than the leeway ago. An account or object with
+/// finalizers remains for a while after its deletion.
 fn is_long_gone(object: &Value, now: i64) -> bool {
     let deleted = object["metadata"]["deletionTimestamp"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
     deleted.is_some_and(|deleted| deleted.as_second() < now - LEEWAY_SECONDS)
@@ -235,9 +228,7 @@ fn user(namespace: &str, account: &Named) -> Caller {
     Caller { uid: account.uid.clone(), ..Caller::from(User::service_account(namespace, &account.name)) }
 }
 
-/// Returns the caller that the token identifies.
-///
-/// Extra fields name the Pod and the node, which admission and audit use.
+/// Returns the caller that the token identifies. Extra fields name the Pod and the node, which admission and audit use.
 fn caller(claims: &Claims) -> Caller {
     let About { namespace, node, pod, serviceaccount: account, .. } = &claims.about;
     let mut caller = user(namespace, account);

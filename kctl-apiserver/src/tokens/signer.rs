@@ -1,8 +1,7 @@
 //! The key that signs tokens: created for the first token, or stored in the folder of `--data`. Its public part is
 //! served at `/openid/v1/jwks`.
-//!
-//! Tokens are signed with ES256 (ECDSA on P-256 with SHA-256). The key is created lazily, because most servers in
-//! tests issue no token.
+//! Tokens are signed with ES256 (ECDSA on P-256 with SHA-256). The key is created lazily, because most servers in tests
+//! issue no token.
 
 use std::{
     io,
@@ -62,19 +61,13 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
-    /// Creates a signer with a new key.
-    ///
-    /// # Errors
-    /// Fails if the system has no random numbers.
+    /// Creates a signer with a new key. Fails if the system has no random numbers.
     pub(crate) fn new() -> Result<Self, SignerError> {
         Self::from_document(&new_key()?).map_err(|_| SignerError::NoKey)
     }
 
-    /// Returns a signer with the key in the file of a folder. Creates the file if it does not
-    /// exist.
-    ///
-    /// # Errors
-    /// Fails if the file is not a key, or cannot be written.
+    /// Returns a signer with the key in the file of a folder. Creates the file if it does not exist. Fails if the file
+    /// is not a key, or cannot be written.
     pub(crate) fn kept_in(folder: &Path) -> Result<Self, SignerError> {
         let path = folder.join(KEY_FILE);
         let file = path.display().to_string();
@@ -101,10 +94,8 @@ impl Signer {
         Ok(Self { pair, id })
     }
 
-    /// Returns a token with these claims: head, claims and signature, separated by dots.
-    ///
-    /// # Errors
-    /// Fails if the system has no random numbers.
+    /// Returns a token with these claims: head, claims and signature, separated by dots. Fails if the system has no
+    /// random numbers.
     pub(crate) fn sign(&self, claims: &impl Serialize) -> Result<String, SignerError> {
         let head = json!({ "alg": ALGORITHM, "kid": self.id }).to_string();
         let claims = serde_json::to_vec(claims).map_err(|_| SignerError::NoSignature)?;
@@ -131,27 +122,20 @@ impl Signer {
     }
 }
 
-/// The signer of a server and its forks. A token of one is valid for all of them.
-///
-/// The key is created when it is first needed.
+/// The signer of a server and its forks. A token of one is valid for all of them. The key is created when it is first
+/// needed.
 #[derive(Clone, Default)]
 pub(crate) struct SharedSigner(Arc<OnceLock<Signer>>);
 
 impl SharedSigner {
-    /// Returns a signer with the key of a folder (see [`Signer::kept_in`]).
-    ///
-    /// # Errors
-    /// Fails if the file is not a key, or cannot be written.
+    /// Returns a signer with the key of a folder (see [`Signer::kept_in`]). Fails if the file is not a key, or cannot
+    /// be written.
     pub(crate) fn kept_in(folder: &Path) -> Result<Self, SignerError> {
         Ok(Self(Arc::new(OnceLock::from(Signer::kept_in(folder)?))))
     }
 
-    /// Returns the signer.
-    ///
-    /// Two threads may create a key at the same time; the first key is kept.
-    ///
-    /// # Errors
-    /// Fails if the machine provides no random numbers for a key.
+    /// Returns the signer. Two threads may create a key at the same time; the first key is kept. Fails if the machine
+    /// provides no random numbers for a key.
     pub(crate) fn get(&self) -> Result<&Signer, SignerError> {
         if let Some(signer) = self.0.get() {
             return Ok(signer);

@@ -135,10 +135,9 @@ impl<'a> Request<'a> {
         rest.is_empty().then_some(Self { key, parsed })
     }
 
-    /// Returns `true` if the key of the request has signed it (`CheckSignature`).
-    ///
-    /// ECDSA signatures that `ring` can't verify are accepted without a check: those with SHA-512, or on other curves
-    /// than P-256 and P-384. RSA keys under 2048 bits and ECDSA with SHA-1 are rejected, although Go accepts them.
+    /// Returns `true` if the key of the request has signed it (`CheckSignature`). ECDSA signatures that `ring` can't
+    /// verify are accepted without a check: those with SHA-512, or on other curves than P-256 and P-384. RSA keys under
+    /// 2048 bits and ECDSA with SHA-1 are rejected, although Go accepts them.
     pub(crate) fn is_signed(&self) -> bool {
         let of_ecdsa = [OID_SIG_ECDSA_WITH_SHA256, OID_SIG_ECDSA_WITH_SHA384, OID_SIG_ECDSA_WITH_SHA512];
         match self.parsed.verify_signature() {

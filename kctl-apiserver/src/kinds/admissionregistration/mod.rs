@@ -1,8 +1,7 @@
 //! Kinds of `admissionregistration.k8s.io`.
-//!
-//! The objects configure admission: webhooks, and policies with their bindings in CEL. The module
-//! `admission` evaluates them; the files here complete, validate and print them. All of them are
-//! cluster-scoped and need a `resourceVersion` in an update.
+//! The objects configure admission: webhooks, and policies with their bindings in CEL. The module `admission` evaluates
+//! them; the files here complete, validate and print them. All of them are cluster-scoped and need a `resourceVersion`
+//! in an update.
 
 mod defaults;
 pub(crate) mod mutating_admission_policy;

@@ -1,5 +1,4 @@
 //! `MutatingWebhookConfiguration` of `admissionregistration.k8s.io`.
-//!
 //! Its webhooks may change an object before validation. They are called one after the other.
 //!
 //! - The fields are at the top level: the kind has neither a spec nor a status.

@@ -1,11 +1,9 @@
 //! Rules of admission policies and their bindings (`pkg/apis/admissionregistration/validation/validation.go`).
 //!
-//! Expressions are compiled and type-checked on each write, so `kubectl apply` fails on a mistake
-//! rather than the first request that the policy matches. The types of `object`, `oldObject` and
-//! `params` are dynamic, because the kinds that a policy matches may not exist yet.
-//!
-//! Validating and mutating policies share `common`, `constraints` and `binding`. The rest of this
-//! file is either for one of the two kinds or for the status.
+//! Expressions are compiled and type-checked on each write, so `kubectl apply` fails on a mistake rather than the first
+//! request that the policy matches. The types of `object`, `oldObject` and `params` are dynamic, because the kinds that
+//! a policy matches may not exist yet. Validating and mutating policies share `common`, `constraints` and `binding`.
+//! The rest of this file is either for one of the two kinds or for the status.
 
 use kctl_cel::{Environment, Type};
 use serde_json::Value;
@@ -26,14 +24,12 @@ const COMPOSED: &str = "kubernetes.variables";
 /// Maximum depth of a variable's type; variables with deeper types are `dyn`. Each variable may nest the previous one,
 /// and types are compared part by part.
 const TYPE_DEPTH_MAX: usize = 64;
-/// Longest `valueExpression` of an audit annotation, in bytes, without surrounding white space.
-///
-/// A longer one is reported as `FieldValueRequired`, as in kube-apiserver.
+/// Longest `valueExpression` of an audit annotation, in bytes, without surrounding white space. A longer one is
+/// reported as `FieldValueRequired`, as in kube-apiserver.
 const VALUE_LEN_MAX: usize = 5_120;
 /// Maximum number of `auditAnnotations` of a policy.
 const ANNOTATIONS_LEN_MAX: usize = 20;
-/// Reasons that a failed validation may give to the response. They decide its status code: 403, 422
-/// or 413.
+/// Reasons that a failed validation may give to the response. They decide its status code: 403, 422 or 413.
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
 /// Validates a `ValidatingAdmissionPolicy` (`ValidateValidatingAdmissionPolicy`).
@@ -46,8 +42,7 @@ const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 /// | `spec.validations[].messageExpression` | compiles to a `string`, without the variable `authorizer` |
 /// | `spec.auditAnnotations[].key` | unique; together with the policy's name a qualified name |
 ///
-/// A policy without validations and audit annotations gets one error for each of the two lists, and
-/// no further errors.
+/// A policy without validations and audit annotations gets one error for each of the two lists, and no further errors.
 pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let environment = common(&spec);
@@ -61,13 +56,10 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
     audit_annotations(&annotations, text(&object["metadata"]["name"]), &environment);
 }
 
-/// Validates the fields that both kinds of policies have. Returns the declarations that their
-/// expressions may use.
-///
-/// The order of the errors is that of kube-apiserver: `paramKind`, `matchConstraints`,
-/// `matchConditions`, `variables`. `params` is declared only if the policy has a `paramKind`;
-/// without one, an expression that names it does not compile. Match conditions may not use
-/// `variables`: they are evaluated first.
+/// Validates the fields that both kinds of policies have. Returns the declarations that their expressions may use. The
+/// order of the errors is that of kube-apiserver: `paramKind`, `matchConstraints`, `matchConditions`, `variables`.
+/// `params` is declared only if the policy has a `paramKind`; without one, an expression that names it does not
+/// compile. Match conditions may not use `variables`: they are evaluated first.
 fn common(spec: &Field<'_>) -> Environment {
     let mut environment = of_request();
     let (kind, matched) = (spec.at("paramKind"), spec.at("matchConstraints"));
@@ -86,12 +78,9 @@ fn common(spec: &Field<'_>) -> Environment {
     composed(&spec.at("variables"), environment.with_object("variables", COMPOSED))
 }
 
-/// Validates `spec.variables`, each of which may use those before it. Returns the environment with
-/// all of them.
-///
-/// A name is a CEL identifier, which is not a reserved word. The type of a variable is that of its
-/// expression. It is `dyn` if the expression does not compile, so that one mistake is reported
-/// once, and beyond `TYPE_DEPTH_MAX`.
+/// Validates `spec.variables`, each of which may use those before it. Returns the environment with all of them. A name
+/// is a CEL identifier, which is not a reserved word. The type of a variable is that of its expression. It is `dyn` if
+/// the expression does not compile, so that one mistake is reported once, and beyond `TYPE_DEPTH_MAX`.
 fn composed(variables: &Field<'_>, mut environment: Environment) -> Environment {
     for variable in variables.items() {
         let (name, expression) = (variable.at("name"), variable.at("expression"));
@@ -109,11 +98,8 @@ fn composed(variables: &Field<'_>, mut environment: Environment) -> Environment 
     environment
 }
 
-/// Validates `spec.paramKind`: an `apiVersion` of the form `version` or `group/version`, and a
-/// kind.
-///
-/// The kind need not exist. It may have upper-case letters and is otherwise a DNS label that begins
-/// with a letter.
+/// Validates `spec.paramKind`: an `apiVersion` of the form `version` or `group/version`, and a kind. The kind need not
+/// exist. It may have upper-case letters and is otherwise a DNS label that begins with a letter.
 fn param_kind(kind: &Field<'_>) {
     let (version, name) = (kind.at("apiVersion"), kind.at("kind"));
     if version.require_value() {
@@ -128,10 +114,8 @@ fn param_kind(kind: &Field<'_>) {
     }
 }
 
-/// Validates the resources that a policy or binding matches (`validateMatchResources`).
-///
-/// Names in `resourceNames` are unique within a rule (`FieldValueDuplicate`) and fit into a path.
-/// `*` is not a wildcard there.
+/// Validates the resources that a policy or binding matches (`validateMatchResources`). Names in `resourceNames` are
+/// unique within a rule (`FieldValueDuplicate`) and fit into a path. `*` is not a wildcard there.
 fn constraints(constraints: &Field<'_>) {
     selectors(constraints);
     let rules = ["resourceRules", "excludeResourceRules"].map(|field| constraints.at(field));
@@ -147,8 +131,7 @@ fn constraints(constraints: &Field<'_>) {
 ///
 /// - `expression` is required and returns a `bool`.
 /// - `messageExpression` may be absent, and returns a `string`. Blank strings are rejected.
-/// - `message` has one line. It is the message of the response if there is no `messageExpression`,
-///   or if that fails.
+/// - `message` has one line. It is the message of the response if there is no `messageExpression`, or if that fails.
 /// - `reason` is one of `REASONS`.
 fn validation(validation: &Field<'_>, environment: &Environment) {
     expression_rule(&validation.at("expression"), environment, &["bool"]);
@@ -165,11 +148,9 @@ fn validation(validation: &Field<'_>, environment: &Environment) {
     validation.at("reason").one_of(&REASONS);
 }
 
-/// Validates `spec.auditAnnotations`, which add values to the audit log.
-///
-/// The key in the log is `<policy>/<key>`, so the two together must be a qualified name, and a
-/// policy without a name cannot have annotations. `valueExpression` returns a string, or null to
-/// leave the annotation out of one event.
+/// Validates `spec.auditAnnotations`, which add values to the audit log. The key in the log is `<policy>/<key>`, so the
+/// two together must be a qualified name, and a policy without a name cannot have annotations. `valueExpression`
+/// returns a string, or null to leave the annotation out of one event.
 fn audit_annotations(annotations: &Field<'_>, policy: &str, environment: &Environment) {
     let has_many = annotations.items().count() > ANNOTATIONS_LEN_MAX;
     if has_many {
@@ -192,11 +173,9 @@ fn audit_annotations(annotations: &Field<'_>, policy: &str, environment: &Enviro
     annotations.unique_at("key");
 }
 
-/// Validates a `ValidatingAdmissionPolicyBinding`: the fields of every binding, and
-/// `spec.validationActions`.
-///
-/// An action may be listed once (`FieldValueDuplicate`). Unknown actions and an empty list are
-/// reported by the rules that the schema declares (`data/validation.json`).
+/// Validates a `ValidatingAdmissionPolicyBinding`: the fields of every binding, and `spec.validationActions`. An action
+/// may be listed once (`FieldValueDuplicate`). Unknown actions and an empty list are reported by the rules that the
+/// schema declares (`data/validation.json`).
 pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     binding(&spec);
@@ -207,10 +186,8 @@ pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
     actions.invalid_if(has("Deny") && has("Warn"), "must not contain both Deny and Warn");
 }
 
-/// Validates the fields that bindings of both kinds have: name of the policy, parameters and
-/// matched resources.
-///
-/// An empty `policyName` is not reported here: each kind reports it in its own way.
+/// Validates the fields that bindings of both kinds have: name of the policy, parameters and matched resources. An
+/// empty `policyName` is not reported here: each kind reports it in its own way.
 fn binding(spec: &Field<'_>) {
     spec.at("policyName").name_if_set(NameRule::Subdomain);
     let (reference, matched) = (spec.at("paramRef"), spec.at("matchResources"));
@@ -222,12 +199,9 @@ fn binding(spec: &Field<'_>) {
     }
 }
 
-/// Validates `spec.paramRef`, which chooses the parameters by name or by label selector, not by
-/// both.
-///
-/// With both, each of the two fields gets a `FieldValueForbidden`. `parameterNotFoundAction` is
-/// required, because neither default would be safe: `Allow` skips the policy without parameters,
-/// `Deny` rejects the request.
+/// Validates `spec.paramRef`, which chooses the parameters by name or by label selector, not by both. With both, each
+/// of the two fields gets a `FieldValueForbidden`. `parameterNotFoundAction` is required, because neither default would
+/// be safe: `Allow` skips the policy without parameters, `Deny` rejects the request.
 fn param_reference(reference: &Field<'_>) {
     let (name, selector) = (reference.at("name"), reference.at("selector"));
     let (has_name, selects) = (!name.is_empty(), selector.is_object());
@@ -249,8 +223,8 @@ fn param_reference(reference: &Field<'_>) {
 /// | `ApplyConfiguration` | `applyConfiguration` | `Object` |
 /// | `JSONPatch` | `jsonPatch` | `list(JSONPatch)` |
 ///
-/// The field of the other patch type must be absent. A mutation with an unknown `patchType` is
-/// skipped: the schema's own rules report it. `reinvocationPolicy` is required and has no default.
+/// The field of the other patch type must be absent. A mutation with an unknown `patchType` is skipped: the schema's
+/// own rules report it. `reinvocationPolicy` is required and has no default.
 pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let environment = common(&spec).making_objects();
@@ -274,11 +248,8 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     policy.required_if(policy.is_empty());
 }
 
-/// Validates the status of a `ValidatingAdmissionPolicy`: the results of type checking and the
-/// conditions.
-///
-/// Each of `typeChecking.expressionWarnings` needs a warning and the path of the expression that it
-/// is about.
+/// Validates the status of a `ValidatingAdmissionPolicy`: the results of type checking and the conditions. Each of
+/// `typeChecking.expressionWarnings` needs a warning and the path of the expression that it is about.
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     let status = Field::new(&object["status"], "status", errors);
     for warning in status.at("typeChecking").at("expressionWarnings").items() {
@@ -289,8 +260,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
     status.at("conditions").check(crate::validation::status::conditions);
 }
 
-/// Validates a `MutatingAdmissionPolicyBinding`, whose `policyName` is required
-/// (`FieldValueRequired`).
+/// Validates a `MutatingAdmissionPolicyBinding`, whose `policyName` is required (`FieldValueRequired`).
 pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     spec.at("policyName").required_if(text(&spec["policyName"]).is_empty());
@@ -298,11 +268,8 @@ pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
     without_deletes(&spec.at("matchResources"));
 }
 
-/// Reports rules for `DELETE` as `FieldValueNotSupported`: mutating policies do not run for
-/// deletions.
-///
-/// The path has no index of the rule, as in kube-apiserver. `excludeResourceRules` may name
-/// `DELETE`.
+/// Reports rules for `DELETE` as `FieldValueNotSupported`: mutating policies do not run for deletions. The path has no
+/// index of the rule, as in kube-apiserver. `excludeResourceRules` may name `DELETE`.
 fn without_deletes(constraints: &Field<'_>) {
     let rules = constraints.at("resourceRules");
     let operations = rules.at("operations");

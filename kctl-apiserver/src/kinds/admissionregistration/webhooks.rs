@@ -1,10 +1,7 @@
 //! Rules of the configurations of admission webhooks (`pkg/apis/admissionregistration/validation/validation.go`).
-//!
-//! Admission policies share the rules about selectors, rules with operations, match conditions and
-//! CEL expressions: their functions are visible in the crate.
-//!
-//! The paths of errors begin with `webhooks[i]`, because the fields of these kinds are at the top
-//! level.
+//! Admission policies share the rules about selectors, rules with operations, match conditions and CEL expressions:
+//! their functions are visible in the crate. The paths of errors begin with `webhooks[i]`, because the fields of these
+//! kinds are at the top level.
 
 use std::collections::BTreeSet;
 
@@ -27,10 +24,8 @@ const TIMEOUT_SECONDS_MAX: i64 = 30;
 /// Maximum number of match conditions of a webhook or a policy (`FieldValueTooMany`).
 const CONDITIONS_LEN_MAX: usize = 64;
 
-/// Validates a configuration of validating or mutating webhooks.
-///
-/// Names of webhooks are unique within the configuration (`FieldValueDuplicate`). Other configurations may have the
-/// same names.
+/// Validates a configuration of validating or mutating webhooks. Names of webhooks are unique within the configuration
+/// (`FieldValueDuplicate`). Other configurations may have the same names.
 pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
     let webhooks = Field::new(&object["webhooks"], "webhooks", errors);
     for value in webhooks.items() {
@@ -41,9 +36,7 @@ pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates `admissionReviewVersions`: at least one version, each once, and at least one that the server supports.
-///
-/// Unknown versions are valid beside a known one, so that a configuration works on older and newer
-/// servers.
+/// Unknown versions are valid beside a known one, so that a configuration works on older and newer servers.
 fn review_versions(versions: &Field<'_>) {
     if !versions.require_value() {
         return;
@@ -81,33 +74,25 @@ fn webhook(webhook: &Field<'_>) {
     match_conditions(&webhook.at("matchConditions"), &of_request());
 }
 
-/// Validates `namespaceSelector` and `objectSelector` of a webhook or of a policy's
-/// `MatchResources`.
-///
-/// An invalid label is reported at the whole map `matchLabels`, not at its key, as in
-/// kube-apiserver.
+/// Validates `namespaceSelector` and `objectSelector` of a webhook or of a policy's `MatchResources`. An invalid label
+/// is reported at the whole map `matchLabels`, not at its key, as in kube-apiserver.
 pub(crate) fn selectors(value: &Field<'_>) {
     for field in [value.at("namespaceSelector"), value.at("objectSelector")] {
         field.check(selector::selector);
     }
 }
 
-/// Validates the name of a webhook: a subdomain with at least three segments, such as
-/// `pods.policy.example.com`.
-///
-/// The name identifies the webhook in errors and metrics; the domain keeps names of different
-/// vendors apart.
+/// Validates the name of a webhook: a subdomain with at least three segments, such as `pods.policy.example.com`. The
+/// name identifies the webhook in errors and metrics; the domain keeps names of different vendors apart.
 fn segmented_name(name: &Field<'_>) {
     name.required_name(NameRule::Subdomain);
     let has_few = !name.is_empty() && name.text().split('.').count() < 3;
     name.invalid_if(has_few, "must be a domain with at least three segments separated by dots");
 }
 
-/// Validates a rule of a webhook or a policy (`validateRuleWithOperations`).
-///
-/// `operations`, `apiGroups`, `apiVersions` and `resources` need at least one item each. In the
-/// first three, `*` must be alone. An empty string in `apiGroups` is the core group; in
-/// `apiVersions` it is `FieldValueRequired`.
+/// Validates a rule of a webhook or a policy (`validateRuleWithOperations`). `operations`, `apiGroups`, `apiVersions`
+/// and `resources` need at least one item each. In the first three, `*` must be alone. An empty string in `apiGroups`
+/// is the core group; in `apiVersions` it is `FieldValueRequired`.
 pub(crate) fn rule_with_operations(rule: &Field<'_>) {
     for list in ["operations", "apiGroups", "apiVersions"].map(|name| rule.at(name)) {
         let has_all = entries(&list).any(|(_, item)| item == "*");
@@ -155,10 +140,9 @@ fn resources(resources: &Field<'_>) {
     resources.invalid_if(is_repeated, detail);
 }
 
-/// Validates match conditions: CEL expressions with unique names, at most `CONDITIONS_LEN_MAX`.
-///
-/// A condition without an expression is still checked for its name. A name is a qualified name, so
-/// that conditions of different owners in one list do not collide.
+/// Validates match conditions: CEL expressions with unique names, at most `CONDITIONS_LEN_MAX`. A condition without an
+/// expression is still checked for its name. A name is a qualified name, so that conditions of different owners in one
+/// list do not collide.
 pub(crate) fn match_conditions(conditions: &Field<'_>, environment: &Environment) {
     let mut names = BTreeSet::new();
     for condition in conditions.items() {
@@ -175,11 +159,9 @@ pub(crate) fn match_conditions(conditions: &Field<'_>, environment: &Environment
     conditions.max_items(CONDITIONS_LEN_MAX);
 }
 
-/// Returns the declarations that expressions about a request may use.
-///
-/// `object` and `oldObject` are dynamic: their types depend on the request. The other variables
-/// have known types, so a misspelt field of `request` or `namespaceObject` is an error when the
-/// object is written.
+/// Returns the declarations that expressions about a request may use. `object` and `oldObject` are dynamic: their types
+/// depend on the request. The other variables have known types, so a misspelt field of `request` or `namespaceObject`
+/// is an error when the object is written.
 pub(crate) fn of_request() -> Environment {
     let object = |name: &str| Type::Object(name.into());
     Environment::default()
@@ -191,9 +173,8 @@ pub(crate) fn of_request() -> Environment {
         .with("authorizer.requestResource", object("kubernetes.authorization.ResourceCheck"))
 }
 
-/// Validates an expression that is required (`FieldValueRequired`) and must compile.
-///
-/// `wanted` lists the types that the expression may return. White space around it does not count.
+/// Validates an expression that is required (`FieldValueRequired`) and must compile. `wanted` lists the types that the
+/// expression may return. White space around it does not count.
 pub(crate) fn expression_rule(field: &Field<'_>, environment: &Environment, wanted: &[&str]) {
     let expression = field.text().trim();
     field.required_if(expression.is_empty());
@@ -202,10 +183,9 @@ pub(crate) fn expression_rule(field: &Field<'_>, environment: &Environment, want
     }
 }
 
-/// Reports an expression that does not compile or does not return one of the `wanted` types.
-///
-/// Such an expression is `FieldValueInvalid`, with the expression as value. An expression that compiles but of which no
-/// program can be made, such as `int('a') == 1`, is an `InternalError` as in kube-apiserver.
+/// Reports an expression that does not compile or does not return one of the `wanted` types. Such an expression is
+/// `FieldValueInvalid`, with the expression as value. An expression that compiles but of which no program can be made,
+/// such as `int('a') == 1`, is an `InternalError` as in kube-apiserver.
 pub(crate) fn compiles(field: &Field<'_>, expression: &str, environment: &Environment, wanted: &[&str]) {
     match problem(expression, environment, wanted) {
         Some(Problem::Invalid(why)) => field.invalid(why),

@@ -1,14 +1,11 @@
 //! `CustomResourceDefinition` of `apiextensions.k8s.io`: declares a kind of custom resources.
+//! This file connects the kind to the rules in `crd/`: defaults, validation and the names and conditions of the status.
 //!
-//! This file connects the kind to the rules in `crd/`: defaults, validation and the names and
-//! conditions of the status.
-//!
-//! - A delete marks the object and adds the finalizer `customresourcecleanup.apiextensions.k8s.io`,
-//!   which keeps it until its custom resources are gone.
-//! - `status.storedVersions` grows by the storage version of the spec. A version leaves it only by
-//!   a write of the status, after all objects have been migrated.
-//! - The response has a warning for each unknown `format` in a schema that the stored object does
-//!   not have.
+//! - A delete marks the object and adds the finalizer `customresourcecleanup.apiextensions.k8s.io`, which keeps it
+//!   until its custom resources are gone.
+//! - `status.storedVersions` grows by the storage version of the spec. A version leaves it only by a write of the
+//!   status, after all objects have been migrated.
+//! - The response has a warning for each unknown `format` in a schema that the stored object does not have.
 //!
 //! Upstream, in apiextensions-apiserver: `pkg/registry/customresourcedefinition/strategy.go` and
 //! `pkg/apis/apiextensions/validation/validation.go`.
@@ -70,19 +67,15 @@ fn versions(object: &Value) -> String {
     versions.join(",")
 }
 
-/// Fills in the defaults of the new spec, and records its storage version in the status.
-///
-/// Defaults come after decoding: versions that an update adds need names and conversion settings as
-/// well.
+/// Fills in the defaults of the new spec, and records its storage version in the status. Defaults come after decoding:
+/// versions that an update adds need names and conversion settings as well.
 fn prepare_update(_: &str, _: &Value, new: &mut Value) {
     crd::default_definition_spec(new);
     keep_stored_version(new);
 }
 
-/// Adds the storage version of the spec to `status.storedVersions`.
-///
-/// Invariant: the list names every version in which objects may still be stored. Nothing is ever
-/// removed here. A CRD without a status does not get one.
+/// Adds the storage version of the spec to `status.storedVersions`. Invariant: the list names every version in which
+/// objects may still be stored. Nothing is ever removed here. A CRD without a status does not get one.
 fn keep_stored_version(definition: &mut Value) {
     let versions = definition["spec"]["versions"].as_array();
     let name = versions
@@ -102,11 +95,9 @@ fn keep_stored_version(definition: &mut Value) {
 }
 
 /// Marks a `CustomResourceDefinition` as being deleted, regardless of the options of the delete (`Delete` of
-/// `apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go`).
-///
-/// The finalizer makes the CRD wait for the controller that deletes the custom objects. It is added
-/// to those that the CRD has already, and never twice; the condition `Terminating` becomes true at
-/// the same time.
+/// `apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go`). The finalizer makes the CRD wait for the
+/// controller that deletes the custom objects. It is added to those that the CRD has already, and never twice; the
+/// condition `Terminating` becomes true at the same time.
 fn mark(definition: &mut Value, _: Propagation, now: Timestamp) {
     let now = time::seconds(now);
     crd::begin_end(definition, &now);
@@ -131,11 +122,8 @@ fn default_rest(object: &mut Value, default: &mut dyn FnMut(&mut Value)) {
     }
 }
 
-/// Warns about values of `format` in schemas that the server does not know and that the stored
-/// object does not have.
-///
-/// An unknown format is valid and has no effect. Known ones from earlier writes are not repeated
-/// with each update.
+/// Warns about values of `format` in schemas that the server does not know and that the stored object does not have. An
+/// unknown format is valid and has no effect. Known ones from earlier writes are not repeated with each update.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let before = old.map(crd::formats::unrecognized).unwrap_or_default();
     let new = crd::formats::unrecognized(object).into_iter().filter(|format| !before.contains(format));

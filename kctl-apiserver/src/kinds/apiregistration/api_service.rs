@@ -1,9 +1,8 @@
 //! `APIService` of `apiregistration.k8s.io`: a group and version that another API server may serve.
 //!
-//! - The name is `<version>.<group>`, such as `v1beta1.metrics.k8s.io`; that of the core group is
-//!   `v1.`.
-//! - Without `spec.service` the version is served locally. The embedded server forwards no
-//!   requests: the paths of another version return 503, and its condition `Available` is `False`.
+//! - The name is `<version>.<group>`, such as `v1beta1.metrics.k8s.io`; that of the core group is `v1.`.
+//! - Without `spec.service` the version is served locally. The embedded server forwards no requests: the paths of
+//!   another version return 503, and its condition `Available` is `False`.
 //! - A write of `status` leaves spec and metadata as they are.
 //! - `kubectl get` prints name, Service (or `Local`), availability and age.
 //!
@@ -45,12 +44,9 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Returns name, Service, availability and age (`ConvertToTable` in
-/// `kube-aggregator/pkg/registry/apiservice/etcd`).
-///
-/// The Service is `namespace/name`, or `Local`. The third cell is the status of the condition
-/// `Available`; any status but `True` is followed by the reason, as in `False (MissingEndpoints)`.
-/// Without the condition it is `Unknown`.
+/// Returns name, Service, availability and age (`ConvertToTable` in `kube-aggregator/pkg/registry/apiservice/etcd`).
+/// The Service is `namespace/name`, or `Local`. The third cell is the status of the condition `Available`; any status
+/// but `True` is followed by the reason, as in `False (MissingEndpoints)`. Without the condition it is `Unknown`.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let service = value_at(object, "/spec/service");
     let service = if service.is_object() {
@@ -105,11 +101,9 @@ fn number(number: &Field<'_>, most: i64) {
     number.in_range(1, most);
 }
 
-/// Validates the Service that serves the version. Without one, kube-apiserver serves the version
-/// itself.
-///
-/// A local version may not have TLS settings. A remote version needs name and namespace of the Service and a port, and
-/// either a `caBundle` or `insecureSkipTLSVerify`, not both: skipping the verification would ignore the bundle.
+/// Validates the Service that serves the version. Without one, kube-apiserver serves the version itself. A local
+/// version may not have TLS settings. A remote version needs name and namespace of the Service and a port, and either a
+/// `caBundle` or `insecureSkipTLSVerify`, not both: skipping the verification would ignore the bundle.
 fn service(spec: &Field<'_>) {
     let [service, bundle, skips] = ["service", "caBundle", "insecureSkipTLSVerify"].map(|name| spec.at(name));
     let is_skipped = *skips == true;

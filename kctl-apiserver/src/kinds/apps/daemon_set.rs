@@ -1,12 +1,9 @@
 //! `DaemonSet` of `apps`: one Pod of a template on each eligible node.
 //!
 //! The server adds defaults, counts changes of the spec in `metadata.generation` and changes of the template in an
-//! annotation, and keeps the selector immutable.
-//!
-//! A write of `status` may not set negative numbers. `kubectl get -o wide` adds containers, images
-//! and selector.
-//!
-//! Upstream: `pkg/registry/apps/daemonset/strategy.go` and `pkg/apis/apps/validation/validation.go`.
+//! annotation, and keeps the selector immutable. A write of `status` may not set negative numbers.
+//! `kubectl get -o wide` adds containers, images and selector. Upstream: `pkg/registry/apps/daemonset/strategy.go` and
+//! `pkg/apis/apps/validation/validation.go`.
 
 use serde_json::Value;
 
@@ -74,8 +71,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Counts of the status that may not be negative (`validateDaemonSetStatus`). No two of them are
-/// compared.
+/// Counts of the status that may not be negative (`validateDaemonSetStatus`). No two of them are compared.
 const STATUS: Numbers = Numbers {
     counts: &[
         "currentNumberScheduled",
@@ -106,9 +102,7 @@ fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
 }
 
 /// Increments the generation of the template if the template has changed. An update cannot set it
-/// (`daemonSetStrategy.PrepareForUpdate`).
-///
-/// A stored object without a valid generation starts again from 0.
+/// (`daemonSetStrategy.PrepareForUpdate`). A stored object without a valid generation starts again from 0.
 fn count_template(old: &Value, new: &mut Value) {
     let previous = old["metadata"]["annotations"][TEMPLATE_COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
     let is_another = old["spec"]["template"] != new["spec"]["template"];
@@ -124,9 +118,8 @@ fn say_no_template_count(sent: &Value, object: &mut Value) {
     }
 }
 
-/// Returns the error of a template generation that is not a number.
-///
-/// The request then fails with 400, because upstream parses the annotation when it decodes the object.
+/// Returns the error of a template generation that is not a number. The request then fails with 400, because upstream
+/// parses the annotation when it decodes the object.
 fn wrong_template_count(object: &Value) -> Option<String> {
     let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str()?;
     said.parse::<i64>().is_err().then(|| format!("annotation {TEMPLATE_COUNT}: must be a number, found {said:?}"))
@@ -150,10 +143,9 @@ fn validate(object: &Value, errors: &mut Errors) {
     update_strategy(&spec.at("updateStrategy"));
 }
 
-/// Validates `spec.updateStrategy` (`ValidateDaemonSetUpdateStrategy`).
-///
-/// Exactly one of `maxSurge` and `maxUnavailable` may be above 0: both is `FieldValueInvalid`, neither is
-/// `FieldValueRequired`. An unknown type is `FieldValueNotSupported`.
+/// Validates `spec.updateStrategy` (`ValidateDaemonSetUpdateStrategy`). Exactly one of `maxSurge` and `maxUnavailable`
+/// may be above 0: both is `FieldValueInvalid`, neither is `FieldValueRequired`. An unknown type is
+/// `FieldValueNotSupported`.
 fn update_strategy(strategy: &Field<'_>) {
     let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {

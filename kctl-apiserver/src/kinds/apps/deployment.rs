@@ -1,12 +1,9 @@
 //! `Deployment` of `apps`: a replicated Pod template with rolling updates.
 //!
 //! The server adds defaults, counts changes of the spec and of the annotations in `metadata.generation`, and keeps the
-//! selector immutable. A status write may change neither the spec nor the labels.
-//!
-//! `kubectl get` shows ready and desired replicas as `2/3`; `-o wide` adds containers, images and
-//! selector.
-//!
-//! Upstream: `pkg/registry/apps/deployment/strategy.go` and `pkg/apis/apps/validation/validation.go`.
+//! selector immutable. A status write may change neither the spec nor the labels. `kubectl get` shows ready and desired
+//! replicas as `2/3`; `-o wide` adds containers, images and selector. Upstream:
+//! `pkg/registry/apps/deployment/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 use serde_json::Value;
 
@@ -96,10 +93,9 @@ fn validate(object: &Value, errors: &mut Errors) {
     deadline.invalid_if(is_short, "must be greater than minReadySeconds");
 }
 
-/// Validates `spec.strategy` (`ValidateDeploymentStrategy`).
-///
-/// `FieldValueForbidden` for `rollingUpdate` with `Recreate`, `FieldValueRequired` if it is absent with `RollingUpdate`,
-/// `FieldValueNotSupported` for an unknown type. `maxSurge` and `maxUnavailable` may not both be 0.
+/// Validates `spec.strategy` (`ValidateDeploymentStrategy`). `FieldValueForbidden` for `rollingUpdate` with `Recreate`,
+/// `FieldValueRequired` if it is absent with `RollingUpdate`, `FieldValueNotSupported` for an unknown type. `maxSurge`
+/// and `maxUnavailable` may not both be 0.
 fn strategy(strategy: &Field<'_>) {
     let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {

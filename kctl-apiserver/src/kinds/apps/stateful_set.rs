@@ -1,12 +1,9 @@
 //! `StatefulSet` of `apps`: Pods with stable names and a volume claim each.
 //!
 //! The server adds defaults to the set, its Pod template and its claim templates, counts changes of the spec in
-//! `metadata.generation`, and validates names as DNS labels.
-//!
-//! Only replicas, ordinals, template, strategy, history limit, retention policy and
-//! `minReadySeconds` may change.
-//!
-//! Upstream: `pkg/registry/apps/statefulset/strategy.go` and `pkg/apis/apps/validation/validation.go`.
+//! `metadata.generation`, and validates names as DNS labels. Only replicas, ordinals, template, strategy, history
+//! limit, retention policy and `minReadySeconds` may change. Upstream: `pkg/registry/apps/statefulset/strategy.go` and
+//! `pkg/apis/apps/validation/validation.go`.
 
 mod validation;
 
@@ -58,9 +55,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Counts of the status that may not be negative, and pairs of which the first may not exceed the
-/// second (`ValidateStatefulSetStatus`). The third string is the field that the error names as the
-/// bound.
+/// Counts of the status that may not be negative, and pairs of which the first may not exceed the second
+/// (`ValidateStatefulSetStatus`). The third string is the field that the error names as the bound.
 const STATUS: Numbers = Numbers {
     counts: &[
         "replicas",
@@ -122,8 +118,7 @@ fn default(object: &mut Value) {
     pod::template(spec, "template");
 }
 
-/// Warns about the Pod template, the claim templates and a negative `revisionHistoryLimit`, which
-/// keeps all revisions.
+/// Warns about the Pod template, the claim templates and a negative `revisionHistoryLimit`, which keeps all revisions.
 fn warn(spec: &Value, texts: &mut Vec<String>) {
     template(&spec["template"], "spec.template.", texts);
     for (index, claim_template) in entries(&spec["volumeClaimTemplates"]) {

@@ -1,6 +1,4 @@
 //! Kinds of `autoscaling`.
-//!
-//! `Scale`, which this group also defines, is not a kind with a resource but the form of the
-//! subresource `scale`.
+//! `Scale`, which this group also defines, is not a kind with a resource but the form of the subresource `scale`.
 
 pub(crate) mod horizontal_pod_autoscaler;

@@ -1,13 +1,10 @@
 //! `Job` of `batch`: runs Pods until a number of them has succeeded.
-//!
 //! The server generates the selector and the labels of the Pods, unless `manualSelector` is set, and adds defaults. It
 //! validates the transitions of the status, and warns if a deletion would leave the Pods behind.
 //!
-//! - Most of the spec is immutable. `parallelism`, `suspend` and a few others may change; see
-//!   `validation.rs`.
+//! - Most of the spec is immutable. `parallelism`, `suspend` and a few others may change; see `validation.rs`.
 //! - Without a propagation policy, a delete orphans the Pods, and the response has a warning.
-//! - `status.successful` is selectable, as in
-//!   `kubectl get jobs --field-selector status.successful=1`.
+//! - `status.successful` is selectable, as in `kubectl get jobs --field-selector status.successful=1`.
 //!
 //! Upstream: `pkg/registry/batch/job/strategy.go` and `pkg/apis/batch/validation/validation.go`.
 
@@ -86,10 +83,8 @@ fn set_generated_name(sent: &Value, object: &mut Value) {
     label_as_pods(object);
 }
 
-/// Sets the selector and the labels by which a Job knows its Pods (`generateSelector`).
-///
-/// With `manualSelector: true`, the client has to provide a selector and labels that no other
-/// workload uses.
+/// Sets the selector and the labels by which a Job knows its Pods (`generateSelector`). With `manualSelector: true`,
+/// the client has to provide a selector and labels that no other workload uses.
 fn select_own_pods(job: &mut Value) {
     let is_own = job["spec"]["manualSelector"] != true;
     if is_own {
@@ -99,9 +94,7 @@ fn select_own_pods(job: &mut Value) {
 }
 
 /// Copies the labels of the Pod template to a Job without labels (`SetDefaults_Job` of
-/// `pkg/apis/batch/v1/defaults.go`).
-///
-/// It is a default, so it also applies to an update that removes all labels.
+/// `pkg/apis/batch/v1/defaults.go`). It is a default, so it also applies to an update that removes all labels.
 fn label_as_pods(job: &mut Value) {
     let template = job["spec"]["template"]["metadata"].get("labels").cloned().unwrap_or_default();
     let own = &mut job["metadata"]["labels"];
@@ -110,10 +103,9 @@ fn label_as_pods(job: &mut Value) {
     }
 }
 
-/// Sets the four labels of the Pods and the selector by the UID of the Job.
-///
-/// Both spellings of each label are set: the ones without prefix are for older clients. Only
-/// the prefixed `controller-uid` selects Pods. The UID is unique, so two Jobs never share Pods.
+/// Sets the four labels of the Pods and the selector by the UID of the Job. Both spellings of each label are set: the
+/// ones without prefix are for older clients. Only the prefixed `controller-uid` selects Pods. The UID is unique, so
+/// two Jobs never share Pods.
 fn label_own_pods(job: &mut Value) {
     let (uid, name) = (job["metadata"]["uid"].clone(), job["metadata"]["name"].clone());
     let labels = [

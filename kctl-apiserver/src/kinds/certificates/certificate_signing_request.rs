@@ -1,10 +1,8 @@
 //! `CertificateSigningRequest` of `certificates.k8s.io`: asks a signer to sign a client's certificate request.
 //!
 //! - The spec is immutable: an update through any path keeps the stored one without an error.
-//! - `approval` writes the conditions; `status` writes the certificate, and conditions other than
-//!   approvals.
-//! - The creator does not own the fields of the spec: upstream resets them in each write
-//!   (`GetResetFields`).
+//! - `approval` writes the conditions; `status` writes the certificate, and conditions other than approvals.
+//! - The creator does not own the fields of the spec: upstream resets them in each write (`GetResetFields`).
 //! - `spec.signerName` is selectable, so that a signer can watch only its own requests.
 //!
 //! Upstream: `pkg/registry/certificates/certificates/strategy.go` and `pkg/apis/certificates/validation/validation.go`.
@@ -59,10 +57,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Keeps the specification, and for an approval the certificate that was issued.
-///
-/// Upstream: the `PrepareForUpdate` functions in
-/// `pkg/registry/certificates/certificates/strategy.go`.
+/// Keeps the specification, and for an approval the certificate that was issued. Upstream: the `PrepareForUpdate`
+/// functions in `pkg/registry/certificates/certificates/strategy.go`.
 fn keep_request(subresource: &str, old: &Value, new: &mut Value) {
     set(new, "spec", old.get("spec").cloned());
     if subresource == "approval" {
@@ -79,9 +75,7 @@ fn identify(requester: &dyn Requester, object: &mut Value) {
     }
 }
 
-/// Sets the times of the conditions (`populateConditionTimestamps`).
-///
-/// Times that the client has set stay.
+/// Sets the times of the conditions (`populateConditionTimestamps`). Times that the client has set stay.
 fn stamp_conditions(environment: &dyn Environment, old: &Value, new: &mut Value) {
     let conditions = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
     for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {

@@ -1,5 +1,4 @@
 //! Kinds of `certificates.k8s.io`.
-//!
 //! Signers and approvers are clients; none is part of this server.
 
 pub(crate) mod certificate_signing_request;

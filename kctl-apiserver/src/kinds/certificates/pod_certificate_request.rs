@@ -1,9 +1,9 @@
 //! `PodCertificateRequest` of `certificates.k8s.io`: a kubelet asks a signer for the certificate of a Pod.
 //!
-//! - The spec is immutable. It names the Pod, its service account and its node by name and uid; only the admission plugin
-//!   `NodeRestriction`, which is not part of this server, looks them up.
-//! - The signer writes the status once, with one of the conditions `Issued`, `Denied` and `Failed`. It has to be allowed to
-//!   `sign` for the signer.
+//! - The spec is immutable. It names the Pod, its service account and its node by name and uid; only the admission
+//!   plugin `NodeRestriction`, which is not part of this server, looks them up.
+//! - The signer writes the status once, with one of the conditions `Issued`, `Denied` and `Failed`. It has to be
+//!   allowed to `sign` for the signer.
 //! - kube-controller-manager deletes requests after some minutes; this server keeps them.
 //!
 //! Upstream: `pkg/registry/certificates/podcertificaterequest/strategy.go` and
@@ -53,7 +53,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Returns the signer for which a change of the status needs the permission to `sign` (`StatusStrategy.ValidateUpdate`).
+/// Returns the signer for which a change of the status needs the permission to `sign`
+/// (`StatusStrategy.ValidateUpdate`).
 fn signer<'a>(subresource: &str, old: &'a Value, new: &Value) -> Option<&'a str> {
     (subresource == "status" && old["status"] != new["status"]).then(|| text(old, "/spec/signerName"))
 }

@@ -1,9 +1,6 @@
 //! `ComponentStatus` of the core group.
-//!
-//! It reports the health of scheduler, controller manager and etcd. The kind is deprecated: each
-//! response has a warning.
-//!
-//! Upstream: `pkg/registry/core/componentstatus/rest.go`.
+//! It reports the health of scheduler, controller manager and etcd. The kind is deprecated: each response has a
+//! warning. Upstream: `pkg/registry/core/componentstatus/rest.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -22,9 +19,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Returns name, health, message and error (`printComponentStatus`).
-///
-/// The health is that of the condition `Healthy`, and `Unknown` without it.
+/// Returns name, health, message and error (`printComponentStatus`). The health is that of the condition `Healthy`, and
+/// `Unknown` without it.
 fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
     let healthy = list(object, "/conditions").iter().find(|condition| text(condition, "/type") == "Healthy");
     let status = match healthy.map(|condition| text(condition, "/status")) {

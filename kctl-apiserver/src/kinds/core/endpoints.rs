@@ -1,8 +1,5 @@
 //! `Endpoints` of the core group.
-//!
-//! The kind is deprecated in favour of `EndpointSlice`: each response has a warning. A `PUT`
-//! creates a missing object.
-//!
+//! The kind is deprecated in favour of `EndpointSlice`: each response has a warning. A `PUT` creates a missing object.
 //! Upstream: `pkg/registry/core/endpoint/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;
@@ -34,8 +31,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Maximum number of addresses that the column Endpoints shows (`formatEndpoints`). The rest is
-/// counted, as in `10.0.0.1:80,10.0.0.2:80,10.0.0.3:80 + 2 more...`.
+/// Maximum number of addresses that the column Endpoints shows (`formatEndpoints`). The rest is counted, as in
+/// `10.0.0.1:80,10.0.0.2:80,10.0.0.3:80 + 2 more...`.
 const ENDPOINTS_SHOWN_MAX: usize = 3;
 
 /// Returns the first endpoints; `<none>` without subsets.
@@ -48,9 +45,8 @@ fn endpoints(object: &Value) -> String {
     joined_with_more(&places, ",", ENDPOINTS_SHOWN_MAX)
 }
 
-/// Returns each port with each ready address, or only the addresses if the subset has no ports.
-///
-/// IPv6 addresses are in brackets if a port follows.
+/// Returns each port with each ready address, or only the addresses if the subset has no ports. IPv6 addresses are in
+/// brackets if a port follows.
 fn places(subset: &Value) -> Vec<String> {
     let addresses: Vec<_> = list(subset, "/addresses").iter().map(|address| fields::text(address, "/ip")).collect();
     let ports = list(subset, "/ports");

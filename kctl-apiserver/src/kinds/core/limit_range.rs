@@ -1,11 +1,9 @@
 //! `LimitRange` of the core group.
 //!
-//! It bounds and defaults the resources of Pods, containers and claims of a namespace. The
-//! admission plugin `LimitRanger` applies it to new objects; this file is about the object itself.
-//!
-//! Defaults are per resource, and may come from different fields: see `default`.
-//!
-//! Upstream: `pkg/registry/core/limitrange/strategy.go` and `pkg/apis/core/validation/validation.go`.
+//! It bounds and defaults the resources of Pods, containers and claims of a namespace. The admission plugin
+//! `LimitRanger` applies it to new objects; this file is about the object itself. Defaults are per resource, and may
+//! come from different fields: see `default`. Upstream: `pkg/registry/core/limitrange/strategy.go` and
+//! `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;
 
@@ -28,9 +26,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Names a `LimitRange` that has no name and no `generateName`.
-///
-/// Upstream: `limitrangeStrategy.PrepareForCreate`, which uses a UUID as name.
+/// Names a `LimitRange` that has no name and no `generateName`. Upstream: `limitrangeStrategy.PrepareForCreate`, which
+/// uses a UUID as name.
 fn set_name(environment: &mut dyn Environment, object: &mut Value) {
     let meta = &mut object["metadata"];
     if ["name", "generateName"].iter().all(|field| meta[field].as_str().unwrap_or_default().is_empty()) {

@@ -1,8 +1,6 @@
 //! Kinds of the core group.
-//!
-//! Its group name is empty, and its paths begin with `/api/v1`. Objects have `apiVersion: v1`.
-//!
-//! This file has the rules that several kinds of the group share. Each kind has a file with its static `KIND`.
+//! Its group name is empty, and its paths begin with `/api/v1`. Objects have `apiVersion: v1`. This file has the rules
+//! that several kinds of the group share. Each kind has a file with its static `KIND`.
 
 pub(crate) mod binding;
 pub(crate) mod component_status;
@@ -24,10 +22,8 @@ pub(crate) mod service_account;
 
 use serde_json::Value;
 
-/// A kind that quotas also count by its plain name.
-///
-/// A quota can limit such a kind under two names in `spec.hard`, such as `configmaps` and `count/configmaps`. This
-/// macro is for the first; the second applies to all kinds.
+/// A kind that quotas also count by its plain name. A quota can limit such a kind under two names in `spec.hard`, such
+/// as `configmaps` and `count/configmaps`. This macro is for the first; the second applies to all kinds.
 macro_rules! counted_by_name {
     ($name:literal) => {
         $crate::registry::kind::Quota {
@@ -39,10 +35,9 @@ macro_rules! counted_by_name {
 }
 use counted_by_name;
 
-/// Returns `true` if a term of a quota's scope selector selects one of the names, or their absence.
-///
-/// `names` are those of the object, such as its priority class. With `NotIn`, an object that has
-/// several names is selected unless all of them are listed. An unknown operator selects nothing.
+/// Returns `true` if a term of a quota's scope selector selects one of the names, or their absence. `names` are those
+/// of the object, such as its priority class. With `NotIn`, an object that has several names is selected unless all of
+/// them are listed. An unknown operator selects nothing.
 fn is_selected(names: &[&str], operator: &str, values: &Value) -> bool {
     let is_listed = |name: &&str| values.as_array().is_some_and(|values| values.iter().any(|value| value == name));
     match operator {

@@ -1,12 +1,9 @@
 //! `Namespace` of the core group: a scope for names, quotas and policies.
 //!
 //! The server adds the finalizer `kubernetes`, which keeps a deleted namespace until its content is gone, the label
-//! `kubernetes.io/metadata.name` and the phase. Only the subresource `finalize` writes `spec.finalizers`.
-//!
-//! A delete sets `deletionTimestamp` and the phase `Terminating`, and returns the object instead of
-//! a `Status`.
-//!
-//! Upstream: `pkg/registry/core/namespace/strategy.go` and `pkg/apis/core/validation/validation.go`.
+//! `kubernetes.io/metadata.name` and the phase. Only the subresource `finalize` writes `spec.finalizers`. A delete sets
+//! `deletionTimestamp` and the phase `Terminating`, and returns the object instead of a `Status`. Upstream:
+//! `pkg/registry/core/namespace/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use jiff::Timestamp;
 use kctl_apimachinery::time;
@@ -57,15 +54,12 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// The label that repeats the name, for selectors.
-///
-/// A client cannot remove or change it: each write sets it again.
+/// The label that repeats the name, for selectors. A client cannot remove or change it: each write sets it again.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Adds the finalizer of the namespace controller, which deletes the content first.
-///
-/// Upstream: `namespaceStrategy.PrepareForCreate` in `pkg/registry/core/namespace/strategy.go`. A
-/// status that was sent is replaced by the phase `Active`. Other finalizers of the spec are kept.
+/// Adds the finalizer of the namespace controller, which deletes the content first. Upstream:
+/// `namespaceStrategy.PrepareForCreate` in `pkg/registry/core/namespace/strategy.go`. A status that was sent is
+/// replaced by the phase `Active`. Other finalizers of the spec are kept.
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Active" });
     push_once(&mut object["spec"]["finalizers"], "kubernetes".into());
@@ -84,10 +78,9 @@ fn set_generated_name(_: &Value, object: &mut Value) {
     }
 }
 
-/// Keeps `spec.finalizers`, which only the subresource `finalize` writes.
-///
-/// An update of the object keeps the stored finalizers without an error, so that `kubectl apply` of
-/// an older manifest cannot free a namespace before its content is gone.
+/// Keeps `spec.finalizers`, which only the subresource `finalize` writes. An update of the object keeps the stored
+/// finalizers without an error, so that `kubectl apply` of an older manifest cannot free a namespace before its content
+/// is gone.
 fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
     if subresource.is_empty() {
         set(&mut new["spec"], "finalizers", old["spec"].get("finalizers").cloned());
@@ -99,11 +92,9 @@ fn undeletable(name: &str) -> Option<&'static str> {
     ["default", "kube-public", "kube-system"].contains(&name).then_some("this namespace may not be deleted")
 }
 
-/// Marks a Namespace as being deleted (`pkg/registry/core/namespace/storage/storage.go`).
-///
-/// `spec.finalizers` has `kubernetes` from the creation on. It holds the Namespace until its
-/// contents are deleted, so no finalizer in `metadata` is needed. A delete without a policy keeps
-/// what earlier ones have set.
+/// Marks a Namespace as being deleted (`pkg/registry/core/namespace/storage/storage.go`). `spec.finalizers` has
+/// `kubernetes` from the creation on. It holds the Namespace until its contents are deleted, so no finalizer in
+/// `metadata` is needed. A delete without a policy keeps what earlier ones have set.
 fn mark(namespace: &mut Value, propagation: Propagation, now: Timestamp) {
     let finalizer = match propagation {
         Propagation::NoOrphans => Some(FOREGROUND),
@@ -115,10 +106,9 @@ fn mark(namespace: &mut Value, propagation: Propagation, now: Timestamp) {
     namespace["status"]["phase"] = "Terminating".into();
 }
 
-/// Returns the old namespace with the finalizers and the metadata that a client sent to `finalize`.
-///
-/// The namespace controller removes its finalizer this way, which ends the deletion. Metadata that only the server sets
-/// is that of the old namespace. Upstream: `namespaceFinalizeStrategy`.
+/// Returns the old namespace with the finalizers and the metadata that a client sent to `finalize`. The namespace
+/// controller removes its finalizer this way, which ends the deletion. Metadata that only the server sets is that of
+/// the old namespace. Upstream: `namespaceFinalizeStrategy`.
 fn with_part(_subresource: &str, old: &Value, new: &Value) -> Value {
     let mut namespace = old.clone();
     namespace["spec"] = match &new["spec"]["finalizers"] {

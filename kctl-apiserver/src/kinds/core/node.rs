@@ -1,12 +1,9 @@
 //! `Node` of the core group: a machine that runs Pods.
 //!
-//! The server keeps the status as the kubelet sends it, taints new nodes as not ready, aligns `podCIDR` with `podCIDRs`,
-//! and defaults `status.allocatable` to the capacity.
-//!
-//! `kubectl get nodes` shows the condition `Ready`, `SchedulingDisabled` for a cordoned node, and
-//! the roles by labels.
-//!
-//! Upstream: `pkg/registry/core/node/strategy.go` and `pkg/apis/core/validation/validation.go`.
+//! The server keeps the status as the kubelet sends it, taints new nodes as not ready, aligns `podCIDR` with
+//! `podCIDRs`, and defaults `status.allocatable` to the capacity. `kubectl get nodes` shows the condition `Ready`,
+//! `SchedulingDisabled` for a cordoned node, and the roles by labels. Upstream: `pkg/registry/core/node/strategy.go`
+//! and `pkg/apis/core/validation/validation.go`.
 
 mod validation;
 
@@ -61,10 +58,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Drops `spec.configSource`: kubelets are no longer configured by objects.
-///
-/// Upstream: `nodeStrategy.PrepareForCreate` and `dropDisabledFields` in
-/// `pkg/registry/core/node/strategy.go`.
+/// Drops `spec.configSource`: kubelets are no longer configured by objects. Upstream: `nodeStrategy.PrepareForCreate`
+/// and `dropDisabledFields` in `pkg/registry/core/node/strategy.go`.
 fn drop_configuration(_: &mut dyn Environment, object: &mut Value) {
     set(&mut object["spec"], "configSource", None);
 }
@@ -83,25 +78,21 @@ fn prepare_status(old: &Value, new: &mut Value) {
     }
 }
 
-/// Aligns `podCIDR` and `podCIDRs`, which hold the same ranges.
-///
-/// The field manager that sent one of the fields owns both.
+/// Aligns `podCIDR` and `podCIDRs`, which hold the same ranges. The field manager that sent one of the fields owns
+/// both.
 fn complete_sent(sent: &mut Value) {
     node_ranges(&mut sent["spec"]);
 }
 
-/// Warns about `spec.externalID`, which is deprecated and has no effect. Cloud providers set
-/// `spec.providerID` instead.
+/// Warns about `spec.externalID`, which is deprecated and has no effect. Cloud providers set `spec.providerID` instead.
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if object["spec"]["externalID"].as_str().is_some_and(|id| !id.is_empty()) {
         warnings.push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
     }
 }
 
-/// Prefix of the labels that give a node a role.
-///
-/// The role is the rest of the key, as in `node-role.kubernetes.io/control-plane`. The value is not
-/// used.
+/// Prefix of the labels that give a node a role. The role is the rest of the key, as in
+/// `node-role.kubernetes.io/control-plane`. The value is not used.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 
 /// Returns the columns of `printNode`.

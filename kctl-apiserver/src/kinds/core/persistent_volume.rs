@@ -1,5 +1,4 @@
 //! `PersistentVolume` of the core group: storage of the cluster that a claim can bind.
-//!
 //! The server adds the protection finalizer, starts it as `Pending`, and records when the phase last changed.
 //!
 //! - The source of the storage, `volumeMode` and node affinity are immutable.
@@ -46,9 +45,8 @@ fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
 }
 
 /// Sets the time at which the phase was entered, unless the status has it
-/// (`persistentvolumeStatusStrategy.PrepareForUpdate`).
-///
-/// If the phase changes, a new time from the client is kept. A repeated old time is replaced by the current one.
+/// (`persistentvolumeStatusStrategy.PrepareForUpdate`). If the phase changes, a new time from the client is kept. A
+/// repeated old time is replaced by the current one.
 fn set_status_times(environment: &dyn Environment, old: &Value, new: &mut Value) {
     let (was, is) = (&old["status"], &mut new["status"]);
     if was["phase"] == is["phase"] {
@@ -70,9 +68,8 @@ fn default(object: &mut Value) {
     fill(part(object, "status"), "phase", "Pending");
 }
 
-/// Warns about deprecated fields and annotations (`pkg/api/persistentvolume/util.go`).
-///
-/// A warning names a source as Go does, for example `storageOS` for the field `storageos`.
+/// Warns about deprecated fields and annotations (`pkg/api/persistentvolume/util.go`). A warning names a source as Go
+/// does, for example `storageOS` for the field `storageos`.
 pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
     /// Annotations that fields have replaced, with the end of the warning.
     const OLD_ANNOTATIONS: [(&str, &str); 2] = [

@@ -1,13 +1,10 @@
 //! `PersistentVolumeClaim` of the core group: a request for storage that binds to a `PersistentVolume`.
-//!
-//! The server adds the protection finalizer, keeps `dataSource` and `dataSourceRef` equal, and counts claims and requested
-//! storage in quotas, in total and by storage class.
+//! The server adds the protection finalizer, keeps `dataSource` and `dataSourceRef` equal, and counts claims and
+//! requested storage in quotas, in total and by storage class.
 //!
 //! - The spec is immutable, apart from requests and `volumeAttributesClassName` of a bound claim.
-//! - A delete returns the object; the finalizer `kubernetes.io/pvc-protection` keeps a claim that a
-//!   Pod uses.
-//! - `kubectl get` shows phase, volume, and from the moment of binding also capacity and access
-//!   modes.
+//! - A delete returns the object; the finalizer `kubernetes.io/pvc-protection` keeps a claim that a Pod uses.
+//! - `kubectl get` shows phase, volume, and from the moment of binding also capacity and access modes.
 //!
 //! Upstream: `pkg/registry/core/persistentvolumeclaim/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
@@ -57,10 +54,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Counts claims and their requested storage, in total and by storage class.
-///
-/// A change of the status may change the usage: a volume that was made larger counts with its
-/// allocated size.
+/// Counts claims and their requested storage, in total and by storage class. A change of the status may change the
+/// usage: a volume that was made larger counts with its allocated size.
 const QUOTA: Quota = Quota {
     counts: quota::counts,
     usage: |claim, _| quota::usage(claim),
@@ -91,10 +86,9 @@ fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
 }
 
 /// Normalizes `dataSource` and `dataSourceRef`, which name the same source. `dataSource` accepts only a few kinds,
-/// unless the stored claim has another one (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`).
-///
-/// An unknown kind in `dataSource` is dropped without an error; `dataSourceRef` accepts any kind.
-/// References to other namespaces are dropped, because `CrossNamespaceVolumeDataSource` is off.
+/// unless the stored claim has another one (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`). An
+/// unknown kind in `dataSource` is dropped without an error; `dataSourceRef` accepts any kind. References to other
+/// namespaces are dropped, because `CrossNamespaceVolumeDataSource` is off.
 fn settle_sources(before: Option<&Value>, spec: &mut Value) {
     let is_taken = |source: &Value| {
         let (group, kind) = (source["apiGroup"].as_str().unwrap_or_default(), source["kind"].as_str());
@@ -114,9 +108,8 @@ fn settle_sources(before: Option<&Value>, spec: &mut Value) {
     share_sources(spec);
 }
 
-/// Copies one of the two fields to the other if that is absent.
-///
-/// The namespace is not copied: `dataSource` has no such field.
+/// Copies one of the two fields to the other if that is absent. The namespace is not copied: `dataSource` has no such
+/// field.
 fn share_sources(spec: &mut Value) {
     let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
     match (source, reference) {
@@ -129,8 +122,7 @@ fn share_sources(spec: &mut Value) {
     }
 }
 
-/// Returns the columns of `printPersistentVolumeClaim`. Capacity and modes are empty until the
-/// claim names a volume.
+/// Returns the columns of `printPersistentVolumeClaim`. Capacity and modes are empty until the claim names a volume.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let volume = text(object, "/spec/volumeName");
     let (capacity, modes) = if volume.is_empty() {
@@ -173,10 +165,8 @@ fn warn(object: &Value, texts: &mut Vec<String>) {
 /// The annotation that named the class of a claim before `storageClassName`.
 pub(crate) const CLASS_OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Returns the class that a claim names (`GetPersistentVolumeClaimClass`).
-///
-/// An empty string is also a class, which disables dynamic provisioning. This function returns `""` for it and for an
-/// absent class.
+/// Returns the class that a claim names (`GetPersistentVolumeClaimClass`). An empty string is also a class, which
+/// disables dynamic provisioning. This function returns `""` for it and for an absent class.
 pub(crate) fn class_of_claim(claim: &Value) -> &str {
     let by_annotation = claim["metadata"]["annotations"][CLASS_OF_CLAIM].as_str();
     by_annotation.or_else(|| claim["spec"]["storageClassName"].as_str()).unwrap_or_default()

@@ -1,15 +1,11 @@
 //! `Pod` of the core group: containers that run together on one node.
-//!
 //! The server adds defaults, a `Pending` phase, the QoS class and the tolerations of `DefaultTolerationSeconds`. It
 //! validates creates, updates, statuses, resizes and ephemeral containers separately, and counts Pods in quotas.
 //!
-//! - Containers, apart from their images, and most of the spec are immutable. `resize` changes CPU
-//!   and memory, and `ephemeralcontainers` adds containers for debugging; both write a part of the
-//!   spec.
-//! - A delete waits for `terminationGracePeriodSeconds`, so that the kubelet can stop the
-//!   containers.
-//! - `exec`, `attach`, `log`, `portforward` and `proxy` lead to processes, which do not exist in
-//!   this server.
+//! - Containers, apart from their images, and most of the spec are immutable. `resize` changes CPU and memory, and
+//!   `ephemeralcontainers` adds containers for debugging; both write a part of the spec.
+//! - A delete waits for `terminationGracePeriodSeconds`, so that the kubelet can stop the containers.
+//! - `exec`, `attach`, `log`, `portforward` and `proxy` lead to processes, which do not exist in this server.
 //! - `spec.nodeName`, `status.phase` and a few other fields are selectable, as
 //!   `kubectl get pods --field-selector spec.nodeName=a` does.
 //!
@@ -103,14 +99,11 @@ pub(crate) static KIND: Kind = Kind {
 const PART_OF_SPEC: Part =
     Part { subresource: "", kept_metadata: Kind::CLIENT_METADATA, owned_state: OwnedState::Sent };
 
-/// Fields that admission plugins set, rather than the client or the defaulting functions.
-///
-/// A client that does not send them does not own them, though the stored object has them.
+/// Fields that admission plugins set, rather than the client or the defaulting functions. A client that does not send
+/// them does not own them, though the stored object has them.
 const FILLED_IN: &[&str] = &["/spec/preemptionPolicy", "/spec/priority", "/spec/tolerations"];
-/// Counts Pods with their requests and limits. A terminated Pod uses no quota.
-///
-/// Only a resize, or an update that adds or removes `activeDeadlineSeconds`, may change the usage
-/// of a running Pod: other resources are immutable.
+/// Counts Pods with their requests and limits. A terminated Pod uses no quota. Only a resize, or an update that adds or
+/// removes `activeDeadlineSeconds`, may change the usage of a running Pod: other resources are immutable.
 const QUOTA: Quota = Quota {
     counts: quota::counts,
     usage: |pod, now| if quota::is_spent(pod, now) { Amounts::new() } else { quota::usage(&pod["spec"]) },
@@ -124,9 +117,8 @@ const QUOTA: Quota = Quota {
 };
 
 /// Resets the status to `Pending`. A Pod with scheduling gates also gets `PodScheduled=False` with the reason
-/// `SchedulingGated`. Values of `matchLabelKeys` become selector requirements.
-///
-/// Upstream: `podStrategy.PrepareForCreate` in `pkg/registry/core/pod/strategy.go`.
+/// `SchedulingGated`. Values of `matchLabelKeys` become selector requirements. Upstream: `podStrategy.PrepareForCreate`
+/// in `pkg/registry/core/pod/strategy.go`.
 fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Pending" });
     select_by_own_labels(object);
@@ -147,10 +139,8 @@ fn complete_create(object: &mut Value) {
     object["status"]["qosClass"] = defaulting::quality_of_service(&mut object["spec"]).into();
 }
 
-/// Copies `AppArmor` profiles from annotations to the containers (`applyAppArmorVersionSkew`).
-///
-/// The field takes precedence over the annotation. Invalid annotations are reported with the same warning and otherwise
-/// ignored.
+/// Copies `AppArmor` profiles from annotations to the containers (`applyAppArmorVersionSkew`). The field takes
+/// precedence over the annotation. Invalid annotations are reported with the same warning and otherwise ignored.
 fn take_profiles(requester: &dyn Requester, pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
         return;
@@ -184,9 +174,8 @@ fn prepare_update(_subresource: &str, old: &Value, new: &mut Value) {
 }
 
 /// Keeps the QoS class and the observed generations that a status leaves out, and drops the fields of disabled feature
-/// gates (`dropDisabledPodStatusFields`).
-///
-/// Upstream: `podStatusStrategy.PrepareForUpdate` in `pkg/registry/core/pod/strategy.go`.
+/// gates (`dropDisabledPodStatusFields`). Upstream: `podStatusStrategy.PrepareForUpdate` in
+/// `pkg/registry/core/pod/strategy.go`.
 fn prepare_status(old: &Value, new: &mut Value) {
     keep_observed(&old["status"], &mut new["status"]);
     // The QoS class does not change once the Pod is created.
@@ -214,10 +203,8 @@ fn validate_part(subresource: &str, old: &Value, new: &Value, errors: &mut Error
     validate(old, new, errors);
 }
 
-/// Warns about new Pods only.
-///
-/// People rarely change Pods, and controllers do it often: warnings about updates would cost more
-/// than they help.
+/// Warns about new Pods only. People rarely change Pods, and controllers do it often: warnings about updates would cost
+/// more than they help.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if old.is_none() {
         warnings::template(object, "", warnings);
@@ -225,11 +212,9 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 }
 
 /// Adds the Pod's own values of `matchLabelKeys` and `mismatchLabelKeys` to the selectors
-/// (`applyMatchLabelKeysAndMismatchLabelKeys`).
-///
-/// Topology spread constraints, and required and preferred terms of affinity and anti-affinity have
-/// these keys. The scheduler then only reads selectors. Keys are kept in the object, so that
-/// `kubectl get -o yaml` shows both.
+/// (`applyMatchLabelKeysAndMismatchLabelKeys`). Topology spread constraints, and required and preferred terms of
+/// affinity and anti-affinity have these keys. The scheduler then only reads selectors. Keys are kept in the object, so
+/// that `kubectl get -o yaml` shows both.
 fn select_by_own_labels(pod: &mut Value) {
     let labels = pod["metadata"]["labels"].clone();
     let spec = &mut pod["spec"];
@@ -248,9 +233,8 @@ fn select_by_own_labels(pod: &mut Value) {
 }
 
 /// Adds one requirement per key whose label the Pod has. Terms without a `labelSelector` are unchanged, because an
-/// absent selector matches no Pod.
-///
-/// `matchLabelKeys` becomes `key In (value)`, and `mismatchLabelKeys` becomes `key NotIn (value)`.
+/// absent selector matches no Pod. `matchLabelKeys` becomes `key In (value)`, and `mismatchLabelKeys` becomes
+/// `key NotIn (value)`.
 fn add_requirements(term: &mut Value, labels: &Value) {
     for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
         for key in term.get(field).and_then(Value::as_array).cloned().into_iter().flatten() {
@@ -264,10 +248,9 @@ fn add_requirements(term: &mut Value, labels: &Value) {
     }
 }
 
-/// Keeps the observed generations that a status leaves out (`preserveOldObservedGeneration`).
-///
-/// An old kubelet, which lacks the field, sends 0 or nothing; the generation that a newer
-/// writer has observed is kept. Conditions are paired by type, each old one once.
+/// Keeps the observed generations that a status leaves out (`preserveOldObservedGeneration`). An old kubelet, which
+/// lacks the field, sends 0 or nothing; the generation that a newer writer has observed is kept. Conditions are paired
+/// by type, each old one once.
 fn keep_observed(old: &Value, new: &mut Value) {
     const FIELD: &str = "observedGeneration";
     let is_unsaid = |object: &Value| object[FIELD].as_i64().unwrap_or(0) == 0;

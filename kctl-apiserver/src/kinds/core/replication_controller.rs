@@ -1,7 +1,5 @@
 //! `ReplicationController` of the core group.
-//!
-//! It keeps a number of Pods running, and is older than `ReplicaSet`. Its selector is a map of
-//! labels.
+//! It keeps a number of Pods running, and is older than `ReplicaSet`. Its selector is a map of labels.
 //!
 //! - Without a propagation policy, a delete orphans the Pods.
 //! - `status.replicas` is selectable.

@@ -1,9 +1,6 @@
 //! `ResourceQuota` of the core group.
-//!
-//! It limits the total usage of a namespace. The admission plugin `ResourceQuota` rejects objects beyond
-//! it; a controller writes `status.used`. Scopes are immutable, because they decide which objects
-//! have been counted.
-//!
+//! It limits the total usage of a namespace. The admission plugin `ResourceQuota` rejects objects beyond it; a
+//! controller writes `status.used`. Scopes are immutable, because they decide which objects have been counted.
 //! Upstream: `pkg/registry/core/resourcequota/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 pub(crate) mod validation;
@@ -41,10 +38,8 @@ const QUOTA: Quota = Quota {
     ..super::counted_by_name!("resourcequotas")
 };
 
-/// Returns name, requests, limits and age (`printResourceQuota`).
-///
-/// Each amount is `name: used/hard`. Names that begin with `limits.` are in the column Limit, all
-/// others in Request.
+/// Returns name, requests, limits and age (`printResourceQuota`). Each amount is `name: used/hard`. Names that begin
+/// with `limits.` are in the column Limit, all others in Request.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let hard = value_at(object, "/status/hard").as_object().into_iter().flatten();
     let (limits, requests): (Vec<_>, Vec<_>) = hard.partition(|(resource, _)| resource.starts_with("limits."));

@@ -1,5 +1,4 @@
 //! `Service` of the core group: one address for a set of Pods.
-//!
 //! The server allocates a cluster IP, fills in IP families and policy, and keeps allocated values that an update leaves
 //! out. Fields that do not fit the type are dropped when the type changes.
 //!
@@ -76,9 +75,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Counts Services, load balancers and node ports.
-///
-/// Only an update of the spec changes the usage. Quotas are recalculated when the type changes.
+/// Counts Services, load balancers and node ports. Only an update of the spec changes the usage. Quotas are
+/// recalculated when the type changes.
 const QUOTA: Quota = Quota {
     counts: |name| ["services", "services.nodeports", "services.loadbalancers"].contains(&name),
     usage: |service, _| usage(&service["spec"]),
@@ -87,9 +85,8 @@ const QUOTA: Quota = Quota {
     ..Quota::DEFAULT
 };
 
-/// Keeps allocated values that the update leaves out, and drops fields that only the old type has.
-///
-/// Upstream: `PrepareForUpdate` and `patchAllocatedValues` in `pkg/registry/core/service`.
+/// Keeps allocated values that the update leaves out, and drops fields that only the old type has. Upstream:
+/// `PrepareForUpdate` and `patchAllocatedValues` in `pkg/registry/core/service`.
 fn prepare_update(_: &str, old: &Value, new: &mut Value) {
     keep_addresses(old, new);
     forget_other_type(old, new);
@@ -97,10 +94,9 @@ fn prepare_update(_: &str, old: &Value, new: &mut Value) {
     forget_traffic(new);
 }
 
-/// Keeps the IP families that an update leaves out; a policy of one family drops the second (`initIPFamilyFields`).
-///
-/// It runs before the defaults, which would set the policy of a new Service. Nothing is kept when the type changes to
-/// or from `ExternalName`, which has no families.
+/// Keeps the IP families that an update leaves out; a policy of one family drops the second (`initIPFamilyFields`). It
+/// runs before the defaults, which would set the policy of a new Service. Nothing is kept when the type changes to or
+/// from `ExternalName`, which has no families.
 fn keep_families(old: &Value, new: &mut Value) {
     const SINGLE: &str = "SingleStack";
     let (was, is) = (&old["spec"], &mut new["spec"]);
@@ -130,10 +126,8 @@ fn forget_traffic(service: &mut Value) {
     }
 }
 
-/// Allocates a cluster IP for a Service whose type has one and that was sent without one.
-///
-/// The address is from the cluster's range and in no other Service. `None`, for a headless Service,
-/// is kept.
+/// Allocates a cluster IP for a Service whose type has one and that was sent without one. The address is from the
+/// cluster's range and in no other Service. `None`, for a headless Service, is kept.
 fn allocate_address(environment: &mut dyn Environment, object: &mut Value) {
     let spec = &mut object["spec"];
     if spec["type"] == "ExternalName" || spec["clusterIP"].as_str().is_some_and(|given| !given.is_empty()) {
@@ -144,10 +138,8 @@ fn allocate_address(environment: &mut dyn Environment, object: &mut Value) {
     spec["clusterIP"] = address.into();
 }
 
-/// Keeps the addresses that an update leaves out. If only the first address has changed, it becomes the only one.
-///
-/// Only a change to `ExternalName` drops them: such a Service has no addresses, and the client need
-/// not remove them.
+/// Keeps the addresses that an update leaves out. If only the first address has changed, it becomes the only one. Only
+/// a change to `ExternalName` drops them: such a Service has no addresses, and the client need not remove them.
 fn keep_addresses(old: &Value, new: &mut Value) {
     let (was, is) = (&old["spec"], &mut new["spec"]);
     if is["type"] == "ExternalName" && was["type"] != "ExternalName" {
@@ -167,10 +159,8 @@ fn keep_addresses(old: &Value, new: &mut Value) {
     }
 }
 
-/// Keeps the port of the nodes' health checks while it is used.
-///
-/// The port is used by a `LoadBalancer` with `externalTrafficPolicy: Local`. Otherwise an unchanged
-/// port is dropped.
+/// Keeps the port of the nodes' health checks while it is used. The port is used by a `LoadBalancer` with
+/// `externalTrafficPolicy: Local`. Otherwise an unchanged port is dropped.
 fn keep_health_port(old: &Value, new: &mut Value) {
     const PORT: &str = "healthCheckNodePort";
     let (was, is) = (&old["spec"], &mut new["spec"]);
@@ -229,10 +219,8 @@ fn forget_other_type(old: &Value, new: &mut Value) {
     }
 }
 
-/// Returns what a Service uses of a quota.
-///
-/// A `LoadBalancer` uses a node port for each of its ports, unless `allocateLoadBalancerNodePorts`
-/// is `false`; then only the ports with a number count.
+/// Returns what a Service uses of a quota. A `LoadBalancer` uses a node port for each of its ports, unless
+/// `allocateLoadBalancerNodePorts` is `false`; then only the ports with a number count.
 fn usage(spec: &Value) -> Amounts {
     let ports = spec["ports"].as_array().map(Vec::as_slice).unwrap_or_default();
     let n_given = ports.iter().filter(|port| port["nodePort"].as_i64().unwrap_or(0) != 0).count();

@@ -1,11 +1,8 @@
 //! `ServiceAccount` of the core group: the identity of the processes in Pods.
-//!
 //! The server keeps only the names of its secrets, and warns about a deprecated annotation.
 //!
-//! - The subresource `token` returns a `TokenRequest`, not an account. `kubectl create token` uses
-//!   it.
-//! - A delete returns the object. `kubectl get` shows name and age; the number of secrets is no
-//!   longer a column.
+//! - The subresource `token` returns a `TokenRequest`, not an account. `kubectl create token` uses it.
+//! - A delete returns the object. `kubectl get` shows name and age; the number of secrets is no longer a column.
 //!
 //! Upstream: `pkg/registry/core/serviceaccount/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
@@ -27,8 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Warns when the annotation `enforce-mountable-secrets` is added. An account that already has it
-/// gets no warning.
+/// Warns when the annotation `enforce-mountable-secrets` is added. An account that already has it gets no warning.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let annotation = "kubernetes.io/enforce-mountable-secrets";
     let has = |account: &Value| account["metadata"]["annotations"].get(annotation).is_some();

@@ -1,7 +1,6 @@
 //! `EndpointSlice` of `discovery.k8s.io`: some of the endpoints of a Service.
 //!
-//! - The generation counts changes of labels as well. The label `kubernetes.io/service-name` names
-//!   the Service.
+//! - The generation counts changes of labels as well. The label `kubernetes.io/service-name` names the Service.
 //! - `addressType` is immutable, by a rule that the schema declares.
 //! - `kubectl get` shows address type, ports and addresses, at most three of each.
 //!
@@ -55,9 +54,8 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
-/// Returns name, address type, ports, addresses and age (`printEndpointSlice`).
-///
-/// A port without a number is shown by its name.
+/// Returns name, address type, ports, addresses and age (`printEndpointSlice`). A port without a number is shown by its
+/// name.
 fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let port = |port: &Value| {
         value_at(port, "/port").as_i64().map_or_else(|| text(port, "/name").to_owned(), |number| number.to_string())
@@ -77,8 +75,7 @@ fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// Joins the first `SHOWN_MAX` items and counts the rest, as in `a,b,c + 2 more...`; `<unset>`
-/// without items.
+/// Joins the first `SHOWN_MAX` items and counts the rest, as in `a,b,c + 2 more...`; `<unset>` without items.
 fn cut_or_unset(items: &[String]) -> String {
     let joined = joined_with_more(items, ",", SHOWN_MAX);
     if joined.is_empty() { UNSET.to_owned() } else { joined }

@@ -1,5 +1,4 @@
 //! Converts Events between the core group and `events.k8s.io`.
-//!
 //! Upstream both groups are versions of one internal type. Here the form of the core group is stored.
 
 use serde_json::{Map, Value};
@@ -18,12 +17,9 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
 /// Fields that are written even if they are empty in the core group, and left out in `events.k8s.io`.
 const WRITTEN_EMPTY: [&str; 2] = ["reportingComponent", "reportingInstance"];
 
-/// Converts an Event to the version of the other group.
-///
-/// Seven fields have another name; all others are the same. The core group writes an empty `reportingComponent` and
-/// `reportingInstance`, which `events.k8s.io` omits.
-///
-/// `api_version` is `v1` or `events.k8s.io/v1`.
+/// Converts an Event to the version of the other group. Seven fields have another name; all others are the same. The
+/// core group writes an empty `reportingComponent` and `reportingInstance`, which `events.k8s.io` omits. `api_version`
+/// is `v1` or `events.k8s.io/v1`.
 pub(crate) fn converted(api_version: &str, object: &Value) -> Value {
     let to_core = api_version == "v1";
     let names = |name: &str| {

@@ -1,7 +1,6 @@
 //! `Event` of `events.k8s.io`.
-//!
-//! It is the same object as an `Event` of the core group, with other names of the fields:
-//! `regarding` is `involvedObject`, and `note` is `message`.
+//! It is the same object as an `Event` of the core group, with other names of the fields: `regarding` is
+//! `involvedObject`, and `note` is `message`.
 //!
 //! - Errors name the core group, as in `events "a" not found`.
 //! - Only the series of an event may be changed.

@@ -1,9 +1,8 @@
 //! `Ingress` of `networking.k8s.io`: routes HTTP requests from outside to Services.
 //!
-//! - An Ingress needs a default backend or rules. A new one may name its class by field and by
-//!   annotation only if both are equal.
-//! - `kubectl get` shows class, hosts, addresses of the load balancer, and ports 80 and, with TLS,
-//!   443.
+//! - An Ingress needs a default backend or rules. A new one may name its class by field and by annotation only if both
+//!   are equal.
+//! - `kubectl get` shows class, hosts, addresses of the load balancer, and ports 80 and, with TLS, 443.
 //!
 //! Upstream: `pkg/registry/networking/ingress/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
@@ -56,10 +55,8 @@ fn ports(object: &Value) -> &'static str {
     if list(object, "/spec/tls").is_empty() { "80" } else { "80, 443" }
 }
 
-/// Returns the first hosts and the number of other rules.
-///
-/// The column is `*` if no rule has a host. The number after `+` is that of all rules, including those without a host,
-/// less the shown ones.
+/// Returns the first hosts and the number of other rules. The column is `*` if no rule has a host. The number after `+`
+/// is that of all rules, including those without a host, less the shown ones.
 fn hosts(object: &Value) -> String {
     let rules = list(object, "/spec/rules");
     let mut shown: Vec<&str> = Vec::new();

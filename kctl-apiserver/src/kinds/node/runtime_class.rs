@@ -26,8 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Warns about beta names of node labels in `scheduling.nodeSelector`, which newer nodes do not
-/// have.
+/// Warns about beta names of node labels in `scheduling.nodeSelector`, which newer nodes do not have.
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let labels = object["scheduling"]["nodeSelector"].as_object().into_iter().flatten();
     let old = labels.filter_map(|(label, _)| warnings::old_label(label));

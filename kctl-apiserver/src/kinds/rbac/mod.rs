@@ -1,7 +1,6 @@
 //! Kinds of `rbac.authorization.k8s.io`.
-//!
-//! The authorizer evaluates these objects; the files here validate and print them. Roles and
-//! bindings of the cluster and of namespaces share their rules.
+//! The authorizer evaluates these objects; the files here validate and print them. Roles and bindings of the cluster
+//! and of namespaces share their rules.
 
 pub(crate) mod cluster_role;
 pub(crate) mod cluster_role_binding;

@@ -1,8 +1,7 @@
 //! `Role` of `rbac.authorization.k8s.io`: permissions in one namespace.
 //!
 //! - A name need only be a path segment. A `PUT` creates a missing role.
-//! - Rules for paths outside of the API (`nonResourceURLs`) are invalid: they are not in a
-//!   namespace.
+//! - Rules for paths outside of the API (`nonResourceURLs`) are invalid: they are not in a namespace.
 //! - `kubectl get` shows name and time of creation.
 //!
 //! Upstream: `pkg/registry/rbac/role/strategy.go` and `pkg/apis/rbac/validation/validation.go`.

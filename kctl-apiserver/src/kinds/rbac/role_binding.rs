@@ -1,7 +1,6 @@
 //! `RoleBinding` of `rbac.authorization.k8s.io`: grants a role to subjects in one namespace.
 //!
-//! - The role is a `Role` of the same namespace or a `ClusterRole`, whose rules then apply in this
-//!   namespace.
+//! - The role is a `Role` of the same namespace or a `ClusterRole`, whose rules then apply in this namespace.
 //! - `roleRef` is immutable: to bind another role, delete the binding and create another.
 //! - `kubectl get -o wide` adds users, groups and service accounts.
 //!

@@ -8,12 +8,9 @@ use crate::table::{
     fields::{list, name, text, value_at},
 };
 
-/// Returns the cells of a binding of a role, in a namespace or not.
-///
-/// The role is shown as `Kind/name`, service accounts as `namespace/name`. Upstream:
-/// `printRoleBinding`.
-///
-/// Users, groups and accounts are only shown with `-o wide`, each joined by a comma and a space.
+/// Returns the cells of a binding of a role, in a namespace or not. The role is shown as `Kind/name`, service accounts
+/// as `namespace/name`. Upstream: `printRoleBinding`. Users, groups and accounts are only shown with `-o wide`, each
+/// joined by a comma and a space.
 pub(crate) fn binding(object: &Value, now: Timestamp) -> Vec<Value> {
     let role = value_at(object, "/roleRef");
     let subjects = |kind: &str| {

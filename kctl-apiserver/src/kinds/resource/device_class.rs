@@ -1,7 +1,6 @@
 //! `DeviceClass` of `resource.k8s.io`: selects and configures devices for claims.
 //!
-//! - All CEL selectors must hold for a device of the class; the configuration is passed to the
-//!   driver.
+//! - All CEL selectors must hold for a device of the class; the configuration is passed to the driver.
 //! - The generation counts changes. A delete returns the object. `kubectl get` shows name and age.
 //!
 //! Upstream: `pkg/registry/resource/deviceclass/strategy.go` and `pkg/apis/resource/validation/validation.go`.

@@ -1,8 +1,7 @@
 //! Kinds of `resource.k8s.io`.
-//!
-//! Dynamic resource allocation: a driver publishes devices in a `ResourceSlice`, a `DeviceClass`
-//! selects some of them, and a `ResourceClaim` requests devices for Pods. The scheduler writes the
-//! allocation into the status of the claim. A `DeviceTaintRule` keeps Pods from devices.
+//! Dynamic resource allocation: a driver publishes devices in a `ResourceSlice`, a `DeviceClass` selects some of them,
+//! and a `ResourceClaim` requests devices for Pods. The scheduler writes the allocation into the status of the claim. A
+//! `DeviceTaintRule` keeps Pods from devices.
 
 pub(crate) mod defaults;
 pub(crate) mod device_class;

@@ -1,11 +1,9 @@
 //! `ResourceClaim` of `resource.k8s.io`: a request for devices, and their allocation.
 //!
-//! - The spec is immutable, by a rule that the schema declares. The status is written by scheduler,
-//!   drivers and kubelet.
-//! - A write of `status` leaves spec and metadata as they are; statuses of deallocated devices are
-//!   dropped.
-//! - `kubectl get` shows the state: `pending`, `allocated`, `reserved` and `deleted`, joined by
-//!   commas.
+//! - The spec is immutable, by a rule that the schema declares. The status is written by scheduler, drivers and
+//!   kubelet.
+//! - A write of `status` leaves spec and metadata as they are; statuses of deallocated devices are dropped.
+//! - `kubectl get` shows the state: `pending`, `allocated`, `reserved` and `deleted`, joined by commas.
 //!
 //! Upstream: `pkg/registry/resource/resourceclaim/strategy.go` and `pkg/apis/resource/validation/validation.go`.
 

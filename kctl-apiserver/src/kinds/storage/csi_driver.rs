@@ -1,7 +1,6 @@
 //! `CSIDriver` of `storage.k8s.io`: the capabilities of a CSI driver.
 //!
-//! - `attachRequired` and `volumeLifecycleModes` are immutable: nodes and volumes already depend on
-//!   them.
+//! - `attachRequired` and `volumeLifecycleModes` are immutable: nodes and volumes already depend on them.
 //! - A new object has no generation; it is 1 after the first change of the spec.
 //! - An update needs a `resourceVersion`. A delete returns the object.
 //!
@@ -52,9 +51,8 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
         .immutable(&old["spec"]["attachRequired"]);
 }
 
-/// Warns about tokens in the attributes of volumes, when the tokens change.
-///
-/// Without the field, the kubelet passes the tokens in volume attributes, which drivers may log.
+/// Warns about tokens in the attributes of volumes, when the tokens change. Without the field, the kubelet passes the
+/// tokens in volume attributes, which drivers may log.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let spec = &object["spec"];
     let is_changed = old.is_none_or(|old| old.pointer("/spec/tokenRequests") != object.pointer("/spec/tokenRequests"));

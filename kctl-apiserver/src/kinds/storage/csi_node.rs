@@ -1,9 +1,7 @@
 //! `CSINode` of `storage.k8s.io`: the CSI drivers that are installed on a node.
-//!
 //! The kubelet creates and changes it; its name is that of the Node. A driver's ID and topology keys are immutable. An
-//! empty list of drivers is stored as `null`, as Go encodes it.
-//!
-//! Upstream: `pkg/registry/storage/csinode/strategy.go` and `pkg/apis/storage/validation/validation.go`.
+//! empty list of drivers is stored as `null`, as Go encodes it. Upstream: `pkg/registry/storage/csinode/strategy.go`
+//! and `pkg/apis/storage/validation/validation.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,8 +67,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the topology keys of a driver: qualified names, each once. Errors are at the driver,
-/// not at the key.
+/// Validates the topology keys of a driver: qualified names, each once. Errors are at the driver, not at the key.
 fn topology(driver: &Field<'_>) {
     let mut seen = BTreeSet::new();
     for (_, key) in entries(&driver["topologyKeys"]) {

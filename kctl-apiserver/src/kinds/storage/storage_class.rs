@@ -1,7 +1,6 @@
 //! `StorageClass` of `storage.k8s.io`: a provisioner of volumes with its parameters.
 //!
-//! - Provisioner, parameters, reclaim policy and binding mode are immutable, by rules that the
-//!   schema declares.
+//! - Provisioner, parameters, reclaim policy and binding mode are immutable, by rules that the schema declares.
 //! - An annotation marks the default class, which is shown as `a (default)`.
 //! - A delete returns the object.
 //!
@@ -58,10 +57,8 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     topologies(&class.at("allowedTopologies"));
 }
 
-/// Validates `allowedTopologies`, the parts of the topology in which volumes may be.
-///
-/// Within a term, keys and the values of a key are unique. No two terms may be equal, and an empty term
-/// is always a duplicate.
+/// Validates `allowedTopologies`, the parts of the topology in which volumes may be. Within a term, keys and the values
+/// of a key are unique. No two terms may be equal, and an empty term is always a duplicate.
 fn topologies(terms: &Field<'_>) {
     // Upstream compares with an empty term as well.
     let mut seen = vec![BTreeMap::new()];
@@ -91,9 +88,8 @@ fn default(object: &mut Value) {
     add(object, "volumeBindingMode", "Immediate");
 }
 
-/// Warns about node labels that are no longer in use.
-///
-/// Warnings name the key by its path, as in `allowedTopologies[0].matchLabelExpressions[1].key`.
+/// Warns about node labels that are no longer in use. Warnings name the key by its path, as in
+/// `allowedTopologies[0].matchLabelExpressions[1].key`.
 fn warn(object: &Value, texts: &mut Vec<String>) {
     for (index, term) in entries(&object["allowedTopologies"]) {
         for (nth, requirement) in entries(&term["matchLabelExpressions"]) {

@@ -1,7 +1,5 @@
 //! `VolumeAttachment` of `storage.k8s.io`: the intent to attach a volume to a node.
-//!
-//! A controller creates one for each volume and node; the driver's attacher reports success or
-//! failure in the status.
+//! A controller creates one for each volume and node; the driver's attacher reports success or failure in the status.
 //!
 //! - The spec is immutable, by a rule that the schema declares.
 //! - A write of `status` leaves spec and metadata as they are.
@@ -56,9 +54,8 @@ fn validate(object: &Value, errors: &mut Errors) {
     spec.at("nodeName").name(NameRule::Subdomain);
 }
 
-/// Validates the attached volume: the name of a `PersistentVolume`, or an inline specification.
-///
-/// Setting both fields is `FieldValueForbidden`, setting neither is `FieldValueRequired`, at `spec.source`.
+/// Validates the attached volume: the name of a `PersistentVolume`, or an inline specification. Setting both fields is
+/// `FieldValueForbidden`, setting neither is `FieldValueRequired`, at `spec.source`.
 fn source(source: &Field<'_>) {
     let (inline, name) = (source.at("inlineVolumeSpec"), source.at("persistentVolumeName"));
     let (has_inline, has_name) = (!inline.is_null(), !name.is_null());

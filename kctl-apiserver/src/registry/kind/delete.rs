@@ -1,6 +1,6 @@
 //! The strategy of a kind for deletions.
-//!
-//! Upstream: `RESTDeleteStrategy` and `GarbageCollectionDeleteStrategy` in `k8s.io/apiserver/pkg/registry/rest/delete.go`.
+//! Upstream: `RESTDeleteStrategy` and `GarbageCollectionDeleteStrategy` in
+//! `k8s.io/apiserver/pkg/registry/rest/delete.go`.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -1,5 +1,4 @@
 //! The strategy of a kind: what the server changes in an object that a client creates or updates.
-//!
 //! Upstream: `RESTCreateStrategy` and `RESTUpdateStrategy` in `k8s.io/apiserver/pkg/registry/rest`.
 
 use serde_json::Value;
@@ -50,14 +49,14 @@ pub(crate) struct Strategy {
     pub(crate) parts: &'static [Part],
     /// Returns the old object with the part of a new one that the subresource is for.
     pub(crate) with_part: fn(&str, &Value, &Value) -> Value,
-    /// Fields of the metadata that a write of the status leaves as they are. With `CLIENT_METADATA`, the write resets the
-    /// whole metadata (`managed_fields.reset_fields`).
+    /// Fields of the metadata that a write of the status leaves as they are. With `CLIENT_METADATA`, the write resets
+    /// the whole metadata (`managed_fields.reset_fields`).
     pub(crate) kept_by_status: &'static [&'static str],
     /// Keeps parts of the old status in a write of the status.
     pub(crate) prepare_status: fn(&Value, &mut Value),
-    /// Restores the fields that an update through the subresource may not change (`PrepareForUpdate`), beyond those that
-    /// `write/prepare/restore.rs` restores for every kind (status, spec, metadata). The arguments are the subresource, the
-    /// old and the new object.
+    /// Restores the fields that an update through the subresource may not change (`PrepareForUpdate`), beyond those
+    /// that `write/prepare/restore.rs` restores for every kind (status, spec, metadata). The arguments are the
+    /// subresource, the old and the new object.
     pub(crate) prepare_update: fn(&str, &Value, &mut Value),
     /// Sets times of an updated object after its other changes: old, new.
     pub(crate) finish_update: fn(&dyn Environment, &Value, &mut Value),

@@ -1,6 +1,5 @@
 //! `JSONPath` of printer columns, with the peculiarities of `client-go/util/jsonpath`: `['a.b']` is two fields,
 //! `['a\.b']` is one, `[]` is the first item.
-//!
 //! A path is parsed when the table is made, and evaluated once for each object:
 //!
 //! | path | meaning |
@@ -12,8 +11,7 @@
 //! | `.conditions[?(@.type=="Ready")].status` | items that pass a test |
 //! | `[0,2]` | a union |
 //!
-//! Only the first value that the path finds is shown. An error of the path hides the cell, not the
-//! row.
+//! Only the first value that the path finds is shown. An error of the path hides the cell, not the row.
 
 mod parse;
 mod walk;
@@ -42,9 +40,7 @@ enum Node {
     Float(f64),
     /// `true` or `false`, as a bare word.
     Bool(bool),
-    /// A word without a dot in front.
-    ///
-    /// Evaluating it is an error: upstream reports an unrecognized identifier.
+    /// A word without a dot in front. Evaluating it is an error: upstream reports an unrecognized identifier.
     Word,
     /// The value of a key, without escapes.
     Field(String),
@@ -58,8 +54,7 @@ enum Node {
     Union(Vec<Vec<Node>>),
     /// The items that pass a test.
     Filter {
-        /// The path whose value is compared. Without a test, an item passes if the path finds
-        /// something.
+        /// The path whose value is compared. Without a test, an item passes if the path finds something.
         left: Vec<Node>,
         /// The comparison; `None` tests for presence.
         test: Option<Test>,
@@ -98,17 +93,14 @@ struct Test {
 }
 
 impl ColumnPath {
-    /// Parses a path; `None` if kube-apiserver rejects it, too.
-    ///
-    /// A CRD with such a path is valid nevertheless: its column and those after it are left out of
-    /// tables.
+    /// Parses a path; `None` if kube-apiserver rejects it, too. A CRD with such a path is valid nevertheless: its
+    /// column and those after it are left out of tables.
     pub(super) fn parse(text: &str) -> Option<Self> {
         parse::blocks(&format!("{{{text}}}")).map(|blocks| Self { blocks })
     }
 
-    /// Returns the first value that the path finds; `None` if it finds nothing or an operand cannot be compared.
-    ///
-    /// Later blocks are evaluated as well, because an error in one of them fails the whole path.
+    /// Returns the first value that the path finds; `None` if it finds nothing or an operand cannot be compared. Later
+    /// blocks are evaluated as well, because an error in one of them fails the whole path.
     pub(super) fn first<'a>(&self, root: &'a Value) -> Option<Found<'a>> {
         let mut shown = None;
         for (index, block) in self.blocks.iter().enumerate() {

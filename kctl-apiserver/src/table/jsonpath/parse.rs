@@ -1,8 +1,7 @@
 //! Parses a path. Upstream: `client-go/util/jsonpath/parser.go`; each function corresponds to the one of the same name
 //! there.
-//!
-//! Each function takes the rest of the path after the characters that selected it, appends nodes, and
-//! returns what it has not consumed. `None` is a syntax error.
+//! Each function takes the rest of the path after the characters that selected it, appends nodes, and returns what it
+//! has not consumed. `None` is a syntax error.
 
 use super::{End, Node, Slice, Test};
 use kctl_apimachinery::strconv;
@@ -12,9 +11,7 @@ const DIGITS: std::ops::RangeInclusive<char> = '0'..='9';
 /// Characters of comparison operators.
 const OF_OPERATORS: [char; 4] = ['!', '<', '>', '='];
 
-/// Parses blocks in braces and the literal text between them.
-///
-/// A closing brace outside of a block is literal text.
+/// Parses blocks in braces and the literal text between them. A closing brace outside of a block is literal text.
 pub(super) fn blocks(text: &str) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut rest = text;
@@ -31,10 +28,8 @@ pub(super) fn blocks(text: &str) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Parses the inside of a block's braces.
-///
-/// Used for the parts of a union, for quoted keys and for the sides of a comparison, which are
-/// paths themselves.
+/// Parses the inside of a block's braces. Used for the parts of a union, for quoted keys and for the sides of a
+/// comparison, which are paths themselves.
 fn block(text: &str) -> Option<Vec<Node>> {
     match blocks(&format!("{{{text}}}"))?.into_iter().next()? {
         Node::Block(nodes) => Some(nodes),
@@ -42,10 +37,8 @@ fn block(text: &str) -> Option<Vec<Node>> {
     }
 }
 
-/// Parses up to the brace that ends a block and returns the rest.
-///
-/// The end of the input before the brace is an error. Spaces and the root marks `@` and `$` have no
-/// meaning here.
+/// Parses up to the brace that ends a block and returns the rest. The end of the input before the brace is an error.
+/// Spaces and the root marks `@` and `$` have no meaning here.
 fn action<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let mut rest = text;
     loop {
@@ -93,9 +86,7 @@ fn identifier<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     rest
 }
 
-/// Parses `..`; two in a row are an error.
-///
-/// A field may follow without another dot, as in `..name`.
+/// Parses `..`; two in a row are an error. A field may follow without another dot, as in `..name`.
 fn recursive<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     if matches!(nodes.last(), Some(Node::Descend)) {
         return None;
@@ -104,9 +95,7 @@ fn recursive<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     Some(if text.starts_with(is_alphanumeric) { field(text, nodes) } else { text })
 }
 
-/// Parses an integer or a float.
-///
-/// A number with two dots is an error.
+/// Parses an integer or a float. A number with two dots is an error.
 fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let signed = text.strip_prefix(['+', '-']).unwrap_or(text);
     let len = signed.find(|char| char != '.' && !DIGITS.contains(&char)).unwrap_or(signed.len());
@@ -118,9 +107,8 @@ fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     Some(rest)
 }
 
-/// Parses a field up to the next step. A backslash escapes the next character.
-///
-/// An empty field, as in `.` alone, is the key `""`. A single star stands for all values.
+/// Parses a field up to the next step. A backslash escapes the next character. An empty field, as in `.` alone, is the
+/// key `""`. A single star stands for all values.
 fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     let mut chars = text.char_indices();
     let mut len = text.len();
@@ -137,9 +125,8 @@ fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     rest
 }
 
-/// Parses the inside of brackets: an index, a slice, a union or quoted keys.
-///
-/// The first `]` ends the brackets, even within quotes. `[*]` is the slice `[:]`.
+/// Parses the inside of brackets: an index, a slice, a union or quoted keys. The first `]` ends the brackets, even
+/// within quotes. `[*]` is the slice `[:]`.
 fn array<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let (inner, rest) = text.split_once(']').filter(|(inner, _)| !inner.contains('\n'))?;
     if inner.contains(',') {
@@ -158,9 +145,7 @@ fn is_plain(key: &&str) -> bool {
     !key.contains('\'')
 }
 
-/// Parses `start:end:step`; all three are optional.
-///
-/// A single index is a slice that ends after it; `[]` is `[0]`.
+/// Parses `start:end:step`; all three are optional. A single index is a slice that ends after it; `[]` is `[0]`.
 fn slice(text: &str) -> Option<Slice> {
     let mut parts = text.split(':');
     let start = parts.next().filter(|start| !start.is_empty()).map_or(Some(0), number_of)?;
@@ -178,10 +163,9 @@ fn number_of(text: &str) -> Option<i64> {
     text.parse().ok().filter(|_| !text.starts_with('+'))
 }
 
-/// Parses the condition between `[?(` and `)]`. A bracket in quotes does not end it.
-///
-/// The scan reproduces upstream's: after one quoted string has been closed, `)` ends the condition
-/// again, and a second quoted string does not protect it.
+/// Parses the condition between `[?(` and `)]`. A bracket in quotes does not end it. The scan reproduces upstream's:
+/// after one quoted string has been closed, `)` ends the condition again, and a second quoted string does not protect
+/// it.
 fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let mut quoted_by = None;
     let mut is_closed = false;
@@ -205,9 +189,8 @@ fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     rest.strip_prefix(")]")
 }
 
-/// Splits a condition at its operator. A condition without one tests for presence.
-///
-/// The first operator is used. Consecutive characters of operators form one operator; evaluation rejects unknown ones.
+/// Splits a condition at its operator. A condition without one tests for presence. The first operator is used.
+/// Consecutive characters of operators form one operator; evaluation rejects unknown ones.
 fn condition_of(text: &str) -> Option<Node> {
     let parts = text.find(OF_OPERATORS).filter(|position| *position > 0).and_then(|position| {
         let (left, rest) = text.split_at(position);
@@ -219,9 +202,7 @@ fn condition_of(text: &str) -> Option<Node> {
     Some(Node::Filter { left: block(left)?, test: Some(test) })
 }
 
-/// Parses a quoted string.
-///
-/// A quote after a backslash does not end the string. Line breaks in it are an error.
+/// Parses a quoted string. A quote after a backslash does not end the string. Line breaks in it are an error.
 fn quote<'a>(text: &'a str, mark: char, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let is_end = |position: &usize| !text[..*position].ends_with('\\');
     let end = text.match_indices(mark).map(|(position, _)| position).find(is_end)?;

@@ -1,6 +1,5 @@
 //! Evaluates a path on a value. Upstream: `client-go/util/jsonpath/jsonpath.go`; `None` stands for an error of the
 //! whole path.
-//!
 //! A step takes all values that the steps before it have found, and returns its own. Missing fields are not an error:
 //! they find nothing. A wrong type is an error where it is one upstream, such as an index into an object.
 
@@ -36,10 +35,8 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Returns the values of an object, the items of a list, or the bytes of a string.
-    ///
-    /// Other scalars have no children. Bytes of a string can only be printed, not compared with
-    /// other strings.
+    /// Returns the values of an object, the items of a list, or the bytes of a string. Other scalars have no children.
+    /// Bytes of a string can only be printed, not compared with other strings.
     fn children(&self) -> Vec<Self> {
         match (self.stored(), self.value()) {
             (Some(Value::Array(items)), _) => items.iter().map(Self::Stored).collect(),
@@ -50,16 +47,13 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Applies the nodes one after the other.
-///
-/// It stops at the first error.
+/// Applies the nodes one after the other. It stops at the first error.
 pub(super) fn walk<'a>(nodes: &[Node], input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
     nodes.iter().try_fold(input, |input, node| step(node, input))
 }
 
-/// Applies one node to all values found so far.
-///
-/// A literal is returned once for each value found so far, except for text, which is returned once.
+/// Applies one node to all values found so far. A literal is returned once for each value found so far, except for
+/// text, which is returned once.
 fn step<'a>(node: &Node, input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
     let of_each = |literal: Found<'a>| Some(vec![literal; input.len()]);
     match node {
@@ -88,10 +82,8 @@ fn step<'a>(node: &Node, input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
     }
 }
 
-/// Collects the values that have children, each before its descendants.
-///
-/// Scalars are left out, as in upstream: `..` is followed by a field in most paths, which they do
-/// not have.
+/// Collects the values that have children, each before its descendants. Scalars are left out, as in upstream: `..` is
+/// followed by a field in most paths, which they do not have.
 fn descend<'a>(values: Vec<Found<'a>>, all: &mut Vec<Found<'a>>) {
     for value in values {
         let children = value.children();
@@ -108,7 +100,6 @@ fn items<'a>(value: &Found<'a>) -> Option<&'a Vec<Value>> {
 }
 
 /// Applies a slice. Bounds beyond a list fail the path, but an empty slice ends it without looking at later lists.
-///
 /// Nulls are skipped. A step of 0 or less fails the path.
 fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
     let mut found = Vec::new();
@@ -135,9 +126,7 @@ fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
 }
 
 /// Returns the items that pass a test, or without a test those where the path finds something. Comparing more than one
-/// value fails the path.
-///
-/// An item for which one side finds nothing does not pass. A value that is not a list fails the
+/// value fails the path. An item for which one side finds nothing does not pass. A value that is not a list fails the
 /// path.
 fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
     let mut found = Vec::new();
@@ -170,9 +159,8 @@ fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option
     Some(found)
 }
 
-/// Applies a comparison operator; `None` if the operands cannot be compared. Booleans have no order.
-///
-/// An unknown operator fails the path.
+/// Applies a comparison operator; `None` if the operands cannot be compared. Booleans have no order. An unknown
+/// operator fails the path.
 fn passes(operator: &str, left: &Found<'_>, right: &Found<'_>) -> Option<bool> {
     let order = compare(left, right)?;
     let are_ordered = !left.value().is_boolean();
@@ -187,10 +175,8 @@ fn passes(operator: &str, left: &Found<'_>, right: &Found<'_>) -> Option<bool> {
     }
 }
 
-/// Compares two values of the same type. Integers and floats are different types.
-///
-/// Integer literals and integers of the object are the same type. Strings are compared by their
-/// bytes.
+/// Compares two values of the same type. Integers and floats are different types. Integer literals and integers of the
+/// object are the same type. Strings are compared by their bytes.
 fn compare(left: &Found<'_>, right: &Found<'_>) -> Option<Ordering> {
     let whole = |found: &Found<'_>| match found {
         Found::Plain(number) => Some(*number),

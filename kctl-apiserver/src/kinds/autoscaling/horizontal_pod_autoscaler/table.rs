@@ -1,7 +1,5 @@
 //! The table row of a `HorizontalPodAutoscaler`.
-//!
-//! Upstream: `printHorizontalPodAutoscaler` and `formatHPAMetrics` in
-//! `pkg/printers/internalversion/printers.go`.
+//! Upstream: `printHorizontalPodAutoscaler` and `formatHPAMetrics` in `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -15,8 +13,7 @@ use crate::{
     },
 };
 
-/// Maximum number of metrics that the column Targets shows; the rest is counted,
-/// as in `cpu: 5%/80% + 1 more...`.
+/// Maximum number of metrics that the column Targets shows; the rest is counted, as in `cpu: 5%/80% + 1 more...`.
 const METRICS_SHOWN_MAX: usize = 2;
 
 /// Returns the row of an autoscaler of either version.
@@ -44,9 +41,8 @@ pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// Returns the column Targets; `<none>` without metrics.
-///
-/// Metrics of the spec and of the status are paired by their index, as the controller writes them.
+/// Returns the column Targets; `<none>` without metrics. Metrics of the spec and of the status are paired by their
+/// index, as the controller writes them.
 fn targets(object: &Value) -> String {
     let current = list(object, "/status/currentMetrics");
     let metrics = list(object, "/spec/metrics").iter().enumerate();
@@ -68,8 +64,7 @@ fn target(metric: &Value, current: Option<&Value>) -> String {
     }
 }
 
-/// Returns a metric of type Object or External: its value, or the average per Pod, which is marked
-/// by `(avg)`.
+/// Returns a metric of type Object or External: its value, or the average per Pod, which is marked by `(avg)`.
 fn amount(metric: &Value, current: Option<&Value>, source: &str) -> String {
     if value_at(metric, &format!("/{source}/target/averageValue")).is_null() {
         compared(metric, current, source, "value")
@@ -90,8 +85,7 @@ fn compared(metric: &Value, current: Option<&Value>, source: &str, field: &str) 
     format!("{}/{}", current.as_deref().unwrap_or(UNKNOWN), target.as_deref().unwrap_or("0"))
 }
 
-/// Returns a resource metric: an average amount if the target is one, otherwise a percentage of the
-/// requests.
+/// Returns a resource metric: an average amount if the target is one, otherwise a percentage of the requests.
 fn usage(metric: &Value, current: Option<&Value>, source: &str) -> String {
     if !value_at(metric, &format!("/{source}/target/averageValue")).is_null() {
         return average(metric, current, source);

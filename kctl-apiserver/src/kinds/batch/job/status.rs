@@ -1,10 +1,9 @@
 //! Validation of `Job` statuses: the fields that a controller may write, and the transitions between two statuses.
 //!
 //! Behaviour: `ValidateJobStatusUpdate` in `pkg/apis/batch/validation/validation.go` with the options of
-//! `pkg/registry/batch/job/strategy.go`. Most rules run only if the fields that they validate have changed.
-//!
-//! `State` is one status, and `Write` compares two. A rule that is limited to changes lets a
-//! controller write a status that was stored by an older version and that would not be valid today.
+//! `pkg/registry/batch/job/strategy.go`. Most rules run only if the fields that they validate have changed. `State` is
+//! one status, and `Write` compares two. A rule that is limited to changes lets a controller write a status that was
+//! stored by an older version and that would not be valid today.
 //!
 //! | field | rule |
 //! |---|---|
@@ -55,8 +54,7 @@ impl<'a> State<'a> {
         self.has(kind, "True")
     }
 
-    /// Returns `true` if the Job has completed or failed. `SuccessCriteriaMet` and `FailureTarget`
-    /// only announce it.
+    /// Returns `true` if the Job has completed or failed. `SuccessCriteriaMet` and `FailureTarget` only announce it.
     fn is_finished(&self) -> bool {
         self.is("Complete") || self.is("Failed")
     }
@@ -116,10 +114,8 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     counts(&write);
 }
 
-/// Validates the UIDs of terminated Pods that are not yet counted: not empty, and unique across both lists.
-///
-/// The controller removes a UID when it has added the Pod to `succeeded` or `failed` and removed
-/// its finalizer.
+/// Validates the UIDs of terminated Pods that are not yet counted: not empty, and unique across both lists. The
+/// controller removes a UID when it has added the Pod to `succeeded` or `failed` and removed its finalizer.
 fn uncounted(pods: &Field<'_>) {
     let mut seen = BTreeSet::new();
     for uid in ["succeeded", "failed"].iter().flat_map(|list| pods.at(list).items()) {
@@ -131,10 +127,8 @@ fn uncounted(pods: &Field<'_>) {
     }
 }
 
-/// Validates the terminal conditions by the rule [`CONDITIONS`]. With a `successPolicy`, a Job completes only by meeting
-/// it.
-///
-/// Upstream limits the rules about two conditions to writes that change one of them, apart from those about
+/// Validates the terminal conditions by the rule [`CONDITIONS`]. With a `successPolicy`, a Job completes only by
+/// meeting it. Upstream limits the rules about two conditions to writes that change one of them, apart from those about
 /// `SuccessCriteriaMet`.
 fn conditions(write: &Write<'_>) {
     let (was, now) = (&write.was, &write.now);
@@ -154,11 +148,9 @@ fn conditions(write: &Write<'_>) {
     write.status.at("conditions").invalid_if(is_wrong, CONDITIONS);
 }
 
-/// Validates `completionTime` and `startTime`.
-///
-/// A completion time needs `Complete=True`, and is not before the start time, in whole seconds. The start time may
-/// change while the Job is suspended or when it resumes. Each rule runs only if the write changes one of the fields
-/// that it validates.
+/// Validates `completionTime` and `startTime`. A completion time needs `Complete=True`, and is not before the start
+/// time, in whole seconds. The start time may change while the Job is suspended or when it resumes. Each rule runs only
+/// if the write changes one of the fields that it validates.
 fn times(write: &Write<'_>) {
     let (was, now) = (&write.was, &write.now);
     let (started, ended) = (write.status.at("startTime"), write.status.at("completionTime"));
@@ -176,9 +168,8 @@ fn times(write: &Write<'_>) {
     started.invalid_if(is_wrong, "is immutable once set, unless the Job is suspended or resumes");
 }
 
-/// Validates that a finished Job has a start time, and no active, terminating or uncounted Pods.
-///
-/// `startTime` may be absent if the Job never ran: it is suspended and has `completions: 0`.
+/// Validates that a finished Job has a start time, and no active, terminating or uncounted Pods. `startTime` may be
+/// absent if the Job never ran: it is suspended and has `completions: 0`.
 fn finished(write: &Write<'_>) {
     if !write.now.is_finished() {
         return;
@@ -232,7 +223,6 @@ fn overlap(completed: &str, failed: &str, completions: i64) -> bool {
 }
 
 /// Validates that counts are not negative, that `ready` is at most `active`, and that finished Pods are not taken back.
-///
 /// `succeeded` may decrease for an indexed Job whose `parallelism` equals its `completions`, because such a Job can be
 /// scaled down.
 fn counts(write: &Write<'_>) {

@@ -1,5 +1,4 @@
 //! The row of a Job.
-//!
 //! Upstream: `printJob` in `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;
@@ -25,11 +24,8 @@ pub(crate) const CELLS: [Cell; 8] = [
     Cell::Labels("/spec/selector"),
 ];
 
-/// Returns the column Status: the end of the Job, `Terminating`, the most recent intent, or
-/// `Running`.
-///
-/// `Complete` and `Failed` come before `Terminating`, so a finished Job that is being deleted keeps
-/// its result.
+/// Returns the column Status: the end of the Job, `Terminating`, the most recent intent, or `Running`. `Complete` and
+/// `Failed` come before `Terminating`, so a finished Job that is being deleted keeps its result.
 fn status(object: &Value) -> &'static str {
     let first_true = |kinds: &[&'static str]| kinds.iter().copied().find(|kind| is_true(object, kind));
     if let Some(end) = first_true(&["Complete", "Failed"]) {
@@ -41,10 +37,8 @@ fn status(object: &Value) -> &'static str {
     first_true(&["Suspended", "FailureTarget", "SuccessCriteriaMet"]).unwrap_or("Running")
 }
 
-/// Returns the succeeded and the wanted completions, as `2/5`.
-///
-/// Without `completions`, one success completes the Job: the cell is `0/1`, or `0/1 of 3` if three Pods
-/// run in parallel.
+/// Returns the succeeded and the wanted completions, as `2/5`. Without `completions`, one success completes the Job:
+/// the cell is `0/1`, or `0/1 of 3` if three Pods run in parallel.
 fn completions(object: &Value) -> String {
     let succeeded = int(object, "/status/succeeded");
     match (value_at(object, "/spec/completions").as_i64(), int(object, "/spec/parallelism")) {
@@ -54,8 +48,7 @@ fn completions(object: &Value) -> String {
     }
 }
 
-/// Returns the time from start to completion, or to now. A Job that has not started has an empty
-/// cell.
+/// Returns the time from start to completion, or to now. A Job that has not started has an empty cell.
 fn duration(object: &Value, now: Timestamp) -> String {
     let Some(start) = time_of(text(object, "/status/startTime")) else {
         return String::new();

@@ -1,5 +1,4 @@
 //! The row of a `PersistentVolume`, and cells that it shares with that of a claim.
-//!
 //! Upstream: `printPersistentVolume` in `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;
@@ -54,9 +53,8 @@ pub(crate) fn storage(object: &Value, pointer: &str) -> String {
     scalar(value_at(object, pointer)).unwrap_or_else(|| "0".to_owned())
 }
 
-/// Returns the short names of the access modes at the pointer, as in `RWO,RWX`.
-///
-/// Their order is fixed (`GetAccessModesAsString`); unknown modes and duplicates are left out.
+/// Returns the short names of the access modes at the pointer, as in `RWO,RWX`. Their order is fixed
+/// (`GetAccessModesAsString`); unknown modes and duplicates are left out.
 pub(crate) fn access_modes(object: &Value, pointer: &str) -> String {
     let modes = texts(object, pointer);
     let short_names =

@@ -1,5 +1,4 @@
 //! Usage of quotas by `PersistentVolumeClaim` objects.
-//!
 //! Upstream: `pkg/quota/v1/evaluator/core/persistent_volume_claims.go`.
 //!
 //! ```text
@@ -22,9 +21,8 @@ const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 /// Names in quotas that claims use, with or without a storage class before them.
 const COUNTED: &[&str] = &["persistentvolumeclaims", "requests.storage"];
 
-/// Returns `true` if a name in a quota is about claims.
-///
-/// The name of the class is not checked: a quota may be about a class that does not exist yet.
+/// Returns `true` if a name in a quota is about claims. The name of the class is not checked: a quota may be about a
+/// class that does not exist yet.
 pub(super) fn counts(name: &str) -> bool {
     let plain = name.split_once(OF_CLASS).map_or(name, |(_, plain)| plain);
     COUNTED.contains(&plain)
@@ -48,17 +46,13 @@ pub(super) fn usage(claim: &Value) -> Amounts {
     usage
 }
 
-/// Returns `true` if a claim is in the scope.
-///
-/// The only scope of claims is `VolumeAttributesClass`.
+/// Returns `true` if a claim is in the scope. The only scope of claims is `VolumeAttributesClass`.
 pub(super) fn is_in_scope(claim: &Value, scope: &str, operator: &str, values: &Value) -> bool {
     scope == "VolumeAttributesClass" && is_selected(&classes(claim), operator, values)
 }
 
-/// Returns the names of the classes that a claim has, had or gets.
-///
-/// While a volume is modified, both the current and the wanted class count, so that a quota is not
-/// exceeded meanwhile.
+/// Returns the names of the classes that a claim has, had or gets. While a volume is modified, both the current and the
+/// wanted class count, so that a quota is not exceeded meanwhile.
 fn classes(claim: &Value) -> Vec<&str> {
     let places = [
         "/spec/volumeAttributesClassName",

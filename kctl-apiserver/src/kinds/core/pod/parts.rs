@@ -1,5 +1,4 @@
 //! Writes through `resize` and `ephemeralcontainers`: the old Pod with one part of the new one.
-//!
 //! A client sends the whole Pod. Fields outside of the part are ignored, not rejected.
 
 use serde_json::{Value, json};
@@ -43,9 +42,7 @@ pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
 }
 
 /// Returns the old containers with the resources that were sent. Unknown containers are kept as sent, so that
-/// validation reports them.
-///
-/// Containers are paired by name. The order is that of the client, so that validation sees a
+/// validation reports them. Containers are paired by name. The order is that of the client, so that validation sees a
 /// changed order, too.
 fn resized(old: &Value, sent: &Value) -> Value {
     let old = old.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -1,5 +1,4 @@
 //! Usage of quotas by Pods.
-//!
 //! Behaviour: `k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go`.
 //!
 //! ```text
@@ -9,8 +8,8 @@
 //! requests.example.com/gpu: 2
 //! ```
 //!
-//! A terminated Pod uses no quota. A Pod without a required amount is rejected with 403 by the quota
-//! that counts the amount.
+//! A terminated Pod uses no quota. A Pod without a required amount is rejected with 403 by the quota that counts the
+//! amount.
 
 use std::collections::BTreeSet;
 
@@ -35,24 +34,20 @@ pub(super) fn counts(name: &str) -> bool {
     OF_PODS.contains(&name) || plain.starts_with(PAGES) || (plain != name && is_extended(plain))
 }
 
-/// Returns `true` for resources of other domains.
-///
-/// Only their requests are counted, because a limit of such a resource always equals the request.
+/// Returns `true` for resources of other domains. Only their requests are counted, because a limit of such a resource
+/// always equals the request.
 fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
 
 /// Returns `true` if the Pod has `activeDeadlineSeconds`, which decides between `Terminating` and `NotTerminating`.
-///
-/// Upstream: `IsTerminating`. The scope is about Pods that end by design, not about Pods that are
-/// being deleted.
+/// Upstream: `IsTerminating`. The scope is about Pods that end by design, not about Pods that are being deleted.
 pub(super) fn has_deadline(pod: &Value) -> bool {
     pod["spec"]["activeDeadlineSeconds"].as_i64().is_some_and(|seconds| seconds >= 0)
 }
 
-/// Returns the amounts by the names that quotas have for them.
-///
-/// `cpu` and `requests.cpu` are two names of one amount; a quota may have either.
+/// Returns the amounts by the names that quotas have for them. `cpu` and `requests.cpu` are two names of one amount; a
+/// quota may have either.
 fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
     let mut named = Amounts::from([("pods".to_owned(), quantity::count(1))]);
     for (name, amount) in requests {
@@ -73,9 +68,7 @@ fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
 }
 
 /// Returns the requests and limits of the whole Pod with its overhead, and 1 for `pods`. The overhead adds to a limit
-/// only if the containers have one.
-///
-/// `amounts::of_whole_pod` also counts init containers and pod-level resources.
+/// only if the containers have one. `amounts::of_whole_pod` also counts init containers and pod-level resources.
 pub(super) fn usage(spec: &Value) -> Amounts {
     let overhead = amounts::read(&spec["overhead"]);
     let mut requests = amounts::of_whole_pod(spec, Side::Requests);
@@ -87,7 +80,6 @@ pub(super) fn usage(spec: &Value) -> Amounts {
 }
 
 /// Returns an error if a container does not state an amount that the quota counts, unless the Pod states it for all.
-///
 /// `counted` are the names in the quota.
 pub(super) fn missing(counted: &BTreeSet<&str>, spec: &Value) -> Option<String> {
     let is_of_pods = |name: &String| ["cpu", "memory"].contains(&name.as_str()) || name.starts_with(PAGES);
@@ -103,10 +95,8 @@ pub(super) fn missing(counted: &BTreeSet<&str>, spec: &Value) -> Option<String> 
     })
 }
 
-/// Returns `true` if a Pod has terminated, or should have by now (`QuotaV1Pod`).
-///
-/// A deleted Pod no longer counts once its grace period has passed twice: the deletion time already
-/// includes it once.
+/// Returns `true` if a Pod has terminated, or should have by now (`QuotaV1Pod`). A deleted Pod no longer counts once
+/// its grace period has passed twice: the deletion time already includes it once.
 pub(crate) fn is_spent(pod: &Value, now: Timestamp) -> bool {
     if ["Failed", "Succeeded"].contains(&pod["status"]["phase"].as_str().unwrap_or_default()) {
         return true;
@@ -125,9 +115,8 @@ pub(super) fn frees(old: Option<&Value>, new: &Value, now: Timestamp) -> bool {
     })
 }
 
-/// Returns `true` if a Pod is in the scope.
-///
-/// A scope without operator and values, from `spec.scopes`, has the operator `Exists`.
+/// Returns `true` if a Pod is in the scope. A scope without operator and values, from `spec.scopes`, has the operator
+/// `Exists`.
 pub(super) fn is_in_scope(pod: &Value, scope: &str, operator: &str, values: &Value) -> bool {
     match scope {
         "Terminating" => has_deadline(pod),
@@ -149,10 +138,8 @@ fn is_best_effort(pod: &Value) -> bool {
     recorded.unwrap_or_else(|| quality_of_service(&mut pod["spec"].clone())) == "BestEffort"
 }
 
-/// Returns `true` if a term of affinity is about Pods of other namespaces.
-///
-/// Either names of namespaces or a namespace selector is enough, even an empty one: it selects all
-/// namespaces.
+/// Returns `true` if a term of affinity is about Pods of other namespaces. Either names of namespaces or a namespace
+/// selector is enough, even an empty one: it selects all namespaces.
 fn looks_elsewhere(pod: &Value) -> bool {
     let elsewhere = |term: &Value| {
         term["namespaces"].as_array().is_some_and(|all| !all.is_empty()) || !term["namespaceSelector"].is_null()

@@ -1,7 +1,5 @@
 //! Validation of writes to `pods/resize` and `pods/ephemeralcontainers`.
-//!
-//! Both compare the stored Pod with the one that would be stored, which `parts.rs` has put
-//! together.
+//! Both compare the stored Pod with the one that would be stored, which `parts.rs` has put together.
 
 use serde_json::Value;
 
@@ -12,11 +10,10 @@ const SIZES: [&str; 2] = ["cpu", "memory"];
 /// Lists of containers whose resources may change. Ephemeral containers have no resources.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// Validates a write to `pods/resize` (`ValidatePodResize`).
-///
-/// `FieldValueForbidden` for Windows Pods, for changed container lists, for removed requests or limits, and for changes
-/// other than `cpu` and `memory`. `FieldValueInvalid` at `spec` if the QoS class would change. Changed container lists end
-/// the validation, because the later comparisons pair containers by index.
+/// Validates a write to `pods/resize` (`ValidatePodResize`). `FieldValueForbidden` for Windows Pods, for changed
+/// container lists, for removed requests or limits, and for changes other than `cpu` and `memory`. `FieldValueInvalid`
+/// at `spec` if the QoS class would change. Changed container lists end the validation, because the later comparisons
+/// pair containers by index.
 pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
     let was = &old["spec"];
     if new["spec"]["os"]["name"] == "windows" {
@@ -41,9 +38,8 @@ pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
     spec.forbidden_if(changes_more, "only cpu and memory resources are mutable");
 }
 
-/// Validates that a resize keeps the number, names and order of the containers.
-///
-/// If the numbers differ, names are not compared, because each container after the change would differ.
+/// Validates that a resize keeps the number, names and order of the containers. If the numbers differ, names are not
+/// compared, because each container after the change would differ.
 fn same_containers(list: &str, old: &Value, new: &Field<'_>) {
     if entries(old).count() != entries(new).count() {
         return new.forbidden(format_args!("{list} may not be added or removed on resize"));
@@ -54,9 +50,8 @@ fn same_containers(list: &str, old: &Value, new: &Field<'_>) {
     }
 }
 
-/// Validates that a resize removes no `cpu` or `memory` request or limit (`FieldValueForbidden`).
-///
-/// An amount may be changed, and one may be added.
+/// Validates that a resize removes no `cpu` or `memory` request or limit (`FieldValueForbidden`). An amount may be
+/// changed, and one may be added.
 fn nothing_removed(old: &Value, resources: &Field<'_>) {
     for name in ["requests", "limits"] {
         let part = resources.at(name);
@@ -75,9 +70,8 @@ fn without_sizes(spec: &Value) -> Value {
     spec
 }
 
-/// Removes `cpu` and `memory` from `resources`, and the maps and the field that become empty by it.
-///
-/// An absent map and an empty one are the same in Go, so they must be equal here.
+/// Removes `cpu` and `memory` from `resources`, and the maps and the field that become empty by it. An absent map and
+/// an empty one are the same in Go, so they must be equal here.
 fn forget_sizes(object: &mut Value) {
     for part in ["requests", "limits"] {
         if let Some(Value::Object(amounts)) = object.get_mut("resources").and_then(|resources| resources.get_mut(part))
@@ -96,7 +90,6 @@ fn forget_sizes(object: &mut Value) {
 }
 
 /// Validates that a write to `pods/ephemeralcontainers` only adds containers (`FieldValueForbidden` otherwise).
-///
 /// Upstream: `ValidatePodEphemeralContainersUpdate` in `pkg/apis/core/validation/validation.go`.
 pub(crate) fn ephemeral(old: &Value, new: &Value, errors: &mut Errors) {
     let containers = Field::new(&new["spec"]["ephemeralContainers"], "spec.ephemeralContainers", errors);

@@ -1,9 +1,6 @@
 //! Validation of Pod statuses: the values that a kubelet may report, and the transitions that it may not undo.
-//!
-//! Behaviour: `ValidatePodStatusUpdate` in `pkg/apis/core/validation/validation.go`.
-//!
-//! A kubelet writes the status through `pods/<name>/status`. Phase and reasons are not validated; this file
-//! rejects contradictions.
+//! Behaviour: `ValidatePodStatusUpdate` in `pkg/apis/core/validation/validation.go`. A kubelet writes the status
+//! through `pods/<name>/status`. Phase and reasons are not validated; this file rejects contradictions.
 
 use std::collections::BTreeSet;
 
@@ -25,9 +22,8 @@ const LISTS: [(&str, &str); 3] = [
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 
-/// Validates a new Pod status against the stored one.
-///
-/// The QoS class is immutable: it is computed from the spec when the Pod is created.
+/// Validates a new Pod status against the stored one. The QoS class is immutable: it is computed from the spec when the
+/// Pod is created.
 ///
 /// | field | rule |
 /// |---|---|
@@ -62,10 +58,8 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates conditions: no negative generation, and a qualified name as type, apart from the
-/// oldest types.
-///
-/// The path has `Type` in upper case, as in kube-apiserver.
+/// Validates conditions: no negative generation, and a qualified name as type, apart from the oldest types. The path
+/// has `Type` in upper case, as in kube-apiserver.
 fn conditions(list: &Field<'_>) {
     for condition in list.items() {
         condition.at("observedGeneration").not_negative();
@@ -76,9 +70,8 @@ fn conditions(list: &Field<'_>) {
     }
 }
 
-/// Validates `nominatedNodeName`, which a Pod that is bound to a node may not get.
-///
-/// An unchanged value is not validated, so a Pod may keep it after it has been bound.
+/// Validates `nominatedNodeName`, which a Pod that is bound to a node may not get. An unchanged value is not validated,
+/// so a Pod may keep it after it has been bound.
 fn nominated(old: &Value, node: &Field<'_>) {
     if **node == old["status"]["nominatedNodeName"] {
         return;
@@ -88,10 +81,9 @@ fn nominated(old: &Value, node: &Field<'_>) {
     node.forbidden_if(is_bound, "may not be set on pods that are already bound to a node");
 }
 
-/// Validates that terminated containers that are not restarted stay terminated.
-///
-/// Ephemeral containers are never restarted. A container without a new status is not reported. A container that is not
-/// in the spec counts as not restarted. The error has the index of the old status.
+/// Validates that terminated containers that are not restarted stay terminated. Ephemeral containers are never
+/// restarted. A container without a new status is not reported. A container that is not in the spec counts as not
+/// restarted. The error has the index of the old status.
 fn stays_ended(spec: &Value, containers: &str, before: &Value, list: &Field<'_>) {
     let is_ephemeral = containers == "ephemeralContainers";
     if !is_ephemeral && may_all_start_again(spec) {
@@ -119,9 +111,8 @@ fn may_all_start_again(spec: &Value) -> bool {
     rules.any(|(_, rule)| rule["action"] == "RestartAllContainers")
 }
 
-/// Returns `true` if a container with this exit code is restarted (`ContainerShouldRestart`).
-///
-/// A container's own policy, with its rules about exit codes, takes precedence over that of the Pod.
+/// Returns `true` if a container with this exit code is restarted (`ContainerShouldRestart`). A container's own policy,
+/// with its rules about exit codes, takes precedence over that of the Pod.
 fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
     let by = |policy: &Value| match text(policy) {
         "OnFailure" => code != 0,
@@ -139,10 +130,8 @@ fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
 }
 
 /// Validates `resourceClaimStatuses`: each names a claim of the spec (`FieldValueInvalid`), once
-/// (`FieldValueDuplicate`).
-///
-/// `of_pod` is `spec.resourceClaims`. A status without `resourceClaimName` means that no claim was
-/// needed.
+/// (`FieldValueDuplicate`). `of_pod` is `spec.resourceClaims`. A status without `resourceClaimName` means that no claim
+/// was needed.
 fn claims(list: &Field<'_>, of_pod: &Value) {
     list.unique_at("name");
     for status in list.items() {
@@ -156,11 +145,8 @@ fn claims(list: &Field<'_>, of_pod: &Value) {
 }
 
 /// Validates `extendedResourceClaimStatus`: at least one mapping, and each names a container with a request for the
-/// resource.
-///
-/// A mapping connects a request of an extended resource, such as `example.com/gpu: 1`, with a
-/// request of the generated `ResourceClaim`. Errors about `requestName` have no index, as in
-/// kube-apiserver.
+/// resource. A mapping connects a request of an extended resource, such as `example.com/gpu: 1`, with a request of the
+/// generated `ResourceClaim`. Errors about `requestName` have no index, as in kube-apiserver.
 fn extended(status: &Field<'_>, spec: &Value) {
     if status.is_null() {
         return;
@@ -186,9 +172,8 @@ fn extended(status: &Field<'_>, spec: &Value) {
     status.at("resourceClaimName").required_name(NameRule::Subdomain);
 }
 
-/// Validates `podIPs`, the first of which is not empty.
-///
-/// The message is about `podIP`, because internally the first address of the list is `podIP`.
+/// Validates `podIPs`, the first of which is not empty. The message is about `podIP`, because internally the first
+/// address of the list is `podIP`.
 fn pod_addresses(before: &Value, status: &Field<'_>) {
     let list = status.at("podIPs");
     addresses(&before["podIPs"], &list);
@@ -205,10 +190,9 @@ fn host_addresses(before: &Value, status: &Field<'_>) {
     addresses(&before["hostIPs"], &list);
 }
 
-/// Validates addresses that are new in the list, and at most one of each IP family in it.
-///
-/// Two addresses must be one IPv4 and one IPv6 address. Beside other addresses, an invalid one is
-/// also an `InternalError` of the list, because its family is unknown.
+/// Validates addresses that are new in the list, and at most one of each IP family in it. Two addresses must be one
+/// IPv4 and one IPv6 address. Beside other addresses, an invalid one is also an `InternalError` of the list, because
+/// its family is unknown.
 fn addresses(before: &Value, list: &Field<'_>) {
     for address in list.items() {
         let ip = address.at("ip").text();
@@ -248,9 +232,8 @@ fn no_devices(list: &Field<'_>) {
     }
 }
 
-/// Validates the health of allocated devices: each resource is one that the container requests.
-///
-/// A resource is either the name of an extended resource or `claim:<name>/<request>`.
+/// Validates the health of allocated devices: each resource is one that the container requests. A resource is either
+/// the name of an extended resource or `claim:<name>/<request>`.
 fn devices(list: &Field<'_>, containers: &Value) {
     for status in list.items() {
         let container = entries(containers).map(|(_, item)| item).find(|item| item["name"] == status["name"]);

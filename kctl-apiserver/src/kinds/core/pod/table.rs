@@ -75,9 +75,8 @@ pub(crate) fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
     ]
 }
 
-/// Returns the conditions of the row of a Pod that has terminated.
-///
-/// `kubectl get` used them to hide terminated Pods; clients may still do so.
+/// Returns the conditions of the row of a Pod that has terminated. `kubectl get` used them to hide terminated Pods;
+/// clients may still do so.
 pub(crate) fn row_conditions(object: &Value) -> Option<Value> {
     let message = match text(object, "/status/phase") {
         "Succeeded" => "The pod has completed successfully.",
@@ -88,18 +87,16 @@ pub(crate) fn row_conditions(object: &Value) -> Option<Value> {
     Some(json!([{"type": "Completed", "status": "True", "reason": reason, "message": message}]))
 }
 
-/// Computes Status, ready containers and restarts of a Pod that is not being deleted.
-///
-/// The Status is the last of these that applies:
+/// Computes Status, ready containers and restarts of a Pod that is not being deleted. The Status is the last of these
+/// that applies:
 ///
 /// 1. the phase, or the reason of the status,
 /// 2. `SchedulingGated`,
 /// 3. the first init container that has not succeeded, as `Init:1/3` or `Init:Error`,
 /// 4. the first container in the status that is waiting or terminated, as `CrashLoopBackOff`.
 ///
-/// Containers are read only after all init containers have succeeded or, as sidecars, started, or
-/// once the Pod is `Initialized`. The restarts of init containers count only until then; those of
-/// sidecars always count.
+/// Containers are read only after all init containers have succeeded or, as sidecars, started, or once the Pod is
+/// `Initialized`. The restarts of init containers count only until then; those of sidecars always count.
 fn summary(object: &Value, sidecars: &[&str]) -> Summary {
     let mut summary = Summary {
         reason: text_or(object, "/status/reason", text(object, "/status/phase")).to_owned(),
@@ -134,10 +131,8 @@ fn summary(object: &Value, sidecars: &[&str]) -> Summary {
     summary
 }
 
-/// Adds the containers to the summary. They are read backwards, so the first reason is kept.
-///
-/// A Pod with a running container is not `Completed`: it is `Running`, or `NotReady` without the
-/// condition `Ready`.
+/// Adds the containers to the summary. They are read backwards, so the first reason is kept. A Pod with a running
+/// container is not `Completed`: it is `Running`, or `NotReady` without the condition `Ready`.
 fn add_containers(object: &Value, summary: &mut Summary) {
     let mut is_running = false;
     for status in list(object, "/status/containerStatuses").iter().rev() {
@@ -184,10 +179,8 @@ fn end(terminated: &Value) -> String {
     }
 }
 
-/// Returns the Status of a Pod that is being deleted: `Terminating`, or `Unknown` if its node is
-/// lost.
-///
-/// A terminated Pod keeps its reason: it only waits for the removal of finalizers.
+/// Returns the Status of a Pod that is being deleted: `Terminating`, or `Unknown` if its node is lost. A terminated Pod
+/// keeps its reason: it only waits for the removal of finalizers.
 fn reason_of_deletion(object: &Value) -> Option<&'static str> {
     if !is_deleting(object) {
         return None;
@@ -199,8 +192,7 @@ fn reason_of_deletion(object: &Value) -> Option<&'static str> {
     }
 }
 
-/// Returns the names of init containers that keep running beside the containers
-/// (`restartPolicy: Always`).
+/// Returns the names of init containers that keep running beside the containers (`restartPolicy: Always`).
 fn sidecars(object: &Value) -> Vec<&str> {
     let restarted = |container: &&Value| text(container, "/restartPolicy") == "Always";
     list(object, "/spec/initContainers").iter().filter(restarted).map(|container| text(container, "/name")).collect()

@@ -1,7 +1,5 @@
 //! The row of a Service.
-//!
-//! Upstream: `printService` and `getServiceExternalIP` in
-//! `pkg/printers/internalversion/printers.go`.
+//! Upstream: `printService` and `getServiceExternalIP` in `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -43,10 +41,8 @@ fn port(port: &Value) -> String {
     }
 }
 
-/// Returns the external addresses: those of the load balancer and then `externalIPs`, or the external name.
-///
-/// A load balancer without an address yet is `<pending>`; other types without addresses are
-/// `<none>`.
+/// Returns the external addresses: those of the load balancer and then `externalIPs`, or the external name. A load
+/// balancer without an address yet is `<pending>`; other types without addresses are `<none>`.
 fn external_addresses(object: &Value) -> String {
     let mut external: Vec<_> = texts(object, "/spec/externalIPs").into_iter().map(str::to_owned).collect();
     match text_or(object, "/spec/type", "ClusterIP") {
@@ -61,8 +57,7 @@ fn external_addresses(object: &Value) -> String {
     }
 }
 
-/// Returns the IPs or host names of a load balancer, sorted and without duplicates. Ingresses use
-/// it, too.
+/// Returns the IPs or host names of a load balancer, sorted and without duplicates. Ingresses use it, too.
 pub(crate) fn balancer_addresses(object: &Value) -> Vec<String> {
     let points = list(object, "/status/loadBalancer/ingress").iter();
     let mut addresses: Vec<_> = points

@@ -1,5 +1,4 @@
 //! Warnings about Services (`pkg/api/service/warnings.go`).
-//!
 //! They are about fields without effect: the Service is valid and stored as it is.
 
 use serde_json::Value;
@@ -8,8 +7,7 @@ use crate::{field_errors::text, validation::entries};
 
 /// Adds the warnings of `GetWarningsForService` (`pkg/api/service/warnings.go`).
 ///
-/// - Deprecated: the annotation `topology-aware-hints`, `externalIPs`, and
-///   `trafficDistribution: PreferClose`.
+/// - Deprecated: the annotation `topology-aware-hints`, `externalIPs`, and `trafficDistribution: PreferClose`.
 /// - Ignored in a headless Service: `loadBalancerIP`, `externalIPs` and session affinity.
 /// - Ignored by type: `externalIPs` of an `ExternalName`, and `externalName` of all other types.
 pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {

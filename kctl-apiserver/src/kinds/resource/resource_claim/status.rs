@@ -1,5 +1,4 @@
 //! Validation of the status of a `ResourceClaim`: allocation, consumers and device statuses.
-//!
 //! Behaviour: `ValidateResourceClaimStatusUpdate` in `pkg/apis/resource/validation/validation.go` and
 //! `pkg/registry/resource/resourceclaim/strategy.go`, compared with kube-apiserver 1.37.
 
@@ -85,10 +84,8 @@ fn handed_out(allocation: &Value) -> BTreeSet<DeviceId<'_>> {
     entries(&allocation["devices"]["results"]).map(|(_, result)| id(result)).collect()
 }
 
-/// Validates `status.devices`, in which drivers report about the devices of the claim.
-///
-/// `handed_out` are the IDs of the allocated ones. `data` is at most 10 KiB of JSON, and addresses
-/// have a prefix length.
+/// Validates `status.devices`, in which drivers report about the devices of the claim. `handed_out` are the IDs of the
+/// allocated ones. `data` is at most 10 KiB of JSON, and addresses have a prefix length.
 fn devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
     for device in list.items() {
         device.at("driver").check(driver);
@@ -105,9 +102,7 @@ fn devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
     }
 }
 
-/// Validates a new allocation.
-///
-/// Results and configurations may only name requests of the claim, which are in `requests`.
+/// Validates a new allocation. Results and configurations may only name requests of the claim, which are in `requests`.
 fn allocated(allocation: &Field<'_>, requests: &BTreeSet<String>) {
     let (devices, nodes) = (allocation.at("devices"), allocation.at("nodeSelector"));
     for result in devices.at("results").items() {

@@ -1,9 +1,6 @@
 //! Validation of request policies: how much of a shared device one request may consume.
-//!
-//! Behaviour: `validateRequestPolicy` in `pkg/apis/resource/validation/validation.go`.
-//!
-//! A policy has a default for requests without an amount, and either a list of amounts or a range
-//! with steps.
+//! Behaviour: `validateRequestPolicy` in `pkg/apis/resource/validation/validation.go`. A policy has a default for
+//! requests without an amount, and either a list of amounts or a range with steps.
 //!
 //! ```text
 //! capacity:
@@ -35,10 +32,8 @@ fn is_more(left: &Value, right: &Value) -> bool {
     amount(left) > amount(right)
 }
 
-/// Validates a policy of a capacity. `most` is the capacity, which no amount may exceed.
-///
-/// A policy without a list and without a range is valid: each request may consume any amount up to
-/// the capacity.
+/// Validates a policy of a capacity. `most` is the capacity, which no amount may exceed. A policy without a list and
+/// without a range is valid: each request may consume any amount up to the capacity.
 pub(crate) fn policy(policy: &Field<'_>, most: &Value) {
     let (values, range, usual) = (policy.at("validValues"), policy.at("validRange"), policy.at("default"));
     let (has_values, has_range) = (!values.is_empty(), !range.is_null());
@@ -55,10 +50,8 @@ pub(crate) fn policy(policy: &Field<'_>, most: &Value) {
     }
 }
 
-/// Validates `validValues`: sorted, unique, within the capacity, and with the default in it.
-///
-/// `usual` is the default. A list that is too long is not compared with the default, which is then
-/// reported as invalid.
+/// Validates `validValues`: sorted, unique, within the capacity, and with the default in it. `usual` is the default. A
+/// list that is too long is not compared with the default, which is then reported as invalid.
 fn options(values: &Field<'_>, usual: &Value, most: &Value) {
     let is_short = values.items().count() <= OPTIONS_MAX;
     let mut seen: Vec<Quantity> = Vec::new();
@@ -77,11 +70,10 @@ fn options(values: &Field<'_>, usual: &Value, most: &Value) {
     values.max_items(OPTIONS_MAX);
 }
 
-/// Validates `validRange`: `min` is required, `max` and `step` are optional.
-///
-/// The default and `max` are `min` plus a multiple of `step`. One step above `min` must fit into
-/// the capacity. Errors show the amount that is wrong, which is not always that of the field in the
-/// path. Amounts with fractions are compared in thousandths (`DRAFractionalCapacityRange`).
+/// Validates `validRange`: `min` is required, `max` and `step` are optional. The default and `max` are `min` plus a
+/// multiple of `step`. One step above `min` must fit into the capacity. Errors show the amount that is wrong, which is
+/// not always that of the field in the path. Amounts with fractions are compared in thousandths
+/// (`DRAFractionalCapacityRange`).
 fn bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     let (min, max, step) = (range.at("min"), range.at("max"), range.at("step"));
     if min.is_null() {
