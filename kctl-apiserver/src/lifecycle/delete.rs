@@ -1,10 +1,10 @@
 //! Deletes objects: decides by kind, finalizers and grace period whether an object is removed or marked as being
 //! deleted.
 //!
-//! Behaviour: `Delete` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`. A delete is decided and written in
-//! two steps: `Deletion::decide` only reads the store, so that a dry run and admission can see the outcome, and
-//! `Deletion::write` performs it. The callers are the verb `delete`, `deletecollection`, evictions, and the garbage
-//! collector and the other controllers of this server.
+//! A delete is decided and written in two steps: `Deletion::decide` only reads the store, so that a dry run and
+//! admission can see the outcome, and `Deletion::write` performs it. The callers are the verb `delete`,
+//! `deletecollection`, evictions, and the garbage collector and the other controllers of this server.
+//! Behaviour: `Delete` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
 //!
 //! The finalizers `foregroundDeletion` and `orphan` express the propagation policy: a delete adds or drops them by its
 //! options, and the garbage collector removes them when it has done its part.

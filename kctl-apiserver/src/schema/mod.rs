@@ -1,5 +1,6 @@
 //! Schemas of objects: one cursor over the types of the built-in kinds and over the structural schemas of
-//! `CustomResourceDefinition`s. Patches, validation and server-side apply use it.
+//! `CustomResourceDefinition`s.
+//! Patches, validation and server-side apply use it.
 //!
 //! A built-in type is read from the published `OpenAPI` document (`data/types.json`), with a table for frequent lookups
 //! (`nodes.rs`). A structural schema is read from its JSON each time. Both have the same methods, so callers need not

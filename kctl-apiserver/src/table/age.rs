@@ -1,6 +1,7 @@
-//! Durations as the cells of a table have them: `3m5s`, `2d3h`, `<unknown>`, `<invalid>`. Upstream: `HumanDuration` of
-//! `apimachinery/pkg/util/duration` and `ConvertToHumanReadableDateType` of `apimachinery/pkg/api/meta/table`.
-//! The larger a duration, the coarser its form, so that a cell has at most two units:
+//! Durations as the cells of a table have them: `3m5s`, `2d3h`, `<unknown>`, `<invalid>`.
+//! Upstream: `HumanDuration` of `apimachinery/pkg/util/duration` and `ConvertToHumanReadableDateType` of
+//! `apimachinery/pkg/api/meta/table`. The larger a duration, the coarser its form, so that a cell has at most two
+//! units:
 //!
 //! | duration | form |
 //! |---|---|

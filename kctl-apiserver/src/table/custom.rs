@@ -1,6 +1,6 @@
-//! The `additionalPrinterColumns` of a `CustomResourceDefinition` and their cells. Upstream:
-//! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
-//! The cells of a custom resource are those of its paths, by the type of the column:
+//! The `additionalPrinterColumns` of a `CustomResourceDefinition` and their cells.
+//! Upstream: `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`. The cells of a custom resource are
+//! those of its paths, by the type of the column:
 //!
 //! | type | cell |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! The `scale` subresource as a table: desired and available replicas.
+//! `kubectl get --raw` of `/scale` is JSON; the table is for clients that ask for one, as for any other object.
 //! Upstream: `printScale` of `pkg/printers/internalversion/printers.go`, and for custom kinds
-//! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`. `kubectl get --raw` of `/scale` is JSON; the
-//! table is for clients that ask for one, as for any other object.
+//! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,10 +1,8 @@
 //! `MutatingAdmissionPolicy` of `admissionregistration.k8s.io`.
 //! A policy changes objects by CEL expressions that return apply configurations or JSON patches, without a webhook.
 //!
-//! - The generation counts changes of the spec. The kind has no subresource `status`.
 //! - No admission policy sees policies, because a wrong one could otherwise not be repaired or deleted.
 //! - Rules for `DELETE` are rejected: a deletion has no object to change.
-//! - `kubectl get` prints name, number of mutations, kind of the parameters and age.
 //!
 //! Upstream: `pkg/registry/admissionregistration/mutatingadmissionpolicy/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.

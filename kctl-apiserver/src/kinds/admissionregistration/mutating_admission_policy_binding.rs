@@ -1,10 +1,7 @@
 //! `MutatingAdmissionPolicyBinding` of `admissionregistration.k8s.io`.
+//!
 //! A binding puts a policy into effect for some resources, with parameters if the policy has a `paramKind`.
-//!
-//! - `spec.policyName` is required. The policy need not exist: the binding takes effect when it is created.
-//! - As with policies, rules for `DELETE` are rejected, and no admission policy sees the object.
-//! - `kubectl get` prints name, name of the policy, reference to the parameters and age.
-//!
+//! `spec.policyName` is required. The policy need not exist: the binding takes effect when it is created.
 //! Upstream: `pkg/registry/admissionregistration/mutatingadmissionpolicybinding/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 

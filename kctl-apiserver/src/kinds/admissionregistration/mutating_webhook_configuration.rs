@@ -1,11 +1,7 @@
 //! `MutatingWebhookConfiguration` of `admissionregistration.k8s.io`.
-//! Its webhooks may change an object before validation. They are called one after the other.
 //!
-//! - The fields are at the top level: the kind has neither a spec nor a status.
-//! - Defaults are those of validating webhooks, and `reinvocationPolicy: Never`.
-//! - Admission policies apply to writes of this kind, but not to writes of admission policies.
-//! - `kubectl get` prints name, number of webhooks and age.
-//!
+//! Its webhooks may change an object before validation. They are called one after the other. Admission policies apply
+//! to writes of this kind, but not to writes of admission policies.
 //! Upstream: `pkg/registry/admissionregistration/mutatingwebhookconfiguration/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 

@@ -1,10 +1,8 @@
 //! `ValidatingAdmissionPolicy` of `admissionregistration.k8s.io`.
 //! A policy rejects requests by CEL expressions, without a webhook.
 //!
-//! - The generation counts changes of the spec. A new object has an empty status.
 //! - A write of `status`, in which a controller reports type checking, leaves spec and metadata as they are.
 //! - No admission policy sees policies, because a wrong one could otherwise not be repaired or deleted.
-//! - `kubectl get` prints name, number of validations, kind of the parameters and age.
 //!
 //! Upstream: `pkg/registry/admissionregistration/validatingadmissionpolicy/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.

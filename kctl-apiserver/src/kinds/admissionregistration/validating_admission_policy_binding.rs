@@ -1,10 +1,7 @@
 //! `ValidatingAdmissionPolicyBinding` of `admissionregistration.k8s.io`.
 //! A binding puts a policy into effect for some resources. `validationActions` determines if a failed validation
 //! rejects the request (`Deny`), adds a warning to the response (`Warn`), or is recorded in the audit log (`Audit`).
-//!
-//! - The policy need not exist: the binding takes effect when it is created.
-//! - `Deny` and `Warn` exclude each other, because both would report the same message in one response.
-//! - `kubectl get` prints name, name of the policy, reference to the parameters and age.
+//! The policy need not exist: the binding takes effect when it is created.
 //!
 //! Upstream: `pkg/registry/admissionregistration/validatingadmissionpolicybinding/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.

@@ -1,10 +1,5 @@
 //! `ValidatingWebhookConfiguration` of `admissionregistration.k8s.io`.
 //! Its webhooks accept or reject a request after all mutations.
-//!
-//! - The fields are at the top level: the kind has neither a spec nor a status.
-//! - Names of webhooks are unique within one configuration and have at least three segments, as in `a.example.com`.
-//! - `kubectl get` prints name, number of webhooks and age.
-//!
 //! Upstream: `pkg/registry/admissionregistration/validatingwebhookconfiguration/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 

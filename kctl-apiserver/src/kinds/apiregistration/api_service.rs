@@ -3,8 +3,6 @@
 //! - The name is `<version>.<group>`, such as `v1beta1.metrics.k8s.io`; that of the core group is `v1.`.
 //! - Without `spec.service` the version is served locally. The embedded server forwards no requests: the paths of
 //!   another version return 503, and its condition `Available` is `False`.
-//! - A write of `status` leaves spec and metadata as they are.
-//! - `kubectl get` prints name, Service (or `Local`), availability and age.
 //!
 //! Upstream, in kube-aggregator: `pkg/registry/apiservice/strategy.go` and
 //! `pkg/apis/apiregistration/validation/validation.go`.

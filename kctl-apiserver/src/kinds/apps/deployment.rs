@@ -1,9 +1,7 @@
 //! `Deployment` of `apps`: a replicated Pod template with rolling updates.
-//!
 //! The server adds defaults, counts changes of the spec and of the annotations in `metadata.generation`, and keeps the
-//! selector immutable. A status write may change neither the spec nor the labels. `kubectl get` shows ready and desired
-//! replicas as `2/3`; `-o wide` adds containers, images and selector. Upstream:
-//! `pkg/registry/apps/deployment/strategy.go` and `pkg/apis/apps/validation/validation.go`.
+//! selector immutable.
+//! Upstream: `pkg/registry/apps/deployment/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 use serde_json::Value;
 

@@ -1,6 +1,4 @@
 //! `ReplicaSet` of `apps`: keeps a number of Pods of one template running.
-//! The server adds defaults, counts changes of the spec in `metadata.generation`, and keeps the selector immutable. A
-//! write of `status` may not set negative numbers, nor more ready, available or fully labeled replicas than replicas.
 //! Upstream: `pkg/registry/apps/replicaset/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,7 +1,8 @@
 //! `HorizontalPodAutoscaler` of `autoscaling`: scales a workload by metrics.
 //! The kind is served in versions 1 and 2. It is stored in version 2 and converted when version 1 is requested; the
-//! module `autoscaling` has the conversion. `kubectl get` shows current and target values of two metrics. Upstream:
-//! `pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go` and `pkg/apis/autoscaling/validation/validation.go`.
+//! module `autoscaling` has the conversion.
+//! Upstream: `pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go` and
+//! `pkg/apis/autoscaling/validation/validation.go`.
 
 mod defaults;
 mod table;

@@ -1,10 +1,6 @@
 //! `CronJob` of `batch`: creates Jobs on a schedule.
 //! The server adds defaults, counts changes of the spec in `metadata.generation`, and validates schedule and time zone.
-//!
-//! - Names have at most 52 bytes: the controller appends 11 characters for the names of the Jobs.
-//! - A schedule may not contain a time zone: `spec.timeZone` sets it.
-//! - `kubectl get` shows schedule, time zone, `suspend`, active Jobs and the time since the last schedule.
-//!
+//! Names have at most 52 bytes: the controller appends 11 characters for the names of the Jobs.
 //! Upstream: `pkg/registry/batch/cronjob/strategy.go` and `pkg/apis/batch/validation/validation.go`.
 
 use serde_json::Value;

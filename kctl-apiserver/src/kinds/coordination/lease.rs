@@ -1,8 +1,7 @@
 //! `Lease` of `coordination.k8s.io`: a renewable lock, for leader election and node heartbeats.
 //!
-//! - A `PUT` creates a missing Lease. An update needs a `resourceVersion`, so that two holders cannot both win.
+//! - An update needs a `resourceVersion`, so that two holders cannot both win.
 //! - `strategy` and `preferredHolder` are accepted and dropped, because their feature gate is off.
-//! - `kubectl get` shows the holder: the identity of the leading replica, or the name of a node.
 //!
 //! Upstream: `pkg/registry/coordination/lease/strategy.go` and `pkg/apis/coordination/validation/validation.go`.
 

@@ -1,6 +1,6 @@
 //! `ComponentStatus` of the core group.
-//! It reports the health of scheduler, controller manager and etcd. The kind is deprecated: each response has a
-//! warning. Upstream: `pkg/registry/core/componentstatus/rest.go`.
+//! It reports the health of scheduler, controller manager and etcd.
+//! Upstream: `pkg/registry/core/componentstatus/rest.go`.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! `ConfigMap` of the core group: configuration as strings and binary values.
-//! The server validates keys and the total size, and rejects changes of immutable objects. Quotas count objects as
-//! `configmaps` and `count/configmaps`. An object that was made immutable can only be deleted. Upstream:
-//! `pkg/registry/core/configmap/strategy.go` and `pkg/apis/core/validation/validation.go`.
+//! Upstream: `pkg/registry/core/configmap/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
 //! `Endpoints` of the core group.
-//! The kind is deprecated in favour of `EndpointSlice`: each response has a warning. A `PUT` creates a missing object.
+//! The kind is deprecated in favour of `EndpointSlice`: each response has a warning.
 //! Upstream: `pkg/registry/core/endpoint/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;

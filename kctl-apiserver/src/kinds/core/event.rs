@@ -1,10 +1,5 @@
 //! `Event` of the core group.
 //! The same objects are served by `events.k8s.io`, whose file has the printer and the validation of both.
-//!
-//! - A name need only be a path segment: clients append a hash to the name of the object.
-//! - Quotas ignore events, and so does the garbage collector.
-//! - `involvedObject.*`, `reason`, `source` and `type` are selectable; `kubectl describe` uses such selectors.
-//!
 //! Upstream: `pkg/registry/core/event/strategy.go` and `pkg/apis/core/validation/events.go`.
 
 use crate::{

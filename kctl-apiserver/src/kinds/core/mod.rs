@@ -1,6 +1,5 @@
 //! Kinds of the core group.
-//! Its group name is empty, and its paths begin with `/api/v1`. Objects have `apiVersion: v1`. This file has the rules
-//! that several kinds of the group share. Each kind has a file with its static `KIND`.
+//! This file has the rules that several kinds of the group share. Each kind has a file with its static `KIND`.
 
 pub(crate) mod binding;
 pub(crate) mod component_status;

@@ -1,9 +1,7 @@
 //! `Namespace` of the core group: a scope for names, quotas and policies.
-//!
 //! The server adds the finalizer `kubernetes`, which keeps a deleted namespace until its content is gone, the label
-//! `kubernetes.io/metadata.name` and the phase. Only the subresource `finalize` writes `spec.finalizers`. A delete sets
-//! `deletionTimestamp` and the phase `Terminating`, and returns the object instead of a `Status`. Upstream:
-//! `pkg/registry/core/namespace/strategy.go` and `pkg/apis/core/validation/validation.go`.
+//! `kubernetes.io/metadata.name` and the phase. Only the subresource `finalize` writes `spec.finalizers`.
+//! Upstream: `pkg/registry/core/namespace/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use jiff::Timestamp;
 use kctl_apimachinery::time;

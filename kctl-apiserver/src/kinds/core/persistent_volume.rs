@@ -3,7 +3,6 @@
 //!
 //! - The source of the storage, `volumeMode` and node affinity are immutable.
 //! - A delete returns the object; the finalizer `kubernetes.io/pv-protection` keeps a bound volume.
-//! - `kubectl get` shows capacity, access modes as `RWO`, reclaim policy, phase and claim.
 //!
 //! Upstream: `pkg/registry/core/persistentvolume/strategy.go` and `pkg/apis/core/validation/validation.go`.
 

@@ -4,7 +4,6 @@
 //!
 //! - The spec is immutable, apart from requests and `volumeAttributesClassName` of a bound claim.
 //! - A delete returns the object; the finalizer `kubernetes.io/pvc-protection` keeps a claim that a Pod uses.
-//! - `kubectl get` shows phase, volume, and from the moment of binding also capacity and access modes.
 //!
 //! Upstream: `pkg/registry/core/persistentvolumeclaim/strategy.go` and `pkg/apis/core/validation/validation.go`.
 

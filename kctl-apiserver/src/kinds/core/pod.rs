@@ -1,13 +1,10 @@
 //! `Pod` of the core group: containers that run together on one node.
-//! The server adds defaults, a `Pending` phase, the QoS class and the tolerations of `DefaultTolerationSeconds`. It
-//! validates creates, updates, statuses, resizes and ephemeral containers separately, and counts Pods in quotas.
+//! The server adds defaults, a `Pending` phase, the QoS class and the tolerations of `DefaultTolerationSeconds`.
 //!
 //! - Containers, apart from their images, and most of the spec are immutable. `resize` changes CPU and memory, and
 //!   `ephemeralcontainers` adds containers for debugging; both write a part of the spec.
 //! - A delete waits for `terminationGracePeriodSeconds`, so that the kubelet can stop the containers.
 //! - `exec`, `attach`, `log`, `portforward` and `proxy` lead to processes, which do not exist in this server.
-//! - `spec.nodeName`, `status.phase` and a few other fields are selectable, as
-//!   `kubectl get pods --field-selector spec.nodeName=a` does.
 //!
 //! Upstream: `pkg/registry/core/pod/strategy.go` and `pkg/apis/core/validation/validation.go`.
 

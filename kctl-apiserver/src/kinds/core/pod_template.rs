@@ -1,7 +1,6 @@
 //! `PodTemplate` of the core group: a Pod template as an object.
-//! The server adds the defaults of the template and validates it as that of a workload. The kind has a generation, and
-//! a delete returns the object. The template is at `template`, not below a spec. Upstream:
-//! `pkg/registry/core/podtemplate/strategy.go` and `pkg/apis/core/validation/validation.go`.
+//! The template is at `template`, not below a spec.
+//! Upstream: `pkg/registry/core/podtemplate/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use crate::{
     defaulting,

@@ -1,10 +1,5 @@
 //! `ReplicationController` of the core group.
 //! It keeps a number of Pods running, and is older than `ReplicaSet`. Its selector is a map of labels.
-//!
-//! - Without a propagation policy, a delete orphans the Pods.
-//! - `status.replicas` is selectable.
-//! - Quotas count objects as `replicationcontrollers`, too.
-//!
 //! Upstream: `pkg/registry/core/replicationcontroller/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use serde_json::{Value, json};

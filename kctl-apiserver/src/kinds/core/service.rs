@@ -1,13 +1,7 @@
 //! `Service` of the core group: one address for a set of Pods.
 //! The server allocates a cluster IP, fills in IP families and policy, and keeps allocated values that an update leaves
-//! out. Fields that do not fit the type are dropped when the type changes.
-//!
-//! - Cluster IPs, IP families and load balancer class are immutable while the type still uses them; see
-//!   `validation.rs`.
-//! - A `PUT` creates a missing Service. A delete returns the object.
-//! - `spec.clusterIP` and `spec.type` are selectable.
-//! - Quotas count `services`, `services.nodeports` and `services.loadbalancers`.
-//!
+//! out. Cluster IPs, IP families and load balancer class are immutable while the type still uses them; see
+//! `validation.rs`.
 //! Upstream: `pkg/registry/core/service/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 mod defaults;

@@ -1,11 +1,6 @@
 //! `Event` of `events.k8s.io`.
 //! It is the same object as an `Event` of the core group, with other names of the fields: `regarding` is
-//! `involvedObject`, and `note` is `message`.
-//!
-//! - Errors name the core group, as in `events "a" not found`.
-//! - Only the series of an event may be changed.
-//! - Quotas and the garbage collector ignore events. A `PUT` creates a missing event.
-//!
+//! `involvedObject`, and `note` is `message`. Only the series of an event may be changed.
 //! Upstream: `pkg/registry/core/event/strategy.go` and `pkg/apis/core/validation/events.go`.
 
 use jiff::Timestamp;

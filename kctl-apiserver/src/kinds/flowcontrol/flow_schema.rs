@@ -1,9 +1,6 @@
 //! `FlowSchema` of `flowcontrol.apiserver.k8s.io`: assigns requests to a priority level.
-//! Requests are not queued in this server, so the objects have no effect; they exist for clients that write them.
-//!
-//! - A lower `matchingPrecedence` is matched first. A table has its rows in this order.
-//! - A write of `status` leaves spec and metadata as they are.
-//!
+//! Requests are not queued in this server, so the objects have no effect; they exist for clients that write them. A
+//! lower `matchingPrecedence` is matched first. A table has its rows in this order.
 //! Upstream: `pkg/registry/flowcontrol/flowschema/strategy.go` and `pkg/apis/flowcontrol/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,10 +1,6 @@
 //! `PriorityLevelConfiguration` of `flowcontrol.apiserver.k8s.io`: limits the concurrency of a class of requests.
 //! A level is `Exempt` from limits, or `Limited` to a share of the server's concurrency; the rest is queued or
 //! rejected.
-//!
-//! - `nominalConcurrencyShares: 0` is valid, and different from an absent value, whose default is 30.
-//! - A write of `status` leaves spec and metadata as they are.
-//!
 //! Upstream: `pkg/registry/flowcontrol/prioritylevelconfiguration/strategy.go` and
 //! `pkg/apis/flowcontrol/validation/validation.go`.
 

@@ -1,9 +1,5 @@
 //! `PodDisruptionBudget` of `policy`: limits how many Pods evictions may take down at once.
-//!
-//! - A name need only be a path segment. An update needs a `resourceVersion`.
-//! - A controller writes the status. The eviction subresource of Pods reads `status.disruptionsAllowed`.
-//! - `kubectl get` shows both bounds (`N/A` for the absent one) and the allowed disruptions.
-//!
+//! A controller writes the status. The eviction subresource of Pods reads `status.disruptionsAllowed`.
 //! Upstream: `pkg/registry/policy/poddisruptionbudget/strategy.go` and `pkg/apis/policy/validation/validation.go`.
 
 use serde_json::Value;

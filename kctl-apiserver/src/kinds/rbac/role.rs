@@ -1,9 +1,5 @@
 //! `Role` of `rbac.authorization.k8s.io`: permissions in one namespace.
-//!
-//! - A name need only be a path segment. A `PUT` creates a missing role.
-//! - Rules for paths outside of the API (`nonResourceURLs`) are invalid: they are not in a namespace.
-//! - `kubectl get` shows name and time of creation.
-//!
+//! Rules for paths outside of the API (`nonResourceURLs`) are invalid: they are not in a namespace.
 //! Upstream: `pkg/registry/rbac/role/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
 use crate::{

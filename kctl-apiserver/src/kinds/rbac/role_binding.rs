@@ -2,7 +2,6 @@
 //!
 //! - The role is a `Role` of the same namespace or a `ClusterRole`, whose rules then apply in this namespace.
 //! - `roleRef` is immutable: to bind another role, delete the binding and create another.
-//! - `kubectl get -o wide` adds users, groups and service accounts.
 //!
 //! Upstream: `pkg/registry/rbac/rolebinding/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 

@@ -1,8 +1,5 @@
 //! `DeviceClass` of `resource.k8s.io`: selects and configures devices for claims.
-//!
-//! - All CEL selectors must hold for a device of the class; the configuration is passed to the driver.
-//! - The generation counts changes. A delete returns the object. `kubectl get` shows name and age.
-//!
+//! All CEL selectors must hold for a device of the class; the configuration is passed to the driver.
 //! Upstream: `pkg/registry/resource/deviceclass/strategy.go` and `pkg/apis/resource/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,7 +1,6 @@
 //! `DeviceTaintRule` of `resource.k8s.io`: an administrator's taint on all devices that a selector matches.
 //!
 //! - The time of the taint records when its effect began: an update of only the effect sets it again.
-//! - The generation counts changes. A write of `status` leaves spec and metadata as they are.
 //! - A controller, which is not part of this server, evicts Pods from tainted devices.
 //!
 //! Upstream: `pkg/registry/resource/devicetaintrule/strategy.go` and `pkg/apis/resource/validation/validation.go`.

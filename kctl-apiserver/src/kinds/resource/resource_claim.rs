@@ -3,7 +3,6 @@
 //! - The spec is immutable, by a rule that the schema declares. The status is written by scheduler, drivers and
 //!   kubelet.
 //! - A write of `status` leaves spec and metadata as they are; statuses of deallocated devices are dropped.
-//! - `kubectl get` shows the state: `pending`, `allocated`, `reserved` and `deleted`, joined by commas.
 //!
 //! Upstream: `pkg/registry/resource/resourceclaim/strategy.go` and `pkg/apis/resource/validation/validation.go`.
 

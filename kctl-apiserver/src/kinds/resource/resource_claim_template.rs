@@ -1,6 +1,6 @@
 //! `ResourceClaimTemplate` of `resource.k8s.io`: the template of one `ResourceClaim` per Pod.
-//! The spec is immutable, because claims that were created from it would not change. A delete returns the object, and
-//! `kubectl get` shows name and age. Upstream: `pkg/registry/resource/resourceclaimtemplate/strategy.go` and
+//! The spec is immutable, because claims that were created from it would not change.
+//! Upstream: `pkg/registry/resource/resourceclaimtemplate/strategy.go` and
 //! `pkg/apis/resource/validation/validation.go`.
 
 use serde_json::Value;

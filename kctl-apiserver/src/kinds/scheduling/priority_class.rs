@@ -2,7 +2,6 @@
 //!
 //! - `value` and `preemptionPolicy` are immutable, because Pods have copies of them.
 //! - Values above one billion, and names that begin with `system-`, are for the two classes of the system.
-//! - The generation is 1 and never changes.
 //!
 //! Upstream: `pkg/registry/scheduling/priorityclass/strategy.go` and `pkg/apis/scheduling/validation/validation.go`.
 

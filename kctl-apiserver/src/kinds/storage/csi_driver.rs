@@ -1,9 +1,5 @@
 //! `CSIDriver` of `storage.k8s.io`: the capabilities of a CSI driver.
-//!
-//! - `attachRequired` and `volumeLifecycleModes` are immutable: nodes and volumes already depend on them.
-//! - A new object has no generation; it is 1 after the first change of the spec.
-//! - An update needs a `resourceVersion`. A delete returns the object.
-//!
+//! `attachRequired` and `volumeLifecycleModes` are immutable: nodes and volumes already depend on them.
 //! Upstream: `pkg/registry/storage/csidriver/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use std::collections::BTreeSet;

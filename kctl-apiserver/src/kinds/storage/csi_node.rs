@@ -1,7 +1,6 @@
 //! `CSINode` of `storage.k8s.io`: the CSI drivers that are installed on a node.
-//! The kubelet creates and changes it; its name is that of the Node. A driver's ID and topology keys are immutable. An
-//! empty list of drivers is stored as `null`, as Go encodes it. Upstream: `pkg/registry/storage/csinode/strategy.go`
-//! and `pkg/apis/storage/validation/validation.go`.
+//! The kubelet creates and changes it; its name is that of the Node. A driver's ID and topology keys are immutable.
+//! Upstream: `pkg/registry/storage/csinode/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

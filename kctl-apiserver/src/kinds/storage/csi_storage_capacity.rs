@@ -1,7 +1,7 @@
 //! `CSIStorageCapacity` of `storage.k8s.io`.
 //! It reports how much storage of a class a driver can provide in a part of the topology. The scheduler reads it.
-//! Topology and class are immutable; the capacity changes. `kubectl get` shows name and time of creation. Upstream:
-//! `pkg/registry/storage/csistoragecapacity/strategy.go` and `pkg/apis/storage/validation/validation.go`.
+//! Topology and class are immutable; the capacity changes.
+//! Upstream: `pkg/registry/storage/csistoragecapacity/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
-//! Parses a path. Upstream: `client-go/util/jsonpath/parser.go`; each function corresponds to the one of the same name
-//! there.
+//! Parses a path.
 //! Each function takes the rest of the path after the characters that selected it, appends nodes, and returns what it
 //! has not consumed. `None` is a syntax error.
+//! Upstream: `client-go/util/jsonpath/parser.go`; each function corresponds to the one of the same name there.
 
 use super::{End, Node, Slice, Test};
 use kctl_apimachinery::strconv;

@@ -1,9 +1,10 @@
 //! Validation of `Job` statuses: the fields that a controller may write, and the transitions between two statuses.
 //!
+//! Most rules run only if the fields that they validate have changed. `State` is one status, and `Write` compares two.
+//! A rule that is limited to changes lets a controller write a status that was stored by an older version and that
+//! would not be valid today.
 //! Behaviour: `ValidateJobStatusUpdate` in `pkg/apis/batch/validation/validation.go` with the options of
-//! `pkg/registry/batch/job/strategy.go`. Most rules run only if the fields that they validate have changed. `State` is
-//! one status, and `Write` compares two. A rule that is limited to changes lets a controller write a status that was
-//! stored by an older version and that would not be valid today.
+//! `pkg/registry/batch/job/strategy.go`.
 //!
 //! | field | rule |
 //! |---|---|

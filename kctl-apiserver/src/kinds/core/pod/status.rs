@@ -1,6 +1,7 @@
 //! Validation of Pod statuses: the values that a kubelet may report, and the transitions that it may not undo.
-//! Behaviour: `ValidatePodStatusUpdate` in `pkg/apis/core/validation/validation.go`. A kubelet writes the status
-//! through `pods/<name>/status`. Phase and reasons are not validated; this file rejects contradictions.
+//! A kubelet writes the status through `pods/<name>/status`. Phase and reasons are not validated; this file rejects
+//! contradictions.
+//! Behaviour: `ValidatePodStatusUpdate` in `pkg/apis/core/validation/validation.go`.
 
 use std::collections::BTreeSet;
 
