@@ -60,17 +60,12 @@ impl std::fmt::Display for GroupResource {
 /// Returns `details` that name a resource (in the field `kind`, as upstream does) and an object. Empty parts are left
 /// out.
 fn details(resource: &GroupResource, name: &str) -> Value {
-    let mut details = json!({});
-    if !resource.resource.is_empty() {
-        details["kind"] = resource.resource.clone().into();
-    }
-    if !name.is_empty() {
-        details["name"] = name.into();
-    }
-    if !resource.group.is_empty() {
-        details["group"] = resource.group.clone().into();
-    }
-    details
+    let parts = [("kind", resource.resource.as_str()), ("name", name), ("group", &resource.group)];
+    parts
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(field, text)| (field.to_owned(), Value::from(text)))
+        .collect()
 }
 
 impl StatusError {

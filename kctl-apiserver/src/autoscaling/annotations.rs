@@ -127,10 +127,8 @@ pub(super) fn conditions(annotation: &str) -> Option<Value> {
     let read_condition = |condition: &Value| {
         let mut read = json!({ "lastTransitionTime": condition["lastTransitionTime"] });
         for field in ["type", "status", "reason", "message"] {
-            let is_needed = ["type", "status"].contains(&field);
-            if let Some(value) =
-                Some(Shape::Text.read_some(&condition[field])?).filter(|value| is_needed || *value != "")
-            {
+            let value = Shape::Text.read_some(&condition[field])?;
+            if value != "" || ["type", "status"].contains(&field) {
                 read[field] = value;
             }
         }

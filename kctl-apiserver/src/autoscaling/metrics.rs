@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::annotations::{self, Shape, ordered};
-use crate::quantity;
+use crate::{json_path::set, quantity};
 
 /// A field of a source: its name in version 1, its JSON pointer in version 2, and its form in a target and in a current
 /// value. `{}` in name and pointer stands for `target` or `current`.
@@ -145,12 +145,8 @@ fn aim(source: &str, target: &mut Value) {
     };
     // Version 1 always has a value, so 0 stands for an absent one.
     let is_nothing = target["value"].as_str().and_then(quantity::amount) == Some(0);
-    if source == "object"
-        && kind == "AverageValue"
-        && is_nothing
-        && let Some(fields) = target.as_object_mut()
-    {
-        fields.remove("value");
+    if source == "object" && kind == "AverageValue" && is_nothing {
+        set(target, "value", None);
     }
     target["type"] = kind.into();
 }

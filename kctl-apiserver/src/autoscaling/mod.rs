@@ -17,7 +17,7 @@ mod annotations;
 mod metrics;
 
 use metrics::MetricValues;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     defaulting::part,
@@ -93,20 +93,16 @@ fn first(second: &Value) -> Value {
     let (spec, status) = (&second["spec"], &second["status"]);
     let list = |part: &Value, field: &str| part[field].as_array().cloned().unwrap_or_default();
     let (metrics, current) = (list(spec, "metrics"), list(status, "currentMetrics"));
-    let mut annotate = |name: &str, text: String| object["metadata"]["annotations"][name] = text.into();
     let others: Vec<Value> = metrics.iter().filter(|metric| utilization(metric, "target").is_none()).cloned().collect();
-    if !others.is_empty() {
-        annotate(METRICS, metrics::written(&others, MetricValues::Target));
-    }
-    if !current.is_empty() {
-        annotate(CURRENT_METRICS, metrics::written(&current, MetricValues::Current));
-    }
-    if spec["behavior"].is_object() {
-        annotate(BEHAVIOR, annotations::behavior_text(&spec["behavior"]));
-    }
-    let conditions = list(status, "conditions");
-    if !conditions.is_empty() {
-        annotate(CONDITIONS, annotations::conditions_text(&conditions));
+    let (behavior, conditions) = (&spec["behavior"], list(status, "conditions"));
+    let annotations = [
+        (METRICS, (!others.is_empty()).then(|| metrics::written(&others, MetricValues::Target))),
+        (CURRENT_METRICS, (!current.is_empty()).then(|| metrics::written(&current, MetricValues::Current))),
+        (BEHAVIOR, behavior.is_object().then(|| annotations::behavior_text(behavior))),
+        (CONDITIONS, (!conditions.is_empty()).then(|| annotations::conditions_text(&conditions))),
+    ];
+    for (name, text) in annotations.into_iter().filter_map(|(name, text)| Some((name, text?))) {
+        object["metadata"]["annotations"][name] = text.into();
     }
     for (part, field) in
         [("spec", "metrics"), ("spec", "behavior"), ("status", "currentMetrics"), ("status", "conditions")]
@@ -139,32 +135,27 @@ fn second(first: &Value) -> Value {
     let annotation = |name: &str| first["metadata"]["annotations"][name].as_str();
     remove(&mut object, "spec", "targetCPUUtilizationPercentage");
     remove(&mut object, "status", "currentCPUUtilizationPercentage");
-    let mut of_cpu = Vec::new();
-    if let Some(share) = first["spec"]["targetCPUUtilizationPercentage"].as_i64() {
-        of_cpu.push(cpu("target", json!({ "type": "Utilization", "averageUtilization": share })));
-    }
+    let target = |share: i64| cpu("target", json!({ "type": "Utilization", "averageUtilization": share }));
     let mut all = annotation(METRICS).and_then(|text| metrics::read(text, MetricValues::Target)).unwrap_or_default();
-    all.extend(of_cpu);
+    all.extend(first["spec"]["targetCPUUtilizationPercentage"].as_i64().map(target));
     if all.is_empty() {
-        all.push(cpu("target", json!({ "type": "Utilization", "averageUtilization": UTILIZATION })));
+        all.push(target(UTILIZATION));
     }
     set(part(&mut object, "spec"), "metrics", Some(all.into()));
     if let Some(behavior) = annotation(BEHAVIOR).and_then(annotations::behavior) {
         set(part(&mut object, "spec"), "behavior", Some(behavior));
     }
-    let mut current = Vec::new();
-    if let Some(share) = first["status"]["currentCPUUtilizationPercentage"].as_i64() {
-        current.push(cpu("current", json!({ "averageUtilization": share })));
-    }
-    current =
-        annotation(CURRENT_METRICS).and_then(|text| metrics::read(text, MetricValues::Current)).unwrap_or(current);
+    let current = annotation(CURRENT_METRICS).and_then(|text| metrics::read(text, MetricValues::Current));
+    let current = current.unwrap_or_else(|| {
+        let share = first["status"]["currentCPUUtilizationPercentage"].as_i64();
+        share.map(|share| cpu("current", json!({ "averageUtilization": share }))).into_iter().collect()
+    });
     let current = if current.is_empty() { Value::Null } else { current.into() };
     set(part(&mut object, "status"), "currentMetrics", Some(current));
     if let Some(conditions) = annotation(CONDITIONS).and_then(annotations::conditions) {
         set(part(&mut object, "status"), "conditions", Some(conditions));
     }
-    let none_yet = object["status"]["currentReplicas"] == 0;
-    if none_yet {
+    if object["status"]["currentReplicas"] == 0 {
         remove(&mut object, "status", "currentReplicas");
     }
     drop_own(&mut object);
@@ -173,9 +164,7 @@ fn second(first: &Value) -> Value {
 
 /// Returns the metric of CPU utilization. `field` is `target` or `current`, and `amount` its value.
 fn cpu(field: &str, amount: Value) -> Value {
-    let resource: Map<String, Value> =
-        [("name".to_owned(), "cpu".into()), (field.to_owned(), amount)].into_iter().collect();
-    json!({ "type": "Resource", "resource": resource })
+    json!({ "type": "Resource", "resource": { "name": "cpu", field: amount } })
 }
 
 #[cfg(test)]

@@ -3,14 +3,13 @@
 //! signer, so tokens of one server are not valid for another one with another key.
 
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
-use serde_json::Value;
 
 use super::{accept, refused};
 use crate::{
     response::{Body, full, respond},
     state::State,
     status::StatusError,
-    tokens,
+    tokens::{self, SignerError},
 };
 
 /// The media type of a key set.
@@ -26,16 +25,15 @@ pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
     if accept::first_of(parts, &[(form, form)]).is_none() {
         return refused(parts, &StatusError::not_acceptable(form).with_empty_details());
     }
-    let document: Result<Value, _> = match form {
+    let document = match form {
         KEYS => state.signer.get().map(tokens::Signer::keys),
         _ => Ok(tokens::configuration(host(parts))),
     };
-    let document = match document {
+    let internal =
+        |why: SignerError| StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string());
+    let document = match document.map_err(internal) {
         Ok(document) => document,
-        Err(why) => {
-            let error = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string());
-            return refused(parts, &error);
-        }
+        Err(error) => return refused(parts, &error),
     };
     let mut response = respond(StatusCode::OK, form, full(document.to_string().into_bytes()));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));

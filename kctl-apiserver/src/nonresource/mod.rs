@@ -53,13 +53,12 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     if let Some(answer) = beside_kinds(state, &path, parts) {
         return answer;
     }
-    let no_version =
-        matches!(path.as_slice(), ["apis", group, _, ..] if !group.is_empty() && registry.is_built_in(group));
     let Some(document) = document(registry, &path) else {
-        return if no_version {
-            refused(parts, &StatusError::path_not_found())
-        } else {
-            text(StatusCode::NOT_FOUND, "404 page not found\n")
+        return match path.as_slice() {
+            ["apis", group, _, ..] if !group.is_empty() && registry.is_built_in(group) => {
+                refused(parts, &StatusError::path_not_found())
+            }
+            _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
         };
     };
     let router = router(registry, &path);
@@ -91,14 +90,13 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
         ["livez" | "readyz" | "healthz", ..] => health::answer(names, parts, || state.check_storage()),
         // Upstream does not check the method of these.
         ["metrics"] if parts.method == Method::DELETE => plain(StatusCode::OK, "metrics reset\n"),
-        ["metrics"] => {
-            let metrics = metrics::exposed(&state.counts, state.sizes(), parts.extensions.get());
+        ["metrics"] | ["metrics", "slis"] => {
+            let metrics = match names.len() {
+                1 => metrics::exposed(&state.counts, state.sizes(), parts.extensions.get()),
+                _ => health::metrics(),
+            };
             let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
             respond(StatusCode::OK, form, full(metrics.into_bytes()))
-        }
-        ["metrics", "slis"] => {
-            let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-            respond(StatusCode::OK, form, full(health::metrics().into_bytes()))
         }
         ["openapi", version @ ("v2" | "v3"), root @ ..] => {
             let document = match (*version, root) {
@@ -133,7 +131,7 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, router: Rout
             let tag = schemas::tag(&bytes);
             let known = parts.headers.get(header::IF_NONE_MATCH);
             let response = if known.is_some_and(|known| *known == *format!("{tag:?}")) {
-                schemas::not_modified()
+                schemas::nothing(StatusCode::NOT_MODIFIED)
             } else {
                 respond(StatusCode::OK, form, full(bytes))
             };

@@ -37,9 +37,9 @@ pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     let document = openapi::v2(registry);
     let bytes = if form == JSON { document.to_string().into_bytes() } else { openapi::protobuf(&document) };
     let tag = tag(&bytes);
-    let content_type = if form == JSON { JSON } else { PROTOBUF };
+    let is_known = is_known(parts, &tag);
     let response =
-        if is_known(parts, &tag) { not_modified() } else { respond(StatusCode::OK, content_type, full(bytes)) };
+        if is_known { nothing(StatusCode::NOT_MODIFIED) } else { respond(StatusCode::OK, form, full(bytes)) };
     by_encoding(with_etag(response, &tag, "no-cache, private"))
 }
 
@@ -61,13 +61,34 @@ pub(super) fn index(registry: &Registry) -> Response<Body> {
 }
 
 /// Returns a document below `/openapi/v3`. 404 without a body for a group and version that is not served.
+///
+/// With the current hash in the URL the response may be cached forever; another hash redirects to the current one.
+/// Without a hash the client must revalidate each time. A document that the client already has is not rendered.
 pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<Body> {
     if !openapi::is_described(registry, root) {
         return nothing(StatusCode::NOT_FOUND);
     }
     let forms = [(JSON, JSON), (PROTOBUF_3, PROTOBUF_3), (PROTOBUF_3_BEFORE, PROTOBUF_3)];
     let Some(form) = accept::first_of(parts, &forms) else { return unacceptable() };
-    of_version(registry, &root.join("/"), form, parts)
+    let tag = tag_of(registry, &root.join("/"));
+    let params = Params::parse(parts.uri.query().unwrap_or_default());
+    let cache = match params.text("hash") {
+        "" => "no-cache, private",
+        requested if requested == tag => "public, immutable",
+        _ => {
+            let mut moved = respond(StatusCode::MOVED_PERMANENTLY, JSON, full(Vec::new()));
+            set(&mut moved, LOCATION, &format!("{}?hash={tag}", parts.uri.path()));
+            set(&mut moved, ETAG, &format!("{tag:?}"));
+            set(&mut moved, VARY, "Accept");
+            return moved;
+        }
+    };
+    if is_known(parts, &tag) {
+        return with_etag(nothing(StatusCode::NOT_MODIFIED), &tag, cache);
+    }
+    let document = openapi::v3(registry, root);
+    let bytes = if form == JSON { document.to_string().into_bytes() } else { openapi::protobuf_three(&document) };
+    with_etag(respond(StatusCode::OK, form, full(bytes)), &tag, cache)
 }
 
 /// Returns 406. Unlike other errors, the response has no body.
@@ -92,42 +113,6 @@ pub(super) fn nothing(code: StatusCode) -> Response<Body> {
     let mut response = respond(code, JSON, full(Vec::new()));
     response.headers_mut().remove(CONTENT_TYPE);
     response
-}
-
-/// Returns the document of a group and version. With the current hash in the URL the response may be cached forever;
-/// another hash redirects to the current one. Without a hash the client must revalidate each time. A document that the
-/// client already has is not rendered.
-fn of_version(registry: &Registry, root: &str, content_type: &'static str, parts: &Parts) -> Response<Body> {
-    let tag = tag_of(registry, root);
-    let params = Params::parse(parts.uri.query().unwrap_or_default());
-    let document = || {
-        if is_known(parts, &tag) {
-            return not_modified();
-        }
-        let root: Vec<&str> = root.split('/').collect();
-        let bytes = if content_type == PROTOBUF_3 {
-            openapi::protobuf_three(&openapi::v3(registry, &root))
-        } else {
-            openapi::v3(registry, &root).to_string().into_bytes()
-        };
-        respond(StatusCode::OK, content_type, full(bytes))
-    };
-    match params.text("hash") {
-        "" => with_etag(document(), &tag, "no-cache, private"),
-        requested if requested == tag => with_etag(document(), &tag, "public, immutable"),
-        _ => {
-            let mut moved = respond(StatusCode::MOVED_PERMANENTLY, "application/json", full(Vec::new()));
-            set(&mut moved, LOCATION, &format!("{}?hash={tag}", parts.uri.path()));
-            set(&mut moved, ETAG, &format!("{tag:?}"));
-            set(&mut moved, VARY, "Accept");
-            moved
-        }
-    }
-}
-
-/// Returns the 304 to a client that already has the document.
-pub(super) fn not_modified() -> Response<Body> {
-    nothing(StatusCode::NOT_MODIFIED)
 }
 
 /// Adds the `ETag` and cache headers to a document or to its 304. `cache` becomes `Cache-Control`.

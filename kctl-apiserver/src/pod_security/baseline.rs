@@ -10,7 +10,7 @@ use super::{
     check,
     pod::{Part, items},
 };
-use crate::field_errors::text;
+use crate::{field_errors::text, validation::warnings::APP_ARMOR};
 
 /// The checks, in the order of upstream's check ids. `until_restricted` is the version from which `restricted` replaces
 /// the check by a stricter one.
@@ -31,8 +31,6 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// The rule about seccomp profiles.
 const SECCOMP_RULE: &str = "seccompProfile.type must be RuntimeDefault or Localhost";
-/// The prefix of `AppArmor` annotations.
-const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 /// The annotation with the seccomp profile of a Pod, before 1.19.
 const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 /// The prefix of annotations with profiles of containers, before 1.19.

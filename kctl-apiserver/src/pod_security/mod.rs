@@ -33,12 +33,7 @@ pub(crate) enum Level {
 impl Level {
     /// Parses the value of a label. `None` for an unknown level; the comparison is exact.
     fn parse(text: &str) -> Option<Self> {
-        match text {
-            "privileged" => Some(Self::Privileged),
-            "baseline" => Some(Self::Baseline),
-            "restricted" => Some(Self::Restricted),
-            _ => None,
-        }
+        [Self::Privileged, Self::Baseline, Self::Restricted].into_iter().find(|level| level.name() == text)
     }
 
     /// Returns the name of the level, as in labels.
@@ -62,10 +57,8 @@ pub(crate) struct Standard {
 
 impl std::fmt::Display for Standard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.minor {
-            Some(minor) => write!(f, "{}:v1.{minor}", self.level.name()),
-            None => write!(f, "{}:latest", self.level.name()),
-        }
+        let version = self.minor.map_or_else(|| "latest".to_owned(), |minor| format!("v1.{minor}"));
+        write!(f, "{}:{version}", self.level.name())
     }
 }
 

@@ -40,8 +40,8 @@ fn escalation(part: &Part<'_>) -> bool {
 
 /// Checks dropped and added capabilities (`check_capabilities_restricted.go`). Each container must drop `ALL`.
 fn capabilities(part: &Part<'_>) -> bool {
-    let (is_exempt, capabilities) =
-        (part.is_pod_spec() || part.pod.is_exempt_windows(), &part.context()["capabilities"]);
+    let is_exempt = part.is_pod_spec() || part.pod.is_exempt_windows();
+    let capabilities = &part.context()["capabilities"];
     let drops_all = items(&capabilities["drop"]).any(|name| name == "ALL");
     !is_exempt && (!drops_all || items(&capabilities["add"]).any(|name| name != "NET_BIND_SERVICE"))
 }

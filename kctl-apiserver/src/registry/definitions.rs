@@ -7,21 +7,18 @@ use ring::digest;
 use serde_json::Value;
 
 use super::{Custom, Kind, Listed, Registry, Resource, version_order};
-use crate::{crd, metadata::Scope, status::GroupResource};
+use crate::{crd, field_errors::text, metadata::Scope, status::GroupResource};
 
 impl Registry {
     /// Adds the served versions of established CRDs and sorts the versions of each group by preference. All groups are
     /// sorted, the built-in ones too.
     #[must_use]
-    pub(crate) fn with_definitions<'a>(self, definitions: impl Iterator<Item = &'a Value>) -> Self {
-        let mut registry = self;
-        for definition in definitions {
-            registry.add_definition(definition);
-        }
-        for versions in registry.groups.values_mut() {
+    pub(crate) fn with_definitions<'a>(mut self, definitions: impl Iterator<Item = &'a Value>) -> Self {
+        definitions.for_each(|definition| self.add_definition(definition));
+        for versions in self.groups.values_mut() {
             versions.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
         }
-        registry
+        self
     }
 
     /// Adds the served versions of one CRD; does nothing before it is established. Names are the accepted ones and not
@@ -33,7 +30,7 @@ impl Registry {
             return;
         }
         let spec = &definition["spec"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let text = |value: &Value| text(value).to_owned();
         let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect::<Vec<_>>();
         let (names, group) = (&definition["status"]["acceptedNames"], text(&spec["group"]));
         let scope = if spec["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster };
@@ -88,13 +85,11 @@ fn storage_version_hash(parts: [&str; 3]) -> String {
 
 /// Returns the default deprecation warning of a version, with the newer version to use if there is one.
 fn deprecation(spec: &Value, name: &str) -> String {
-    let (group, kind) =
-        (spec["group"].as_str().unwrap_or_default(), spec["names"]["kind"].as_str().unwrap_or_default());
+    let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
     let versions = spec["versions"].as_array().into_iter().flatten();
     let usable = versions.filter(|version| version["served"] == true && version["deprecated"] != true);
-    let names = usable.filter_map(|version| version["name"].as_str());
-    let better =
-        names.filter(|other| version_order(other) > version_order(name)).max_by_key(|other| version_order(other));
+    let best = usable.filter_map(|version| version["name"].as_str()).max_by_key(|other| version_order(other));
+    let better = best.filter(|best| version_order(best) > version_order(name));
     let hint = better.map_or_else(String::new, |better| format!("; use {group}/{better} {kind}"));
     format!("{group}/{name} {kind} is deprecated{hint}")
 }

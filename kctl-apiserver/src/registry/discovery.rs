@@ -8,6 +8,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use serde_json::{Value, json};
 
 use super::{Listed, Registry, Resource};
+use crate::json_path::push;
 
 /// Returns the names of all groups except the core group, in discovery order. A group whose versions are all served by
 /// another server is listed too. Groups of CRDs follow the built-in ones by name.
@@ -32,6 +33,7 @@ pub(crate) fn aggregated_core(registry: &Registry) -> Value {
     aggregated_groups(registry, vec![""])
 }
 
+/// Returns aggregated discovery of these groups.
 fn aggregated_groups(registry: &Registry, names: Vec<&str>) -> Value {
     let groups = names.into_iter().map(|name| {
         let meta = if name.is_empty() { json!({}) } else { json!({ "name": name }) };
@@ -75,13 +77,10 @@ fn resource_of(resource: &Resource) -> Value {
             shown[field] = json!(names);
         }
     }
-    let subresources = resource.subresources.iter().map(|sub| {
+    for sub in &resource.subresources {
         let name = sub.name.split_once('/').map_or("", |(_, name)| name);
-        json!({ "subresource": name, "responseKind": response_kind(resource, sub), "verbs": sub.verbs })
-    });
-    let subresources: Vec<Value> = subresources.collect();
-    if !subresources.is_empty() {
-        shown["subresources"] = subresources.into();
+        let entry = json!({ "subresource": name, "responseKind": response_kind(resource, sub), "verbs": sub.verbs });
+        push(&mut shown["subresources"], entry);
     }
     shown
 }
@@ -140,11 +139,8 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
     if listed.is_empty() {
         return None;
     }
-    let key = |listed: &'_ super::Listed| {
-        let whole = listed.name.as_str();
-        if by_kind { whole.split('/').next().unwrap_or_default().to_owned() } else { whole.to_owned() }
-    };
-    listed.sort_by_key(|listed| key(listed));
+    let resource = |name: &str| name.split('/').next().unwrap_or_default().to_owned();
+    listed.sort_by_cached_key(|listed| if by_kind { resource(&listed.name) } else { listed.name.clone() });
     let group_version = if group.is_empty() { version.into() } else { format!("{group}/{version}") };
     let mut list = json!({ "kind": "APIResourceList", "groupVersion": group_version, "resources": listed });
     if !group.is_empty() {

@@ -110,8 +110,8 @@ impl Kind {
 
     /// The rules of custom resources.
     pub(crate) const CUSTOM: Self = Self {
-        metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
-        strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
+        metadata: Metadata { finalizers_without_domain: true, ..Metadata::COUNTED },
+        strategy: Strategy::CONDITIONAL,
         managed_fields: ManagedFields {
             reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
             ..ManagedFields::DEFAULT

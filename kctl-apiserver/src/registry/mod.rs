@@ -76,15 +76,14 @@ impl Registry {
             for listed in whole {
                 let prefix = format!("{}/", listed.name);
                 let subresources = subresources.iter().filter(|sub| sub.name.starts_with(&prefix)).cloned().collect();
-                let list_kind = format!("{}List", listed.kind);
                 let resource = GroupResource::new(group, &listed.name);
                 let kind = kinds.iter().find(|kind| kind.is_of(&resource)).copied().unwrap_or(&Kind::DEFAULT);
                 registry.add(Resource {
                     id: resource,
                     version: version.into(),
+                    list_kind: format!("{}List", listed.kind),
                     listed,
                     subresources,
-                    list_kind,
                     kind,
                     custom: None,
                     built_in: OnceLock::new(),
@@ -164,12 +163,10 @@ impl Registry {
     /// `/apis/GROUP/VERSION` can be delegated.
     pub(crate) fn is_remote(&self, path: &str) -> bool {
         let mut parts = path.trim_start_matches('/').splitn(4, '/');
-        let Some(("apis", group, version)) =
-            parts.next().zip(parts.next()).zip(parts.next()).map(|((a, b), c)| (a, b, c))
-        else {
+        let (Some("apis"), Some(group), Some(version)) = (parts.next(), parts.next(), parts.next()) else {
             return false;
         };
-        !self.remote.is_empty() && self.remote.contains(&(group.to_owned(), version.to_owned()))
+        self.has_remote() && self.remote.contains(&(group.to_owned(), version.to_owned()))
     }
 
     /// Returns `true` if any group is delegated to another server.
@@ -179,16 +176,10 @@ impl Registry {
 
     /// Returns the versions of a group in discovery order: those of this server, then delegated ones.
     fn listed_versions(&self, group: &str) -> Vec<&str> {
-        let own = self.groups.get(group).into_iter().flatten().map(String::as_str);
-        let mut remote: Vec<&str> = self
-            .remote
-            .iter()
-            .filter(|(group_name, _)| group_name == group)
-            .map(|(_, version)| version.as_str())
-            .collect();
+        let mut versions: Vec<&str> = self.groups.get(group).into_iter().flatten().map(String::as_str).collect();
+        let remote = self.remote.iter().filter(|(name, _)| name == group).map(|(_, version)| version.as_str());
+        let mut remote: Vec<_> = remote.filter(|version| !versions.contains(version)).collect();
         remote.sort_by_key(|version| std::cmp::Reverse(version_order(version)));
-        let mut versions: Vec<&str> = own.collect();
-        remote.retain(|version| !versions.contains(version));
         versions.extend(remote);
         versions
     }

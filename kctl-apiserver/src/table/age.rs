@@ -1,19 +1,6 @@
 //! Durations as the cells of a table have them: `3m5s`, `2d3h`, `<unknown>`, `<invalid>`.
 //! Upstream: `HumanDuration` of `apimachinery/pkg/util/duration` and `ConvertToHumanReadableDateType` of
-//! `apimachinery/pkg/api/meta/table`. The larger a duration, the coarser its form, so that a cell has at most two
-//! units:
-//!
-//! | duration | form |
-//! |---|---|
-//! | below 2 minutes | `110s` |
-//! | below 10 minutes | `2m5s` |
-//! | below 3 hours | `179m` |
-//! | below 8 hours | `4h1m` |
-//! | below 2 days | `47h` |
-//! | below 8 days | `2d1h` |
-//! | below 2 years | `729d` |
-//! | below 8 years | `2y5d` |
-//! | more | `10y` |
+//! `apimachinery/pkg/api/meta/table`.
 
 use jiff::Timestamp;
 use kctl_apimachinery::duration;

@@ -15,36 +15,21 @@ use jiff::Timestamp;
 use kctl_apimachinery::{strconv, time};
 use serde_json::{Number, Value, json};
 
-use super::age::{INVALID, since_text};
-use super::fields::{int, text};
-use super::jsonpath::{ColumnPath, Found};
+use super::{
+    age::{INVALID, since_text},
+    fields::{int, text},
+    jsonpath::{ColumnPath, Found},
+};
 use crate::go;
 
 /// A printer column after the name column.
 pub(crate) struct Column {
-    /// Decides how a value is printed.
-    kind: Kind,
+    /// The type in the CRD, which decides how a value is printed.
+    kind: String,
     /// The parsed `jsonPath`.
     path: ColumnPath,
     /// The `TableColumnDefinition` in the response.
     pub(super) definition: Value,
-}
-
-/// The type of a column, which decides how a value is printed.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// A whole number; the fraction of other numbers is truncated.
-    Integer,
-    /// Any number, unchanged.
-    Number,
-    /// `true` or `false`.
-    Boolean,
-    /// Any value, printed as a string.
-    Text,
-    /// A time of RFC 3339, shown as the time since then.
-    Date,
-    /// A type that the CRD should not have; its cells are null.
-    Unknown,
 }
 
 /// Returns the columns up to the first with an invalid `jsonPath`, as kube-apiserver does.
@@ -63,7 +48,7 @@ impl Column {
             description => description.to_owned(),
         };
         Some(Self {
-            kind: Kind::parse(kind),
+            kind: kind.to_owned(),
             path: ColumnPath::parse(path)?,
             definition: json!({
                 "name": text(definition, "/name"),
@@ -78,38 +63,24 @@ impl Column {
     /// Returns the cell; null if the path finds no value, or one of another type.
     pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
         match self.path.first(object) {
-            Some(Found::Stored(value)) => self.kind.cell(value, now),
-            Some(Found::Literal(value)) => self.kind.cell(&value, now),
-            Some(Found::Plain(number)) if matches!(self.kind, Kind::Text) => json!(number.to_string()),
+            Some(Found::Stored(value)) => cell(&self.kind, value, now),
+            Some(Found::Literal(value)) => cell(&self.kind, &value, now),
+            Some(Found::Plain(number)) if self.kind == "string" => json!(number.to_string()),
             Some(Found::Plain(_)) | None => Value::Null,
         }
     }
 }
 
-impl Kind {
-    /// Returns the type by its name in the CRD.
-    fn parse(text: &str) -> Self {
-        match text {
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "boolean" => Self::Boolean,
-            "string" => Self::Text,
-            "date" => Self::Date,
-            _ => Self::Unknown,
-        }
-    }
-
-    /// Returns the cell for a value. An empty date, and the string `null`, are `<unknown>`.
-    fn cell(self, value: &Value, now: Timestamp) -> Value {
-        match (self, value) {
-            (Self::Integer, Value::Number(number)) => json!(whole(number)),
-            (Self::Number, Value::Number(_)) | (Self::Boolean, Value::Bool(_)) => value.clone(),
-            (Self::Text, _) => json!(printed(value)),
-            (Self::Date, Value::String(time)) if time.is_empty() || time == "null" => json!(since_text("", now)),
-            (Self::Date, Value::String(time)) if time::parse(time).is_some() => json!(since_text(time, now)),
-            (Self::Date, Value::String(_)) => json!(INVALID),
-            _ => Value::Null,
-        }
+/// Returns the cell for a value in a column of this type. An empty date, and the string `null`, are `<unknown>`.
+fn cell(kind: &str, value: &Value, now: Timestamp) -> Value {
+    match (kind, value) {
+        ("integer", Value::Number(number)) => json!(whole(number)),
+        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
+        ("string", _) => json!(printed(value)),
+        ("date", Value::String(time)) if time.is_empty() || time == "null" => json!(since_text("", now)),
+        ("date", Value::String(time)) if time::parse(time).is_some() => json!(since_text(time, now)),
+        ("date", Value::String(_)) => json!(INVALID),
+        _ => Value::Null,
     }
 }
 

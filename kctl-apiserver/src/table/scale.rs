@@ -16,26 +16,23 @@ const CELLS: Printer =
 /// Returns a `Scale` as a table. Built-in kinds and custom resources have the same columns with different descriptions.
 /// `is_custom` is `true` for custom resources. The table has one row, and `resourceVersion` of the scaled object.
 pub(crate) fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, include: Include) -> Value {
-    let (name, created) = (&default_columns()[0]["description"], &default_columns()[1]["description"]);
-    let column = |name: &str, r#type: &str, format: &str, description: &Value| json!({ "name": name, "type": r#type, "format": format, "description": description, "priority": 0 });
-    let columns = if is_custom {
-        json!([
-            column("Name", "string", "name", name),
-            column("Desired", "integer", "", &"Number of desired replicas".into()),
-            column("Available", "integer", "", &"Number of actual replicas".into()),
-            column("Age", "date", "", created),
-        ])
+    let description = |column: usize| default_columns()[column]["description"].as_str().unwrap_or_default();
+    let (name_format, age_type, desired, available) = if is_custom {
+        ("name", "date", "Number of desired replicas", "Number of actual replicas")
     } else {
         let desired = "replicas is the desired number of instances for the scaled object.";
-        let available = "replicas is the actual number of observed instances of the scaled object.";
-        json!([
-            column("Name", "string", "", name),
-            column("Desired", "integer", "", &desired.into()),
-            column("Available", "integer", "", &available.into()),
-            column("Age", "string", "", created),
-        ])
+        ("", "string", desired, "replicas is the actual number of observed instances of the scaled object.")
     };
+    let columns = [
+        ("Name", "string", name_format, description(0)),
+        ("Desired", "integer", "", desired),
+        ("Available", "integer", "", available),
+        ("Age", age_type, "", description(1)),
+    ];
+    let columns = columns.map(|(name, r#type, format, description)| {
+        json!({ "name": name, "type": r#type, "format": format, "description": description, "priority": 0 })
+    });
     let cells = cells::cells(CELLS, scale, now);
     let meta = json!({ "resourceVersion": scale["metadata"]["resourceVersion"] });
-    assemble(columns, vec![row(cells, scale, include)], meta)
+    assemble(json!(columns), vec![row(cells, scale, include)], meta)
 }

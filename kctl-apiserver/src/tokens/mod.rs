@@ -210,10 +210,9 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
         (&kinds::core::pod::KIND, namespace, pod.as_ref()),
         (&kinds::core::node::KIND, "", node),
     ];
-    bound.into_iter().try_for_each(|(kind, namespace, claimed)| match claimed {
-        Some(claimed) => exists(kind, namespace, claimed),
-        None => Ok(()),
-    })
+    bound
+        .into_iter()
+        .try_for_each(|(kind, namespace, claimed)| claimed.map_or(Ok(()), |it| exists(kind, namespace, it)))
 }
 
 /// Returns `true` if the deletion timestamp of an object is more than the leeway ago. An account or object with

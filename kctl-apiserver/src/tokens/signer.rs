@@ -37,12 +37,9 @@ const PEM_LABEL: &str = "PRIVATE KEY";
 /// The reason why tokens cannot be signed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SignerError {
-    /// The system has no random numbers for a key.
-    #[error("the machine gives no random numbers to make a key for tokens with")]
-    NoKey,
-    /// The system has no random numbers for a signature.
+    /// The system has no random numbers for a key or a signature.
     #[error("tokens cannot be signed: the machine gives no random numbers")]
-    NoSignature,
+    NoRandomness,
     /// The file has no valid key.
     #[error("{file}: no private key of ECDSA on P-256 in PKCS #8: {why}; remove the file for a new key")]
     KeyBroken { file: String, why: String },
@@ -62,7 +59,7 @@ pub(crate) struct Signer {
 impl Signer {
     /// Creates a signer with a new key. Fails if the system has no random numbers.
     pub(crate) fn new() -> Result<Self, SignerError> {
-        Self::from_document(&new_key()?).map_err(|_| SignerError::NoKey)
+        Self::from_document(&new_key()?).map_err(|_| SignerError::NoRandomness)
     }
 
     /// Returns a signer with the key in the file of a folder. Creates the file if it does not exist. Fails if the file
@@ -81,7 +78,7 @@ impl Signer {
         }
         let document = new_key()?;
         private_file::write(&path, &pem::block(PEM_LABEL, &document)).map_err(unkept)?;
-        Self::from_document(&document).map_err(|_| SignerError::NoKey)
+        Self::from_document(&document).map_err(|_| SignerError::NoRandomness)
     }
 
     /// Creates a signer from a PKCS #8 key.
@@ -97,10 +94,10 @@ impl Signer {
     /// random numbers.
     pub(crate) fn sign(&self, claims: &impl Serialize) -> Result<String, SignerError> {
         let head = json!({ "alg": ALGORITHM, "kid": self.id }).to_string();
-        let claims = serde_json::to_vec(claims).map_err(|_| SignerError::NoSignature)?;
+        let claims = serde_json::to_vec(claims).map_err(|_| SignerError::NoRandomness)?;
         let signed = format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(head), BASE64_URL_SAFE_NO_PAD.encode(claims));
         let signature =
-            self.pair.sign(&SystemRandom::new(), signed.as_bytes()).map_err(|_| SignerError::NoSignature)?;
+            self.pair.sign(&SystemRandom::new(), signed.as_bytes()).map_err(|_| SignerError::NoRandomness)?;
         Ok(format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature)))
     }
 
@@ -147,7 +144,7 @@ impl SharedSigner {
 /// Returns a new key in PKCS #8.
 fn new_key() -> Result<Vec<u8>, SignerError> {
     let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
-    document.map(|document| document.as_ref().to_vec()).map_err(|_| SignerError::NoKey)
+    document.map(|document| document.as_ref().to_vec()).map_err(|_| SignerError::NoRandomness)
 }
 
 #[cfg(test)]

@@ -15,13 +15,13 @@ pub(crate) mod validating_admission_policy_binding;
 pub(crate) mod validating_webhook_configuration;
 pub(crate) mod webhooks;
 
-use crate::registry::kind::{Generation, Kind, Metadata, Requests, Strategy};
+use crate::registry::kind::{Kind, Metadata, Requests, Strategy};
 
 /// The common part of all kinds of the group.
 const CONFIGURATION: Kind = Kind {
     group: "admissionregistration.k8s.io",
-    metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
-    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
+    metadata: Metadata { finalizers_without_domain: true, ..Metadata::COUNTED },
+    strategy: Strategy::CONDITIONAL,
     ..Kind::DEFAULT
 };
 

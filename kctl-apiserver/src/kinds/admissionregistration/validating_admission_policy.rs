@@ -13,12 +13,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "validatingadmissionpolicies",
     kind: "ValidatingAdmissionPolicy",
     defaults: Defaults { set: super::defaults::admission_policy, ..Defaults::DEFAULT },
-    strategy: Strategy {
-        allows_unconditional_update: false,
-        new_status: NewStatus::Empty,
-        kept_by_status: Kind::CLIENT_METADATA,
-        ..Strategy::DEFAULT
-    },
+    strategy: Strategy { new_status: NewStatus::Empty, kept_by_status: Kind::CLIENT_METADATA, ..Strategy::CONDITIONAL },
     validation: Validation {
         validate: super::policies::validating_policy,
         validate_create: super::reserved::name,

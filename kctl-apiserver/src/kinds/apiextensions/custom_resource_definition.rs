@@ -12,27 +12,27 @@
 
 use jiff::Timestamp;
 use kctl_apimachinery::time;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     crd,
     deletion::{CUSTOM_RESOURCE_CLEANUP, Propagation},
     json_path::push_once,
-    registry::kind::{Cell, Defaults, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteStrategy, Kind, Metadata, Strategy, TableColumns, Validation},
     table::fields,
+    validation::entries,
 };
 
 pub(crate) static KIND: Kind = Kind {
     group: "apiextensions.k8s.io",
     resource: "customresourcedefinitions",
     kind: "CustomResourceDefinition",
-    metadata: Metadata { finalizers_without_domain: true, generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata { finalizers_without_domain: true, ..Metadata::COUNTED },
     defaults: Defaults { set_rest: default_rest, ..Defaults::DEFAULT },
     strategy: Strategy {
-        allows_unconditional_update: false,
         prepare_create: |_, object| crd::default_definition(object),
         prepare_update,
-        ..Strategy::DEFAULT
+        ..Strategy::CONDITIONAL
     },
     validation: Validation {
         validate_create: |object, errors| errors.extend(crd::validate_definition(object)),
@@ -77,20 +77,11 @@ fn prepare_update(_: &str, _: &Value, new: &mut Value) {
 /// Adds the storage version of the spec to `status.storedVersions`. Invariant: the list names every version in which
 /// objects may still be stored. Nothing is ever removed here. A CRD without a status does not get one.
 fn keep_stored_version(definition: &mut Value) {
-    let versions = definition["spec"]["versions"].as_array();
-    let name = versions
-        .into_iter()
-        .flatten()
-        .find(|version| version["storage"] == true)
-        .map(|version| version["name"].clone());
-    let stored = definition
-        .get_mut("status")
-        .and_then(Value::as_object_mut)
-        .map(|status| status.entry("storedVersions").or_insert(Value::Null));
-    match (name, stored) {
-        (Some(name), Some(Value::Array(stored))) if !stored.contains(&name) => stored.push(name),
-        (Some(name), Some(stored)) if stored.is_null() => *stored = json!([name]),
-        _ => {}
+    let stored = entries(&definition["spec"]["versions"]).find(|(_, version)| version["storage"] == true);
+    if let Some(name) = stored.map(|(_, version)| version["name"].clone())
+        && let Some(status) = definition.get_mut("status").filter(|status| status.is_object())
+    {
+        push_once(&mut status["storedVersions"], name);
     }
 }
 
@@ -108,11 +99,8 @@ fn mark(definition: &mut Value, _: Propagation, now: Timestamp) {
 
 /// Sets defaults in a `CustomResourceDefinition` without the schemas of its versions, which have separate code.
 fn default_rest(object: &mut Value, default: &mut dyn FnMut(&mut Value)) {
-    let versions = |object: &mut Value| -> Vec<Option<Value>> {
-        let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
-        versions.into_iter().flatten().map(|version| version.get_mut("schema").map(Value::take)).collect()
-    };
-    let schemas = versions(object);
+    let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut).into_iter().flatten();
+    let schemas: Vec<Option<Value>> = versions.map(|version| version.get_mut("schema").map(Value::take)).collect();
     default(object);
     let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
     for (version, schema) in versions.into_iter().flatten().zip(schemas) {

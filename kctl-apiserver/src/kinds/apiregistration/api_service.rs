@@ -28,11 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "APIService",
     metadata: Metadata { finalizers_without_domain: true, ..Metadata::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
-    strategy: Strategy {
-        allows_unconditional_update: false,
-        kept_by_status: Kind::CLIENT_METADATA,
-        ..Strategy::DEFAULT
-    },
+    strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::CONDITIONAL },
     validation: Validation {
         validate,
         validate_status: |_, new, errors| validate_status(new, errors),

@@ -11,8 +11,8 @@ use crate::{
     field_errors::{Errors, text},
     kinds::apps::validation::{always_restarts, is_none},
     registry::kind::{
-        Cell, Defaults, Environment, Generation, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests,
-        Strategy, TableColumns, Undecoded, Validation,
+        Cell, Defaults, Environment, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests, Strategy,
+        TableColumns, Undecoded, Validation,
     },
     validation::{self, selector, status::Numbers, warnings},
 };
@@ -21,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "apps",
     resource: "daemonsets",
     kind: "DaemonSet",
-    metadata: Metadata { generation: Generation::Counted, has_defaults: true, ..Metadata::DEFAULT },
+    metadata: Metadata { has_defaults: true, ..Metadata::COUNTED },
     requests: Requests {
         complete_bookmark: |object| object["metadata"]["annotations"][TEMPLATE_COUNT] = "0".into(),
         ..Requests::DEFAULT

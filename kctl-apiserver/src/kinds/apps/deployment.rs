@@ -11,8 +11,7 @@ use crate::{
     field_errors::{Errors, text},
     kinds::apps::validation::{is_none, template_of_set},
     registry::kind::{
-        Cell, Defaults, Generation, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns,
-        Validation,
+        Cell, Defaults, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
     },
     table::{fields::value_at, labels::query, workload::ready_of_desired},
     validation::{self, status::Numbers, warnings},
@@ -22,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "apps",
     resource: "deployments",
     kind: "Deployment",
-    metadata: Metadata { generation: Generation::Counted, counted: &["annotations"], ..Metadata::DEFAULT },
+    metadata: Metadata { counted: &["annotations"], ..Metadata::COUNTED },
     requests: Requests { complete_bookmark: |object| object["spec"]["replicas"] = 0.into(), ..Requests::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { new_status: NewStatus::Empty, kept_by_status: &["labels"], ..Strategy::DEFAULT },

@@ -8,7 +8,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     kinds::apps::validation::template_of_set,
-    registry::kind::{Defaults, Generation, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation},
+    registry::kind::{Defaults, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation},
     table::workload,
     validation::{self, warnings},
 };
@@ -17,7 +17,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "apps",
     resource: "replicasets",
     kind: "ReplicaSet",
-    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata::COUNTED,
     requests: Requests { complete_bookmark: |object| object["spec"]["replicas"] = 0.into(), ..Requests::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { new_status: NewStatus::Empty, ..Strategy::DEFAULT },

@@ -14,8 +14,7 @@ use crate::{
     kinds::core::persistent_volume_claim,
     names::NameRule,
     registry::kind::{
-        Cell, Defaults, Generation, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns,
-        Validation,
+        Cell, Defaults, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
     },
     table::workload::ready_of_desired,
     validation::{
@@ -29,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "apps",
     resource: "statefulsets",
     kind: "StatefulSet",
-    metadata: Metadata { names: NameRule::Label, generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata { names: NameRule::Label, ..Metadata::COUNTED },
     requests: Requests { complete_bookmark: |object| object["spec"]["replicas"] = 0.into(), ..Requests::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { new_status: NewStatus::Empty, ..Strategy::DEFAULT },

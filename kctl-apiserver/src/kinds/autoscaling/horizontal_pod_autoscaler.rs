@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     autoscaling,
-    registry::kind::{Defaults, Generation, Kind, Metadata, StorageVersion, TableColumns, Validation},
+    registry::kind::{Defaults, Kind, Metadata, StorageVersion, TableColumns, Validation},
     validation::status::Numbers,
 };
 
@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "autoscaling",
     resource: "horizontalpodautoscalers",
     kind: "HorizontalPodAutoscaler",
-    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata::COUNTED,
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation {
         validate: validation::autoscaler,

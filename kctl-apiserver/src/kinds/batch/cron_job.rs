@@ -11,7 +11,7 @@ use crate::{
     field_errors::Errors,
     kinds::batch::job::{default_failure_policy, validation::job_spec},
     names::NameRule,
-    registry::kind::{Cell, Defaults, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
     table::{
         fields::value_at,
         labels::{NONE, UNSET},
@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "batch",
     resource: "cronjobs",
     kind: "CronJob",
-    metadata: Metadata { names: NameRule::CronJob, generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata { names: NameRule::CronJob, ..Metadata::COUNTED },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { new_status: NewStatus::Empty, ..Strategy::DEFAULT },
     validation: Validation {

@@ -19,8 +19,8 @@ use crate::{
     defaulting::{add, fill, items, part, pod},
     json_path::set,
     registry::kind::{
-        Defaults, DeleteStrategy, Generation, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy,
-        TableColumns, Validation,
+        Defaults, DeleteStrategy, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns,
+        Validation,
     },
     validation::warnings,
 };
@@ -29,7 +29,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "batch",
     resource: "jobs",
     kind: "Job",
-    metadata: Metadata { generation: Generation::Counted, default: label_as_pods, ..Metadata::DEFAULT },
+    metadata: Metadata { default: label_as_pods, ..Metadata::COUNTED },
     requests: Requests { selectable_fields: &["metadata.namespace", "status.successful"], ..Requests::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy {
@@ -86,8 +86,7 @@ fn set_generated_name(sent: &Value, object: &mut Value) {
 /// Sets the selector and the labels by which a Job knows its Pods (`generateSelector`). With `manualSelector: true`,
 /// the client has to provide a selector and labels that no other workload uses.
 fn select_own_pods(job: &mut Value) {
-    let is_own = job["spec"]["manualSelector"] != true;
-    if is_own {
+    if job["spec"]["manualSelector"] != true {
         label_own_pods(job);
     }
     label_as_pods(job);
@@ -108,14 +107,10 @@ fn label_as_pods(job: &mut Value) {
 /// two Jobs never share Pods.
 fn label_own_pods(job: &mut Value) {
     let (uid, name) = (job["metadata"]["uid"].clone(), job["metadata"]["name"].clone());
-    let labels = [
-        ("batch.kubernetes.io/controller-uid", &uid),
-        ("batch.kubernetes.io/job-name", &name),
-        ("controller-uid", &uid),
-        ("job-name", &name),
-    ];
-    for (label, value) in labels {
-        job["spec"]["template"]["metadata"]["labels"][label] = value.clone();
+    let labels = &mut job["spec"]["template"]["metadata"]["labels"];
+    for prefix in ["batch.kubernetes.io/", ""] {
+        labels[format!("{prefix}controller-uid")] = uid.clone();
+        labels[format!("{prefix}job-name")] = name.clone();
     }
     job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
 }

@@ -9,20 +9,21 @@
 
 pub(crate) mod validation;
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     json_path::set,
     names::NameRule,
     registry::kind::{
-        Environment, Kind, ManagedFields, Metadata, NewStatus, Requester, Requests, Strategy, TableColumns, Validation,
+        Cell, Environment, Kind, ManagedFields, Metadata, NewStatus, Requester, Requests, Strategy, TableColumns,
+        Validation,
     },
     table::{
-        age::{age, human},
-        fields::{condition, name, text, text_or, value_at},
+        age::human,
+        fields::{condition, text, value_at},
         labels::NONE,
     },
+    validation::entries,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -53,7 +54,14 @@ pub(crate) static KIND: Kind = Kind {
         unowned: &["/spec"],
         ..ManagedFields::DEFAULT
     },
-    table: TableColumns::printer(cells),
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Age,
+        Cell::TextOr("/spec/signerName", NONE),
+        Cell::Text("/spec/username"),
+        Cell::Computed(|request, _| requested_duration(request).into()),
+        Cell::Computed(|request, _| status(request).into()),
+    ]),
     ..Kind::DEFAULT
 };
 
@@ -77,13 +85,11 @@ fn identify(requester: &dyn Requester, object: &mut Value) {
 
 /// Sets the times of the conditions (`populateConditionTimestamps`). Times that the client has set stay.
 fn stamp_conditions(environment: &dyn Environment, old: &Value, new: &mut Value) {
-    let conditions = old["status"]["conditions"].as_array().cloned().unwrap_or_default();
     for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
-        let before = conditions
-            .iter()
-            .find(|existing| existing["type"] == condition["type"] && existing["status"] == condition["status"]);
-        let times = [("lastUpdateTime", None), ("lastTransitionTime", before)];
-        for (field, before) in times {
+        let is_same = |existing: &Value| ["type", "status"].iter().all(|field| existing[*field] == condition[*field]);
+        let before =
+            entries(&old["status"]["conditions"]).map(|(_, existing)| existing).find(|existing| is_same(existing));
+        for (field, before) in [("lastUpdateTime", None), ("lastTransitionTime", before)] {
             if condition[field].is_null() {
                 condition[field] = before.map_or_else(|| environment.now().into(), |before| before[field].clone());
             }
@@ -91,38 +97,17 @@ fn stamp_conditions(environment: &dyn Environment, old: &Value, new: &mut Value)
     }
 }
 
-/// Returns the columns of `printCertificateSigningRequest`.
-///
-/// | column | content |
-/// |---|---|
-/// | `SignerName` | `spec.signerName`, or `<none>` |
-/// | Requestor | `spec.username`: the user that created the object |
-/// | `RequestedDuration` | `spec.expirationSeconds`, such as `24h`, or `<none>` |
-/// | Condition | `Pending`, `Approved` or `Denied`, followed by `,Failed` and `,Issued` where they apply |
-///
-/// `Denied` takes precedence over `Approved`, though validation prevents both.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
+/// Returns `spec.expirationSeconds` such as `24h`, or `<none>`.
+fn requested_duration(object: &Value) -> String {
+    value_at(object, "/spec/expirationSeconds").as_i64().map_or_else(|| NONE.to_owned(), human)
+}
+
+/// Returns `Pending`, `Approved` or `Denied`, followed by `,Failed` and `,Issued` where they apply. `Denied` takes
+/// precedence over `Approved`, though validation prevents both.
+fn status(object: &Value) -> String {
     let has = |kind: &str| condition(object, kind).is_some();
-    let mut status = String::from(if has("Denied") {
-        "Denied"
-    } else if has("Approved") {
-        "Approved"
-    } else {
-        "Pending"
-    });
-    if has("Failed") {
-        status.push_str(",Failed");
-    }
-    if !text(object, "/status/certificate").is_empty() {
-        status.push_str(",Issued");
-    }
-    let requested = value_at(object, "/spec/expirationSeconds").as_i64().map_or_else(|| NONE.to_owned(), human);
-    vec![
-        json!(name(object)),
-        json!(age(object, now)),
-        json!(text_or(object, "/spec/signerName", NONE)),
-        json!(text(object, "/spec/username")),
-        json!(requested),
-        json!(status),
-    ]
+    let mut status = vec![["Denied", "Approved"].into_iter().find(|kind| has(kind)).unwrap_or("Pending")];
+    status.extend(has("Failed").then_some("Failed"));
+    status.extend((!text(object, "/status/certificate").is_empty()).then_some("Issued"));
+    status.join(",")
 }

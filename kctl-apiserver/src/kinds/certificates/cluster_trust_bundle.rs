@@ -28,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ClusterTrustBundle",
     metadata: Metadata { names: NameRule::PathSegment, ..Metadata::DEFAULT },
     requests: Requests { selectable_fields: &["spec.signerName"], ..Requests::DEFAULT },
-    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
+    strategy: Strategy::CONDITIONAL,
     validation: Validation { validate, validate_create, validate_update, ..Validation::DEFAULT },
     table: TableColumns::cells(&[Cell::Name, Cell::TextOr("/spec/signerName", NONE)]),
     ..Kind::DEFAULT

@@ -29,11 +29,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Requests::DEFAULT
     },
     defaults: Defaults { set: |object| add(part(object, "spec"), "maxExpirationSeconds", 86_400), ..Defaults::DEFAULT },
-    strategy: Strategy {
-        allows_unconditional_update: false,
-        kept_by_status: Kind::CLIENT_METADATA,
-        ..Strategy::DEFAULT
-    },
+    strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::CONDITIONAL },
     validation: Validation {
         validate_create: validation::request,
         validate_update: |old, new, errors| Field::new(&new["spec"], "spec", errors).immutable(&old["spec"]),

@@ -19,12 +19,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "leases",
     kind: "Lease",
     metadata: Metadata { finalizers_without_domain: true, ..Metadata::DEFAULT },
-    strategy: Strategy {
-        creates_on_update: true,
-        allows_unconditional_update: false,
-        drop_unstored: drop_disabled,
-        ..Strategy::DEFAULT
-    },
+    strategy: Strategy { creates_on_update: true, drop_unstored: drop_disabled, ..Strategy::CONDITIONAL },
     validation: Validation { validate, ..Validation::DEFAULT },
     managed_fields: ManagedFields { filled_in: &["/spec/strategy", "/spec/preferredHolder"], ..ManagedFields::DEFAULT },
     table: TableColumns::cells(&[Cell::Name, Cell::Text("/spec/holderIdentity"), Cell::Age]),

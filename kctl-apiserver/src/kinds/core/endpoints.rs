@@ -11,7 +11,7 @@ use crate::{
     names::NameRule,
     registry::kind::{Cell, Defaults, Kind, Requests, Strategy, TableColumns, Validation},
     table::{
-        fields::{self, int, joined_with_more, list},
+        fields::{self, SHOWN_MAX, int, joined_with_more, list},
         labels::NONE,
     },
     validation::address,
@@ -31,10 +31,6 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Maximum number of addresses that the column Endpoints shows (`formatEndpoints`). The rest is counted, as in
-/// `10.0.0.1:80,10.0.0.2:80,10.0.0.3:80 + 2 more...`.
-const ENDPOINTS_SHOWN_MAX: usize = 3;
-
 /// Returns the first endpoints; `<none>` without subsets.
 fn endpoints(object: &Value) -> String {
     let subsets = list(object, "/subsets");
@@ -42,7 +38,7 @@ fn endpoints(object: &Value) -> String {
         return NONE.to_owned();
     }
     let places: Vec<_> = subsets.iter().flat_map(places).collect();
-    joined_with_more(&places, ",", ENDPOINTS_SHOWN_MAX)
+    joined_with_more(&places, ",", SHOWN_MAX)
 }
 
 /// Returns each port with each ready address, or only the addresses if the subset has no ports. IPv6 addresses are in

@@ -7,19 +7,18 @@
 
 mod validation;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, part},
     json_path::{remove, set},
     registry::kind::{
-        ConnectTarget, Defaults, Environment, Kind, ManagedFields, NewStatus, Requests, Strategy, TableColumns,
+        Cell, ConnectTarget, Defaults, Environment, Kind, ManagedFields, NewStatus, Requests, Strategy, TableColumns,
         Validation,
     },
     table::{
-        age::{UNKNOWN, age},
-        fields::{condition, flag, list, name, text, text_or, value_at},
+        age::UNKNOWN,
+        fields::{condition, flag, list, text, text_or, value_at},
         labels::NONE,
     },
 };
@@ -54,7 +53,18 @@ pub(crate) static KIND: Kind = Kind {
         complete_sent: Some(complete_sent),
         ..ManagedFields::DEFAULT
     },
-    table: TableColumns::printer(cells),
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Computed(|node, _| status(node).into()),
+        Cell::Computed(|node, _| roles(node).into()),
+        Cell::Age,
+        Cell::Text("/status/nodeInfo/kubeletVersion"),
+        Cell::Computed(|node, _| address(node, "InternalIP").into()),
+        Cell::Computed(|node, _| address(node, "ExternalIP").into()),
+        Cell::TextOr("/status/nodeInfo/osImage", UNKNOWN),
+        Cell::Computed(|node, _| kernel(node).into()),
+        Cell::TextOr("/status/nodeInfo/containerRuntimeVersion", UNKNOWN),
+    ]),
     ..Kind::DEFAULT
 };
 
@@ -95,43 +105,23 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 /// `node-role.kubernetes.io/control-plane`. The value is not used.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 
-/// Returns the columns of `printNode`.
-///
-/// | column | content |
-/// |---|---|
-/// | Status | `Ready`, `NotReady` or `Unknown`, and `,SchedulingDisabled` if `spec.unschedulable` is set |
-/// | Roles | see `roles` |
-/// | Version | `status.nodeInfo.kubeletVersion` |
-/// | Internal-IP, External-IP | first address of the type, or `<none>`; only with `-o wide` |
-/// | OS-Image, Kernel-Version, Container-Runtime | `status.nodeInfo`, or `<unknown>`; only with `-o wide` |
-///
-/// The kernel is followed by the architecture, as in `6.1.0 (arm64)`.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let mut status = vec![match condition(object, "Ready").map(|ready| text(ready, "/status")) {
+/// Returns the status by the condition `Ready`, followed by `,SchedulingDisabled` for a cordoned node.
+fn status(node: &Value) -> String {
+    let status = match condition(node, "Ready").map(|ready| text(ready, "/status")) {
         None => "Unknown",
         Some("True") => "Ready",
         Some(_) => "NotReady",
-    }];
-    if flag(object, "/spec/unschedulable") {
-        status.push("SchedulingDisabled");
+    };
+    format!("{status}{}", if flag(node, "/spec/unschedulable") { ",SchedulingDisabled" } else { "" })
+}
+
+/// Returns the version of the kernel with the architecture, as in `6.1.0 (arm64)`.
+fn kernel(node: &Value) -> String {
+    let version = text_or(node, "/status/nodeInfo/kernelVersion", UNKNOWN);
+    match text(node, "/status/nodeInfo/architecture") {
+        "" => version.to_owned(),
+        architecture => format!("{version} ({architecture})"),
     }
-    let mut kernel = text_or(object, "/status/nodeInfo/kernelVersion", UNKNOWN).to_owned();
-    let architecture = text(object, "/status/nodeInfo/architecture");
-    if !architecture.is_empty() {
-        kernel = format!("{kernel} ({architecture})");
-    }
-    vec![
-        json!(name(object)),
-        json!(status.join(",")),
-        json!(roles(object)),
-        json!(age(object, now)),
-        json!(text(object, "/status/nodeInfo/kubeletVersion")),
-        json!(address(object, "InternalIP")),
-        json!(address(object, "ExternalIP")),
-        json!(text_or(object, "/status/nodeInfo/osImage", UNKNOWN)),
-        json!(kernel),
-        json!(text_or(object, "/status/nodeInfo/containerRuntimeVersion", UNKNOWN)),
-    ]
 }
 
 /// Returns the roles that labels name, sorted and without duplicates; `<none>` without one.

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use crate::{
     defaulting::{add, fill, part, pod},
     json_path::set,
-    kinds::core::persistent_volume_claim::CLASS_OF_CLAIM,
-    registry::kind::{Defaults, DeleteResponse, DeleteStrategy, Environment, Kind, Strategy, TableColumns, Validation},
+    kinds::core::persistent_volume_claim::{CLASS_IS_A_FIELD, CLASS_OF_CLAIM},
+    registry::kind::{Defaults, DeleteStrategy, Environment, Kind, Strategy, TableColumns, Validation},
     validation::warnings::old_labels_of_terms,
 };
 
@@ -30,8 +30,8 @@ pub(crate) static KIND: Kind = Kind {
         warn: |_, object, warnings| warn(object, warnings),
         ..Validation::DEFAULT
     },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns::printer(table::cells),
+    delete: DeleteStrategy::RETURNS_OBJECT,
+    table: TableColumns::cells(table::CELLS),
     ..Kind::DEFAULT
 };
 
@@ -72,7 +72,7 @@ fn default(object: &mut Value) {
 pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
     /// Annotations that fields have replaced, with the end of the warning.
     const OLD_ANNOTATIONS: [(&str, &str); 2] = [
-        (CLASS_OF_CLAIM, "deprecated since v1.8; use \"storageClassName\" attribute instead"),
+        (CLASS_OF_CLAIM, CLASS_IS_A_FIELD),
         ("volume.beta.kubernetes.io/mount-options", "deprecated since v1.31; use \"mountOptions\" attribute instead"),
     ];
     /// Sources of storage that a release has deprecated or removed, with the end of the warning.

@@ -10,7 +10,6 @@
 mod quota;
 pub(crate) mod validation;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -18,14 +17,10 @@ use crate::{
     json_path::set,
     kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
     registry::kind::{
-        Defaults, DeleteResponse, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Quota, Strategy,
-        TableColumns, Validation,
+        Cell, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Quota, Strategy, TableColumns,
+        Validation,
     },
-    table::{
-        age::age,
-        fields::{name, text, text_or},
-        labels::UNSET,
-    },
+    table::{fields::text, labels::UNSET},
     validation::warnings::claim,
 };
 
@@ -47,8 +42,18 @@ pub(crate) static KIND: Kind = Kind {
         owned_state: OwnedState::SentByClient,
         ..ManagedFields::DEFAULT
     },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns::printer(cells),
+    delete: DeleteStrategy::RETURNS_OBJECT,
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Computed(|claim, _| phase(claim).into()),
+        Cell::Text("/spec/volumeName"),
+        Cell::Computed(|claim, _| if_bound(claim, storage, "/status/capacity/storage").into()),
+        Cell::Computed(|claim, _| if_bound(claim, access_modes, "/status/accessModes").into()),
+        Cell::Computed(|claim, _| storage_class_name(claim).into()),
+        Cell::TextOr("/spec/volumeAttributesClassName", UNSET),
+        Cell::Age,
+        Cell::TextOr("/spec/volumeMode", UNSET),
+    ]),
     quota: QUOTA,
     ..Kind::DEFAULT
 };
@@ -90,11 +95,8 @@ fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
 /// namespaces are dropped, because `CrossNamespaceVolumeDataSource` is off.
 fn settle_sources(before: Option<&Value>, spec: &mut Value) {
     let is_taken = |source: &Value| {
-        let (group, kind) = (source["apiGroup"].as_str().unwrap_or_default(), source["kind"].as_str());
-        matches!(
-            (group, kind),
-            ("", Some("PersistentVolumeClaim")) | ("snapshot.storage.k8s.io", Some("VolumeSnapshot"))
-        )
+        let kind = (source["apiGroup"].as_str().unwrap_or_default(), source["kind"].as_str().unwrap_or_default());
+        [("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")].contains(&kind)
     };
     let has = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
     if has(&spec["dataSourceRef"]["namespace"]) {
@@ -107,11 +109,9 @@ fn settle_sources(before: Option<&Value>, spec: &mut Value) {
     share_sources(spec);
 }
 
-/// Copies one of the two fields to the other if that is absent. The namespace is not copied: `dataSource` has no such
-/// field.
+/// Copies one of the two fields to the other if that is absent. The namespace is not copied: `dataSource` has none.
 fn share_sources(spec: &mut Value) {
-    let (source, reference) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
-    match (source, reference) {
+    match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
         (Some(source), None) if !source.is_null() => set(spec, "dataSourceRef", Some(source)),
         (None, Some(mut reference)) if !reference.is_null() => {
             set(&mut reference, "namespace", None);
@@ -121,25 +121,9 @@ fn share_sources(spec: &mut Value) {
     }
 }
 
-/// Returns the columns of `printPersistentVolumeClaim`. Capacity and modes are empty until the claim names a volume.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let volume = text(object, "/spec/volumeName");
-    let (capacity, modes) = if volume.is_empty() {
-        (String::new(), String::new())
-    } else {
-        (storage(object, "/status/capacity/storage"), access_modes(object, "/status/accessModes"))
-    };
-    vec![
-        json!(name(object)),
-        json!(phase(object)),
-        json!(volume),
-        json!(capacity),
-        json!(modes),
-        json!(storage_class_name(object)),
-        json!(text_or(object, "/spec/volumeAttributesClassName", UNSET)),
-        json!(age(object, now)),
-        json!(text_or(object, "/spec/volumeMode", UNSET)),
-    ]
+/// Returns a cell about the volume, which is empty until the claim names one.
+fn if_bound(claim: &Value, cell: fn(&Value, &str) -> String, pointer: &str) -> String {
+    if text(claim, "/spec/volumeName").is_empty() { String::new() } else { cell(claim, pointer) }
 }
 
 /// Fills in the defaults of a claim (`SetDefaults_PersistentVolumeClaim`): a file system, and the
@@ -154,15 +138,15 @@ pub(crate) fn default(object: &mut Value) {
 /// Warns about a `PersistentVolumeClaim`.
 fn warn(object: &Value, texts: &mut Vec<String>) {
     claim(&object["spec"], "spec", texts);
-    let annotation = CLASS_OF_CLAIM;
-    if object["metadata"]["annotations"].get(annotation).is_some() {
-        let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
-        texts.push(format!("metadata.annotations[{annotation}]: {why}"));
+    if object["metadata"]["annotations"].get(CLASS_OF_CLAIM).is_some() {
+        texts.push(format!("metadata.annotations[{CLASS_OF_CLAIM}]: {CLASS_IS_A_FIELD}"));
     }
 }
 
 /// The annotation that named the class of a claim before `storageClassName`.
 pub(crate) const CLASS_OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class";
+/// The warning about this annotation.
+pub(crate) const CLASS_IS_A_FIELD: &str = "deprecated since v1.8; use \"storageClassName\" attribute instead";
 
 /// Returns the class that a claim names (`GetPersistentVolumeClaimClass`). An empty string is also a class, which
 /// disables dynamic provisioning. This function returns `""` for it and for an absent class.

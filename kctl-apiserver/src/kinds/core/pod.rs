@@ -23,8 +23,8 @@ use crate::{
     field_errors::{Errors, text},
     json_path::{push, set},
     registry::kind::{
-        Defaults, DeleteResponse, DeleteStrategy, Environment, Generation, Kind, ManagedFields, Metadata, OwnedState,
-        Part, Quota, Requester, Requests, Strategy, TableColumns, Validation,
+        Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part, Quota, Requester,
+        Requests, Strategy, TableColumns, Validation,
     },
     validation::warnings,
 };
@@ -32,7 +32,7 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "pods",
     kind: "Pod",
-    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata::COUNTED,
     requests: Requests {
         selectable_fields: &[
             "metadata.namespace",
@@ -85,7 +85,7 @@ pub(crate) static KIND: Kind = Kind {
         absent_when_empty: &["/spec/tolerations"],
         ..ManagedFields::DEFAULT
     },
-    delete: DeleteStrategy { is_graceful: true, response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { is_graceful: true, ..DeleteStrategy::RETURNS_OBJECT },
     table: TableColumns { conditions: table::row_conditions, ..TableColumns::printer(table::pod) },
     quota: QUOTA,
     ..Kind::DEFAULT
@@ -142,17 +142,14 @@ fn take_profiles(requester: &dyn Requester, pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
         return;
     }
-    let (annotations, of_pod) =
-        (pod["metadata"]["annotations"].clone(), pod["spec"]["securityContext"]["appArmorProfile"].clone());
+    let annotations = pod["metadata"]["annotations"].clone();
+    let of_pod = pod["spec"]["securityContext"]["appArmorProfile"].clone();
     for list in ["initContainers", "containers", "ephemeralContainers"] {
-        for container in pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+        for container in items(&mut pod["spec"], list) {
             let key = format!("{}{}", warnings::APP_ARMOR, text(&container["name"]));
             let Some(annotation) = annotations[&key].as_str() else { continue };
-            if container["securityContext"]["appArmorProfile"].is_object() {
-                continue;
-            }
             let profile = warnings::profile_of(annotation);
-            if profile.as_ref() == Some(&of_pod) {
+            if container["securityContext"]["appArmorProfile"].is_object() || profile.as_ref() == Some(&of_pod) {
                 continue;
             }
             if let Some(profile) = profile {
@@ -216,11 +213,8 @@ fn select_by_own_labels(pod: &mut Value) {
     let labels = pod["metadata"]["labels"].clone();
     let spec = &mut pod["spec"];
     let mut each = |pointer: &str, part: &str| {
-        for term in spec.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(term) = term.pointer_mut(part) {
-                add_requirements(term, &labels);
-            }
-        }
+        let terms = spec.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten();
+        terms.filter_map(|term| term.pointer_mut(part)).for_each(|term| add_requirements(term, &labels));
     };
     each("/topologySpreadConstraints", "");
     for kind in ["podAffinity", "podAntiAffinity"] {
@@ -255,12 +249,9 @@ fn keep_observed(old: &Value, new: &mut Value) {
         set(new, FIELD, old.get(FIELD).cloned());
     }
     let mut old_conditions: Vec<&Value> = old["conditions"].as_array().into_iter().flatten().collect();
-    for condition in new.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
-        let Some(index) = old_conditions.iter().position(|old_condition| old_condition["type"] == condition["type"])
-        else {
-            continue;
-        };
-        let before = old_conditions.remove(index);
+    for condition in items(new, "conditions") {
+        let index = old_conditions.iter().position(|existing| existing["type"] == condition["type"]);
+        let Some(before) = index.map(|index| old_conditions.remove(index)) else { continue };
         if is_unsaid(condition) {
             set(condition, FIELD, before.get(FIELD).cloned());
         }

@@ -4,16 +4,14 @@
 
 use crate::{
     defaulting,
-    registry::kind::{
-        Cell, Defaults, DeleteResponse, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation,
-    },
+    registry::kind::{Cell, Defaults, DeleteStrategy, Kind, Metadata, TableColumns, Validation},
     validation::{self, warnings},
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "podtemplates",
     kind: "PodTemplate",
-    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata::COUNTED,
     defaults: Defaults { set: |object| defaulting::pod::template(object, "template"), ..Defaults::DEFAULT },
     validation: Validation {
         validate: |object, errors| validation::pod::template(&object["template"], "template", errors),
@@ -21,7 +19,7 @@ pub(crate) static KIND: Kind = Kind {
         warns_once_per_generation: true,
         ..Validation::DEFAULT
     },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[
         Cell::Name,
         Cell::Containers("/template"),

@@ -10,7 +10,7 @@ use crate::{
     field_errors::Errors,
     kinds::apps::validation::always_restarts,
     names::NameRule,
-    registry::kind::{Defaults, DeleteStrategy, Generation, Kind, Metadata, Requests, TableColumns, Validation},
+    registry::kind::{Defaults, DeleteStrategy, Kind, Metadata, Requests, TableColumns, Validation},
     table::workload,
     validation::{self, selector, warnings},
 };
@@ -18,12 +18,7 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "replicationcontrollers",
     kind: "ReplicationController",
-    metadata: Metadata {
-        names: NameRule::SubdomainOnceWhole,
-        generation: Generation::Counted,
-        has_defaults: true,
-        ..Metadata::DEFAULT
-    },
+    metadata: Metadata { names: NameRule::SubdomainOnceWhole, has_defaults: true, ..Metadata::COUNTED },
     requests: Requests { selectable_fields: &["metadata.namespace", "status.replicas"], ..Requests::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation {

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    registry::kind::{DeleteResponse, DeleteStrategy, Kind, Quota, TableColumns, Validation},
+    registry::kind::{DeleteStrategy, Kind, Quota, TableColumns, Validation},
     table::{
         age::age,
         fields::{name, scalar, value_at},
@@ -25,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
         validate_status: |_, new, errors| validation::status(new, errors),
         ..Validation::DEFAULT
     },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::printer(cells),
     quota: QUOTA,
     ..Kind::DEFAULT

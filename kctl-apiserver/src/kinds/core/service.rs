@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 
 use crate::{
     amounts::Amounts,
+    defaulting::items,
     json_path::set,
     names::NameRule,
     quantity,
     registry::kind::{
-        ConnectTarget, Defaults, DeleteResponse, DeleteStrategy, Environment, Kind, ManagedFields, Metadata,
-        OwnedState, Quota, Requests, Strategy, TableColumns, Undecoded, Validation,
+        ConnectTarget, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Quota,
+        Requests, Strategy, TableColumns, Undecoded, Validation,
     },
 };
 
@@ -63,8 +64,8 @@ pub(crate) static KIND: Kind = Kind {
         owned_state: OwnedState::SentByClient,
         ..ManagedFields::DEFAULT
     },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
-    table: TableColumns::printer(table::cells),
+    delete: DeleteStrategy::RETURNS_OBJECT,
+    table: TableColumns::cells(table::CELLS),
     quota: QUOTA,
     ..Kind::DEFAULT
 };
@@ -190,27 +191,22 @@ fn forget_other_type(old: &Value, new: &mut Value) {
         };
         let old_ports = ports(was);
         if ports(is).iter().all(|port| old_ports.contains(port)) {
-            for port in is["ports"].as_array_mut().into_iter().flatten() {
-                set(port, "nodePort", None);
-            }
+            items(is, "ports").for_each(|port| set(port, "nodePort", None));
         }
     }
-    if before == "LoadBalancer" && after != "LoadBalancer" {
-        new["status"]["loadBalancer"] = json!({});
-    }
-    let (was, is) = (&old["spec"], &mut new["spec"]);
     let is_outside =
         |spec: &Value, kind: &str| on_nodes(kind) || spec["externalIPs"].as_array().is_some_and(|all| !all.is_empty());
     let mut of_type = Vec::new();
     if before == "LoadBalancer" && after != "LoadBalancer" {
+        new["status"]["loadBalancer"] = json!({});
         of_type.extend(["allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"]);
     }
+    let is = &mut new["spec"];
     if is_outside(was, &before) && !is_outside(is, &after) {
         of_type.push("externalTrafficPolicy");
     }
-    for field in of_type.into_iter().filter(|field| was[*field] == is[*field]).collect::<Vec<_>>() {
-        set(is, field, None);
-    }
+    of_type.retain(|field| was[*field] == is[*field]);
+    of_type.into_iter().for_each(|field| set(is, field, None));
 }
 
 /// Returns what a Service uses of a quota. A `LoadBalancer` uses a node port for each of its ports, unless

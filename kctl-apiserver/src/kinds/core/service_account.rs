@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting::items,
-    registry::kind::{Cell, Defaults, DeleteResponse, DeleteStrategy, Kind, Requests, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteStrategy, Kind, Requests, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -16,7 +16,7 @@ pub(crate) static KIND: Kind = Kind {
     requests: Requests { answers_other_kinds: &["token"], ..Requests::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation { warn, ..Validation::DEFAULT },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[Cell::Name, Cell::Age]),
     ..Kind::DEFAULT
 };

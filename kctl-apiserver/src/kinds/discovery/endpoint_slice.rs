@@ -5,16 +5,14 @@
 
 pub(crate) mod validation;
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     defaulting::{add, items},
     json_path::set,
-    registry::kind::{Defaults, Generation, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Kind, ManagedFields, Metadata, Strategy, TableColumns, Validation},
     table::{
-        age::age,
-        fields::{SHOWN_MAX, joined_with_more, list, name, text, texts, value_at},
+        fields::{SHOWN_MAX, joined_with_more, list, text, texts, value_at},
         labels::UNSET,
     },
 };
@@ -23,7 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "discovery.k8s.io",
     resource: "endpointslices",
     kind: "EndpointSlice",
-    metadata: Metadata { generation: Generation::Counted, counted: &["labels"], ..Metadata::DEFAULT },
+    metadata: Metadata { counted: &["labels"], ..Metadata::COUNTED },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { drop_unstored: drop_old_topology, ..Strategy::DEFAULT },
     validation: Validation {
@@ -33,7 +31,13 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields { filled_in: &["/endpoints", "/ports"], ..ManagedFields::DEFAULT },
-    table: TableColumns::printer(cells),
+    table: TableColumns::cells(&[
+        Cell::Name,
+        Cell::Text("/addressType"),
+        Cell::Computed(|slice, _| cut_or_unset(&list(slice, "/ports").iter().map(port).collect::<Vec<_>>()).into()),
+        Cell::Computed(|slice, _| cut_or_unset(&addresses(slice)).into()),
+        Cell::Age,
+    ]),
     ..Kind::DEFAULT
 };
 
@@ -51,25 +55,14 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
-/// Returns name, address type, ports, addresses and age (`printEndpointSlice`). A port without a number is shown by its
-/// name.
-fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let port = |port: &Value| {
-        value_at(port, "/port").as_i64().map_or_else(|| text(port, "/name").to_owned(), |number| number.to_string())
-    };
-    let ports: Vec<_> = list(object, "/ports").iter().map(port).collect();
-    let addresses: Vec<_> = list(object, "/endpoints")
-        .iter()
-        .flat_map(|endpoint| texts(endpoint, "/addresses"))
-        .map(str::to_owned)
-        .collect();
-    vec![
-        json!(name(object)),
-        json!(text(object, "/addressType")),
-        json!(cut_or_unset(&ports)),
-        json!(cut_or_unset(&addresses)),
-        json!(age(object, now)),
-    ]
+/// Returns the number of a port, or its name if it has no number.
+fn port(port: &Value) -> String {
+    value_at(port, "/port").as_i64().map_or_else(|| text(port, "/name").to_owned(), |number| number.to_string())
+}
+
+/// Returns the addresses of all endpoints.
+fn addresses(slice: &Value) -> Vec<String> {
+    list(slice, "/endpoints").iter().flat_map(|endpoint| texts(endpoint, "/addresses")).map(str::to_owned).collect()
 }
 
 /// Joins the first `SHOWN_MAX` items and counts the rest, as in `a,b,c + 2 more...`; `<unset>` without items.

@@ -17,29 +17,23 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
 /// Fields that are written even if they are empty in the core group, and left out in `events.k8s.io`.
 const WRITTEN_EMPTY: [&str; 2] = ["reportingComponent", "reportingInstance"];
 
-/// Converts an Event to the version of the other group. Seven fields have another name; all others are the same. The
-/// core group writes an empty `reportingComponent` and `reportingInstance`, which `events.k8s.io` omits. `api_version`
-/// is `v1` or `events.k8s.io/v1`.
+/// Converts an Event to the version of the other group, `v1` or `events.k8s.io/v1`. Seven fields have another name; all
+/// others are the same. The core group writes an empty `reportingComponent` and `reportingInstance`, which
+/// `events.k8s.io` omits.
 pub(crate) fn converted(api_version: &str, object: &Value) -> Value {
     let to_core = api_version == "v1";
-    let names = |name: &str| {
-        let mut fields = EVENT_FIELDS.iter();
-        fields
-            .find_map(
-                |(core, own)| if to_core { (*own == name).then_some(*core) } else { (*core == name).then_some(*own) },
-            )
-            .unwrap_or(name)
-            .to_owned()
+    let renamed = |name: &str| {
+        let mut names = EVENT_FIELDS.iter().map(|(core, own)| if to_core { (*own, *core) } else { (*core, *own) });
+        names.find(|(from, _)| *from == name).map_or(name, |(_, to)| to).to_owned()
     };
-    let fields = object.as_object().into_iter().flatten().map(|(name, value)| (names(name), value.clone()));
+    let fields = object.as_object().into_iter().flatten().map(|(name, value)| (renamed(name), value.clone()));
     let mut event: Map<String, Value> = fields.collect();
     event.insert("apiVersion".into(), api_version.into());
     for name in WRITTEN_EMPTY {
-        let name = if to_core { name.to_owned() } else { names(name) };
         if to_core {
             event.entry(name).or_insert_with(|| "".into());
-        } else if event.get(&name).is_some_and(|value| value == "") {
-            event.remove(&name);
+        } else if event.get(&renamed(name)).is_some_and(|value| value == "") {
+            event.remove(&renamed(name));
         }
     }
     Value::Object(event)

@@ -52,16 +52,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Returns the cells of an event of the core group or of `events.k8s.io`, which name the fields differently.
-///
-/// | column | content |
-/// |---|---|
-/// | Last Seen | time since the last observation of the series, or since `lastTimestamp`, or as First Seen |
-/// | Type, Reason | `type`, `reason` |
-/// | Object | `kind/name` in lower case, as `pod/a` |
-/// | Message | `message` or `note`, without white space around it |
-/// | Subobject, Source | field path; component and host; only with `-o wide` |
-/// | First Seen, Count, Name | only with `-o wide`; the count is at least 1 |
+/// Returns the cells of an event of the core group or of `events.k8s.io`, which name the fields differently. It was last
+/// seen at the last observation of the series, or at `lastTimestamp`, or when it was first seen.
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let first = first_text(object, &["/firstTimestamp", "/deprecatedFirstTimestamp", "/eventTime"]);
     let last = match first_text(object, &["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp"]) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting,
-    registry::kind::{Cell, Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Kind, Metadata, Strategy, TableColumns, Validation},
     table::{
         self,
         fields::{condition, text},
@@ -19,7 +19,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "flowcontrol.apiserver.k8s.io",
     resource: "flowschemas",
     kind: "FlowSchema",
-    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata::COUNTED,
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::DEFAULT },
     validation: Validation {

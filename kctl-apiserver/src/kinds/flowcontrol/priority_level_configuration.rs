@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting::{add, fill, part},
-    registry::kind::{Cell, Defaults, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Kind, Metadata, Strategy, TableColumns, Validation},
     table::labels::NONE,
 };
 
@@ -16,7 +16,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "flowcontrol.apiserver.k8s.io",
     resource: "prioritylevelconfigurations",
     kind: "PriorityLevelConfiguration",
-    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata::COUNTED,
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::DEFAULT },
     validation: Validation {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     kinds::core::service::table::balancer_addresses,
-    registry::kind::{Cell, Generation, Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Cell, Kind, Metadata, TableColumns, Validation},
     table::{
         fields::{SHOWN_MAX, list, text},
         labels::NONE,
@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "networking.k8s.io",
     resource: "ingresses",
     kind: "Ingress",
-    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata::COUNTED,
     validation: Validation {
         validate: validation::ingress,
         validate_create: validation::new_ingress,

@@ -8,7 +8,7 @@ use crate::{
     defaulting::add,
     field_errors::{Errors, text},
     kinds::networking::with_group,
-    registry::kind::{Cell, Defaults, Generation, Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Kind, Metadata, TableColumns, Validation},
     table::{
         fields::{self, value_at},
         labels::NONE,
@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "networking.k8s.io",
     resource: "ingressclasses",
     kind: "IngressClass",
-    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata::COUNTED,
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation { validate: super::ingress::validation::class, validate_update, ..Validation::DEFAULT },
     table: TableColumns::cells(&[

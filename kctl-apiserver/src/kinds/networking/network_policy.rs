@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, items, part},
-    registry::kind::{Cell, Defaults, Generation, Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Kind, Metadata, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     group: "networking.k8s.io",
     resource: "networkpolicies",
     kind: "NetworkPolicy",
-    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata::COUNTED,
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation { validate: validation::policy, ..Validation::DEFAULT },
     table: TableColumns::cells(&[Cell::Name, Cell::Labels("/spec/podSelector"), Cell::Age]),

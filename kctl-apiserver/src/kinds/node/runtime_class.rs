@@ -17,7 +17,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "runtimeclasses",
     kind: "RuntimeClass",
     metadata: Metadata { finalizers_without_domain: true, ..Metadata::DEFAULT },
-    strategy: Strategy { creates_on_update: true, allows_unconditional_update: false, ..Strategy::DEFAULT },
+    strategy: Strategy { creates_on_update: true, ..Strategy::CONDITIONAL },
     validation: Validation { validate, warn, ..Validation::DEFAULT },
     table: TableColumns::cells(&[Cell::Name, Cell::Text("/handler"), Cell::Age]),
     ..Kind::DEFAULT

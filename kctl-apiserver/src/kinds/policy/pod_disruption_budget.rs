@@ -8,7 +8,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     names::NameRule,
-    registry::kind::{Cell, Generation, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
     validation::{self, selector, status::Numbers},
 };
 
@@ -16,8 +16,8 @@ pub(crate) static KIND: Kind = Kind {
     group: "policy",
     resource: "poddisruptionbudgets",
     kind: "PodDisruptionBudget",
-    metadata: Metadata { names: NameRule::PathSegment, generation: Generation::Counted, ..Metadata::DEFAULT },
-    strategy: Strategy { allows_unconditional_update: false, new_status: NewStatus::Empty, ..Strategy::DEFAULT },
+    metadata: Metadata { names: NameRule::PathSegment, ..Metadata::COUNTED },
+    strategy: Strategy { new_status: NewStatus::Empty, ..Strategy::CONDITIONAL },
     validation: Validation { validates_metadata_last: true, validate, validate_status, ..Validation::DEFAULT },
     table: TableColumns::cells(&[
         Cell::Name,

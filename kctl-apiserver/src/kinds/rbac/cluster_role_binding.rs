@@ -5,7 +5,7 @@
 use crate::{
     metadata::Scope,
     names::NameRule,
-    registry::kind::{Defaults, Kind, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Defaults, Kind, Metadata, Strategy, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -19,6 +19,6 @@ pub(crate) static KIND: Kind = Kind {
         validate: |object, errors| super::validation::binding(object, Scope::Cluster, errors),
         ..Validation::DEFAULT
     },
-    table: TableColumns::printer(super::table::binding),
+    table: super::table::BINDING,
     ..Kind::DEFAULT
 };

@@ -8,7 +8,7 @@
 use crate::{
     metadata::Scope,
     names::NameRule,
-    registry::kind::{Defaults, Kind, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Defaults, Kind, Metadata, Strategy, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -22,6 +22,6 @@ pub(crate) static KIND: Kind = Kind {
         validate: |object, errors| super::validation::binding(object, Scope::Namespaced, errors),
         ..Validation::DEFAULT
     },
-    table: TableColumns::printer(super::table::binding),
+    table: super::table::BINDING,
     ..Kind::DEFAULT
 };

@@ -1,32 +1,33 @@
 //! The row of a `RoleBinding` or `ClusterRoleBinding`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::table::{
-    age::age,
-    fields::{list, name, text, value_at},
+use crate::{
+    registry::kind::{Cell, TableColumns},
+    table::fields::{list, text, value_at},
 };
 
-/// Returns the cells of a binding of a role, in a namespace or not. The role is shown as `Kind/name`, service accounts
-/// as `namespace/name`. Upstream: `printRoleBinding`. Users, groups and accounts are only shown with `-o wide`, each
-/// joined by a comma and a space.
-pub(crate) fn binding(object: &Value, now: Timestamp) -> Vec<Value> {
-    let role = value_at(object, "/roleRef");
-    let subjects = |kind: &str| {
-        let of_kind = list(object, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
-        let shown = of_kind.map(|subject| match kind {
-            "ServiceAccount" => format!("{}/{}", text(subject, "/namespace"), text(subject, "/name")),
-            _ => text(subject, "/name").to_owned(),
-        });
-        json!(shown.collect::<Vec<_>>().join(", "))
-    };
-    vec![
-        json!(name(object)),
-        json!(format!("{}/{}", text(role, "/kind"), text(role, "/name"))),
-        json!(age(object, now)),
-        subjects("User"),
-        subjects("Group"),
-        subjects("ServiceAccount"),
-    ]
+/// The columns of bindings in a namespace or not (`printRoleBinding`). kubectl shows the subjects only with `-o wide`.
+pub(crate) const BINDING: TableColumns = TableColumns::cells(&[
+    Cell::Name,
+    Cell::Computed(|binding, _| role(value_at(binding, "/roleRef")).into()),
+    Cell::Age,
+    Cell::Computed(|binding, _| subjects(binding, "User").into()),
+    Cell::Computed(|binding, _| subjects(binding, "Group").into()),
+    Cell::Computed(|binding, _| subjects(binding, "ServiceAccount").into()),
+]);
+
+/// Returns the role as `Kind/name`.
+fn role(reference: &Value) -> String {
+    format!("{}/{}", text(reference, "/kind"), text(reference, "/name"))
+}
+
+/// Returns the names of the subjects of a kind; service accounts are shown as `namespace/name`.
+fn subjects(binding: &Value, kind: &str) -> String {
+    let of_kind = list(binding, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
+    let shown = of_kind.map(|subject| match kind {
+        "ServiceAccount" => format!("{}/{}", text(subject, "/namespace"), text(subject, "/name")),
+        _ => text(subject, "/name").to_owned(),
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }

@@ -9,16 +9,16 @@ use crate::{
     field_errors::Errors,
     kinds::resource::validation::{opaque, selectors},
     names::NameRule,
-    registry::kind::{Cell, DeleteResponse, DeleteStrategy, Generation, Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Cell, DeleteStrategy, Kind, Metadata, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
     resource: "deviceclasses",
     kind: "DeviceClass",
-    metadata: Metadata { names: NameRule::SubdomainOnceWhole, generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata { names: NameRule::SubdomainOnceWhole, ..Metadata::COUNTED },
     validation: Validation { validate, ..Validation::DEFAULT },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[Cell::Name, Cell::Age]),
     ..Kind::DEFAULT
 };

@@ -12,7 +12,7 @@ use crate::{
     field_errors::Errors,
     kinds::resource::{defaults, validation::taint},
     names::NameRule,
-    registry::kind::{Cell, Environment, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Environment, Kind, Metadata, Strategy, TableColumns, Validation},
     validation::{format, status},
 };
 
@@ -20,13 +20,8 @@ pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
     resource: "devicetaintrules",
     kind: "DeviceTaintRule",
-    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
-    strategy: Strategy {
-        allows_unconditional_update: false,
-        set_times,
-        kept_by_status: Kind::CLIENT_METADATA,
-        ..Strategy::DEFAULT
-    },
+    metadata: Metadata::COUNTED,
+    strategy: Strategy { set_times, kept_by_status: Kind::CLIENT_METADATA, ..Strategy::CONDITIONAL },
     validation: Validation {
         validate,
         validate_status: |_, new, errors| validate_status(new, errors),

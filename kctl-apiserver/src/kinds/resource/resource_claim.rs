@@ -12,9 +12,7 @@ pub(crate) mod validation;
 use serde_json::Value;
 
 use crate::{
-    registry::kind::{
-        Cell, Defaults, DeleteResponse, DeleteStrategy, Kind, ManagedFields, Strategy, TableColumns, Validation,
-    },
+    registry::kind::{Cell, Defaults, DeleteStrategy, Kind, ManagedFields, Strategy, TableColumns, Validation},
     table::fields::{is_deleting, list, value_at},
 };
 
@@ -34,7 +32,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields { filled_in: &["/spec/devices/requests"], ..ManagedFields::DEFAULT },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[Cell::Name, Cell::Computed(|claim, _| state(claim).into()), Cell::Age]),
     ..Kind::DEFAULT
 };

@@ -9,7 +9,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     kinds::resource::resource_claim::validation::devices,
-    registry::kind::{Cell, Defaults, DeleteResponse, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation},
     validation::volume::template_metadata,
 };
 
@@ -24,7 +24,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields { filled_in: &["/spec/spec/devices/requests"], ..ManagedFields::DEFAULT },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[Cell::Name, Cell::Age]),
     ..Kind::DEFAULT
 };

@@ -12,21 +12,18 @@ use crate::{
     field::Field,
     field_errors::{Errors, text},
     kinds::resource::defaults,
-    registry::kind::{
-        Cell, DeleteResponse, DeleteStrategy, Environment, Generation, Kind, Metadata, Requests, Strategy,
-        TableColumns, Validation,
-    },
+    registry::kind::{Cell, DeleteStrategy, Environment, Kind, Metadata, Requests, Strategy, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     group: "resource.k8s.io",
     resource: "resourceslices",
     kind: "ResourceSlice",
-    metadata: Metadata { generation: Generation::Counted, ..Metadata::DEFAULT },
+    metadata: Metadata::COUNTED,
     requests: Requests { selectable_fields: &["spec.driver", "spec.nodeName"], ..Requests::DEFAULT },
     strategy: Strategy { set_times: set_taint_times, ..Strategy::DEFAULT },
     validation: Validation { validate: validation::slice, validate_update, warn, ..Validation::DEFAULT },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[
         Cell::Name,
         Cell::Text("/spec/nodeName"),

@@ -10,9 +10,7 @@ use crate::{
     defaulting::{add, part},
     field::Field,
     field_errors::Errors,
-    registry::kind::{
-        Cell, Defaults, DeleteResponse, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation,
-    },
+    registry::kind::{Cell, Defaults, DeleteStrategy, Generation, Kind, Metadata, Strategy, TableColumns, Validation},
     table::{fields::value_at, labels::UNSET},
 };
 
@@ -22,9 +20,9 @@ pub(crate) static KIND: Kind = Kind {
     kind: "CSIDriver",
     metadata: Metadata { generation: Generation::CountedFromNone, ..Metadata::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
-    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
+    strategy: Strategy::CONDITIONAL,
     validation: Validation { validate, validate_update, warn, ..Validation::DEFAULT },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[
         Cell::Name,
         Cell::Computed(|driver, _| is_attached(driver).into()),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
-    registry::kind::{Cell, DeleteResponse, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
     validation::{entries, format},
 };
 
@@ -18,13 +18,12 @@ pub(crate) static KIND: Kind = Kind {
     resource: "csinodes",
     kind: "CSINode",
     strategy: Strategy {
-        allows_unconditional_update: false,
         new_status: NewStatus::Empty,
         null_when_empty: Some("/spec/drivers"),
-        ..Strategy::DEFAULT
+        ..Strategy::CONDITIONAL
     },
     validation: Validation { validate, validate_update, ..Validation::DEFAULT },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[Cell::Name, Cell::Count("/spec/drivers"), Cell::Age]),
     ..Kind::DEFAULT
 };

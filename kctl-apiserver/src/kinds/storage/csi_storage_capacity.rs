@@ -17,7 +17,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
     resource: "csistoragecapacities",
     kind: "CSIStorageCapacity",
-    strategy: Strategy { allows_unconditional_update: false, ..Strategy::DEFAULT },
+    strategy: Strategy::CONDITIONAL,
     validation: Validation { validate, validate_update, ..Validation::DEFAULT },
     ..Kind::DEFAULT
 };

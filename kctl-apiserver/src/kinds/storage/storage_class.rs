@@ -10,7 +10,7 @@ use crate::{
     defaulting::add,
     field::Field,
     field_errors::{Errors, text},
-    registry::kind::{Cell, Defaults, DeleteResponse, DeleteStrategy, Kind, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteStrategy, Kind, TableColumns, Validation},
     validation::{entries, warnings::old_label},
 };
 
@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "StorageClass",
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation { validate, warn: |_, object, warnings| warn(object, warnings), ..Validation::DEFAULT },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[
         Cell::ClassName(&DEFAULT_CLASS),
         Cell::Text("/provisioner"),

@@ -10,24 +10,20 @@ use crate::{
     field_errors::Errors,
     kinds::core::persistent_volume::validation::inline_volume,
     names::NameRule,
-    registry::kind::{Cell, DeleteResponse, DeleteStrategy, Kind, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, DeleteStrategy, Kind, Strategy, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
     resource: "volumeattachments",
     kind: "VolumeAttachment",
-    strategy: Strategy {
-        allows_unconditional_update: false,
-        kept_by_status: Kind::CLIENT_METADATA,
-        ..Strategy::DEFAULT
-    },
+    strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::CONDITIONAL },
     validation: Validation {
         validate,
         validate_status: |_, new, errors| validate_status(new, errors),
         ..Validation::DEFAULT
     },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[
         Cell::Name,
         Cell::Text("/spec/attacher"),

@@ -9,7 +9,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     kinds::storage::parameters,
-    registry::kind::{Cell, DeleteResponse, DeleteStrategy, Kind, TableColumns, Validation},
+    registry::kind::{Cell, DeleteStrategy, Kind, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -17,7 +17,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "volumeattributesclasses",
     kind: "VolumeAttributesClass",
     validation: Validation { validate, validate_update, ..Validation::DEFAULT },
-    delete: DeleteStrategy { response: DeleteResponse::Object, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[Cell::Name, Cell::Text("/driverName"), Cell::Age]),
     ..Kind::DEFAULT
 };

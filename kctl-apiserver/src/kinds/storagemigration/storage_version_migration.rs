@@ -25,11 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     group: "storagemigration.k8s.io",
     resource: "storageversionmigrations",
     kind: "StorageVersionMigration",
-    strategy: Strategy {
-        allows_unconditional_update: false,
-        kept_by_status: Kind::CLIENT_METADATA,
-        ..Strategy::DEFAULT
-    },
+    strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::CONDITIONAL },
     validation: Validation {
         validate,
         validate_update: |old, new, errors| Field::new(&new["spec"], "spec", errors).immutable(&old["spec"]),

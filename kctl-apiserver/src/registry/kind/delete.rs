@@ -42,6 +42,8 @@ impl DeleteStrategy {
         has_no_dependents: false,
         response: DeleteResponse::Status,
     };
+    /// A delete that removes the object at once returns it.
+    pub(crate) const RETURNS_OBJECT: Self = Self { response: DeleteResponse::Object, ..Self::DEFAULT };
 }
 
 /// The response to a delete that removes the object at once.

@@ -31,6 +31,8 @@ impl Metadata {
         has_defaults: false,
         default: |_| {},
     };
+    /// Changes increment the generation.
+    pub(crate) const COUNTED: Self = Self { generation: Generation::Counted, ..Self::DEFAULT };
 }
 
 /// The way in which `metadata.generation` changes.

@@ -90,6 +90,8 @@ impl Strategy {
         set_generated_name: |_, _| {},
         null_when_empty: None,
     };
+    /// An update needs a `resourceVersion`.
+    pub(crate) const CONDITIONAL: Self = Self { allows_unconditional_update: false, ..Self::DEFAULT };
 }
 
 /// The `status` of a new object.

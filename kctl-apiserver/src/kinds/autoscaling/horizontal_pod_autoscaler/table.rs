@@ -9,32 +9,23 @@ use crate::{
     table::{
         age::{UNKNOWN, age},
         fields::{int, joined_with_more, list, name, scalar, text, value_at},
-        labels::NONE,
+        labels::{NONE, UNSET},
     },
 };
 
 /// Maximum number of metrics that the column Targets shows; the rest is counted, as in `cpu: 5%/80% + 1 more...`.
 const METRICS_SHOWN_MAX: usize = 2;
 
-/// Returns the row of an autoscaler of either version.
-///
-/// | column | content |
-/// |---|---|
-/// | Reference | `Kind/name` of the scale target |
-/// | Targets | current and target value of each metric, as `cpu: 5%/80%` |
-/// | `MinPods` | `spec.minReplicas`, or `<unset>` |
-/// | `MaxPods` | `spec.maxReplicas` |
-/// | Replicas | `status.currentReplicas` |
+/// Returns the cells of an autoscaler of either version.
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let object = &autoscaling::converted(autoscaling::SECOND, object);
     let target = value_at(object, "/spec/scaleTargetRef");
-    let min =
-        value_at(object, "/spec/minReplicas").as_i64().map_or_else(|| "<unset>".to_owned(), |min| min.to_string());
+    let min = scalar(value_at(object, "/spec/minReplicas"));
     vec![
         json!(name(object)),
         json!(format!("{}/{}", text(target, "/kind"), text(target, "/name"))),
         json!(targets(object)),
-        json!(min),
+        json!(min.as_deref().unwrap_or(UNSET)),
         json!(int(object, "/spec/maxReplicas")),
         json!(int(object, "/status/currentReplicas")),
         json!(age(object, now)),
@@ -56,10 +47,8 @@ fn target(metric: &Value, current: Option<&Value>) -> String {
         "External" => amount(metric, current, "external"),
         "Object" => amount(metric, current, "object"),
         "Pods" => average(metric, current, "pods"),
-        "Resource" => format!("{}: {}", text(metric, "/resource/name"), usage(metric, current, "resource")),
-        "ContainerResource" => {
-            format!("{}: {}", text(metric, "/containerResource/name"), usage(metric, current, "containerResource"))
-        }
+        "Resource" => usage(metric, current, "resource"),
+        "ContainerResource" => usage(metric, current, "containerResource"),
         _ => "<unknown type>".to_owned(),
     }
 }
@@ -85,18 +74,17 @@ fn compared(metric: &Value, current: Option<&Value>, source: &str, field: &str) 
     format!("{}/{}", current.as_deref().unwrap_or(UNKNOWN), target.as_deref().unwrap_or("0"))
 }
 
-/// Returns a resource metric: an average amount if the target is one, otherwise a percentage of the requests.
+/// Returns a resource metric with its name: an average amount if the target is one, otherwise a percentage of the
+/// requests.
 fn usage(metric: &Value, current: Option<&Value>, source: &str) -> String {
+    let name = text(metric, &format!("/{source}/name"));
     if !value_at(metric, &format!("/{source}/target/averageValue")).is_null() {
-        return average(metric, current, source);
+        return format!("{name}: {}", average(metric, current, source));
     }
-    let current =
-        current.and_then(|current| percent(value_at(current, &format!("/{source}/current/averageUtilization"))));
-    let target = percent(value_at(metric, &format!("/{source}/target/averageUtilization")));
-    format!("{}/{}", current.as_deref().unwrap_or(UNKNOWN), target.as_deref().unwrap_or("<auto>"))
-}
-
-/// Returns a utilization as `80%`; `None` if it is absent.
-fn percent(value: &Value) -> Option<String> {
-    value.as_i64().map(|number| format!("{number}%"))
+    let percent = |metric: &Value, values: &str| {
+        let share = value_at(metric, &format!("/{source}/{values}/averageUtilization")).as_i64();
+        share.map(|share| format!("{share}%"))
+    };
+    let (current, target) = (current.and_then(|current| percent(current, "current")), percent(metric, "target"));
+    format!("{name}: {}/{}", current.as_deref().unwrap_or(UNKNOWN), target.as_deref().unwrap_or("<auto>"))
 }

@@ -50,9 +50,7 @@ fn completions(object: &Value) -> String {
 
 /// Returns the time from start to completion, or to now. A Job that has not started has an empty cell.
 fn duration(object: &Value, now: Timestamp) -> String {
-    let Some(start) = time_of(text(object, "/status/startTime")) else {
-        return String::new();
-    };
+    let Some(start) = time_of(text(object, "/status/startTime")) else { return String::new() };
     let end = time_of(text(object, "/status/completionTime")).unwrap_or(now);
     human(end.as_second().saturating_sub(start.as_second()))
 }

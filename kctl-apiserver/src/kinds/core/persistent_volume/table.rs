@@ -1,46 +1,37 @@
 //! The row of a `PersistentVolume`, and cells that it shares with that of a claim.
 //! Upstream: `printPersistentVolume` in `pkg/printers/internalversion/printers.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::table::{
-    age::age,
-    fields::{annotation, is_deleting, name, scalar, text, text_or, texts, value_at},
-    labels::UNSET,
+use crate::{
+    registry::kind::Cell,
+    table::{
+        fields::{annotation, is_deleting, scalar, text, texts, value_at},
+        labels::UNSET,
+    },
 };
 
-/// Returns the columns of a volume.
-///
-/// | column | content |
-/// |---|---|
-/// | Capacity | `spec.capacity.storage`, or `0` |
-/// | Access Modes | short names, as `RWO,ROX` |
-/// | Status | see `phase` |
-/// | Claim | `namespace/name` of `spec.claimRef`; empty for a volume that no claim has |
-/// | `StorageClass` | see `storage_class_name` |
-/// | `VolumeAttributesClass`, `VolumeMode` | `<unset>` if they are absent |
-/// | Reason | `status.reason`, why the volume failed |
-pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let claim = value_at(object, "/spec/claimRef");
-    let claim = if claim.is_object() {
-        format!("{}/{}", text(claim, "/namespace"), text(claim, "/name"))
-    } else {
-        String::new()
-    };
-    vec![
-        json!(name(object)),
-        json!(storage(object, "/spec/capacity/storage")),
-        json!(access_modes(object, "/spec/accessModes")),
-        json!(text(object, "/spec/persistentVolumeReclaimPolicy")),
-        json!(phase(object)),
-        json!(claim),
-        json!(storage_class_name(object)),
-        json!(text_or(object, "/spec/volumeAttributesClassName", UNSET)),
-        json!(text(object, "/status/reason")),
-        json!(age(object, now)),
-        json!(text_or(object, "/spec/volumeMode", UNSET)),
-    ]
+/// The cells of a volume.
+pub(crate) const CELLS: &[Cell] = &[
+    Cell::Name,
+    Cell::Computed(|volume, _| storage(volume, "/spec/capacity/storage").into()),
+    Cell::Computed(|volume, _| access_modes(volume, "/spec/accessModes").into()),
+    Cell::Text("/spec/persistentVolumeReclaimPolicy"),
+    Cell::Computed(|volume, _| phase(volume).into()),
+    Cell::Computed(|volume, _| claim(value_at(volume, "/spec/claimRef")).into()),
+    Cell::Computed(|volume, _| storage_class_name(volume).into()),
+    Cell::TextOr("/spec/volumeAttributesClassName", UNSET),
+    Cell::Text("/status/reason"),
+    Cell::Age,
+    Cell::TextOr("/spec/volumeMode", UNSET),
+];
+
+/// Returns the claim of a volume as `namespace/name`; empty for a volume that no claim has.
+fn claim(reference: &Value) -> String {
+    if !reference.is_object() {
+        return String::new();
+    }
+    format!("{}/{}", text(reference, "/namespace"), text(reference, "/name"))
 }
 
 /// Returns the phase of a volume or claim; `Terminating` from the moment of its deletion.

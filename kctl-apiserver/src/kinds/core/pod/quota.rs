@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    amounts::{self, Amounts, Side},
+    amounts::{self, Amounts, Side, is_of_pods, is_pages},
     defaulting::quality_of_service,
     kinds::core::{is_selected, resource_quota::validation::OF_PODS},
     quantity,
@@ -25,13 +25,11 @@ use crate::{
 
 /// Amounts that each container has to state if a quota counts them.
 const REQUIRED: &[&str] = &["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
-/// Prefix of the resources that are memory in huge pages, as in `hugepages-2Mi`.
-const PAGES: &str = "hugepages-";
 
 /// Returns `true` for quota names that Pods use: the fixed ones, huge pages, and requests of extended resources.
 pub(super) fn counts(name: &str) -> bool {
     let plain = name.strip_prefix("requests.").unwrap_or(name);
-    OF_PODS.contains(&name) || plain.starts_with(PAGES) || (plain != name && is_extended(plain))
+    OF_PODS.contains(&name) || is_pages(plain) || (plain != name && is_extended(plain))
 }
 
 /// Returns `true` for resources of other domains. Only their requests are counted, because a limit of such a resource
@@ -51,7 +49,7 @@ pub(super) fn has_deadline(pod: &Value) -> bool {
 fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
     let mut named = Amounts::from([("pods".to_owned(), quantity::count(1))]);
     for (name, amount) in requests {
-        let is_plain = ["cpu", "memory", "ephemeral-storage"].contains(&name.as_str()) || name.starts_with(PAGES);
+        let is_plain = ["cpu", "memory", "ephemeral-storage"].contains(&name.as_str()) || is_pages(name);
         if is_plain {
             named.insert(name.clone(), *amount);
         }
@@ -82,8 +80,7 @@ pub(super) fn usage(spec: &Value) -> Amounts {
 /// Returns an error if a container does not state an amount that the quota counts, unless the Pod states it for all.
 /// `counted` are the names in the quota.
 pub(super) fn missing(counted: &BTreeSet<&str>, spec: &Value) -> Option<String> {
-    let is_of_pods = |name: &String| ["cpu", "memory"].contains(&name.as_str()) || name.starts_with(PAGES);
-    if [Side::Requests, Side::Limits].iter().any(|side| side.amounts(spec).keys().any(is_of_pods)) {
+    if [Side::Requests, Side::Limits].iter().any(|side| side.amounts(spec).keys().any(|name| is_of_pods(name))) {
         return None;
     }
     let lists = ["containers", "initContainers"].into_iter();

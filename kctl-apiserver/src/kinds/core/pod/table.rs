@@ -47,15 +47,7 @@ impl Restarts {
     }
 }
 
-/// Returns the cells of a Pod.
-///
-/// | column | content |
-/// |---|---|
-/// | Ready | ready of all containers, as `1/2`; sidecars count, other init containers do not |
-/// | Status | see `summary` and `reason_of_deletion` |
-/// | Restarts | see `Restarts::display` |
-/// | IP, Node, Nominated Node | or `<none>`; only with `-o wide` |
-/// | Readiness Gates | gates that are true, as `1/2`; only with `-o wide` |
+/// Returns the cells of a Pod. In `Ready`, sidecars count, and other init containers do not.
 pub(crate) fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
     let sidecars = sidecars(object);
     let n_containers = list(object, "/spec/containers").len() + sidecars.len();

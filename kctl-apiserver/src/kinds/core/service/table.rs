@@ -1,38 +1,34 @@
 //! The row of a Service.
 //! Upstream: `printService` and `getServiceExternalIP` in `pkg/printers/internalversion/printers.go`.
 
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::table::{
-    age::{UNKNOWN, age},
-    fields::{first_text, int, list, name, text, text_or, texts, value_at},
-    labels::{NONE, selector},
+use crate::{
+    registry::kind::Cell,
+    table::{
+        age::UNKNOWN,
+        fields::{first_text, int, list, text, text_or, texts},
+        labels::NONE,
+    },
 };
 
-/// Returns the columns of a Service.
-///
-/// | column | content |
-/// |---|---|
-/// | Cluster-IP | first cluster IP, `None` for a headless Service, or `<none>` |
-/// | External-IP | see `external_addresses` |
-/// | Port(s) | `port/protocol` or `port:nodePort/protocol`, joined by commas |
-/// | Selector | only with `-o wide` |
-pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let ports: Vec<_> = list(object, "/spec/ports").iter().map(port).collect();
-    let address = first_text(object, &["/spec/clusterIPs/0", "/spec/clusterIP"]);
-    vec![
-        json!(name(object)),
-        json!(text(object, "/spec/type")),
-        json!(or_none(address)),
-        json!(external_addresses(object)),
-        json!(or_none(&ports.join(","))),
-        json!(age(object, now)),
-        json!(selector(value_at(object, "/spec/selector"))),
-    ]
+/// The cells of a Service.
+pub(crate) const CELLS: &[Cell] = &[
+    Cell::Name,
+    Cell::Text("/spec/type"),
+    Cell::Computed(|service, _| or_none(first_text(service, &["/spec/clusterIPs/0", "/spec/clusterIP"])).into()),
+    Cell::Computed(|service, _| external_addresses(service).into()),
+    Cell::Computed(|service, _| ports(service).into()),
+    Cell::Age,
+    Cell::Labels("/spec/selector"),
+];
+
+/// Returns the ports as `80/TCP` or `80:30080/TCP`, joined by commas.
+fn ports(service: &Value) -> String {
+    or_none(&list(service, "/spec/ports").iter().map(port).collect::<Vec<_>>().join(",")).to_owned()
 }
 
-/// Returns one port, as `80/TCP` or `80:30080/TCP`.
+/// Returns one port with its protocol, and with the port of the nodes if it has one.
 fn port(port: &Value) -> String {
     let protocol = text_or(port, "/protocol", "TCP");
     match (int(port, "/port"), int(port, "/nodePort")) {
