@@ -5,9 +5,7 @@
 use serde_json::Value;
 
 use super::{
-    Check,
-    CheckFn::{Breaks, Names},
-    check,
+    Check, check,
     pod::{Part, items},
 };
 use crate::{field_errors::text, validation::warnings::APP_ARMOR};
@@ -15,18 +13,18 @@ use crate::{field_errors::text, validation::warnings::APP_ARMOR};
 /// The checks, in the order of upstream's check ids. `until_restricted` is the version from which `restricted` replaces
 /// the check by a stricter one.
 pub(super) const CHECKS: &[Check] = &[
-    check(0, None, "the AppArmor profile must be allowed", Names(app_armor)),
-    check(0, Some(22), "capabilities.add must have only default capabilities", Breaks(capabilities)),
-    check(0, None, "host namespaces must not be shared", Names(host_namespaces)),
-    check(0, Some(0), "hostPath volumes must not be used", Names(host_paths)),
-    check(0, None, "hostPort must not be used", Breaks(host_ports)),
-    check(34, None, "probes and lifecycle hooks must not set host", Breaks(probed_hosts)),
-    check(0, None, "privileged must not be true", Breaks(privileged)),
-    check(0, Some(35), "procMount must be Default", Breaks(proc_mount)),
-    check(0, None, "seLinuxOptions must have an allowed type, no user and no role", Breaks(se_linux)),
-    check(0, Some(19), SECCOMP_RULE, Breaks(seccomp)),
-    check(0, None, "sysctls must be safe", Names(sysctls)),
-    check(0, None, "windowsOptions.hostProcess must not be true", Breaks(host_process)),
+    check(0, None, "the AppArmor profile must be allowed", app_armor),
+    check(0, Some(22), "capabilities.add must have only default capabilities", capabilities),
+    check(0, None, "host namespaces must not be shared", host_namespaces),
+    check(0, Some(0), "hostPath volumes must not be used", host_paths),
+    check(0, None, "hostPort must not be used", host_ports),
+    check(34, None, "probes and lifecycle hooks must not set host", probed_hosts),
+    check(0, None, "privileged must not be true", privileged),
+    check(0, Some(35), "procMount must be Default", proc_mount),
+    check(0, None, "seLinuxOptions must have an allowed type, no user and no role", se_linux),
+    check(0, Some(19), SECCOMP_RULE, seccomp),
+    check(0, None, "sysctls must be safe", sysctls),
+    check(0, None, "windowsOptions.hostProcess must not be true", host_process),
 ];
 
 /// The rule about seccomp profiles.
@@ -79,12 +77,12 @@ fn has_other_profile(part: &Part<'_>, field: &str) -> bool {
 }
 
 /// Checks `AppArmor` profiles (`check_appArmorProfile.go`). Fields and annotations are both checked, in all versions.
-fn app_armor(part: &Part<'_>) -> Vec<String> {
+fn app_armor(part: &Part<'_>) -> bool {
     let is_allowed = |value: &str| value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
-    let annotations = part.pod.metadata["annotations"].as_object().filter(|_| part.is_pod_spec()).into_iter().flatten();
-    let wrong = annotations.filter(|(key, value)| key.starts_with(APP_ARMOR) && !is_allowed(text(value)));
-    let profile = has_other_profile(part, "appArmorProfile").then(|| part.name());
-    profile.into_iter().chain(wrong.map(|(key, _)| format!("annotation {key}"))).collect()
+    let mut annotations =
+        part.pod.metadata["annotations"].as_object().filter(|_| part.is_pod_spec()).into_iter().flatten();
+    has_other_profile(part, "appArmorProfile")
+        || annotations.any(|(key, value)| key.starts_with(APP_ARMOR) && !is_allowed(text(value)))
 }
 
 /// Checks added capabilities (`check_capabilities_baseline.go`).
@@ -93,13 +91,13 @@ fn capabilities(part: &Part<'_>) -> bool {
 }
 
 /// Checks `hostNetwork`, `hostPID` and `hostIPC` (`check_hostNamespaces.go`).
-fn host_namespaces(part: &Part<'_>) -> Vec<String> {
-    ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|field| part[*field] == true).map(str::to_owned).collect()
+fn host_namespaces(part: &Part<'_>) -> bool {
+    ["hostNetwork", "hostPID", "hostIPC"].iter().any(|field| part[*field] == true)
 }
 
 /// Checks `hostPath` volumes (`check_hostPathVolumes.go`).
-fn host_paths(part: &Part<'_>) -> Vec<String> {
-    part.volumes(|volume| volume["hostPath"].is_object())
+fn host_paths(part: &Part<'_>) -> bool {
+    items(&part["volumes"]).any(|volume| volume["hostPath"].is_object())
 }
 
 /// Checks host ports (`check_hostPorts.go`).
@@ -152,10 +150,9 @@ pub(super) fn seccomp(part: &Part<'_>) -> bool {
 }
 
 /// Checks sysctls (`check_sysctls.go`).
-fn sysctls(part: &Part<'_>) -> Vec<String> {
+fn sysctls(part: &Part<'_>) -> bool {
     let is_safe = |name: &str| SYSCTLS.iter().any(|(allowed, since)| *allowed == name && *since <= part.pod.minor);
-    let names = items(&part.context()["sysctls"]).map(|sysctl| text(&sysctl["name"]));
-    names.filter(|name| !is_safe(name)).map(str::to_owned).collect()
+    items(&part.context()["sysctls"]).any(|sysctl| !is_safe(text(&sysctl["name"])))
 }
 
 /// Checks Windows host processes (`check_windowsHostProcess.go`).

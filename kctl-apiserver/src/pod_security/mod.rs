@@ -149,29 +149,18 @@ struct Check {
     until_restricted: Option<u32>,
     /// The rule, as a violation reports it.
     rule: &'static str,
-    find: CheckFn,
-}
-
-/// Finds what breaks a rule in a part of a Pod.
-enum CheckFn {
     /// Returns `true` for a part that breaks the rule.
-    Breaks(fn(&Part<'_>) -> bool),
-    /// Returns the names of what breaks the rule, such as `volume data`.
-    Names(fn(&Part<'_>) -> Vec<String>),
-}
-
-impl CheckFn {
-    fn places(&self, part: &Part<'_>) -> Vec<String> {
-        match self {
-            Self::Breaks(breaks) => breaks(part).then(|| part.name()).into_iter().collect(),
-            Self::Names(names) => names(part),
-        }
-    }
+    is_broken: fn(&Part<'_>) -> bool,
 }
 
 /// Creates a check, so that the table of checks has one line for each. The arguments are in the order of the fields.
-const fn check(since: u32, until_restricted: Option<u32>, rule: &'static str, find: CheckFn) -> Check {
-    Check { since, until_restricted, rule, find }
+const fn check(
+    since: u32,
+    until_restricted: Option<u32>,
+    rule: &'static str,
+    is_broken: fn(&Part<'_>) -> bool,
+) -> Check {
+    Check { since, until_restricted, rule, is_broken }
 }
 
 /// Returns how a Pod or Pod template violates a standard. Empty if it does not. A check applies since the minor version
@@ -194,7 +183,7 @@ pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation>
         .chain(of_restricted)
         .filter(|check| check.since <= minor)
         .map(|check| {
-            let places = parts.iter().flat_map(|part| check.find.places(part)).collect();
+            let places = parts.iter().filter(|part| (check.is_broken)(part)).map(Part::name).collect();
             Violation { rule: check.rule, places }
         })
         .filter(|violation| !violation.places.is_empty())

@@ -66,12 +66,6 @@ impl Part<'_> {
         if self.is_pod_spec() { "pod".to_owned() } else { format!("container {}", text(&self["name"])) }
     }
 
-    /// Returns the volumes of the Pod that break a rule; a container has none.
-    pub(super) fn volumes(&self, breaks: impl Fn(&Value) -> bool) -> Vec<String> {
-        let broken = items(&self["volumes"]).filter(|volume| breaks(volume));
-        broken.map(|volume| format!("volume {}", text(&volume["name"]))).collect()
-    }
-
     /// Returns the security context of the Pod or of the container.
     pub(super) fn context(&self) -> &Value {
         &self["securityContext"]

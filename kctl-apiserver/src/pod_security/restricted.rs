@@ -2,21 +2,19 @@
 //! Unlike `baseline`, these checks demand settings: an absent field breaks the rule.
 
 use super::{
-    Check,
-    CheckFn::{Breaks, Names},
-    baseline, check,
+    Check, baseline, check,
     pod::{Part, items},
 };
 
 /// The checks, in the order of upstream's check ids.
 pub(super) const CHECKS: &[Check] = &[
-    check(8, None, "allowPrivilegeEscalation must be false", Breaks(escalation)),
-    check(22, None, "capabilities must drop ALL and add only NET_BIND_SERVICE", Breaks(capabilities)),
-    check(35, None, "procMount must be Default", Breaks(baseline::any_proc_mount)),
-    check(0, None, "volumes must be of an allowed type", Names(volumes)),
-    check(0, None, "runAsNonRoot must be true", Breaks(non_root)),
-    check(23, None, "runAsUser must not be 0", Breaks(user)),
-    check(19, None, "seccompProfile.type must be set to RuntimeDefault or Localhost", Breaks(seccomp)),
+    check(8, None, "allowPrivilegeEscalation must be false", escalation),
+    check(22, None, "capabilities must drop ALL and add only NET_BIND_SERVICE", capabilities),
+    check(35, None, "procMount must be Default", baseline::any_proc_mount),
+    check(0, None, "volumes must be of an allowed type", volumes),
+    check(0, None, "runAsNonRoot must be true", non_root),
+    check(23, None, "runAsUser must not be 0", user),
+    check(19, None, "seccompProfile.type must be set to RuntimeDefault or Localhost", seccomp),
 ];
 
 /// Allowed types of volumes: ephemeral and projected data, and storage that an administrator provides.
@@ -47,8 +45,8 @@ fn capabilities(part: &Part<'_>) -> bool {
 }
 
 /// Checks the types of volumes (`check_restrictedVolumes.go`). A volume without a source breaks the rule, too.
-fn volumes(part: &Part<'_>) -> Vec<String> {
-    part.volumes(|volume| !VOLUMES.iter().any(|kind| volume[kind].is_object()))
+fn volumes(part: &Part<'_>) -> bool {
+    items(&part["volumes"]).any(|volume| !VOLUMES.iter().any(|kind| volume[kind].is_object()))
 }
 
 /// Checks `runAsNonRoot` (`check_runAsNonRoot.go`). A container without a setting takes that of the Pod.
