@@ -7,7 +7,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Named, SharedSigner, SignerError, TokenError, user};
+use super::{Named, SharedSigner, SignerError, user};
 use crate::{
     kinds::core::{secret, service_account},
     registry::Kind,
@@ -63,11 +63,10 @@ pub(crate) fn of_secret(signer: &SharedSigner, account: &Value, secret: &str) ->
 impl Claims {
     /// Checks that the Secret still contains the token, and that the account is still the one for which the token was
     /// issued. Fails with a sentence about the Secret or the account.
-    pub(super) fn still_hold(&self, store: &Store, token: &str) -> Result<(), TokenError> {
+    pub(super) fn still_hold(&self, store: &Store, token: &str) -> Result<(), String> {
         let Self { namespace, secret, account, .. } = self;
-        let over = |why: String| Err(TokenError::Over(why));
         if self.sub != format!("system:serviceaccount:{namespace}:{account}") {
-            return over("the claim sub is not the name of the ServiceAccount".into());
+            return Err("the claim sub is not the name of the ServiceAccount".into());
         }
         let live = |kind: &Kind, name: &str| {
             let is_live = |object: &Arc<Value>| object["metadata"]["deletionTimestamp"].is_null();
@@ -78,16 +77,14 @@ impl Claims {
             stored.is_ok_and(|stored| stored == token.as_bytes())
         };
         let Some(stored_secret) = live(&secret::KIND, secret).filter(|stored| contains_token(stored)) else {
-            return over(format!("Secret {namespace}/{secret} does not contain the token"));
+            return Err(format!("Secret {namespace}/{secret} does not contain the token"));
         };
         let stored_account = live(&service_account::KIND, account);
         if stored_account.is_none_or(|stored| Named::from_object(&stored).uid != self.uid) {
-            return over(format!("ServiceAccount {namespace}/{account} was deleted or replaced"));
+            return Err(format!("ServiceAccount {namespace}/{account} was deleted or replaced"));
         }
         if !stored_secret["metadata"]["labels"][INVALID_SINCE].as_str().unwrap_or_default().is_empty() {
-            return over(format!(
-                "Secret {namespace}/{secret} is marked invalid: use another token, or remove its label {INVALID_SINCE}"
-            ));
+            return Err(format!("Secret {namespace}/{secret} is marked invalid by its label {INVALID_SINCE}"));
         }
         Ok(())
     }

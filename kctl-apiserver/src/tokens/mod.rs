@@ -94,23 +94,6 @@ impl Named {
     }
 }
 
-/// The reason for which a token is rejected.
-#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-pub(crate) enum TokenError {
-    /// The token has another issuer.
-    #[error("invalid bearer token")]
-    Foreign,
-    /// The signature is wrong, or uses another algorithm.
-    #[error("invalid bearer token: not signed by this server")]
-    Forged,
-    /// The token is for other audiences.
-    #[error("invalid bearer token: audiences {token:?} are not among {target:?}")]
-    OtherAudience { token: Vec<String>, target: Vec<String> },
-    /// The token has expired, or its account or bound object is gone.
-    #[error("invalid bearer token: {0}")]
-    Over(String),
-}
-
 /// The bearer of a valid token.
 #[derive(Debug)]
 pub(crate) struct Bearer {
@@ -122,76 +105,60 @@ pub(crate) struct Bearer {
     pub(crate) secret: Option<Key>,
 }
 
-/// Authenticates a token for one of the audiences; an empty list means [`ISSUER`]. The order of the checks decides the
-/// error, as upstream (`JWTTokenAuthenticator` of `pkg/serviceaccount/jwt.go`): format and issuer, algorithm and
-/// signature, audience, times, and last the account and the bound object. A deleted account invalidates its tokens at
-/// once, since all objects are read from the store. Caches nothing: signature and objects are checked at each call.
-///
-/// Fails with the first failing check. [`TokenError::Foreign`] means that another authenticator may know the token.
+/// Authenticates a token for one of the audiences; an empty list means [`ISSUER`] (`JWTTokenAuthenticator` of
+/// `pkg/serviceaccount/jwt.go`). A deleted account invalidates its tokens at once: nothing is cached, and all objects
+/// are read from the store. Fails with the reason for people.
 pub(crate) fn bearer(
     store: &Store,
     signer: &SharedSigner,
     token: &str,
     audiences: &[String],
-) -> Result<Bearer, TokenError> {
+) -> Result<Bearer, String> {
+    let invalid = |why: String| format!("invalid bearer token: {why}");
+    let payload = signed_claims(signer, token).ok_or_else(|| invalid("not signed by this server".into()))?;
     let own = [ISSUER.to_owned()];
     let audiences = if audiences.is_empty() { &own } else { audiences };
-    let mut parts = token.split('.');
-    let (Some(head), Some(claims), Some(signature), None) = (parts.next(), parts.next(), parts.next(), parts.next())
-    else {
-        return Err(TokenError::Foreign);
+    let fitting = |meant: &[String]| {
+        let fitting: Vec<String> = audiences.iter().filter(|audience| meant.contains(audience)).cloned().collect();
+        let other = || invalid(format!("audiences {meant:?} are not among {audiences:?}"));
+        if fitting.is_empty() { Err(other()) } else { Ok(fitting) }
     };
+    if payload["iss"] == legacy::ISSUER {
+        let claims: legacy::Claims = serde_json::from_value(payload).map_err(|why| invalid(why.to_string()))?;
+        let audiences = fitting(&own)?;
+        claims.still_hold(store, token).map_err(invalid)?;
+        return Ok(Bearer { caller: claims.caller(), audiences, secret: Some(claims.secret()) });
+    }
+    let claims: Claims = serde_json::from_value(payload).map_err(|why| invalid(why.to_string()))?;
+    let audiences = fitting(&claims.aud)?;
+    still_holds(store, &claims).map_err(invalid)?;
+    Ok(Bearer { caller: caller(&claims), audiences, secret: None })
+}
+
+/// Returns the claims of a token that this server has issued and signed.
+fn signed_claims(signer: &SharedSigner, token: &str) -> Option<Value> {
+    let (signed, signature) = token.rsplit_once('.')?;
+    let (head, claims) = signed.split_once('.')?;
     // Go ignores the unused bits of the last byte.
     let lenient = GeneralPurposeConfig::new()
         .with_decode_allow_trailing_bits(true)
         .with_decode_padding_mode(DecodePaddingMode::RequireNone);
     let engine = GeneralPurpose::new(&alphabet::URL_SAFE, lenient);
-    let decoded = |part: &str| engine.decode(part).map_err(|_| TokenError::Foreign);
-    let payload: Value = serde_json::from_slice(&decoded(claims)?).map_err(|_| TokenError::Foreign)?;
-    let is_of_secret = payload["iss"] == legacy::ISSUER;
-    if payload["iss"] != ISSUER && !is_of_secret {
-        return Err(TokenError::Foreign);
-    }
-    let named: Value = serde_json::from_slice(&decoded(head)?).map_err(|_| TokenError::Foreign)?;
-    let algorithm = &named["alg"];
-    if !named.is_object() || !(algorithm.is_string() || algorithm.is_null()) {
-        return Err(TokenError::Foreign);
-    }
-    let signature = decoded(signature)?;
+    let decoded = |part: &str| engine.decode(part).ok();
+    let head: Value = serde_json::from_slice(&decoded(head)?).ok()?;
+    let (claims, signature) = (decoded(claims)?, decoded(signature)?);
     // The server has no key for other algorithms. `alg: none` is rejected here as well.
-    if *algorithm != signer::ALGORITHM {
-        return Err(TokenError::Forged);
-    }
-    let signer = signer.get().map_err(|_| TokenError::Forged)?;
-    let signed = &token[..head.len() + 1 + claims.len()];
-    if !signer.has_signed(signed.as_bytes(), &signature) {
-        return Err(TokenError::Forged);
-    }
-    let fitting = |meant: &[String]| {
-        let fitting: Vec<String> = audiences.iter().filter(|audience| meant.contains(audience)).cloned().collect();
-        if fitting.is_empty() {
-            return Err(TokenError::OtherAudience { token: meant.to_vec(), target: audiences.to_vec() });
-        }
-        Ok(fitting)
-    };
-    if is_of_secret {
-        let claims: legacy::Claims = serde_json::from_value(payload).map_err(|_| TokenError::Foreign)?;
-        let audiences = fitting(&own)?;
-        claims.still_hold(store, token)?;
-        return Ok(Bearer { caller: claims.caller(), audiences, secret: Some(claims.secret()) });
-    }
-    let claims: Claims = serde_json::from_value(payload).map_err(|_| TokenError::Foreign)?;
-    let audiences = fitting(&claims.aud)?;
-    still_holds(store, &claims)?;
-    Ok(Bearer { caller: caller(&claims), audiences, secret: None })
+    let is_signed = head["alg"] == signer::ALGORITHM && signer.get().ok()?.has_signed(signed.as_bytes(), &signature);
+    let claims: Value = serde_json::from_slice(&claims).ok()?;
+    (is_signed && [ISSUER, legacy::ISSUER].iter().any(|issuer| claims["iss"] == *issuer)).then_some(claims)
 }
 
 /// Checks the times of a token, and that the account and the bound object still exist. Bounds are inclusive, with a
 /// leeway of 60 seconds on both sides.
-fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
+fn still_holds(store: &Store, claims: &Claims) -> Result<(), String> {
     let now = store.clock.now().as_second();
     if now > claims.exp + LEEWAY_SECONDS || now < claims.nbf - LEEWAY_SECONDS {
-        return Err(TokenError::Over("the token has expired or is not valid yet".into()));
+        return Err("the token has expired or is not valid yet".into());
     }
     let exists = |kind: &Kind, namespace: &str, claimed: &Named| {
         let stored = store.object(kind, namespace, &claimed.name);
@@ -199,7 +166,7 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), TokenError> {
         if stored.is_some_and(|object| is_same(&object)) {
             return Ok(());
         }
-        Err(TokenError::Over(format!("{} {:?} of the token was deleted or replaced", kind.kind, claimed.name)))
+        Err(format!("{} {:?} of the token was deleted or replaced", kind.kind, claimed.name))
     };
     let About { namespace, node, pod, secret, serviceaccount, .. } = &claims.about;
     exists(&service_account::KIND, namespace, serviceaccount)?;

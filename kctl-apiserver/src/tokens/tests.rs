@@ -42,7 +42,7 @@ fn claims(token: &str) -> Value {
 /// Returns the error for an invalid token.
 fn error(server: &ApiServer, token: &str) -> String {
     let state = server.state.lock();
-    bearer(&state, &state.signer, token, &[]).unwrap_err().to_string()
+    bearer(&state, &state.signer, token, &[]).unwrap_err()
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,10 +191,8 @@ async fn service_account_deletion_removes_secret_and_invalidates_token() {
 #[tokio::test(start_paused = true)]
 async fn token_secret_with_other_account_uid_is_deleted() {
     let server = with_secret().await;
-    let annotation = json!({ "metadata": { "annotations": { "kubernetes.io/service-account.uid": "other" } } });
     let mut secret = Value::clone(&server.object("", "secrets", "default", "s").unwrap());
-    secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"] =
-        annotation["metadata"]["annotations"]["kubernetes.io/service-account.uid"].clone();
+    secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"] = "other".into();
     send(&server, "PUT", "/api/v1/namespaces/default/secrets/s", &secret).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert_eq!(server.object("", "secrets", "default", "s"), None);

@@ -130,7 +130,7 @@ fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Cal
         let audiences = if audiences.is_empty() { vec![tokens::ISSUER.to_owned()] } else { audiences };
         return Ok((User::anonymous().into(), audiences));
     }
-    let bearer = tokens::bearer(state, &state.signer, token, &audiences).map_err(|why| why.to_string())?;
+    let bearer = tokens::bearer(state, &state.signer, token, &audiences)?;
     if let Some(secret) = &bearer.secret {
         controllers::tokens::label_used(state, secret);
     }
