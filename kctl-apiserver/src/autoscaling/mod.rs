@@ -164,7 +164,9 @@ fn second(first: &Value) -> Value {
 
 /// Returns the metric of CPU utilization. `field` is `target` or `current`, and `amount` its value.
 fn cpu(field: &str, amount: Value) -> Value {
-    json!({ "type": "Resource", "resource": { "name": "cpu", field: amount } })
+    let mut resource = json!({ "name": "cpu" });
+    resource[field] = amount;
+    json!({ "type": "Resource", "resource": resource })
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(crate) struct FieldVersions<'a> {
 
 impl Debug for FieldVersions<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FieldVersions").field(&self.info.resource).finish()
+        f.debug_tuple("FieldVersions").field(&self.info.resource.id).finish()
     }
 }
 

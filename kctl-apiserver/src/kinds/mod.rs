@@ -208,7 +208,7 @@ mod tests {
         let named: BTreeSet<_> = ALL.iter().map(|kind| (kind.group, kind.resource)).collect();
         assert_eq!(named.len(), ALL.len(), "a kind is listed twice");
         for kind in ALL {
-            assert!(registry.any_version(&kind.group_resource()).is_some(), "{kind:?} is not served");
+            assert!(registry.any_version(&kind.group_resource()).is_some(), "{} is not served", kind.kind);
         }
     }
 }

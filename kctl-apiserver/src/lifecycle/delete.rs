@@ -82,7 +82,7 @@ impl Deletion {
         };
         let changes = set_finalizers(&mut new, wanted(resource, object, propagation));
         match seconds {
-            _ if has_any(&new["metadata"]["finalizers"]) => {
+            _ if new["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()) => {
                 if seconds.is_none() {
                     mark(&mut new, now);
                 }
@@ -129,11 +129,6 @@ pub(crate) fn delete(
     grace: Grace,
 ) -> Deleted {
     Deletion::decide(store, resource, object, propagation, grace).write(store, resource, key, object)
-}
-
-/// Returns `true` for a list with items.
-fn has_any(list: &Value) -> bool {
-    list.as_array().is_some_and(|all| !all.is_empty())
 }
 
 /// The grace period of an object.

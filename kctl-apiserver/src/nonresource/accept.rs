@@ -5,7 +5,7 @@
 use http::{header, request::Parts};
 
 use crate::{
-    request::{Clause, clauses, errors_are_yaml},
+    request::{Clause, clauses},
     status::StatusError,
 };
 
@@ -30,13 +30,8 @@ pub(super) enum DocumentFormat {
 }
 
 /// Returns the header, or the empty string. A header that is not ASCII counts as absent.
-fn accept(parts: &Parts) -> &str {
+pub(super) fn accept(parts: &Parts) -> &str {
     parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
-/// Returns `true` if errors should be YAML.
-pub(super) fn wants_yaml(parts: &Parts) -> bool {
-    errors_are_yaml(accept(parts))
 }
 
 /// Returns the first of these forms that the header names, or the first form without a header. Several names may select

@@ -15,7 +15,7 @@ use self::accept::{DocumentFormat, Router};
 use crate::{
     authorizer, metrics, openapi,
     registry::{self, Registry},
-    request::{self, User},
+    request::{self, User, errors_are_yaml},
     response::{Body, bytes_of, full, plain, refuse, respond, text, yaml},
     state::State,
     status::StatusError,
@@ -24,7 +24,6 @@ use crate::{
 
 /// The media type of aggregated discovery.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
 /// The media type of aggregated discovery as YAML.
 const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -155,7 +154,7 @@ fn router(registry: &Registry, path: &[&str]) -> Router {
 /// Returns an error in the format that the client accepts. The default is JSON.
 pub(crate) fn refused(parts: &Parts, error: &StatusError) -> Response<Body> {
     let mut response = refuse(error);
-    if accept::wants_yaml(parts) {
+    if errors_are_yaml(accept::accept(parts)) {
         *response.body_mut() = full(yaml(&error.body()));
         response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/yaml"));
     }

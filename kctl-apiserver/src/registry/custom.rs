@@ -30,12 +30,6 @@ pub(crate) struct Custom {
     pub(super) rules: OnceLock<Rules>,
 }
 
-impl std::fmt::Debug for Custom {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Custom").field("version", &self.version["name"]).finish_non_exhaustive()
-    }
-}
-
 impl Custom {
     /// Returns the schema of another version, even if it is not served. `None` for a version that the CRD does not
     /// have, or that has no schema.

@@ -141,12 +141,6 @@ impl Kind {
     }
 }
 
-impl std::fmt::Debug for Kind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kind").field("group", &self.group).field("resource", &self.resource).finish_non_exhaustive()
-    }
-}
-
 impl Resource {
     /// Returns the part of the object that a subresource writes, such as `ephemeralcontainers` and `resize` of Pods.
     /// `None` for the object itself and for its status.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::metadata::Scope;
 
 /// One resource or subresource in one version, as discovery lists it (`APIResource`).
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Listed {
     /// The plural name, with `/SUBRESOURCE` for a subresource.
@@ -41,15 +41,10 @@ impl Listed {
     pub(super) fn of_custom(name: String, kind: &str, scope: Scope, verbs: &[&str]) -> Self {
         Self {
             name,
-            singular_name: String::new(),
             namespaced: scope == Scope::Namespaced,
-            group: None,
-            version: None,
             kind: kind.into(),
             verbs: verbs.iter().map(|verb| (*verb).into()).collect(),
-            short_names: Vec::new(),
-            categories: Vec::new(),
-            storage_version_hash: None,
+            ..Self::default()
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) use self::{
 use crate::status::GroupResource;
 
 /// All served resources. It is replaced as a whole when a CRD or `APIService` changes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default)]
 pub(crate) struct Registry {
     /// Resources by group, version and plural name.
     resources: HashMap<(String, String, String), Arc<Resource>>,
@@ -60,12 +60,7 @@ impl Registry {
     pub(crate) fn of_kinds(kinds: &[&'static Kind]) -> Self {
         let groups: Vec<Group> =
             serde_json::from_str(include_str!("../../data/resources.json")).expect("the file is generated and tested");
-        let mut registry = Self {
-            resources: HashMap::new(),
-            groups: BTreeMap::new(),
-            built_in_groups: Vec::new(),
-            remote: BTreeSet::new(),
-        };
+        let mut registry = Self::default();
         for Group { group_version, resources } in groups {
             let (group, version) = group_version.split_once('/').unwrap_or(("", &group_version));
             if !registry.is_built_in(group) {

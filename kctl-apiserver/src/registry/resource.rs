@@ -6,7 +6,6 @@ use super::{Custom, Kind, Listed};
 use crate::{schema::Schema, status::GroupResource};
 
 /// One version of a resource, with its kind and schema.
-#[derive(Debug)]
 pub(crate) struct Resource {
     /// The group and the plural name.
     pub(crate) id: GroupResource,

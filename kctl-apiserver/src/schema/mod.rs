@@ -140,7 +140,7 @@ impl<'a> Schema<'a> {
     /// Returns the schema of a field in `properties`.
     pub(crate) fn property(&self, name: &str) -> Option<Self> {
         match self.built_in_type {
-            Some(built_in_type) => built_in_type.field(name),
+            Some(node) => node.field(name),
             None => self.node.get("properties")?.get(name).map(Self::follow),
         }
     }
@@ -157,10 +157,7 @@ impl<'a> Schema<'a> {
 
     /// Returns `true` if the schema declares any `properties`.
     pub(crate) fn has_properties(&self) -> bool {
-        match self.built_in_type {
-            Some(built_in_type) => built_in_type.has_fields(),
-            None => self.properties().next().is_some(),
-        }
+        if let Some(node) = self.built_in_type { node.has_fields() } else { self.properties().next().is_some() }
     }
 
     /// Returns `true` if `required` lists the field.
@@ -175,7 +172,7 @@ impl<'a> Schema<'a> {
     /// Returns the schema of the values of a map (`additionalProperties`).
     pub(crate) fn additional_properties(&self) -> Option<Self> {
         match self.built_in_type {
-            Some(built_in_type) => built_in_type.additional(),
+            Some(node) => node.additional(),
             None => self.node.get("additionalProperties").filter(|node| node.is_object()).map(Self::follow),
         }
     }
@@ -188,34 +185,25 @@ impl<'a> Schema<'a> {
 
     /// Returns the schema of the items of a list.
     pub(crate) fn items(&self) -> Option<Self> {
-        match self.built_in_type {
-            Some(built_in_type) => built_in_type.items(),
-            None => self.node.get("items").map(Self::follow),
-        }
+        if let Some(node) = self.built_in_type { node.items() } else { self.node.get("items").map(Self::follow) }
     }
 
     /// Returns the name of a referenced type without its package, such as `PodSpec`.
     pub(crate) fn reference(&self) -> Option<&'a str> {
         match self.built_in_type {
-            Some(built_in_type) => built_in_type.reference,
+            Some(node) => node.reference,
             None => self.usage.get("$ref")?.as_str()?.rsplit('.').next(),
         }
     }
 
     /// Returns `type`: `string`, `integer`, `number`, `boolean`, `array` or `object`; `None` if any type is allowed.
     pub(crate) fn type_name(&self) -> Option<&'a str> {
-        match self.built_in_type {
-            Some(built_in_type) => built_in_type.type_name,
-            None => self.text("type"),
-        }
+        if let Some(node) = self.built_in_type { node.type_name } else { self.text("type") }
     }
 
     /// Returns `format`, such as `date-time` for a string or `int32` for a number.
     pub(crate) fn format(&self) -> Option<&'a str> {
-        match self.built_in_type {
-            Some(built_in_type) => built_in_type.format,
-            None => self.text("format"),
-        }
+        if let Some(node) = self.built_in_type { node.format } else { self.text("format") }
     }
 
     /// Returns a keyword beside a `$ref`, or else of its type. A keyword beside the reference takes precedence over

@@ -45,22 +45,13 @@ pub(super) fn warn_of_webhooks(old: Option<&Value>, object: &Value, warnings: &m
     }
 }
 
-/// Returns the resources of the rule that webhooks never see, without duplicates.
+/// Returns the resources of the rule that webhooks never see.
 fn excluded(groups: &Value, resources: &Value) -> Vec<String> {
-    let texts = |list: &Value| -> Vec<String> { entries(list).map(|(_, item)| text(item).to_owned()).collect() };
-    let (groups, resources) = (texts(groups), texts(resources));
-    let mut found = Vec::new();
-    if groups.iter().chain(&resources).any(|name| name == "*") {
-        return found;
+    let has = |list: &Value, name: &str| entries(list).any(|(_, item)| item == name);
+    if has(groups, "*") || has(resources, "*") {
+        return Vec::new();
     }
-    for group in &groups {
-        for resource in &resources {
-            let mut matching = kinds::ALL.iter().filter(|kind| kind.group == group && kind.resource == resource);
-            let name = format!("{resource}.{group}");
-            if matching.any(|kind| kind.is_exempt_from_webhooks()) && !found.contains(&name) {
-                found.push(name);
-            }
-        }
-    }
-    found
+    let exempt = kinds::ALL.iter().filter(|kind| kind.is_exempt_from_webhooks());
+    let named = exempt.filter(|kind| has(groups, kind.group) && has(resources, kind.resource));
+    named.map(|kind| kind.group_resource().to_string()).collect()
 }

@@ -65,9 +65,8 @@ fn suspend(object: &Value) -> &'static str {
 }
 
 /// The rule for schedules.
-const SCHEDULE_RULE: &str = "must be five fields (minute, hour, day of month, month and day of week) such as '*/15 8-17 * * \
-                             mon-fri', a descriptor such as '@daily', or an interval such as '@every 1h30m'; set a time \
-                             zone in `timeZone`";
+const SCHEDULE_RULE: &str = "must be five fields such as '*/15 8-17 * * mon-fri', or '@daily', or '@every 1h30m'; set a \
+                             time zone in `timeZone`";
 
 /// Validates the spec: schedule, time zone, deadline, history limits and the template of the Jobs.
 ///

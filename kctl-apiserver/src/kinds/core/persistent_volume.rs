@@ -67,8 +67,7 @@ fn default(object: &mut Value) {
     fill(part(object, "status"), "phase", "Pending");
 }
 
-/// Warns about deprecated fields and annotations (`pkg/api/persistentvolume/util.go`). A warning names a source as Go
-/// does, for example `storageOS` for the field `storageos`.
+/// Warns about deprecated fields and annotations (`pkg/api/persistentvolume/util.go`).
 pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
     /// Annotations that fields have replaced, with the end of the warning.
     const OLD_ANNOTATIONS: [(&str, &str); 2] = [
@@ -80,7 +79,7 @@ pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
         ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
         ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
         ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-        ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+        ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
         ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
         ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
     ];
@@ -94,8 +93,6 @@ pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
     }
     let terms = &spec["nodeAffinity"]["required"]["nodeSelectorTerms"];
     old_labels_of_terms(terms, "spec.nodeAffinity.required.nodeSelectorTerms", texts);
-    // The JSON name of the source differs from its name in the warning.
-    let name_of = |source: &str| if source == "storageOS" { "storageos".to_owned() } else { source.to_owned() };
-    let old = OLD_SOURCES.iter().filter(|(source, _)| spec[name_of(source)].is_object());
+    let old = OLD_SOURCES.iter().filter(|(source, _)| spec[*source].is_object());
     texts.extend(old.map(|(source, why)| format!("spec.{source}: {why}")));
 }

@@ -206,7 +206,9 @@ fn forget_other_type(old: &Value, new: &mut Value) {
         of_type.push("externalTrafficPolicy");
     }
     of_type.retain(|field| was[*field] == is[*field]);
-    of_type.into_iter().for_each(|field| set(is, field, None));
+    for field in of_type {
+        set(is, field, None);
+    }
 }
 
 /// Returns what a Service uses of a quota. A `LoadBalancer` uses a node port for each of its ports, unless

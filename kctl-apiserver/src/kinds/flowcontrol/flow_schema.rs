@@ -35,7 +35,8 @@ pub(crate) static KIND: Kind = Kind {
             Cell::Int("/spec/matchingPrecedence"),
             Cell::TextOr("/spec/distinguisherMethod/type", NONE),
             Cell::Age,
-            Cell::Computed(|schema, _| missing_level(schema).into()),
+            // The condition is `True` if the priority level is missing.
+            Cell::Computed(|schema, _| condition(schema, "Dangling").map_or("?", |it| text(it, "/status")).into()),
         ])
     },
     ..Kind::DEFAULT
@@ -45,11 +46,6 @@ pub(crate) static KIND: Kind = Kind {
 /// pointer.
 fn default(object: &mut Value) {
     defaulting::fill(defaulting::part(object, "spec"), "matchingPrecedence", PRECEDENCE);
-}
-
-/// Returns the status of the condition `Dangling`, which is `True` if the priority level is missing, or `?`.
-fn missing_level(object: &Value) -> &str {
-    condition(object, "Dangling").map_or("?", |dangling| text(dangling, "/status"))
 }
 
 /// The default of `matchingPrecedence` (`FlowSchemaDefaultMatchingPrecedence`).

@@ -25,7 +25,7 @@ pub(crate) static KIND: Kind = Kind {
     delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[
         Cell::Name,
-        Cell::Computed(|driver, _| is_attached(driver).into()),
+        Cell::Computed(|driver, _| value_at(driver, "/spec/attachRequired").as_bool().unwrap_or(true).into()),
         Cell::Flag("/spec/podInfoOnMount"),
         Cell::Flag("/spec/storageCapacity"),
         Cell::JoinedOr("/spec/tokenRequests", "/audience", UNSET),
@@ -58,11 +58,6 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
                 .to_owned(),
         );
     }
-}
-
-/// Returns whether volumes of the driver are attached, which is the default.
-fn is_attached(object: &Value) -> bool {
-    value_at(object, "/spec/attachRequired").as_bool().unwrap_or(true)
 }
 
 /// Validates a driver (`validateCSIDriverSpec`).

@@ -132,17 +132,14 @@ fn array<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     if inner.contains(',') {
         let parts = inner.split(',').map(|part| block(&format!("[{}]", part.trim_matches(' '))));
         nodes.push(Node::Union(parts.collect::<Option<_>>()?));
-    } else if let Some(key) = inner.strip_prefix('\'').and_then(|key| key.strip_suffix('\'')).filter(is_plain) {
+    } else if let Some(key) = inner.strip_prefix('\'').and_then(|key| key.strip_suffix('\''))
+        && !key.contains('\'')
+    {
         nodes.extend(block(&format!(".{key}"))?);
     } else {
         nodes.push(Node::Slice(slice(if inner == "*" { ":" } else { inner })?));
     }
     Some(rest)
-}
-
-/// Returns `true` for a quoted key without further quotes; `['a','b']` is a union.
-fn is_plain(key: &&str) -> bool {
-    !key.contains('\'')
 }
 
 /// Parses `start:end:step`; all three are optional. A single index is a slice that ends after it; `[]` is `[0]`.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{defaulting, field::Field, field_errors::Errors, validation::entries};
+use crate::{defaulting, field::Field, field_errors::Errors, json_path::set, validation::entries};
 
 /// Resources that can change while a Pod runs.
 const SIZES: [&str; 2] = ["cpu", "memory"];
@@ -70,22 +70,18 @@ fn without_sizes(spec: &Value) -> Value {
     spec
 }
 
-/// Removes `cpu` and `memory` from `resources`, and the maps and the field that become empty by it. An absent map and
-/// an empty one are the same in Go, so they must be equal here.
+/// Removes `cpu` and `memory` from `resources`, and the maps and the field that become empty by it. An absent map and an
+/// empty one are the same in Go, so they must be equal here.
 fn forget_sizes(object: &mut Value) {
+    let Some(Value::Object(resources)) = object.get_mut("resources") else { return };
     for part in ["requests", "limits"] {
-        if let Some(Value::Object(amounts)) = object.get_mut("resources").and_then(|resources| resources.get_mut(part))
-        {
+        if let Some(Value::Object(amounts)) = resources.get_mut(part) {
             amounts.retain(|name, _| !SIZES.contains(&name.as_str()));
         }
     }
-    let Some(Value::Object(resources)) = object.get_mut("resources") else { return };
-    let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
-    resources.retain(|_, value| !is_empty(value));
-    if resources.is_empty()
-        && let Some(object) = object.as_object_mut()
-    {
-        object.remove("resources");
+    resources.retain(|_, value| value.as_object().is_none_or(|fields| !fields.is_empty()));
+    if resources.is_empty() {
+        set(object, "resources", None);
     }
 }
 

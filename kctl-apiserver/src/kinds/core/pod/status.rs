@@ -52,7 +52,9 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
         stays_ended(&old["spec"], containers, &before[name], &list);
         users(&list, text(&new["spec"]["os"]["name"]));
         if containers == "ephemeralContainers" {
-            no_devices(&list);
+            for allocated in list.items().map(|status| status.at("allocatedResourcesStatus")) {
+                allocated.forbidden_if(!allocated.is_empty(), "must not be specified in container status");
+            }
         } else {
             devices(&list, &new["spec"][containers]);
         }
@@ -226,13 +228,6 @@ fn users(list: &Field<'_>, system: &str) {
     }
 }
 
-/// Validates that statuses of ephemeral containers have no allocated devices (`FieldValueForbidden`).
-fn no_devices(list: &Field<'_>) {
-    for allocated in list.items().map(|status| status.at("allocatedResourcesStatus")) {
-        allocated.forbidden_if(!allocated.is_empty(), "must not be specified in container status");
-    }
-}
-
 /// Validates the health of allocated devices: each resource is one that the container requests. A resource is either
 /// the name of an extended resource or `claim:<name>/<request>`.
 fn devices(list: &Field<'_>, containers: &Value) {
@@ -240,28 +235,22 @@ fn devices(list: &Field<'_>, containers: &Value) {
         let container = entries(containers).map(|(_, item)| item).find(|item| item["name"] == status["name"]);
         for resource in status.at("allocatedResourcesStatus").items() {
             let name = resource.at("name");
-            if let Some(why) = container.and_then(|container| unasked(name.text(), container)) {
-                name.invalid(why);
-            }
+            let is_unknown = container.is_some_and(|container| !is_requested(name.text(), container));
+            name.invalid_if(is_unknown, "must be a resource or 'claim:<name>/<request>' that the container requests");
             healths(&resource.at("resources"));
         }
     }
 }
 
-/// Returns the error about a resource or claim that the container does not request.
-fn unasked(name: &str, container: &Value) -> Option<&'static str> {
+/// Returns `true` for a resource or claim that the container requests.
+fn is_requested(name: &str, container: &Value) -> bool {
     let requested = &container["resources"];
-    let Some(claim) = name.strip_prefix("claim:") else {
-        return requested["requests"][name].is_null().then_some("must match one of the container's resource requests");
-    };
+    let Some(claim) = name.strip_prefix("claim:") else { return !requested["requests"][name].is_null() };
     let whole = |claim: &Value| match text(&claim["request"]) {
         "" => text(&claim["name"]).to_owned(),
         request => format!("{}/{request}", text(&claim["name"])),
     };
-    (!entries(&requested["claims"]).any(|(_, declared)| whole(declared) == claim)).then_some(
-        "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if \
-         request is empty",
-    )
+    entries(&requested["claims"]).any(|(_, declared)| whole(declared) == claim)
 }
 
 /// Validates device healths: unique IDs, a known health, and a message that is not empty.

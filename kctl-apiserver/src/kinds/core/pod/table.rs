@@ -106,7 +106,8 @@ fn summary(object: &Value, sidecars: &[&str]) -> Summary {
         if is_sidecar {
             of_sidecars.add(status);
         }
-        if has_succeeded(status) {
+        let terminated = value_at(status, "/state/terminated");
+        if terminated.is_object() && int(terminated, "/exitCode") == 0 {
             continue;
         }
         if is_sidecar && flag(status, "/started") {
@@ -144,11 +145,6 @@ fn add_containers(object: &Value, summary: &mut Summary) {
         let reason = if is_true(object, "Ready") { "Running" } else { "NotReady" };
         reason.clone_into(&mut summary.reason);
     }
-}
-
-/// Returns `true` if the container has terminated with exit code 0.
-fn has_succeeded(status: &Value) -> bool {
-    value_at(status, "/state/terminated").is_object() && int(status, "/state/terminated/exitCode") == 0
 }
 
 /// Returns the reason of a Pod whose init container `idx` is waiting, running or failed.

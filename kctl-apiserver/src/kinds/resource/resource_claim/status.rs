@@ -43,8 +43,9 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     devices(&status.at("devices"), &handed_out(&allocation));
     users.forbidden_if(!users.is_empty() && allocation.is_null(), "may not be specified without an allocation");
     let is_deleting = new["metadata"]["deletionTimestamp"].is_string();
-    users
-        .forbidden_if(is_deleting && has_new_users(was, &status), "must not have new entries in a claim being deleted");
+    let has_new =
+        || entries(&users).any(|(_, user)| !entries(&was["reservedFor"]).any(|(_, existing)| existing == user));
+    users.forbidden_if(is_deleting && has_new(), "must not have new entries in a claim being deleted");
     // The tag `update=NoModify` validates that an allocation is unchanged.
     if was["allocation"].is_null() && !allocation.is_null() {
         allocated(&allocation, &names(&new["spec"]["devices"]["requests"]));
@@ -64,11 +65,6 @@ pub(crate) fn forget_returned(old: &Value, new: &mut Value) {
             status.remove("devices");
         }
     }
-}
-
-/// Returns `true` if `reservedFor` has a new entry.
-fn has_new_users(was: &Value, is: &Value) -> bool {
-    entries(&is["reservedFor"]).any(|(_, user)| !entries(&was["reservedFor"]).any(|(_, existing)| existing == user))
 }
 
 /// The identity of a device: driver, pool, name and share.

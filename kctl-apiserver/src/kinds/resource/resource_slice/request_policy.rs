@@ -97,9 +97,8 @@ fn bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     if amount(&step).signum() <= 0 {
         return step.invalid("must be greater than zero");
     }
-    let added = amount(&min).plus(amount(&step));
-    let detail = format_args!("one step {added} is larger than capacity value: {}", text(most));
-    step.invalid_if(added > amount(most), detail);
+    let is_large = amount(&min).plus(amount(&step)) > amount(most);
+    step.invalid_if(is_large, "one step above `min` must be at most the capacity");
     let is_out = |part: &Value| amount(part).is_negative() || amount(part).in_steps(0) > i64::MAX.into();
     if places == 0 && report("must be at least 0, and fit into 64 bits", &is_out) {
         return;
@@ -107,9 +106,7 @@ fn bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     for value in [usual, max.value()].into_iter().filter(|value| !value.is_null()) {
         let from = amount(value).in_steps(places) - amount(&min).in_steps(places);
         let is_multiple = from % amount(&step).in_steps(places) == 0;
-        let [value_text, min_text, step_text] = [value, min.value(), step.value()].map(text);
-        let detail = format_args!("{value_text} must be `min` ({min_text}) plus a multiple of the step {step_text}");
-        step.with(value).invalid_if(!is_multiple, detail);
+        step.with(value).invalid_if(!is_multiple, "must be `min` plus a multiple of the step");
     }
 }
 
