@@ -60,10 +60,9 @@ pub(super) fn index(registry: &Registry) -> Response<Body> {
     plain(StatusCode::OK, &index.to_string())
 }
 
-/// Returns a document below `/openapi/v3`. 404 without a body for a group and version that is not served.
-///
-/// With the current hash in the URL the response may be cached forever; another hash redirects to the current one.
-/// Without a hash the client must revalidate each time. A document that the client already has is not rendered.
+/// Returns a document below `/openapi/v3`. 404 without a body for a group and version that is not served. With the
+/// current hash in the URL the response may be cached forever; another hash redirects to the current one. Without a
+/// hash the client must revalidate each time. A document that the client already has is not rendered.
 pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<Body> {
     if !openapi::is_described(registry, root) {
         return nothing(StatusCode::NOT_FOUND);

@@ -80,8 +80,8 @@ pub(crate) fn annotation<'a>(object: &'a Value, key: &str) -> &'a str {
     value_at(object, "/metadata/annotations").get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Maximum number of list items that a cell shows (`formatHosts`, `formatEndpoints`,
-/// `formatDiscoveryPorts`, `formatDiscoveryEndpoints`).
+/// Maximum number of list items that a cell shows (`formatHosts`, `formatEndpoints`, `formatDiscoveryPorts`,
+/// `formatDiscoveryEndpoints`).
 pub(crate) const SHOWN_MAX: usize = 3;
 
 /// Joins the first `max` items and appends the number of those left out, as `a,b,c + 2 more...`.

@@ -15,15 +15,20 @@ pub(crate) mod validating_admission_policy_binding;
 pub(crate) mod validating_webhook_configuration;
 pub(crate) mod webhooks;
 
-use crate::registry::kind::{Kind, Metadata, Requests, Strategy};
+use crate::registry::kind::{Kind, Metadata, Requests, Strategy, Validation};
 
 /// The common part of all kinds of the group.
 const CONFIGURATION: Kind = Kind {
     group: "admissionregistration.k8s.io",
     metadata: Metadata { finalizers_without_domain: true, ..Metadata::COUNTED },
     strategy: Strategy::CONDITIONAL,
+    validation: VALIDATION,
     ..Kind::DEFAULT
 };
+
+/// The common part of the validation: reserved names.
+const VALIDATION: Validation =
+    Validation { validate_create: reserved::name, warn: reserved::warn_of_name, ..Validation::DEFAULT };
 
 /// The common part of policies and their bindings.
 const POLICY: Kind =

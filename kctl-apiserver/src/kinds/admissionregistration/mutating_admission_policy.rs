@@ -13,12 +13,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "mutatingadmissionpolicies",
     kind: "MutatingAdmissionPolicy",
     defaults: Defaults { set: super::defaults::admission_policy, ..Defaults::DEFAULT },
-    validation: Validation {
-        validate: super::policies::mutating_policy,
-        validate_create: super::reserved::name,
-        warn: super::reserved::warn_of_name,
-        ..Validation::DEFAULT
-    },
+    validation: Validation { validate: super::policies::mutating_policy, ..super::VALIDATION },
     table: TableColumns::cells(&[
         Cell::Name,
         Cell::Count("/spec/mutations"),

@@ -11,12 +11,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "mutatingadmissionpolicybindings",
     kind: "MutatingAdmissionPolicyBinding",
     defaults: Defaults { set: super::defaults::admission_policy_binding, ..Defaults::DEFAULT },
-    validation: Validation {
-        validate: super::policies::mutating_binding,
-        validate_create: super::reserved::name,
-        warn: super::reserved::warn_of_name,
-        ..Validation::DEFAULT
-    },
+    validation: Validation { validate: super::policies::mutating_binding, ..super::VALIDATION },
     table: super::table::BINDING,
     ..super::POLICY
 };

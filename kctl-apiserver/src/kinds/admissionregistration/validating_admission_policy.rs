@@ -16,10 +16,8 @@ pub(crate) static KIND: Kind = Kind {
     strategy: Strategy { new_status: NewStatus::Empty, kept_by_status: Kind::CLIENT_METADATA, ..Strategy::CONDITIONAL },
     validation: Validation {
         validate: super::policies::validating_policy,
-        validate_create: super::reserved::name,
         validate_status: |_, new, errors| super::policies::status(new, errors),
-        warn: super::reserved::warn_of_name,
-        ..Validation::DEFAULT
+        ..super::VALIDATION
     },
     table: TableColumns::cells(&[
         Cell::Name,

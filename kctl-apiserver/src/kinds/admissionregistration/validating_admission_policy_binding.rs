@@ -12,12 +12,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "validatingadmissionpolicybindings",
     kind: "ValidatingAdmissionPolicyBinding",
     defaults: Defaults { set: super::defaults::admission_policy_binding, ..Defaults::DEFAULT },
-    validation: Validation {
-        validate: super::policies::validating_binding,
-        validate_create: super::reserved::name,
-        warn: super::reserved::warn_of_name,
-        ..Validation::DEFAULT
-    },
+    validation: Validation { validate: super::policies::validating_binding, ..super::VALIDATION },
     table: super::table::BINDING,
     ..super::POLICY
 };

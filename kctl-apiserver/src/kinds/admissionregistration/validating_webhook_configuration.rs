@@ -3,18 +3,13 @@
 //! Upstream: `pkg/registry/admissionregistration/validatingwebhookconfiguration/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 
-use crate::registry::kind::{Cell, Defaults, Kind, TableColumns, Validation};
+use crate::registry::kind::{Cell, Defaults, Kind, TableColumns};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "validatingwebhookconfigurations",
     kind: "ValidatingWebhookConfiguration",
     defaults: Defaults { set: super::defaults::validating_webhooks, ..Defaults::DEFAULT },
-    validation: Validation {
-        validate: super::webhooks::webhooks,
-        validate_create: super::reserved::name,
-        warn: super::reserved::warn_of_webhooks,
-        ..Validation::DEFAULT
-    },
+    validation: super::webhooks::VALIDATION,
     table: TableColumns::cells(&[Cell::Name, Cell::Count("/webhooks"), Cell::Age]),
     ..super::CONFIGURATION
 };

@@ -13,6 +13,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     names::NameRule,
+    registry::kind::Validation,
     validation::{entries, selector},
     webhook_client::client_config,
 };
@@ -24,9 +25,13 @@ const TIMEOUT_SECONDS_MAX: i64 = 30;
 /// Maximum number of match conditions of a webhook or a policy (`FieldValueTooMany`).
 const CONDITIONS_LEN_MAX: usize = 64;
 
+/// The validation of configurations of both kinds.
+pub(super) const VALIDATION: Validation =
+    Validation { validate: webhooks, warn: super::reserved::warn_of_webhooks, ..super::VALIDATION };
+
 /// Validates a configuration of validating or mutating webhooks. Names of webhooks are unique within the configuration
 /// (`FieldValueDuplicate`). Other configurations may have the same names.
-pub(crate) fn webhooks(object: &Value, errors: &mut Errors) {
+fn webhooks(object: &Value, errors: &mut Errors) {
     let webhooks = Field::new(&object["webhooks"], "webhooks", errors);
     for value in webhooks.items() {
         webhook(&value);

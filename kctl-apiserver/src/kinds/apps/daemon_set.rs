@@ -14,7 +14,7 @@ use crate::{
         Cell, Defaults, Environment, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests, Strategy,
         TableColumns, Undecoded, Validation,
     },
-    validation::{self, selector, status::Numbers, warnings},
+    validation::{self, selector, status::Numbers},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -39,13 +39,9 @@ pub(crate) static KIND: Kind = Kind {
         ..Strategy::DEFAULT
     },
     validation: Validation {
-        validates_spec_only: true,
         validate,
-        validate_update: validation::immutable::selector,
         validate_status: |old, new, errors| validation::status::numbers(&STATUS, old, new, errors),
-        warn: warnings::of_template,
-        warns_once_per_generation: true,
-        ..Validation::DEFAULT
+        ..super::VALIDATION
     },
     managed_fields: ManagedFields {
         complete_owned: say_no_template_count,

@@ -14,7 +14,7 @@ use crate::{
         Cell, Defaults, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
     },
     table::{fields::value_at, labels::query, workload::ready_of_desired},
-    validation::{self, status::Numbers, warnings},
+    validation::{self, status::Numbers},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -26,13 +26,9 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { new_status: NewStatus::Empty, kept_by_status: &["labels"], ..Strategy::DEFAULT },
     validation: Validation {
-        validates_spec_only: true,
         validate,
-        validate_update: validation::immutable::selector,
         validate_status: |old, new, errors| validation::status::numbers(&STATUS, old, new, errors),
-        warn: warnings::of_template,
-        warns_once_per_generation: true,
-        ..Validation::DEFAULT
+        ..super::VALIDATION
     },
     managed_fields: ManagedFields {
         reset_fields: &[("status", &[&["spec"], &["metadata", "labels"]])],

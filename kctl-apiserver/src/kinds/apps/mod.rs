@@ -8,3 +8,17 @@ pub(crate) mod deployment;
 pub(crate) mod replica_set;
 pub(crate) mod stateful_set;
 pub(crate) mod validation;
+
+use crate::{
+    registry::kind::Validation,
+    validation::{immutable, warnings},
+};
+
+/// The common part of the validation of workloads: the selector is immutable, and the Pod template has warnings.
+const VALIDATION: Validation = Validation {
+    validates_spec_only: true,
+    validate_update: immutable::selector,
+    warn: warnings::of_template,
+    warns_once_per_generation: true,
+    ..Validation::DEFAULT
+};

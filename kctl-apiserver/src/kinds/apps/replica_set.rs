@@ -10,7 +10,7 @@ use crate::{
     kinds::apps::validation::template_of_set,
     registry::kind::{Defaults, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation},
     table::workload,
-    validation::{self, warnings},
+    validation,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -22,15 +22,11 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { new_status: NewStatus::Empty, ..Strategy::DEFAULT },
     validation: Validation {
-        validates_spec_only: true,
         validate,
-        validate_update: validation::immutable::selector,
         validate_status: |old, new, errors| {
             validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors);
         },
-        warn: warnings::of_template,
-        warns_once_per_generation: true,
-        ..Validation::DEFAULT
+        ..super::VALIDATION
     },
     table: TableColumns::cells(&workload::REPLICAS),
     pod_template: Some("/spec/template"),

@@ -33,14 +33,12 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { new_status: NewStatus::Empty, ..Strategy::DEFAULT },
     validation: Validation {
-        validates_spec_only: true,
         validate: validation::validate,
         validate_create: validation::validate_create,
         validate_update: validation::validate_update,
         validate_status: |old, new, errors| crate::validation::status::numbers(&STATUS, old, new, errors),
         warn: |_, object, warnings| warn(&object["spec"], warnings),
-        warns_once_per_generation: true,
-        ..Validation::DEFAULT
+        ..super::VALIDATION
     },
     managed_fields: ManagedFields { filled_in: &["/spec/serviceName"], ..ManagedFields::DEFAULT },
     table: TableColumns::cells(&[

@@ -74,25 +74,17 @@ pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
         (CLASS_OF_CLAIM, CLASS_IS_A_FIELD),
         ("volume.beta.kubernetes.io/mount-options", "deprecated since v1.31; use \"mountOptions\" attribute instead"),
     ];
-    /// Sources of storage that a release has deprecated or removed, with the end of the warning.
-    const OLD_SOURCES: [(&str, &str); 6] = [
-        ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-        ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-        ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-        ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
-        ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-        ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
-    ];
+    /// Sources of storage that a release has deprecated or removed.
+    const OLD_SOURCES: [&str; 6] = ["cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd"];
     let annotations = &object["metadata"]["annotations"];
     let old = OLD_ANNOTATIONS.iter().filter(|(annotation, _)| annotations.get(annotation).is_some());
     texts.extend(old.map(|(annotation, why)| format!("metadata.annotations[{annotation}]: {why}")));
     let spec = &object["spec"];
     if spec["persistentVolumeReclaimPolicy"] == "Recycle" {
-        let instead = "Instead, the recommended approach is to use dynamic provisioning.";
-        texts.push(format!("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. {instead}"));
+        texts.push("spec.persistentVolumeReclaimPolicy: Recycle is deprecated; use dynamic provisioning".into());
     }
     let terms = &spec["nodeAffinity"]["required"]["nodeSelectorTerms"];
     old_labels_of_terms(terms, "spec.nodeAffinity.required.nodeSelectorTerms", texts);
-    let old = OLD_SOURCES.iter().filter(|(source, _)| spec[*source].is_object());
-    texts.extend(old.map(|(source, why)| format!("spec.{source}: {why}")));
+    let old = OLD_SOURCES.iter().filter(|source| spec[**source].is_object());
+    texts.extend(old.map(|source| format!("spec.{source}: deprecated, and not functional since v1.31 at the latest")));
 }

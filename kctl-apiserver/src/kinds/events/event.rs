@@ -52,8 +52,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Returns the cells of an event of the core group or of `events.k8s.io`, which name the fields differently. It was last
-/// seen at the last observation of the series, or at `lastTimestamp`, or when it was first seen.
+/// Returns the cells of an event of the core group or of `events.k8s.io`, which name the fields differently. It was
+/// last seen at the last observation of the series, or at `lastTimestamp`, or when it was first seen.
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let first = first_text(object, &["/firstTimestamp", "/deprecatedFirstTimestamp", "/eventTime"]);
     let last = match first_text(object, &["/series/lastObservedTime", "/lastTimestamp", "/deprecatedLastTimestamp"]) {

@@ -52,11 +52,8 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     let is_changed = old.is_none_or(|old| old.pointer("/spec/tokenRequests") != object.pointer("/spec/tokenRequests"));
     let has_tokens = spec["tokenRequests"].as_array().is_some_and(|requests| !requests.is_empty());
     if is_changed && has_tokens && spec["serviceAccountTokenInSecrets"].is_null() {
-        warnings.push(
-            "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible \
-             logging of tokens in volume attributes"
-                .to_owned(),
-        );
+        let why = "is unset: set it to true if the driver supports it, or tokens in volume attributes may be logged";
+        warnings.push(format!("spec.serviceAccountTokenInSecrets {why}"));
     }
 }
 

@@ -70,8 +70,8 @@ fn without_sizes(spec: &Value) -> Value {
     spec
 }
 
-/// Removes `cpu` and `memory` from `resources`, and the maps and the field that become empty by it. An absent map and an
-/// empty one are the same in Go, so they must be equal here.
+/// Removes `cpu` and `memory` from `resources`, and the maps and the field that become empty by it. An absent map and
+/// an empty one are the same in Go, so they must be equal here.
 fn forget_sizes(object: &mut Value) {
     let Some(Value::Object(resources)) = object.get_mut("resources") else { return };
     for part in ["requests", "limits"] {
