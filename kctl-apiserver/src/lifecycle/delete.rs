@@ -25,11 +25,10 @@ use crate::{
 /// The effect of a delete on one object. The variants are in the order of how much is left of the object afterwards.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Deletion {
-    /// The object is being deleted already, and nothing changes. A client sees the object unchanged, with the resource
-    /// version that it had.
+    /// The object is being deleted already, and nothing changes.
     Pending,
     /// The object gets this state, and stays until its finalizers are removed or its grace period ends.
-    /// `metadata.deletionTimestamp` is set. Watches see `MODIFIED`; later deletes find it marked.
+    /// `metadata.deletionTimestamp` is set.
     Marked(Value),
     /// The grace period is zero: watches see this state, and then the object is removed. Watches see `MODIFIED` with
     /// the new timestamp, and `DELETED` at the next revision. Only kinds with a grace period end like this, which are
@@ -45,19 +44,6 @@ impl Deletion {
     /// their controllers delete what belongs to them. A Pod with a node is marked with its grace period, and the
     /// kubelet deletes it again with a grace period of 0. Any object with finalizers is marked and stays until the last
     /// of them is removed ([`update`](super::update)). Everything else is gone at once.
-    ///
-    /// The rules are checked in this order; the first that applies decides:
-    ///
-    /// | object | effect |
-    /// | --- | --- |
-    /// | a CRD that is not marked | `Marked`, with the finalizer `customresourcecleanup` |
-    /// | a Namespace that is not marked | `Marked`, with the phase `Terminating` |
-    /// | a marked Namespace with `spec.finalizers` | `Pending` |
-    /// | its grace period runs and is not shortened | `Pending` |
-    /// | it has finalizers, after those of the policy are added | `Marked` |
-    /// | its grace period is 0 now | `Ended` |
-    /// | its grace period runs from now | `Marked` |
-    /// | anything else | `Gone` |
     pub(crate) fn decide(
         store: &Store,
         resource: &Resource,
@@ -109,8 +95,7 @@ impl Deletion {
     }
 }
 
-/// The state of an object after a delete. The verb `delete` responds differently in the two cases; controllers ignore
-/// the difference.
+/// The state of an object after a delete.
 pub(crate) enum Deleted {
     /// The object exists: finalizers or its grace period hold it.
     Kept(Arc<Value>),
@@ -136,8 +121,7 @@ enum Graceful {
     /// The object has no grace period. Finalizers alone decide. This is also returned for a Pod whose period of 0
     /// seconds has been set before: the delete that follows removes it.
     No,
-    /// The period runs already, and ends no later than requested. The delete has no effect, and the client gets the
-    /// unchanged object.
+    /// The period runs already, and ends no later than requested.
     Pending,
     /// The period lasts this many seconds.
     For(i64),
@@ -184,8 +168,7 @@ fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) 
     }
 }
 
-/// Returns a time in the future. A negative number of seconds gives an earlier time. If the result is out of range, the
-/// time is returned unchanged.
+/// Returns a time in the future. If the result is out of range, the time is returned unchanged.
 fn after(time: Timestamp, seconds: i64) -> Timestamp {
     time.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(time)
 }
@@ -236,9 +219,7 @@ fn mark(object: &mut Value, now: Timestamp) {
 }
 
 /// Returns the finalizer for the garbage collector. The options decide, then the object, then its kind
-/// (`shouldOrphanDependents` and `shouldDeleteDependents`). Kinds without dependents, such as Events, never get one.
-/// The kinds that orphan by default are Job and `ReplicationController`, as their strategies upstream
-/// (`DefaultGarbageCollectionPolicy`).
+/// (`shouldOrphanDependents` and `shouldDeleteDependents`).
 fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Option<&'static str> {
     if resource.kind.delete.has_no_dependents {
         return None;

@@ -18,8 +18,7 @@ use crate::{
 /// Times in `managedFields` do not count as a change. An object that is being deleted and loses its last finalizer is
 /// removed instead of written (`deleteWithoutFinalizers` upstream).
 ///
-/// A client sees a no-op write as a success with the old `resourceVersion`. The order of the fields at the top of the
-/// object and in `metadata` counts as a change.
+/// The order of the fields at the top of the object and in `metadata` counts as a change.
 pub(crate) fn update(
     store: &mut Store,
     resource: &GroupResource,
@@ -65,9 +64,8 @@ fn at_version_of(old: &Value, mut new: Value) -> Value {
     new
 }
 
-/// Returns `true` if an object is being deleted and nothing holds it any longer. Three conditions must hold: the object
-/// is marked, its grace period is 0 (the kubelet has confirmed the end of a Pod), and no finalizer is left. A Namespace
-/// has finalizers in its spec, too.
+/// Returns `true` if an object is being deleted and nothing holds it any longer. A Namespace has finalizers in its
+/// spec, too.
 fn is_over(resource: &GroupResource, object: &Value) -> bool {
     let meta = &object["metadata"];
     let is_held = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty())
@@ -89,8 +87,7 @@ fn same(old: &Value, new: &Value) -> bool {
     fields_equal(old, new, |name, old, new| old == new || (name == "metadata" && fields_equal(old, new, same_field)))
 }
 
-/// Returns `true` if two metadata fields are equal, without the times of `managedFields`. Entries have to be in the
-/// same order.
+/// Returns `true` if two metadata fields are equal, without the times of `managedFields`.
 fn same_field(name: &str, old: &Value, new: &Value) -> bool {
     let (Value::Array(was), Value::Array(is), "managedFields") = (old, new, name) else { return old == new };
     was.len() == is.len() && was.iter().zip(is).all(|(was, is)| timeless(was).eq(timeless(is)))

@@ -25,14 +25,13 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Returns the field manager that most controllers of kube-controller-manager use. Most of their writes go through
-    /// the subresource `status`.
+    /// Returns the field manager that most controllers of kube-controller-manager use.
     pub(crate) const fn of_manager(subresource: &'static str) -> Self {
         Self { manager: "kube-controller-manager", subresource }
     }
 
-    /// Returns a new object with managedFields: the writer owns all of its fields. The object is not stored yet. For a
-    /// resource that is not served it is returned unchanged, without `managedFields`.
+    /// Returns a new object with managedFields: the writer owns all of its fields. For a resource that is not served it
+    /// is returned unchanged, without `managedFields`.
     pub(crate) fn created(self, store: &Store, group_resource: &GroupResource, mut new: Value) -> Value {
         let api_version = new["apiVersion"].as_str().unwrap_or_default().to_owned();
         let Some(resource) = store.registry.any_version(group_resource) else { return new };
@@ -59,7 +58,7 @@ impl Writer {
 
     /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner. The schema is
     /// that of the stored object's version; if that version is not served, any version of the resource is used. Without
-    /// a schema, nothing is written. A write without a change is skipped, as in `update`.
+    /// a schema, nothing is written.
     pub(crate) fn write(
         self,
         store: &mut Store,

@@ -1,6 +1,6 @@
 //! The checks of the level `baseline`, which prevents known privilege escalations.
-//! Each function finds what breaks its rule in a part of a Pod. The spec of the Pod is a part, too: it has the fields
-//! of the Pod, and a security context like each container.
+//! Each function returns `true` for a part of a Pod that breaks its rule. The spec of the Pod is a part, too: it has
+//! the fields of the Pod, and a security context like each container.
 
 use serde_json::Value;
 

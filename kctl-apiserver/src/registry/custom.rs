@@ -31,8 +31,7 @@ pub(crate) struct Custom {
 }
 
 impl Custom {
-    /// Returns the schema of another version, even if it is not served. `None` for a version that the CRD does not
-    /// have, or that has no schema.
+    /// Returns the schema of another version, even if it is not served.
     pub(crate) fn schema_of(&self, version: &str) -> Option<Schema<'_>> {
         let version = self.versions.iter().find(|declared| declared["name"] == version)?;
         let schema = &version["schema"]["openAPIV3Schema"];
@@ -45,8 +44,7 @@ impl Custom {
     }
 
     /// Prunes and defaults an object that was read from the store. It uses the schema of the object's stored version,
-    /// which may have changed since the object was written. If the CRD no longer has the version, the object is
-    /// unchanged.
+    /// which may have changed since the object was written.
     pub(crate) fn read(&self, object: &mut Value) {
         let version = Self::version_of(object["apiVersion"].as_str().unwrap_or_default());
         if let Some(schema) = self.schema_of(version) {

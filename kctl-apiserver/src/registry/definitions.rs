@@ -10,8 +10,7 @@ use super::{Custom, Kind, Listed, Registry, Resource, version_order};
 use crate::{crd, field_errors::text, metadata::Scope, status::GroupResource};
 
 impl Registry {
-    /// Adds the served versions of established CRDs and sorts the versions of each group by preference. All groups are
-    /// sorted, the built-in ones too.
+    /// Adds the served versions of established CRDs and sorts the versions of each group by preference.
     #[must_use]
     pub(crate) fn with_definitions<'a>(mut self, definitions: impl Iterator<Item = &'a Value>) -> Self {
         definitions.for_each(|definition| self.add_definition(definition));
@@ -22,8 +21,7 @@ impl Registry {
     }
 
     /// Adds the served versions of one CRD; does nothing before it is established. Names are the accepted ones and not
-    /// those of the spec: a name that another CRD holds is never served. The subresource `scale` has the kind `Scale`
-    /// of `autoscaling/v1`.
+    /// those of the spec: a name that another CRD holds is never served.
     fn add_definition(&mut self, definition: &Value) {
         const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
         if !crd::is_established(definition) {

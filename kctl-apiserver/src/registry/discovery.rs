@@ -22,8 +22,7 @@ fn in_order(registry: &Registry) -> Vec<&str> {
     all
 }
 
-/// Returns aggregated discovery (`apidiscovery.k8s.io/v2`) of `/apis`: all groups but the core group. Each entry of a
-/// version has all of its resources, so that kubectl needs two requests to know the whole API.
+/// Returns aggregated discovery (`apidiscovery.k8s.io/v2`) of `/apis`: all groups but the core group.
 pub(crate) fn aggregated(registry: &Registry) -> Value {
     aggregated_groups(registry, in_order(registry))
 }
@@ -104,8 +103,7 @@ pub(crate) fn groups(registry: &Registry) -> Value {
     })
 }
 
-/// Returns the `APIGroup` of `/apis/GROUP`; `None` if the group is not served. Its first version is the preferred one.
-/// The core group has no such document.
+/// Returns the `APIGroup` of `/apis/GROUP`; `None` if the group is not served. The core group has no such document.
 pub(crate) fn group(registry: &Registry, name: &str) -> Option<Value> {
     let mut group = group_of(registry, name)?;
     group["kind"] = "APIGroup".into();

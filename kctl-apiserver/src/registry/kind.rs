@@ -143,7 +143,6 @@ impl Kind {
 
 impl Resource {
     /// Returns the part of the object that a subresource writes, such as `ephemeralcontainers` and `resize` of Pods.
-    /// `None` for the object itself and for its status.
     pub(crate) fn part(&self, subresource: &str) -> Option<&'static Part> {
         self.kind.strategy.parts.iter().find(|part| part.subresource == subresource)
     }

@@ -35,8 +35,7 @@ use crate::status::GroupResource;
 pub(crate) struct Registry {
     /// Resources by group, version and plural name.
     resources: HashMap<(String, String, String), Arc<Resource>>,
-    /// Groups with their versions, the preferred one first. A group is present as long as one of its versions is
-    /// served.
+    /// Groups with their versions, the preferred one first.
     groups: BTreeMap<String, Vec<String>>,
     /// The built-in groups, in the order of kube-apiserver.
     built_in_groups: Vec<String>,
@@ -54,9 +53,6 @@ struct Group {
 
 impl Registry {
     /// Returns the registry of these built-in kinds. A resource without one of them has [`Kind::DEFAULT`].
-    ///
-    /// # Panics
-    /// If `data/resources.json` is not valid.
     pub(crate) fn of_kinds(kinds: &[&'static Kind]) -> Self {
         let groups: Vec<Group> =
             serde_json::from_str(include_str!("../../data/resources.json")).expect("the file is generated and tested");
@@ -103,8 +99,7 @@ impl Registry {
         self.resources.get(&(group.into(), version.into(), plural.into())).cloned()
     }
 
-    /// Returns the resource in its most preferred served version. For most purposes all versions of a resource are
-    /// equivalent.
+    /// Returns the resource in its most preferred served version.
     pub(crate) fn any_version(&self, resource: &GroupResource) -> Option<Arc<Resource>> {
         let versions = self.groups.get(&resource.group)?;
         versions.iter().find_map(|version| self.get(&resource.group, version, &resource.resource))
@@ -154,8 +149,7 @@ impl Registry {
         self
     }
 
-    /// Returns `true` if the path is below a group and version that is delegated to another server. Only paths below
-    /// `/apis/GROUP/VERSION` can be delegated.
+    /// Returns `true` if the path is below a group and version that is delegated to another server.
     pub(crate) fn is_remote(&self, path: &str) -> bool {
         let mut parts = path.trim_start_matches('/').splitn(4, '/');
         let (Some("apis"), Some(group), Some(version)) = (parts.next(), parts.next(), parts.next()) else {

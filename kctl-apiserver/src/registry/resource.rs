@@ -36,8 +36,7 @@ impl Resource {
         &self.listed.kind
     }
 
-    /// Returns `true` if the resource, or the subresource if it is not empty, supports the verb. A subresource that
-    /// does not exist supports nothing.
+    /// Returns `true` if the resource, or the subresource if it is not empty, supports the verb.
     pub(crate) fn allows(&self, subresource: &str, verb: &str) -> bool {
         let listed = if subresource.is_empty() { Some(&self.listed) } else { self.subresource(subresource) };
         listed.is_some_and(|listed| listed.verbs.iter().any(|allowed| allowed == verb))

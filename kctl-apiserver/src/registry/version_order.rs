@@ -1,8 +1,7 @@
 //! The order of the versions of a group.
 
 /// Returns the sort key of a version: stable above beta above alpha, then by number
-/// (`k8s.io/apimachinery/pkg/version/helpers.go`). A version of another form comes last, by name. In descending order:
-/// `v10`, `v2`, `v1beta2`, `v1alpha1`, `foo`.
+/// (`k8s.io/apimachinery/pkg/version/helpers.go`). A version of another form comes last, by name.
 pub(super) fn version_order(version: &str) -> (u8, u32, u32, std::cmp::Reverse<String>) {
     let unknown = || (0, 0, 0, std::cmp::Reverse(version.to_owned()));
     let Some(rest) = version.strip_prefix('v') else { return unknown() };

@@ -1,6 +1,5 @@
 //! Schemas of objects: one cursor over the types of the built-in kinds and over the structural schemas of
 //! `CustomResourceDefinition`s.
-//! Patches, validation and server-side apply use it.
 //!
 //! A built-in type is read from the published `OpenAPI` document (`data/types.json`), with a table for frequent lookups
 //! (`nodes.rs`). A structural schema is read from its JSON each time. Both have the same methods, so callers need not
@@ -72,8 +71,7 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
     BuiltIn { types: named.into_iter().map(|named| (named.name, named.r#type)).collect(), kinds }
 });
 
-/// A value computed once for each position in the schemas of the built-in types, such as its defaults. It avoids
-/// repeating work for each object: an index lookup replaces a walk over JSON.
+/// A value computed once for each position in the schemas of the built-in types, such as its defaults.
 pub(crate) struct PerPlace<T>(Vec<T>);
 
 impl<T> PerPlace<T> {
@@ -88,8 +86,7 @@ impl<T> PerPlace<T> {
     }
 }
 
-/// Returns the name of the type of a built-in kind, or `None` if the kind is not built in. Kinds of several groups,
-/// such as Event, have a type for each.
+/// Returns the name of the type of a built-in kind, or `None` if the kind is not built in.
 pub(crate) fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
     let versions = BUILT_IN.kinds.get(kind)?;
     versions.iter().find(|(version, _)| version == api_version).map(|(_, name)| name.as_str())
@@ -177,8 +174,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Returns the schema of a field: that in `properties`, or else that of the values of a map. A declared field hides
-    /// the schema of map values.
+    /// Returns the schema of a field: that in `properties`, or else that of the values of a map.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         self.property(name).or_else(|| self.additional_properties())
     }
@@ -206,8 +202,7 @@ impl<'a> Schema<'a> {
         if let Some(node) = self.built_in_type { node.format } else { self.text("format") }
     }
 
-    /// Returns a keyword beside a `$ref`, or else of its type. A keyword beside the reference takes precedence over
-    /// that of the type.
+    /// Returns a keyword beside a `$ref`, or else of its type.
     fn beside(&self, key: &str) -> Option<&'a Value> {
         self.usage.get(key).or_else(|| self.node.get(key))
     }

@@ -10,8 +10,7 @@
 //! rows: [{cells: [a, 2, 5m], object: {kind: PartialObjectMetadata, ...}}]
 //! ```
 //!
-//! kubectl shows columns of priority 0 always, and the others with `-o wide`. Cells that depend on the time, such as
-//! the age, are computed when the request is answered.
+//! kubectl shows columns of priority 0 always, and the others with `-o wide`.
 
 pub(crate) mod age;
 mod cells;
@@ -67,8 +66,7 @@ static COLUMNS: LazyLock<HashMap<(String, String), Value>> = LazyLock::new(|| {
 });
 
 /// Returns objects of a built-in kind as a table. `list_meta` is the metadata of the table: `resourceVersion` and
-/// `continue`. A kind without printer columns has the columns name and creation time. The order of the rows is that of
-/// `objects`, unless the kind has an `order`.
+/// `continue`. A kind without printer columns has the columns name and creation time.
 pub(crate) fn table(kind: &Kind, objects: &[Value], now: Timestamp, include: Include, list_meta: Value) -> Value {
     let printer = kind.table.printer.unwrap_or(cells::DEFAULT);
     let columns = COLUMNS.get(&(kind.group.to_owned(), kind.kind.to_owned())).unwrap_or(default_columns());
@@ -123,8 +121,7 @@ const CELLS_LEN_MAX: usize = 64 << 20;
 /// The cell that replaces one beyond [`CELLS_LEN_MAX`].
 const TOO_LARGE: &str = "<too large>";
 
-/// Returns the cell and charges its size to `left`, or [`TOO_LARGE`] if it no longer fits. A cell that is not a string
-/// counts as one byte.
+/// Returns the cell and charges its size to `left`, or [`TOO_LARGE`] if it no longer fits.
 fn within(left: &mut usize, cell: Value) -> Value {
     match left.checked_sub(cell.as_str().map_or(1, str::len)) {
         Some(rest) => {

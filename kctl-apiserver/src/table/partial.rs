@@ -1,6 +1,5 @@
 //! `PartialObjectMetadata`: objects and lists for clients that read only metadata.
-//! Metadata informers, such as that of the garbage collector, request them by `as=PartialObjectMetadata`. An object
-//! whose kind is not known to the client can be watched in this form, too.
+//! Metadata informers, such as that of the garbage collector, request them by `as=PartialObjectMetadata`.
 
 use serde_json::{Value, json};
 
@@ -15,9 +14,8 @@ pub(crate) fn partial(object: &Value) -> Value {
     ])
 }
 
-/// Returns the metadata of the objects as a `PartialObjectMetadataList` of `meta.k8s.io/v1`. `list_meta` is the
-/// metadata of the list: `resourceVersion` and `continue`. Without objects, `items` is `null`, as kube-apiserver writes
-/// it.
+/// Returns the metadata of the objects as a `PartialObjectMetadataList` of `meta.k8s.io/v1`. Without objects, `items`
+/// is `null`, as kube-apiserver writes it.
 pub(crate) fn partial_list(objects: &[Value], list_meta: Value) -> Value {
     let items: Option<Vec<Value>> = (!objects.is_empty()).then(|| objects.iter().map(partial).collect());
     fields::object([

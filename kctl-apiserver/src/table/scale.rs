@@ -1,5 +1,4 @@
 //! The `scale` subresource as a table: desired and available replicas.
-//! `kubectl get --raw` of `/scale` is JSON; the table is for clients that ask for one, as for any other object.
 //! Upstream: `printScale` of `pkg/printers/internalversion/printers.go`, and for custom kinds
 //! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
 
@@ -14,7 +13,7 @@ const CELLS: Printer =
     Printer::Cells(&[Cell::Name, Cell::Int("/spec/replicas"), Cell::Int("/status/replicas"), Cell::Age]);
 
 /// Returns a `Scale` as a table. Built-in kinds and custom resources have the same columns with different descriptions.
-/// `is_custom` is `true` for custom resources. The table has one row, and `resourceVersion` of the scaled object.
+/// The table has one row, and `resourceVersion` of the scaled object.
 pub(crate) fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, include: Include) -> Value {
     let description = |column: usize| default_columns()[column]["description"].as_str().unwrap_or_default();
     let (name_format, age_type, desired, available) = if is_custom {

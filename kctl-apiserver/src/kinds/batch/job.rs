@@ -54,10 +54,7 @@ pub(crate) static KIND: Kind = Kind {
         ..ManagedFields::DEFAULT
     },
     delete: DeleteStrategy {
-        warning: Some(
-            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set \
-         propagationPolicy=Orphan to suppress this warning",
-        ),
+        warning: Some("Pods of the Job are kept: set propagationPolicy to Background to delete them, or to Orphan"),
         orphans_dependents: true,
         ..DeleteStrategy::DEFAULT
     },

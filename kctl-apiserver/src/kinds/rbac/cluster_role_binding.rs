@@ -4,21 +4,17 @@
 
 use crate::{
     metadata::Scope,
-    names::NameRule,
-    registry::kind::{Defaults, Kind, Metadata, Strategy, Validation},
+    registry::kind::{Defaults, Kind, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
-    group: "rbac.authorization.k8s.io",
     resource: "clusterrolebindings",
     kind: "ClusterRoleBinding",
-    metadata: Metadata { names: NameRule::WholePathSegment, ..Metadata::DEFAULT },
     defaults: Defaults { set: super::defaults::binding, ..Defaults::DEFAULT },
-    strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
     validation: Validation {
         validate: |object, errors| super::validation::binding(object, Scope::Cluster, errors),
         ..Validation::DEFAULT
     },
     table: super::table::BINDING,
-    ..Kind::DEFAULT
+    ..super::RBAC
 };

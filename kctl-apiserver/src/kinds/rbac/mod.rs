@@ -9,3 +9,16 @@ pub(crate) mod role;
 pub(crate) mod role_binding;
 mod table;
 pub(crate) mod validation;
+
+use crate::{
+    names::NameRule,
+    registry::kind::{Kind, Metadata, Strategy},
+};
+
+/// The common part of all kinds of the group.
+const RBAC: Kind = Kind {
+    group: "rbac.authorization.k8s.io",
+    metadata: Metadata { names: NameRule::WholePathSegment, ..Metadata::DEFAULT },
+    strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
+    ..Kind::DEFAULT
+};

@@ -25,17 +25,6 @@ const LISTS: [(&str, &str); 3] = [
 
 /// Validates a new Pod status against the stored one. The QoS class is immutable: it is computed from the spec when the
 /// Pod is created.
-///
-/// | field | rule |
-/// |---|---|
-/// | `qosClass` | immutable |
-/// | `nominatedNodeName` | not for a Pod that has a node |
-/// | `containerStatuses` and the like | a terminated container that is not restarted stays terminated |
-/// | `podIPs`, `hostIPs` | valid addresses, at most one of each IP family |
-/// | `resourceClaimStatuses` | unique names of claims in the spec |
-/// | `observedGeneration` | not negative |
-///
-/// Phases, reasons and messages are not validated.
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], Field::new(&new["status"], "status", errors));
     conditions(&status.at("conditions"));
