@@ -32,17 +32,8 @@ const ANNOTATIONS_LEN_MAX: usize = 20;
 /// Reasons that a failed validation may give to the response. They decide its status code: 403, 422 or 413.
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 
-/// Validates a `ValidatingAdmissionPolicy` (`ValidateValidatingAdmissionPolicy`).
-///
-/// | field | rule |
-/// |---|---|
-/// | `spec.matchConstraints` | required, with at least one of `resourceRules` |
-/// | `spec.validations`, `spec.auditAnnotations` | at least one item in one of the two lists |
-/// | `spec.validations[].expression` | compiles to a `bool` |
-/// | `spec.validations[].messageExpression` | compiles to a `string`, without the variable `authorizer` |
-/// | `spec.auditAnnotations[].key` | unique; together with the policy's name a qualified name |
-///
-/// A policy without validations and audit annotations gets one error for each of the two lists, and no further errors.
+/// Validates a `ValidatingAdmissionPolicy` (`ValidateValidatingAdmissionPolicy`). A policy without validations and
+/// audit annotations gets one error for each of the two lists, and no further errors.
 pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let environment = common(&spec);
@@ -216,15 +207,8 @@ fn param_reference(reference: &Field<'_>) {
     reference.at("parameterNotFoundAction").required_one_of(&["Deny", "Allow"]);
 }
 
-/// Validates a `MutatingAdmissionPolicy`.
-///
-/// | `patchType` | field with the expression | result of the expression |
-/// |---|---|---|
-/// | `ApplyConfiguration` | `applyConfiguration` | `Object` |
-/// | `JSONPatch` | `jsonPatch` | `list(JSONPatch)` |
-///
-/// The field of the other patch type must be absent. A mutation with an unknown `patchType` is skipped: the schema's
-/// own rules report it. `reinvocationPolicy` is required and has no default.
+/// Validates a `MutatingAdmissionPolicy`. The field of the other patch type must be absent. A mutation with an unknown
+/// `patchType` is skipped: the schema's own rules report it. `reinvocationPolicy` is required and has no default.
 pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let environment = common(&spec).making_objects();

@@ -57,16 +57,6 @@ fn review_versions(versions: &Field<'_>) {
 }
 
 /// Validates one webhook, apart from its review versions.
-///
-/// | field | rule |
-/// |---|---|
-/// | `name` | domain of at least three segments |
-/// | `rules[]` | see `rule_with_operations` |
-/// | `sideEffects` | required; `None` or `NoneOnDryRun`, so that a dry run is safe |
-/// | `timeoutSeconds` | 1 to 30 |
-/// | `namespaceSelector`, `objectSelector` | valid label selectors |
-/// | `clientConfig` | either a URL or a Service |
-/// | `matchConditions[]` | CEL expressions that return a `bool` |
 fn webhook(webhook: &Field<'_>) {
     segmented_name(&webhook.at("name"));
     webhook.at("rules").items().for_each(|rule| rule_with_operations(&rule));

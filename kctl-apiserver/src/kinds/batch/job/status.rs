@@ -5,16 +5,6 @@
 //! would not be valid today.
 //! Behaviour: `ValidateJobStatusUpdate` in `pkg/apis/batch/validation/validation.go` with the options of
 //! `pkg/registry/batch/job/strategy.go`.
-//!
-//! | field | rule |
-//! |---|---|
-//! | counts | not negative; `failed` and `succeeded` do not decrease |
-//! | `ready` | at most `active` |
-//! | `startTime` | required when the Job finishes; then immutable, unless the Job is suspended or resumes |
-//! | `completionTime` | exactly with `Complete=True`, not before `startTime`, immutable |
-//! | `uncountedTerminatedPods` | unique UIDs; empty when the Job finishes |
-//! | `completedIndexes`, `failedIndexes` | increasing, below `completions`, without overlap |
-//! | `Complete`, `Failed`, `FailureTarget`, `SuccessCriteriaMet` | never taken back |
 
 use std::collections::BTreeSet;
 

@@ -25,12 +25,6 @@ use crate::{
 const CONDITIONS_MAX: usize = 8;
 
 /// Validates a status against the stored one (`ValidateResourceClaimStatusUpdate`).
-///
-/// | field | rule |
-/// |---|---|
-/// | `reservedFor` | only with an allocation; no new entries once the claim is being deleted |
-/// | `devices` | only allocated devices |
-/// | `allocation` | validated when it is set; it may be removed, and otherwise not be changed |
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, status) = (&old["status"], Field::new(&new["status"], "status", errors));
     let (users, allocation) = (status.at("reservedFor"), status.at("allocation"));
