@@ -57,8 +57,7 @@ impl std::fmt::Display for GroupResource {
     }
 }
 
-/// Returns `details` that name a resource (in the field `kind`, as upstream does) and an object. Empty parts are left
-/// out.
+/// Returns `details` that name a resource (in the field `kind`, as upstream does) and an object.
 fn details(resource: &GroupResource, name: &str) -> Value {
     let parts = [("kind", resource.resource.as_str()), ("name", name), ("group", &resource.group)];
     parts
@@ -69,8 +68,7 @@ fn details(resource: &GroupResource, name: &str) -> Value {
 }
 
 impl StatusError {
-    /// Creates an error without details. The caller chooses code and reason; clients decide by the reason, not by the
-    /// message.
+    /// Creates an error without details.
     pub(crate) fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
         let (reason, message) = (reason.into(), message.into());
         Self { code, reason, message, details: Value::Null, continue_token: String::new(), is_from_filter: false }
@@ -149,8 +147,7 @@ impl StatusError {
         Self::conflict(resource, name, "the object has been modified: read it again and repeat the change")
     }
 
-    /// Returns `Forbidden` (403). An empty name leaves the name out of the message. Admission plugins use it. `why` is
-    /// free text.
+    /// Returns `Forbidden` (403). An empty name leaves the name out of the message.
     pub(crate) fn forbidden(resource: &GroupResource, name: &str, why: &str) -> Self {
         let object = if name.is_empty() { resource.to_string() } else { format!("{resource} {name:?}") };
         Self::new(StatusCode::FORBIDDEN, "Forbidden", format!("{object} is forbidden: {why}"))

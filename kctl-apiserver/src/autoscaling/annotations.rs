@@ -27,8 +27,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Formats a value as JSON; `None` leaves the field out. A null counts as absent: a string is then `""`, and an
-    /// `Amount` is `"0"`.
+    /// Formats a value as JSON; `None` leaves the field out.
     pub(super) fn written(self, value: Option<&Value>) -> Option<String> {
         let value = value.unwrap_or(&Value::Null);
         match self {
@@ -46,7 +45,7 @@ impl Shape {
     }
 
     /// Reads a value of an annotation; `None` if the field was left out. Quantities get their canonical form, and may
-    /// be JSON numbers. Fails if the value is of another type.
+    /// be JSON numbers.
     pub(super) fn read(self, value: &Value) -> Result<Option<Value>, Mistyped> {
         let amount = |text: &str| quantity::canonical(text).map(Value::from).ok_or(Mistyped);
         Ok(match (self, value) {
@@ -84,8 +83,7 @@ fn selector(value: &Value) -> String {
     ordered([("matchLabels", some("matchLabels", labels)), ("matchExpressions", some("matchExpressions", expressions))])
 }
 
-/// Returns a JSON object with its fields in this order; absent ones are left out. Values are JSON already. Names need
-/// no escapes.
+/// Returns a JSON object with its fields in this order; absent ones are left out.
 pub(super) fn ordered(fields: impl IntoIterator<Item = (impl Display, Option<String>)>) -> String {
     let fields = fields.into_iter().filter_map(|(name, value)| Some(format!("\"{name}\":{}", value?)));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
@@ -120,8 +118,7 @@ pub(super) fn conditions_text(conditions: &[Value]) -> String {
     escaped(&format!("[{}]", conditions.iter().map(condition_text).collect::<Vec<_>>().join(",")))
 }
 
-/// Parses conditions; `None` if the annotation is invalid. Empty reasons and messages are left out of the result. A
-/// list without conditions counts as absent.
+/// Parses conditions; `None` if the annotation is invalid. A list without conditions counts as absent.
 pub(super) fn conditions(annotation: &str) -> Option<Value> {
     let conditions: Vec<Value> = serde_json::from_str(annotation).ok()?;
     let read_condition = |condition: &Value| {
@@ -166,8 +163,7 @@ pub(super) fn behavior_text(behavior: &Value) -> String {
     escaped(&whole)
 }
 
-/// Parses the behavior; `None` if the annotation is invalid. Go ignores the case of names. An object without a
-/// direction counts as absent.
+/// Parses the behavior; `None` if the annotation is invalid. Go ignores the case of names.
 pub(super) fn behavior(annotation: &str) -> Option<Value> {
     let written: Value = serde_json::from_str(annotation).ok()?;
     let mut behavior = json!({});

@@ -99,8 +99,7 @@ fn one_written(metric: &Value, values: MetricValues) -> String {
     ordered(parts)
 }
 
-/// Parses metrics; `None` if the annotation is invalid. One metric that cannot be read makes the whole annotation
-/// invalid.
+/// Parses metrics; `None` if the annotation is invalid.
 pub(super) fn read(annotation: &str, values: MetricValues) -> Option<Vec<Value>> {
     let metrics: Vec<Value> = serde_json::from_str(annotation).ok()?;
     metrics.iter().map(|metric| one_read(metric, values)).collect()

@@ -49,8 +49,7 @@ const OWN: [&str; 6] = [
 /// The target utilization of an autoscaler without metrics (`DefaultCPUUtilization`).
 const UTILIZATION: i64 = 80;
 
-/// Converts an autoscaler to a version. Other objects, and those that have the version, are returned as they are. `to`
-/// is `FIRST` or `SECOND`.
+/// Converts an autoscaler to a version. Other objects, and those that have the version, are returned as they are.
 pub(crate) fn converted(to: &str, object: &Value) -> Value {
     match (object["apiVersion"].as_str(), to) {
         (Some(FIRST), SECOND) => second(object),

@@ -194,8 +194,7 @@ fn document(registry: &Registry, path: &[&str]) -> Option<Value> {
     })
 }
 
-/// Returns the paths that `/` lists: everything that is served except objects. The paths are sorted, without
-/// duplicates.
+/// Returns the paths that `/` lists: everything that is served except objects.
 fn paths(registry: &Registry) -> BTreeSet<String> {
     let fixed = [
         "/.well-known/openid-configuration",

@@ -43,8 +43,7 @@ pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     by_encoding(with_etag(response, &tag, "no-cache, private"))
 }
 
-/// Adds `Accept-Encoding` to `Vary`, as the first value: the body differs by encoding. Existing values of `Vary` follow
-/// it.
+/// Adds `Accept-Encoding` to `Vary`, as the first value: the body differs by encoding.
 fn by_encoding(mut response: Response<Body>) -> Response<Body> {
     let before: Vec<HeaderValue> = response.headers().get_all(VARY).iter().cloned().collect();
     set(&mut response, VARY, "Accept-Encoding");
@@ -97,8 +96,7 @@ fn unacceptable() -> Response<Body> {
     response
 }
 
-/// Adds the headers that Go's file server sends with a document; `now` becomes `Last-Modified`. Only called for
-/// responses with 200.
+/// Adds the headers that Go's file server sends with a document; `now` becomes `Last-Modified`.
 pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<Body> {
     if response.status() == StatusCode::OK {
         set(&mut response, ACCEPT_RANGES, "bytes");
@@ -144,8 +142,7 @@ pub(super) fn tag(document: &[u8]) -> String {
 }
 
 /// Returns the tag of the document of a group and version. It is a hash of the inputs, because rendering all documents
-/// for the index would take too long. The inputs are the resources of the group and version, their CRD versions, and
-/// the version of this crate.
+/// for the index would take too long.
 fn tag_of(registry: &Registry, root: &str) -> String {
     let mut here: Vec<_> = registry
         .all()

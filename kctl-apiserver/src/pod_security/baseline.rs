@@ -69,8 +69,7 @@ const SYSCTLS: &[(&str, u32)] = &[
 const SE_LINUX: &[(&str, u32)] =
     &[("", 0), ("container_t", 0), ("container_init_t", 0), ("container_kvm_t", 0), ("container_engine_t", 31)];
 
-/// Returns `true` if a context sets a profile that is not allowed. `Unconfined` and unknown types are not allowed; an
-/// absent profile is allowed.
+/// Returns `true` if a context sets a profile that is not allowed.
 fn has_other_profile(part: &Part<'_>, field: &str) -> bool {
     let profile = &part.context()[field];
     profile.is_object() && !["RuntimeDefault", "Localhost"].contains(&text(&profile["type"]))

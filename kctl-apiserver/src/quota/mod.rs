@@ -32,10 +32,7 @@ pub(crate) struct QuotaChange<'a> {
 /// Returns the usage of a quota after a write, or `None` if the quota does not count the object. Only an increase is
 /// charged: an update that lowers the usage waits for the quota controller to count again. The quota counts only
 /// resources that are in `status.hard`, which its controller copies from `spec.hard`. Until then its usage is unknown,
-/// and writes are rejected.
-///
-/// Fails if the quota is exceeded, or if the object lacks a value that the quota counts. The error names the quota and
-/// the resources.
+/// and writes are rejected. Fails if the quota is exceeded, or if the object lacks a value that the quota counts.
 pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<Amounts>, String> {
     let QuotaChange { counter, old, new, is_status, now } = change;
     let (hard, used) = (amounts::read(&quota["status"]["hard"]), amounts::read(&quota["status"]["used"]));

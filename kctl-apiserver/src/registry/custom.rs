@@ -53,8 +53,7 @@ impl Custom {
         }
     }
 
-    /// Returns the CEL rules of the schema, compiled on first use. A change of the CRD creates a new value, so the
-    /// cache is never out of date.
+    /// Returns the CEL rules of the schema, compiled on first use.
     pub(crate) fn rules(&self) -> &Rules {
         self.rules.get_or_init(|| Rules::compile(Schema::structural(&self.schema)))
     }

@@ -122,9 +122,8 @@ fn group_of(registry: &Registry, name: &str) -> Option<Value> {
     }))
 }
 
-/// Returns the `APIResourceList` of `/apis/GROUP/VERSION` or `/api/v1`; `None` if the version is not served.
-/// Subresources are entries of the list, such as `pods/log`. The core group's document has no `apiVersion`, as
-/// upstream.
+/// Returns the `APIResourceList` of `/apis/GROUP/VERSION` or `/api/v1`; `None` if the version is not served. The core
+/// group's document has no `apiVersion`, as upstream.
 pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let here: Vec<_> =
         registry.all().filter(|resource| resource.id.group == group && resource.version == version).collect();

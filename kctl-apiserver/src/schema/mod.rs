@@ -110,8 +110,7 @@ impl Schema<'static> {
 }
 
 impl<'a> Schema<'a> {
-    /// Returns a cursor at the root of a structural schema (`openAPIV3Schema` of a `CustomResourceDefinition`). It has
-    /// no references: a CRD must not use `$ref`.
+    /// Returns a cursor at the root of a structural schema (`openAPIV3Schema` of a `CustomResourceDefinition`).
     pub(crate) fn structural(node: &'a Value) -> Self {
         Self { node, usage: node, built_in_type: None }
     }

@@ -53,8 +53,7 @@ pub(crate) fn go_notation(value: &Value) -> String {
     )
 }
 
-/// Returns one of the `matchExpressions` in query syntax, with sorted values. `Exists` is printed as the key. An
-/// unknown operator is printed like it.
+/// Returns one of the `matchExpressions` in query syntax, with sorted values. `Exists` is printed as the key.
 fn requirement(key: &str, expression: &Value) -> String {
     let mut values = texts(expression, "/values");
     values.sort_unstable();

@@ -115,8 +115,7 @@ pub(crate) fn custom_table(
     assemble(definitions, rows, list_meta)
 }
 
-/// Maximum bytes of all cells in a table of custom objects: hundreds of columns may each print the whole object. Cells
-/// beyond it are [`TOO_LARGE`].
+/// Maximum bytes of all cells in a table of custom objects: hundreds of columns may each print the whole object.
 const CELLS_LEN_MAX: usize = 64 << 20;
 /// The cell that replaces one beyond [`CELLS_LEN_MAX`].
 const TOO_LARGE: &str = "<too large>";

@@ -13,7 +13,6 @@ const CELLS: Printer =
     Printer::Cells(&[Cell::Name, Cell::Int("/spec/replicas"), Cell::Int("/status/replicas"), Cell::Age]);
 
 /// Returns a `Scale` as a table. Built-in kinds and custom resources have the same columns with different descriptions.
-/// The table has one row, and `resourceVersion` of the scaled object.
 pub(crate) fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, include: Include) -> Value {
     let description = |column: usize| default_columns()[column]["description"].as_str().unwrap_or_default();
     let (name_format, age_type, desired, available) = if is_custom {

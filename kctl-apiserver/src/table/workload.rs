@@ -18,8 +18,7 @@ pub(crate) const REPLICAS: [Cell; 8] = [
     Cell::Labels("/spec/selector"),
 ];
 
-/// Returns the cell `READY`, such as `2/3`. The first number may be larger, for example while the object is scaled
-/// down.
+/// Returns the cell `READY`, such as `2/3`.
 pub(crate) fn ready_of_desired(object: &Value) -> String {
     format!("{}/{}", int(object, "/status/readyReplicas"), desired(object))
 }

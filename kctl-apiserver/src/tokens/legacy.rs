@@ -44,8 +44,7 @@ pub(super) struct Claims {
     sub: String,
 }
 
-/// Returns a token for an account. It is valid as long as the Secret of this name contains it. Fails if the system has
-/// no random numbers.
+/// Returns a token for an account. It is valid as long as the Secret of this name contains it.
 pub(crate) fn of_secret(signer: &SharedSigner, account: &Value, secret: &str) -> Result<String, SignerError> {
     let Named { name, uid } = Named::from_object(account);
     let namespace = account["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
@@ -62,7 +61,7 @@ pub(crate) fn of_secret(signer: &SharedSigner, account: &Value, secret: &str) ->
 
 impl Claims {
     /// Checks that the Secret still contains the token, and that the account is still the one for which the token was
-    /// issued. Fails with a sentence about the Secret or the account.
+    /// issued.
     pub(super) fn still_hold(&self, store: &Store, token: &str) -> Result<(), String> {
         let Self { namespace, secret, account, .. } = self;
         if self.sub != format!("system:serviceaccount:{namespace}:{account}") {

@@ -182,8 +182,7 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), String> {
         .try_for_each(|(kind, namespace, claimed)| claimed.map_or(Ok(()), |it| exists(kind, namespace, it)))
 }
 
-/// Returns `true` if the deletion timestamp of an object is more than the leeway ago. An account or object with
-/// finalizers remains for a while after its deletion.
+/// Returns `true` if the deletion timestamp of an object is more than the leeway ago.
 fn is_long_gone(object: &Value, now: i64) -> bool {
     let deleted = object["metadata"]["deletionTimestamp"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
     deleted.is_some_and(|deleted| deleted.as_second() < now - LEEWAY_SECONDS)

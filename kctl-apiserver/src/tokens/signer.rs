@@ -118,8 +118,7 @@ impl Signer {
     }
 }
 
-/// The signer of a server and its forks. A token of one is valid for all of them. The key is created when it is first
-/// needed.
+/// The signer of a server and its forks. A token of one is valid for all of them.
 #[derive(Clone, Default)]
 pub(crate) struct SharedSigner(Arc<OnceLock<Signer>>);
 

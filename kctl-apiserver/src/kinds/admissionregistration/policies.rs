@@ -24,8 +24,7 @@ const COMPOSED: &str = "kubernetes.variables";
 /// Maximum depth of a variable's type; variables with deeper types are `dyn`. Each variable may nest the previous one,
 /// and types are compared part by part.
 const TYPE_DEPTH_MAX: usize = 64;
-/// Longest `valueExpression` of an audit annotation, in bytes, without surrounding white space. A longer one is
-/// reported as `FieldValueRequired`, as in kube-apiserver.
+/// Longest `valueExpression` of an audit annotation, in bytes, without surrounding white space.
 const VALUE_LEN_MAX: usize = 5_120;
 /// Maximum number of `auditAnnotations` of a policy.
 const ANNOTATIONS_LEN_MAX: usize = 20;
@@ -47,8 +46,7 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
     audit_annotations(&annotations, text(&object["metadata"]["name"]), &environment);
 }
 
-/// Validates the fields that both kinds of policies have. Returns the declarations that their expressions may use. The
-/// order of the errors is that of kube-apiserver: `paramKind`, `matchConstraints`, `matchConditions`, `variables`.
+/// Validates the fields that both kinds of policies have. Returns the declarations that their expressions may use.
 /// `params` is declared only if the policy has a `paramKind`; without one, an expression that names it does not
 /// compile. Match conditions may not use `variables`: they are evaluated first.
 fn common(spec: &Field<'_>) -> Environment {

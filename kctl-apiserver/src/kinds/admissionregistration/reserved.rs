@@ -9,8 +9,7 @@ use crate::{
     validation::entries,
 };
 
-/// The suffix of names of configurations in files (`StaticConfigSuffix`). Clients can't create objects with such a
-/// name.
+/// The suffix of names of configurations in files (`StaticConfigSuffix`).
 const SUFFIX: &str = ".static.k8s.io";
 
 /// Validates the name of a new object (`ValidateStaticSuffix`).

@@ -30,7 +30,7 @@ pub(super) const VALIDATION: Validation =
     Validation { validate: webhooks, warn: super::reserved::warn_of_webhooks, ..super::VALIDATION };
 
 /// Validates a configuration of validating or mutating webhooks. Names of webhooks are unique within the configuration
-/// (`FieldValueDuplicate`). Other configurations may have the same names.
+/// (`FieldValueDuplicate`).
 fn webhooks(object: &Value, errors: &mut Errors) {
     let webhooks = Field::new(&object["webhooks"], "webhooks", errors);
     for value in webhooks.items() {
@@ -135,9 +135,8 @@ fn resources(resources: &Field<'_>) {
     resources.invalid_if(is_repeated, detail);
 }
 
-/// Validates match conditions: CEL expressions with unique names, at most `CONDITIONS_LEN_MAX`. A condition without an
-/// expression is still checked for its name. A name is a qualified name, so that conditions of different owners in one
-/// list do not collide.
+/// Validates match conditions: CEL expressions with unique names, at most `CONDITIONS_LEN_MAX`. A name is a qualified
+/// name, so that conditions of different owners in one list do not collide.
 pub(crate) fn match_conditions(conditions: &Field<'_>, environment: &Environment) {
     let mut names = BTreeSet::new();
     for condition in conditions.items() {
@@ -169,7 +168,7 @@ pub(crate) fn of_request() -> Environment {
 }
 
 /// Validates an expression that is required (`FieldValueRequired`) and must compile. `wanted` lists the types that the
-/// expression may return. White space around it does not count.
+/// expression may return.
 pub(crate) fn expression_rule(field: &Field<'_>, environment: &Environment, wanted: &[&str]) {
     let expression = field.text().trim();
     field.required_if(expression.is_empty());
@@ -178,9 +177,8 @@ pub(crate) fn expression_rule(field: &Field<'_>, environment: &Environment, want
     }
 }
 
-/// Reports an expression that does not compile or does not return one of the `wanted` types. Such an expression is
-/// `FieldValueInvalid`, with the expression as value. An expression that compiles but of which no program can be made,
-/// such as `int('a') == 1`, is an `InternalError` as in kube-apiserver.
+/// Reports an expression that does not compile or does not return one of the `wanted` types. An expression that
+/// compiles but of which no program can be made, such as `int('a') == 1`, is an `InternalError` as in kube-apiserver.
 pub(crate) fn compiles(field: &Field<'_>, expression: &str, environment: &Environment, wanted: &[&str]) {
     match problem(expression, environment, wanted) {
         Some(Problem::Invalid(why)) => field.invalid(why),

@@ -87,8 +87,7 @@ fn keep_stored_version(definition: &mut Value) {
 
 /// Marks a `CustomResourceDefinition` as being deleted, regardless of the options of the delete (`Delete` of
 /// `apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go`). The finalizer makes the CRD wait for the
-/// controller that deletes the custom objects. It is added to those that the CRD has already, and never twice; the
-/// condition `Terminating` becomes true at the same time.
+/// controller that deletes the custom objects.
 fn mark(definition: &mut Value, _: Propagation, now: Timestamp) {
     let now = time::seconds(now);
     crd::begin_end(definition, &now);

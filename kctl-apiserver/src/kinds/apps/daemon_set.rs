@@ -138,8 +138,7 @@ fn validate(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates `spec.updateStrategy` (`ValidateDaemonSetUpdateStrategy`). Exactly one of `maxSurge` and `maxUnavailable`
-/// may be above 0: both is `FieldValueInvalid`, neither is `FieldValueRequired`. An unknown type is
-/// `FieldValueNotSupported`.
+/// may be above 0: both is `FieldValueInvalid`, neither is `FieldValueRequired`.
 fn update_strategy(strategy: &Field<'_>) {
     let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {

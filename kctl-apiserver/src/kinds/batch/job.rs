@@ -100,8 +100,7 @@ fn label_as_pods(job: &mut Value) {
 }
 
 /// Sets the four labels of the Pods and the selector by the UID of the Job. Both spellings of each label are set: the
-/// ones without prefix are for older clients. Only the prefixed `controller-uid` selects Pods. The UID is unique, so
-/// two Jobs never share Pods.
+/// ones without prefix are for older clients. Only the prefixed `controller-uid` selects Pods.
 fn label_own_pods(job: &mut Value) {
     let (uid, name) = (job["metadata"]["uid"].clone(), job["metadata"]["name"].clone());
     let labels = &mut job["spec"]["template"]["metadata"]["labels"];

@@ -102,8 +102,7 @@ fn requested_duration(object: &Value) -> String {
     value_at(object, "/spec/expirationSeconds").as_i64().map_or_else(|| NONE.to_owned(), human)
 }
 
-/// Returns `Pending`, `Approved` or `Denied`, followed by `,Failed` and `,Issued` where they apply. `Denied` takes
-/// precedence over `Approved`, though validation prevents both.
+/// Returns `Pending`, `Approved` or `Denied`, followed by `,Failed` and `,Issued` where they apply.
 fn status(object: &Value) -> String {
     let has = |kind: &str| condition(object, kind).is_some();
     let mut status = vec![["Denied", "Approved"].into_iter().find(|kind| has(kind)).unwrap_or("Pending")];

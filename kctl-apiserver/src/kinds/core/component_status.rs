@@ -19,8 +19,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Returns name, health, message and error (`printComponentStatus`). The health is that of the condition `Healthy`, and
-/// `Unknown` without it.
+/// Returns name, health, message and error (`printComponentStatus`).
 fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
     let healthy = list(object, "/conditions").iter().find(|condition| text(condition, "/type") == "Healthy");
     let status = match healthy.map(|condition| text(condition, "/status")) {

@@ -41,8 +41,7 @@ fn endpoints(object: &Value) -> String {
     joined_with_more(&places, ",", SHOWN_MAX)
 }
 
-/// Returns each port with each ready address, or only the addresses if the subset has no ports. IPv6 addresses are in
-/// brackets if a port follows.
+/// Returns each port with each ready address, or only the addresses if the subset has no ports.
 fn places(subset: &Value) -> Vec<String> {
     let addresses: Vec<_> = list(subset, "/addresses").iter().map(|address| fields::text(address, "/ip")).collect();
     let ports = list(subset, "/ports");

@@ -34,9 +34,8 @@ macro_rules! counted_by_name {
 }
 use counted_by_name;
 
-/// Returns `true` if a term of a quota's scope selector selects one of the names, or their absence. `names` are those
-/// of the object, such as its priority class. With `NotIn`, an object that has several names is selected unless all of
-/// them are listed. An unknown operator selects nothing.
+/// Returns `true` if a term of a quota's scope selector selects one of the names, or their absence. With `NotIn`, an
+/// object that has several names is selected unless all of them are listed.
 fn is_selected(names: &[&str], operator: &str, values: &Value) -> bool {
     let is_listed = |name: &&str| values.as_array().is_some_and(|values| values.iter().any(|value| value == name));
     match operator {

@@ -57,7 +57,7 @@ const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// Adds the finalizer of the namespace controller, which deletes the content first. Upstream:
 /// `namespaceStrategy.PrepareForCreate` in `pkg/registry/core/namespace/strategy.go`. A status that was sent is
-/// replaced by the phase `Active`. Other finalizers of the spec are kept.
+/// replaced by the phase `Active`.
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Active" });
     push_once(&mut object["spec"]["finalizers"], "kubernetes".into());

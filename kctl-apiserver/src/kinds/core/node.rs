@@ -102,7 +102,7 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 }
 
 /// Prefix of the labels that give a node a role. The role is the rest of the key, as in
-/// `node-role.kubernetes.io/control-plane`. The value is not used.
+/// `node-role.kubernetes.io/control-plane`.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 
 /// Returns the status by the condition `Ready`, followed by `,SchedulingDisabled` for a cordoned node.

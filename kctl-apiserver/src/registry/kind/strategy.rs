@@ -55,8 +55,7 @@ pub(crate) struct Strategy {
     /// Keeps parts of the old status in a write of the status.
     pub(crate) prepare_status: fn(&Value, &mut Value),
     /// Restores the fields that an update through the subresource may not change (`PrepareForUpdate`), beyond those
-    /// that `write/prepare/restore.rs` restores for every kind (status, spec, metadata). The arguments are the
-    /// subresource, the old and the new object.
+    /// that `write/prepare/restore.rs` restores for every kind (status, spec, metadata).
     pub(crate) prepare_update: fn(&str, &Value, &mut Value),
     /// Sets times of an updated object after its other changes: old, new.
     pub(crate) finish_update: fn(&dyn Environment, &Value, &mut Value),

@@ -37,8 +37,8 @@ fn block(text: &str) -> Option<Vec<Node>> {
     }
 }
 
-/// Parses up to the brace that ends a block and returns the rest. The end of the input before the brace is an error.
-/// Spaces and the root marks `@` and `$` have no meaning here.
+/// Parses up to the brace that ends a block and returns the rest. Spaces and the root marks `@` and `$` have no meaning
+/// here.
 fn action<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
     let mut rest = text;
     loop {

@@ -100,7 +100,7 @@ fn items<'a>(value: &Found<'a>) -> Option<&'a Vec<Value>> {
 }
 
 /// Applies a slice. Bounds beyond a list fail the path, but an empty slice ends it without looking at later lists.
-/// Nulls are skipped. A step of 0 or less fails the path.
+/// Nulls are skipped.
 fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
     let mut found = Vec::new();
     for value in input.iter().filter(|value| !matches!(value, Found::Stored(Value::Null))) {
@@ -126,8 +126,7 @@ fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
 }
 
 /// Returns the items that pass a test, or without a test those where the path finds something. Comparing more than one
-/// value fails the path. An item for which one side finds nothing does not pass. A value that is not a list fails the
-/// path.
+/// value fails the path. An item for which one side finds nothing does not pass.
 fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
     let mut found = Vec::new();
     for value in input {
@@ -159,8 +158,7 @@ fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option
     Some(found)
 }
 
-/// Applies a comparison operator; `None` if the operands cannot be compared. Booleans have no order. An unknown
-/// operator fails the path.
+/// Applies a comparison operator; `None` if the operands cannot be compared. Booleans have no order.
 fn passes(operator: &str, left: &Found<'_>, right: &Found<'_>) -> Option<bool> {
     let order = compare(left, right)?;
     let are_ordered = !left.value().is_boolean();

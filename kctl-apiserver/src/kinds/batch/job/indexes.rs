@@ -4,14 +4,12 @@
 pub(super) const RULE: &str = "must be increasing indexes and ranges below `completions`, such as '1,3-5,7'";
 
 /// Parses a list of indexes, each item by `interval`. `None` if an item is invalid or the indexes do not increase.
-/// Neighbours need not be merged. The empty list has no intervals.
 pub(super) fn intervals(list: &str, interval: impl Fn(&str) -> Option<(i64, i64)>) -> Option<Vec<(i64, i64)>> {
     let intervals: Vec<_> = list.split(',').filter(|_| !list.is_empty()).map(interval).collect::<Option<_>>()?;
     intervals.is_sorted_by(|(_, previous), (first, _)| previous < first).then_some(intervals)
 }
 
-/// Parses one index or range into its first and last index, which are below `below`. `3` and `3-3` are the same
-/// interval.
+/// Parses one index or range into its first and last index, which are below `below`.
 pub(super) fn interval(text: &str, below: i64) -> Option<(i64, i64)> {
     let index = |text: &str| text.parse().ok().filter(|index| *index < below);
     let (first, last) = text.split_once('-').unwrap_or((text, text));
