@@ -1,9 +1,8 @@
-//! Decodes the body of a request into an object of its kind: rejects wrong types, and drops unknown fields and
-//! returns their paths.
+//! Decodes the body of a request into an object of its kind: rejects wrong types, and drops unknown fields and returns
+//! their paths.
 //!
-//! Bodies go through `body` (bytes to JSON), then `typed` (JSON to the Go type of a built-in kind),
-//! or through `crd` for a custom kind. Decoding imitates Go's `encoding/json`: it drops nulls, and
-//! reports wrong types with their path.
+//! Bodies go through `body` (bytes to JSON), then `typed` (JSON to the Go type of a built-in kind), or through `crd`
+//! for a custom kind. Decoding imitates Go's `encoding/json`: it drops nulls, and reports wrong types with their path.
 
 mod duplicates;
 mod lenient;
@@ -21,15 +20,13 @@ pub(crate) use self::{
 use crate::{go, json_path::JsonPath, proto, schema::Schema};
 
 /// The number of nested lists and maps that are read. kube-apiserver reads 10,000 levels, which would not fit on the
-/// stack of every thread that visits an object.
-///
-/// A deeper body is a decoding error.
+/// stack of every thread that visits an object. A deeper body is a decoding error.
 pub(crate) const DEPTH_MAX: usize = 127;
 
 /// Decodes a body of any media type into JSON. `kind` is the expected kind, for error messages.
 ///
-/// JSON and YAML are only checked for `apiVersion` and `kind` here; [`typed`] checks the fields. Protobuf is decoded
-/// by the messages of its kind.
+/// JSON and YAML are only checked for `apiVersion` and `kind` here; [`typed`] checks the fields. Protobuf is decoded by
+/// the messages of its kind.
 ///
 /// The media type is compared without parameters and case. A `null` body is accepted; callers treat it as an empty
 /// object.
@@ -52,9 +49,7 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     Ok(value)
 }
 
-/// Parses JSON.
-///
-/// The repaired form is tried only if the strict parser fails, so valid JSON is parsed once.
+/// Parses JSON. The repaired form is tried only if the strict parser fails, so valid JSON is parsed once.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
     let read = serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&lenient::mended(bytes)));
     read.map_err(|error| format!("invalid JSON: {error}"))
@@ -67,9 +62,7 @@ pub(crate) fn first_line(error: &impl std::fmt::Display) -> String {
     first.strip_prefix("error: ").unwrap_or(first).to_owned()
 }
 
-/// Checks that kind and version of an object can be read.
-///
-/// Field names are compared without case, as Go does.
+/// Checks that kind and version of an object can be read. Field names are compared without case, as Go does.
 pub(crate) fn identified(value: &Value) -> Result<(), String> {
     let Value::Object(map) = value else {
         return if value.is_null() { Ok(()) } else { Err(misfit("body", "an object", value)) };
@@ -83,13 +76,9 @@ pub(crate) fn identified(value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Decodes an object into its built-in type: removes nulls, and drops unknown fields. Returns the paths of the
-/// dropped fields, in order.
-///
-/// Parts that equal the stored object were decoded before and are skipped. `integers` decides about numbers that are
-/// too large for their type.
-///
-/// On an error the object may be partly decoded; callers discard it.
+/// Decodes an object into its built-in type: removes nulls, and drops unknown fields. Returns the paths of the dropped
+/// fields, in order. Parts that equal the stored object were decoded before and are skipped. `integers` decides about
+/// numbers that are too large for their type. On an error the object may be partly decoded; callers discard it.
 pub(crate) fn typed(
     schema: Schema<'_>,
     object: &mut Value,
@@ -117,18 +106,15 @@ pub(crate) fn typed_metadata(metadata: &Value) -> Result<(), String> {
 }
 
 /// Drops fields from the metadata of a custom object that do not fit its type (`GetObjectMeta` with
-/// `DropMalformedFields`).
-///
-/// Whole fields are dropped: one bad label drops all labels.
+/// `DropMalformedFields`). Whole fields are dropped: one bad label drops all labels.
 pub(crate) fn drop_malformed(metadata: &mut Value) {
     if let Value::Object(fields) = metadata {
         fields.retain(|name, value| typed_metadata(&serde_json::json!({ name.clone(): value.clone() })).is_ok());
     }
 }
 
-/// Normalizes the metadata of a custom object as its Go type does: drops nulls and empty fields.
-///
-/// Only an empty `managedFields` list is kept, because it turns off field tracking.
+/// Normalizes the metadata of a custom object as its Go type does: drops nulls and empty fields. Only an empty
+/// `managedFields` list is kept, because it turns off field tracking.
 pub(crate) fn settle_metadata(metadata: &mut Value) {
     let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return };
     let mut decoder = Decoder { unknown: Vec::new(), integers: Integers::InRange };
@@ -281,10 +267,8 @@ fn wrap(value: &mut Value, format: Option<&str>) {
     }
 }
 
-/// Returns the value of a null in a list or a map: the zero value of the type, which is null for a Go pointer, slice
-/// or map.
-///
-/// An object with fields becomes an empty one.
+/// Returns the value of a null in a list or a map: the zero value of the type, which is null for a Go pointer, slice or
+/// map. An object with fields becomes an empty one.
 fn zero(schema: Schema<'_>) -> Value {
     match (schema.reference(), schema.type_name()) {
         (Some("Quantity"), _) => "0".into(),
@@ -297,9 +281,7 @@ fn zero(schema: Schema<'_>) -> Value {
     }
 }
 
-/// Removes fields.
-///
-/// In the order in which they were found.
+/// Removes fields. In the order in which they were found.
 fn remove(map: &mut Map<String, Value>, names: &[String]) {
     for name in names {
         map.remove(name);

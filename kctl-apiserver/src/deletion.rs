@@ -50,9 +50,8 @@ pub(crate) const ORPHAN: &str = "orphan";
 /// The finalizer that holds a CRD until its objects are gone.
 pub(crate) const CUSTOM_RESOURCE_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Returns the first finalizer of an object that is for the garbage collector.
-///
-/// An earlier delete or a client has set it. A delete with default options then continues with that policy.
+/// Returns the first finalizer of an object that is for the garbage collector. An earlier delete or a client has set
+/// it. A delete with default options then continues with that policy.
 pub(crate) fn own_finalizer(object: &Value) -> Option<&'static str> {
     let mut names = object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     names.find_map(|name| [FOREGROUND, ORPHAN].into_iter().find(|finalizer| *finalizer == name))
@@ -61,8 +60,8 @@ pub(crate) fn own_finalizer(object: &Value) -> Option<&'static str> {
 /// Makes `finalizer` the only finalizer for the garbage collector, or removes these finalizers for `None`. Returns
 /// `true` if the set of finalizers changes; their order does not count.
 ///
-/// The finalizers of others stay in their order, and this one comes last. A list that becomes empty
-/// is removed from the object (`deletionFinalizersForGarbageCollection` of `store.go`).
+/// The finalizers of others stay in their order, and this one comes last. A list that becomes empty is removed from the
+/// object (`deletionFinalizersForGarbageCollection` of `store.go`).
 pub(crate) fn set_finalizers(object: &mut Value, finalizer: Option<&str>) -> bool {
     let existing = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let others = existing.iter().filter(|name| *name != FOREGROUND && *name != ORPHAN).cloned();

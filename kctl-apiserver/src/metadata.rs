@@ -2,17 +2,16 @@
 //!
 //! Upstream: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`, `ValidateObjectMetaAccessor`.
 //!
-//! Built-in kinds and custom resources share these rules; only the rule for names differs. Fields
-//! that the server sets, such as `uid` and `creationTimestamp`, are not validated here.
+//! Built-in kinds and custom resources share these rules; only the rule for names differs. Fields that the server sets,
+//! such as `uid` and `creationTimestamp`, are not validated here.
 
 use serde_json::Value;
 
 pub(crate) use super::names::NameRule;
 use crate::field_errors::{Errors, pairs, text};
 
-/// Maximum number of bytes of all keys and values of the annotations (`TotalAnnotationSizeLimitB`).
-///
-/// 256 KiB. Labels have no such limit, because each of their values has at most 63 characters.
+/// Maximum number of bytes of all keys and values of the annotations (`TotalAnnotationSizeLimitB`). 256 KiB. Labels
+/// have no such limit, because each of their values has at most 63 characters.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
 /// The scope of a kind, `scope` of a CRD.
@@ -24,11 +23,9 @@ pub(crate) enum Scope {
     Cluster,
 }
 
-/// Validates the metadata of an object before it is stored, after its namespace is set and its name generated.
-///
-/// A field with a wrong type counts as missing: decoding rejects such objects earlier.
-///
-/// `namespaced` is the scope of the kind. The paths of the errors begin with `metadata`.
+/// Validates the metadata of an object before it is stored, after its namespace is set and its name generated. A field
+/// with a wrong type counts as missing: decoding rejects such objects earlier. `namespaced` is the scope of the kind.
+/// The paths of the errors begin with `metadata`.
 pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule) -> Errors {
     let mut errors = Errors::default();
     validate_name(meta, name_rule, &mut errors);
@@ -41,9 +38,8 @@ pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule)
     errors
 }
 
-/// Validates labels and annotations only.
-///
-/// Used by the conversion of custom objects, where a webhook may not change any other metadata.
+/// Validates labels and annotations only. Used by the conversion of custom objects, where a webhook may not change any
+/// other metadata.
 pub(crate) fn validate_texts(meta: &Value) -> Errors {
     let mut errors = Errors::default();
     errors.labels("metadata.labels", &meta["labels"]);
@@ -52,10 +48,8 @@ pub(crate) fn validate_texts(meta: &Value) -> Errors {
 }
 
 /// Validates metadata of an object within another, whose kind is unknown: any name is valid, and the name may be
-/// absent.
-///
-/// This is for fields with `x-kubernetes-embedded-resource`. The paths of its errors begin with
-/// `metadata` too; the caller replaces that by the path of the field.
+/// absent. This is for fields with `x-kubernetes-embedded-resource`. The paths of its errors begin with `metadata` too;
+/// the caller replaces that by the path of the field.
 pub(crate) fn validate_embedded(meta: &Value) -> Errors {
     let mut errors = Errors::default();
     let namespace = text(&meta["namespace"]);
@@ -93,9 +87,8 @@ pub(crate) fn validate_managed_fields(meta: &Value) -> Errors {
 }
 
 /// Returns `true` if an update changes only owner references and finalizers (`IsOnlyMutatingGCFields`). The garbage
-/// collector makes such updates without the rights that others need.
-///
-/// Fields that are null count as absent on both sides.
+/// collector makes such updates without the rights that others need. Fields that are null count as absent on both
+/// sides.
 pub(crate) fn only_mutates_gc_fields(old: &Value, object: &Value) -> bool {
     let without_end = |object: &Value| {
         let mut rest = object.clone();
@@ -113,9 +106,7 @@ pub(crate) fn only_mutates_gc_fields(old: &Value, object: &Value) -> bool {
     without_end(old) == without_end(object)
 }
 
-/// Rejects a negative generation.
-///
-/// Only a client can cause it, since the server counts up from 1.
+/// Rejects a negative generation. Only a client can cause it, since the server counts up from 1.
 fn validate_generation(meta: &Value, errors: &mut Errors) {
     if let Some(generation) = meta["generation"].as_i64().filter(|generation| *generation < 0) {
         let detail = "must be greater than or equal to 0";
@@ -123,9 +114,7 @@ fn validate_generation(meta: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates `name` and `generateName`.
-///
-/// If both are given, both have to be valid, although only the name is used.
+/// Validates `name` and `generateName`. If both are given, both have to be valid, although only the name is used.
 fn validate_name(meta: &Value, rule: NameRule, errors: &mut Errors) {
     let (name, prefix) = (text(&meta["name"]), text(&meta["generateName"]));
     if let Some(message) = rule.check_prefix(prefix).filter(|_| !prefix.is_empty()) {
@@ -138,9 +127,8 @@ fn validate_name(meta: &Value, rule: NameRule, errors: &mut Errors) {
     }
 }
 
-/// Validates that a namespace is present exactly for a namespaced kind.
-///
-/// A namespace is a DNS label, of at most 63 characters.
+/// Validates that a namespace is present exactly for a namespaced kind. A namespace is a DNS label, of at most 63
+/// characters.
 fn validate_namespace(namespace: &str, scope: Scope, errors: &mut Errors) {
     let field = "metadata.namespace";
     match (scope, namespace.is_empty()) {
@@ -151,9 +139,8 @@ fn validate_namespace(namespace: &str, scope: Scope, errors: &mut Errors) {
     }
 }
 
-/// Validates keys of annotations and their total size (`ValidateAnnotations`).
-///
-/// Values may have any contents: only the size counts.
+/// Validates keys of annotations and their total size (`ValidateAnnotations`). Values may have any contents: only the
+/// size counts.
 fn validate_annotations(meta: &Value, errors: &mut Errors) {
     let field = "metadata.annotations";
     errors.annotations(field, &meta["annotations"]);
@@ -175,9 +162,7 @@ fn validate_owner_references(meta: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates one owner reference.
-///
-/// An `apiVersion` with two slashes has no version. Events are forbidden as owners
+/// Validates one owner reference. An `apiVersion` with two slashes has no version. Events are forbidden as owners
 /// (`BannedOwners`).
 fn validate_owner_reference(reference: &Value, field: &str, errors: &mut Errors) {
     let api_version = text(&reference["apiVersion"]);
@@ -219,9 +204,8 @@ pub(crate) const FIELDS: [&str; 15] = [
     "managedFields",
 ];
 
-/// The fields that only the server sets (`rest.WipeObjectMetaSystemFields`).
-///
-/// The generation is not among them: a new object of a kind without generations keeps the client's.
+/// The fields that only the server sets (`rest.WipeObjectMetaSystemFields`). The generation is not among them: a new
+/// object of a kind without generations keeps the client's.
 pub(crate) const SYSTEM_FIELDS: [&str; 5] =
     ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
 
@@ -236,16 +220,14 @@ pub(crate) fn increment_generation(object: &mut Value, stored: i64) {
 }
 
 /// Returns the name that errors show for an object whose name may not be generated yet (`extractResourceName`).
-///
 /// `Unknown` if the object has neither a name nor a prefix.
 pub(crate) fn name_in_errors(object: &Value) -> &str {
     let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
     text("name").or_else(|| text("generateName")).unwrap_or("Unknown")
 }
 
-/// Validates the finalizers (`ValidateFinalizers`).
-///
-/// The two of the garbage collector exclude each other, because they have opposite effects on dependents.
+/// Validates the finalizers (`ValidateFinalizers`). The two of the garbage collector exclude each other, because they
+/// have opposite effects on dependents.
 fn validate_finalizers(meta: &Value, errors: &mut Errors) {
     let (field, list) = ("metadata.finalizers", &meta["finalizers"]);
     let names: Vec<&str> = list.as_array().into_iter().flatten().map(text).collect();

@@ -34,8 +34,8 @@ pub(crate) enum NameRule {
     Label,
     /// A DNS label (RFC 1035), which starts with a letter: the names in a `CustomResourceDefinition`.
     Label1035,
-    /// A DNS subdomain, but the prefix in `generateName` is not validated: kinds whose declarative validation sees
-    /// only the complete name.
+    /// A DNS subdomain, but the prefix in `generateName` is not validated: kinds whose declarative validation sees only
+    /// the complete name.
     SubdomainOnceWhole,
     /// Any string that is a valid path segment: `Event`, `PodDisruptionBudget` and `CertificateSigningRequest`.
     PathSegment,

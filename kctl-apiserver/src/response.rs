@@ -13,17 +13,13 @@ use crate::status::StatusError;
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// Maximum number of characters of all warnings of one response. If there are more, each warning is truncated to
-/// `CUT_WARNING_LEN_MAX` characters (`k8s.io/apiserver/pkg/endpoints/filters/warning.go`).
-///
-/// 4,096 characters, not bytes.
+/// `CUT_WARNING_LEN_MAX` characters (`k8s.io/apiserver/pkg/endpoints/filters/warning.go`). 4,096 characters, not bytes.
 const WARNINGS_LEN_MAX: usize = 4 * 1024;
 /// The length of a truncated warning (`truncateItemRunes`).
 const CUT_WARNING_LEN_MAX: usize = 256;
 
-/// Adds a `Warning` header for each warning.
-///
-/// Code 299 is a persistent warning without a further meaning. kubectl prints each to the standard
-/// error.
+/// Adds a `Warning` header for each warning. Code 299 is a persistent warning without a further meaning. kubectl prints
+/// each to the standard error.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<Item = String>) {
     for warning in cut(warnings.into_iter().collect()) {
         // A header is a single line, so warnings with control characters are left out.
@@ -66,9 +62,7 @@ pub(crate) fn yaml(object: &Value) -> Vec<u8> {
     serde_saphyr::to_string(object).unwrap_or_default().into_bytes()
 }
 
-/// Returns a value as a line of JSON.
-///
-/// The final line feed is that of Go's `json.Encoder`.
+/// Returns a value as a line of JSON. The final line feed is that of Go's `json.Encoder`.
 pub(crate) fn bytes_of(value: &Value) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(value).unwrap_or_default();
     bytes.push(b'\n');
@@ -97,10 +91,8 @@ fn do_not_guess(response: &mut Response<Body>) {
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
-/// Returns the response for an error: its `Status` as JSON.
-///
-/// `Retry-After` repeats the seconds in the details of the `Status`, where client-go reads the
-/// header.
+/// Returns the response for an error: its `Status` as JSON. `Retry-After` repeats the seconds in the details of the
+/// `Status`, where client-go reads the header.
 pub(crate) fn refuse(error: &StatusError) -> Response<Body> {
     let mut response = respond(error.code, "application/json", full(bytes_of(&error.body())));
     if let Some(seconds) = error.details["retryAfterSeconds"].as_u64() {
@@ -112,9 +104,8 @@ pub(crate) fn refuse(error: &StatusError) -> Response<Body> {
     response
 }
 
-/// Returns a response that must not be cached.
-///
-/// Objects may change at any time and depend on the user, so no proxy may store them.
+/// Returns a response that must not be cached. Objects may change at any time and depend on the user, so no proxy may
+/// store them.
 pub(crate) fn respond(code: StatusCode, content_type: &'static str, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = code;

@@ -1,8 +1,7 @@
 //! Label and field selectors: decide which objects a list or a watch selects.
 //!
-//! There are two grammars with different rules. A label selector may have spaces, sets and numbers;
-//! a field selector has only `=`, `==` and `!=`, with backslashes as escapes. An empty selector
-//! selects everything.
+//! There are two grammars with different rules. A label selector may have spaces, sets and numbers; a field selector
+//! has only `=`, `==` and `!=`, with backslashes as escapes. An empty selector selects everything.
 //!
 //! ```text
 //! labelSelector   app=web,tier in (front, back),!canary,replicas>2
@@ -42,10 +41,8 @@ impl Selector {
     }
 
     /// Checks the fields of the selector. `selectable` are the fields of the kind besides the name. A kind that has
-    /// none supports the namespace.
-    ///
-    /// The registration of a kind defines its fields; CRDs declare theirs in `selectableFields`. Without this check, a
-    /// misspelled field would be compared with the empty string.
+    /// none supports the namespace. The registration of a kind defines its fields; CRDs declare theirs in
+    /// `selectableFields`. Without this check, a misspelled field would be compared with the empty string.
     ///
     /// # Errors
     /// Fails with the first unsupported field.
@@ -65,9 +62,8 @@ impl Selector {
         Ok(())
     }
 
-    /// Restricts the selector to the object with this name; `None` if it already selects by fields.
-    ///
-    /// Used for a watch of one object by the path of its name.
+    /// Restricts the selector to the object with this name; `None` if it already selects by fields. Used for a watch of
+    /// one object by the path of its name.
     pub(crate) fn named(mut self, name: &str) -> Option<Self> {
         let is_free = self.fields.is_empty();
         self.fields.push(Term { path: "metadata.name".into(), value: name.into(), equal: true });
@@ -96,17 +92,14 @@ impl Selector {
     }
 }
 
-/// Returns `true` for a valid field selector of any kind.
-///
-/// Access reviews use it for selectors, which RBAC does not evaluate.
+/// Returns `true` for a valid field selector of any kind. Access reviews use it for selectors, which RBAC does not
+/// evaluate.
 pub(crate) fn is_field_selector(text: &str) -> bool {
     field::terms(text).is_some()
 }
 
 /// Returns the value of a field as selectors compare it: numbers and booleans as strings, an absent one as the empty
-/// string.
-///
-/// Fields are looked up in the JSON of the object by their path; only the exceptions below differ.
+/// string. Fields are looked up in the JSON of the object by their path; only the exceptions below differ.
 fn field(object: &Value, path: &str) -> String {
     // The only selector field that is named differently from its field (`ToSelectableFields` of
     // `pkg/registry/batch/job/strategy.go`).
@@ -132,20 +125,17 @@ fn field(object: &Value, path: &str) -> String {
     }
 }
 
-/// Returns the source of an Event (`ToSelectableFields` of `pkg/registry/core/event/strategy.go`).
-///
-/// The component of the old API takes precedence over that of the new one.
+/// Returns the source of an Event (`ToSelectableFields` of `pkg/registry/core/event/strategy.go`). The component of the
+/// old API takes precedence over that of the new one.
 fn source_of_event(event: &Value) -> String {
     let texts = [&event["source"]["component"], &event["reportingComponent"]];
     let named = texts.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
     named.unwrap_or_default().to_owned()
 }
 
-/// Returns `true` if a selector within an object, with `matchLabels` and `matchExpressions`, selects these labels.
-///
-/// It is the form of `spec.selector` of Deployments and of affinity terms. Operators were validated
-/// when the object was written; an unknown one counts as `DoesNotExist`. An empty selector selects
-/// everything.
+/// Returns `true` if a selector within an object, with `matchLabels` and `matchExpressions`, selects these labels. It
+/// is the form of `spec.selector` of Deployments and of affinity terms. Operators were validated when the object was
+/// written; an unknown one counts as `DoesNotExist`. An empty selector selects everything.
 pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
     let empty = Map::new();
     let labels = labels.as_object().unwrap_or(&empty);
@@ -165,9 +155,8 @@ pub(crate) fn selects(selector: &Value, labels: &Value) -> bool {
         })
 }
 
-/// Returns the name that a field selector requires, if it requires one.
-///
-/// Authorization of a list or watch with such a selector takes it as the name of the object.
+/// Returns the name that a field selector requires, if it requires one. Authorization of a list or watch with such a
+/// selector takes it as the name of the object.
 pub(crate) fn name_of(fields: &str) -> Option<String> {
     let requirements = field::terms(fields)?;
     let name = requirements.into_iter().find(|requirement| requirement.equal && requirement.path == "metadata.name")?;

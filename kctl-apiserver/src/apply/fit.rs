@@ -1,8 +1,8 @@
 //! Adapts managers to a changed schema: their field sets were computed with an older one.
 //!
-//! Upstream: `reconcileManagedFieldsWithSchemaChanges` and `reconcile_schema.go` of structured-merge-diff. A manager
-//! of parts of a value that is atomic now owns all of it. A manager of an atomic value that has parts now keeps
-//! owning the value.
+//! Upstream: `reconcileManagedFieldsWithSchemaChanges` and `reconcile_schema.go` of structured-merge-diff. A manager of
+//! parts of a value that is atomic now owns all of it. A manager of an atomic value that has parts now keeps owning the
+//! value.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,8 @@ use serde_json::Value;
 
 use super::{Request, field_set::FieldSet, managed::Managed, shape::Position};
 
-/// Returns the managers of a live object, adapted to the present schemas of their versions.
-///
-/// Built-in schemas never change within a version, so the work is skipped for them. It runs before
-/// each apply and update of a custom object.
+/// Returns the managers of a live object, adapted to the present schemas of their versions. Built-in schemas never
+/// change within a version, so the work is skipped for them. It runs before each apply and update of a custom object.
 ///
 /// # Errors
 /// Fails if the object cannot be converted to the version of a manager.
@@ -30,9 +28,8 @@ pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> 
     Ok(managed)
 }
 
-/// Returns a set without paths below atomic values, or `None` if it has none of them.
-///
-/// The paths below an atomic value are replaced by the value itself, once.
+/// Returns a set without paths below atomic values, or `None` if it has none of them. The paths below an atomic value
+/// are replaced by the value itself, once.
 fn fitted(position: Position<'_>, set: &FieldSet) -> Option<FieldSet> {
     let mut changed = None;
     for (element, below) in set.children() {

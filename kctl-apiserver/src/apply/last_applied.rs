@@ -19,22 +19,18 @@ use crate::go;
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The only manager that is migrated.
 const KUBECTL: &str = "kubectl";
-/// The size of all annotations of an object in bytes (`TotalAnnotationSizeLimitB` upstream). Beyond it, the
-/// annotation is dropped.
+/// The size of all annotations of an object in bytes (`TotalAnnotationSizeLimitB` upstream). Beyond it, the annotation
+/// is dropped.
 const ANNOTATIONS_LEN_MAX: usize = 256 * 1024;
 
-/// Returns the annotation.
-///
-/// An empty annotation counts as absent.
+/// Returns the annotation. An empty annotation counts as absent.
 fn last_applied(object: &Value) -> Option<&str> {
     let text = object.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str()?;
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// Returns the conflicts without fields whose live value kubectl has applied on the client side.
-///
-/// A conflict is dropped if the annotation and the live object agree on the field. An annotation
-/// that is not JSON allows nothing.
+/// Returns the conflicts without fields whose live value kubectl has applied on the client side. A conflict is dropped
+/// if the annotation and the live object agree on the field. An annotation that is not JSON allows nothing.
 pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Vec<Conflict>) -> Vec<Conflict> {
     if request.manager != KUBECTL {
         return conflicts;
@@ -49,10 +45,8 @@ pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Ve
     conflicts.into_iter().filter(|conflict| !allowed.contains(&conflict.field)).collect()
 }
 
-/// Updates the annotation with the applied object, if the object has the annotation.
-///
-/// The string ends with a line break, as client-side apply writes it. The annotation itself is not
-/// part of its content.
+/// Updates the annotation with the applied object, if the object has the annotation. The string ends with a line break,
+/// as client-side apply writes it. The annotation itself is not part of its content.
 pub(super) fn refresh(request: &Request<'_>, object: &mut Value, applied: &Value) {
     if request.manager != KUBECTL || last_applied(object).is_none() {
         return;

@@ -11,14 +11,10 @@ use super::field_set::FieldSet;
 use crate::json_path::value_at;
 
 /// The number of managers with operation `Update`. Beyond it, the oldest are merged into one
-/// (`DefaultMaxUpdateManagers` upstream).
-///
-/// Managers that apply are not limited.
+/// (`DefaultMaxUpdateManagers` upstream). Managers that apply are not limited.
 const UPDATE_MANAGERS_MAX: usize = 10;
 
-/// The operation of a `managedFields` entry.
-///
-/// The order of the variants is that of the entries in `managedFields`.
+/// The operation of a `managedFields` entry. The order of the variants is that of the entries in `managedFields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
     /// The manager applied the fields with server-side apply.
@@ -37,9 +33,8 @@ impl Operation {
     }
 }
 
-/// The identity of a manager (`BuildManagerIdentifier` upstream); two entries with the same identity are merged.
-///
-/// The time is not part of the identity. The order is that of messages.
+/// The identity of a manager (`BuildManagerIdentifier` upstream); two entries with the same identity are merged. The
+/// time is not part of the identity. The order is that of messages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Manager {
     /// The name of the field manager.
@@ -81,9 +76,7 @@ impl Manager {
 /// The fields that one manager owns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owned {
-    /// The set of fields.
-    ///
-    /// Invariant: the set is not empty in a [`Managed`].
+    /// The set of fields. Invariant: the set is not empty in a [`Managed`].
     pub set: FieldSet,
     /// The `apiVersion` in which the fields are named.
     pub api_version: String,
@@ -91,16 +84,14 @@ pub(crate) struct Owned {
     pub time: Option<String>,
 }
 
-/// All managers of an object, with the fields that they own.
-///
-/// Keyed by identity, so that duplicate JSON entries become one: the last one is kept.
+/// All managers of an object, with the fields that they own. Keyed by identity, so that duplicate JSON entries become
+/// one: the last one is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Managed(BTreeMap<Manager, Owned>);
 
 impl Managed {
-    /// Parses `metadata.managedFields`; returns `None` if an entry is malformed.
-    ///
-    /// One malformed entry invalidates the whole list.
+    /// Parses `metadata.managedFields`; returns `None` if an entry is malformed. One malformed entry invalidates the
+    /// whole list.
     pub(crate) fn decode(entries: &Value) -> Option<Self> {
         let entries = entries.as_array()?;
         entries.iter().map(decode_entry).collect::<Option<_>>().map(Self)
@@ -123,10 +114,8 @@ impl Managed {
         }
     }
 
-    /// Returns the JSON entries: those of `Apply` first, then by time, name, version and subresource.
-    ///
-    /// This is the order in which kube-apiserver stores entries, so that equal managers give equal
-    /// JSON.
+    /// Returns the JSON entries: those of `Apply` first, then by time, name, version and subresource. This is the order
+    /// in which kube-apiserver stores entries, so that equal managers give equal JSON.
     pub(crate) fn encode(&self) -> Vec<Value> {
         let mut entries: Vec<_> = self.0.iter().collect();
         entries.sort_by_key(|(manager, owned)| {
@@ -160,10 +149,8 @@ impl Managed {
     }
 
     /// Removes fields from all managers except `manager` whose version `fits` accepts. Managers that own no more fields
-    /// are removed.
-    ///
-    /// `fits` receives the `apiVersion` of an entry: fields have the names of one version, and can
-    /// only be compared with entries of versions that name them alike.
+    /// are removed. `fits` receives the `apiVersion` of an entry: fields have the names of one version, and can only be
+    /// compared with entries of versions that name them alike.
     pub(crate) fn take_from_others(
         &mut self,
         fields: &FieldSet,
@@ -178,9 +165,8 @@ impl Managed {
         self.0.retain(|_, owned| !owned.set.is_empty());
     }
 
-    /// Replaces the field sets of managers with this `apiVersion`, where `other` returns a new set.
-    ///
-    /// `other` returns `None` if the set does not change.
+    /// Replaces the field sets of managers with this `apiVersion`, where `other` returns a new set. `other` returns
+    /// `None` if the set does not change.
     pub(crate) fn replace(&mut self, api_version: &str, other: impl Fn(&FieldSet) -> Option<FieldSet>) {
         for owned in self.0.values_mut().filter(|owned| owned.api_version == api_version) {
             if let Some(set) = other(&owned.set) {
@@ -189,10 +175,9 @@ impl Managed {
         }
     }
 
-    /// Merges the oldest managers with the operation `Update` into `ancient-changes`, one per version, until at most
-    /// as many are left as kube-apiserver keeps (`NewCapManagersManager` upstream).
-    ///
-    /// The merged entry has the time of the latest of its parts.
+    /// Merges the oldest managers with the operation `Update` into `ancient-changes`, one per version, until at most as
+    /// many are left as kube-apiserver keeps (`NewCapManagersManager` upstream). The merged entry has the time of the
+    /// latest of its parts.
     pub(crate) fn cap_updaters(&mut self) {
         let updaters = self.0.iter().filter(|(manager, _)| manager.operation == Operation::Update);
         let mut updaters: Vec<_> = updaters.map(|(manager, owned)| (owned.time.clone(), manager.clone())).collect();
@@ -219,9 +204,7 @@ impl Managed {
     }
 }
 
-/// Decodes one entry, or returns `None` if it is malformed.
-///
-/// An entry without `fieldsV1` owns nothing.
+/// Decodes one entry, or returns `None` if it is malformed. An entry without `fieldsV1` owns nothing.
 fn decode_entry(entry: &Value) -> Option<(Manager, Owned)> {
     let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
     let (name, api_version, subresource) = (text("manager"), text("apiVersion"), text("subresource"));

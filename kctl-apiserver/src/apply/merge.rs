@@ -1,7 +1,7 @@
 //! Merges the applied object into the live one, and removes fields. Values are read by their [`Position`].
 //!
-//! `merge` builds a new value; `merge_into` changes the live one and costs only as much as the
-//! applied part. Both give the same result.
+//! `merge` builds a new value; `merge_into` changes the live one and costs only as much as the applied part. Both give
+//! the same result.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,8 @@ use super::{
 };
 use crate::schema::ListType;
 
-/// Returns the live value with all applied fields.
-///
-/// An absent applied value keeps the live one: an apply removes fields that its manager no longer owns, see `prune`.
-/// Atomic values are replaced as a whole.
+/// Returns the live value with all applied fields. An absent applied value keeps the live one: an apply removes fields
+/// that its manager no longer owns, see `prune`. Atomic values are replaced as a whole.
 pub(crate) fn merge(position: Position<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
     let present = applied.or(live)?;
     if live == applied {
@@ -38,9 +36,8 @@ pub(crate) fn merge(position: Position<'_>, live: Option<&Value>, applied: Optio
     }
 }
 
-/// Merges into the live value in place. Fields that are not applied are not visited.
-///
-/// A list that has the same items in the same order is merged in place, otherwise it is rebuilt.
+/// Merges into the live value in place. Fields that are not applied are not visited. A list that has the same items in
+/// the same order is merged in place, otherwise it is rebuilt.
 pub(crate) fn merge_into(position: Position<'_>, live: &mut Value, applied: &Value) {
     let shape = position.shape(applied);
     match shape {
@@ -84,19 +81,16 @@ fn merge_same_items(position: Position<'_>, list: ListType<'_>, live: &mut Value
     are_same
 }
 
-/// Returns the items of a list with their elements, in order.
-///
-/// Items without a valid element are left out; validation has reported them.
+/// Returns the items of a list with their elements, in order. Items without a valid element are left out; validation
+/// has reported them.
 fn in_order<'v>(position: Position<'_>, list: ListType<'_>, value: Option<&'v Value>) -> Vec<(PathElement, &'v Value)> {
     let items = value.and_then(Value::as_array).into_iter().flatten().enumerate();
     items.filter_map(|(index, item)| Some((position.element(list, index, item).ok()?, item))).collect()
 }
 
-/// Applied items keep their order; live items that are not applied keep their place before the shared item that
-/// follows them.
-///
-/// Follows `mergingWalker.visitListItems` (structured-merge-diff, `typed/merge.go`) step by step, because the result
-/// for a list with duplicate elements depends on the order of the steps.
+/// Applied items keep their order; live items that are not applied keep their place before the shared item that follows
+/// them. Follows `mergingWalker.visitListItems` (structured-merge-diff, `typed/merge.go`) step by step, because the
+/// result for a list with duplicate elements depends on the order of the steps.
 fn merge_items(
     position: Position<'_>,
     list: ListType<'_>,
@@ -148,9 +142,7 @@ fn merge_items(
 }
 
 /// Returns the value without the fields of the set; `null` if nothing is left. Custom resources are stored with that
-/// `null`; for built-in kinds it counts as absent.
-///
-/// Used by `prune` with the fields that a manager gave up.
+/// `null`; for built-in kinds it counts as absent. Used by `prune` with the fields that a manager gave up.
 pub(crate) fn remove_items(position: Position<'_>, value: &Value, set: &FieldSet) -> Value {
     match (position.shape(value), value) {
         (Shape::Scalar(_), _) => value.clone(),
@@ -170,9 +162,8 @@ pub(crate) fn remove_items(position: Position<'_>, value: &Value, set: &FieldSet
     }
 }
 
-/// Returns the value of an element without the fields of the set, or `None` if it is removed.
-///
-/// The element itself may be in the set, or only paths below it.
+/// Returns the value of an element without the fields of the set, or `None` if it is removed. The element itself may be
+/// in the set, or only paths below it.
 fn rest_of(position: Position<'_>, value: &Value, element: &PathElement, set: &FieldSet) -> Option<Value> {
     if set.contains(std::slice::from_ref(element)) {
         return None;
@@ -181,9 +172,8 @@ fn rest_of(position: Position<'_>, value: &Value, element: &PathElement, set: &F
     Some(remove_items(position, value, below))
 }
 
-/// Returns the set, extended by each field of the schema that has a path of the set below it.
-///
-/// A manager owns such a field through its children: the field is removed together with the last child.
+/// Returns the set, extended by each field of the schema that has a path of the set below it. A manager owns such a
+/// field through its children: the field is removed together with the last child.
 pub(crate) fn with_named_fields(position: Position<'_>, set: &FieldSet) -> FieldSet {
     let mut all = set.clone();
     for (element, below) in set.children() {

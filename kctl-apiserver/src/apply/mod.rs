@@ -14,9 +14,9 @@
 //!
 //! Upstream: `sigs.k8s.io/structured-merge-diff` and `k8s.io/apimachinery/pkg/util/managedfields/internal`.
 //!
-//! Terms of structured-merge-diff and of this module: a typed value is a value with a `Position`, a
-//! path is a list of `PathElement`s, and a set is a `FieldSet`. Ownership is decided on sets alone,
-//! so the order of map fields and of most lists does not matter.
+//! Terms of structured-merge-diff and of this module: a typed value is a value with a `Position`, a path is a list of
+//! `PathElement`s, and a set is a `FieldSet`. Ownership is decided on sets alone, so the order of map fields and of
+//! most lists does not matter.
 //!
 //! Rules that hold throughout:
 //!
@@ -62,8 +62,8 @@ pub(crate) use self::{
 
 use crate::{json_path::value_at, schema::Schema};
 
-/// The manager of fields that existed before the first apply, if the object had no managers
-/// (`NewSkipNonAppliedManager` upstream).
+/// The manager of fields that existed before the first apply, if the object had no managers (`NewSkipNonAppliedManager`
+/// upstream).
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// A write of an object and its field manager.
@@ -164,9 +164,8 @@ fn conflict_text(conflicts: &[Conflict]) -> String {
 }
 
 /// Applies an object. Returns the live object with the applied fields and with `metadata.managedFields`. Fields that
-/// the manager no longer applies, and that no other manager owns, are removed.
-///
-/// The fields of managers that wrote another version are compared in that version.
+/// the manager no longer applies, and that no other manager owns, are removed. The fields of managers that wrote
+/// another version are compared in that version.
 ///
 /// # Errors
 /// Returns an [`ApplyError`]; the live object is unchanged.
@@ -387,10 +386,8 @@ fn is_reset(entries: &[Value]) -> bool {
 }
 
 /// Makes the manager the owner of the changed fields (`Updater.Update` upstream, structured-merge-diff,
-/// `merge/update.go`).
-///
-/// Changed and removed fields are taken from all managers, then the changed ones are added to this manager. If there
-/// are too many managers, the oldest are merged ([`Managed::cap_updaters`]).
+/// `merge/update.go`). Changed and removed fields are taken from all managers, then the changed ones are added to this
+/// manager. If there are too many managers, the oldest are merged ([`Managed::cap_updaters`]).
 ///
 /// # Errors
 /// Fails if an object cannot be converted to the version of a manager, or does not fit its schema.

@@ -17,9 +17,7 @@ use super::{
 struct Read<'o, 'a> {
     /// The object in the version.
     object: Cow<'o, Value>,
-    /// Its root position.
-    ///
-    /// Positions are those of the schema of that version.
+    /// Its root position. Positions are those of the schema of that version.
     position: Position<'a>,
 }
 
@@ -41,9 +39,7 @@ impl<'o, 'a> Read<'o, 'a> {
         self.named(&field_set(self.position, &self.object))
     }
 
-    /// Returns the object without the fields of a set.
-    ///
-    /// Removes items of lists by their elements.
+    /// Returns the object without the fields of a set. Removes items of lists by their elements.
     fn without(&self, set: &FieldSet) -> Value {
         remove_items(self.position, &self.object, set)
     }
@@ -68,10 +64,9 @@ pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, la
     Ok(request.read(&there.without(&gone), request.api_version)?.into_owned())
 }
 
-/// Restores fields that other managers own. Starts with the version in which the fields were removed, since a
-/// converter may need a removed field (`Updater.addBackOwnedItems` upstream).
-///
-/// Sets of versions that name fields alike are united first, so each version costs one conversion.
+/// Restores fields that other managers own. Starts with the version in which the fields were removed, since a converter
+/// may need a removed field (`Updater.addBackOwnedItems` upstream). Sets of versions that name fields alike are united
+/// first, so each version costs one conversion.
 fn add_back_owned(
     request: &Request<'_>,
     merged: &Value,

@@ -3,9 +3,7 @@
 use super::field_set::FieldSet;
 
 /// The fields that the server resets on a write, with all their children (`GetResetFields` of the strategies in
-/// kube-apiserver).
-///
-/// Each path is a list of field names from the root, such as `status`.
+/// kube-apiserver). Each path is a list of field names from the root, such as `status`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resets(pub &'static [&'static [&'static str]]);
 
@@ -13,9 +11,8 @@ impl Resets {
     /// No field is reset.
     pub(crate) const NOTHING: Self = Self(&[]);
 
-    /// Returns the fields of a set that the request may write.
-    ///
-    /// Upstream subtracts these fields from a manager's set after each write.
+    /// Returns the fields of a set that the request may write. Upstream subtracts these fields from a manager's set
+    /// after each write.
     pub(super) fn left_of(self, set: FieldSet) -> FieldSet {
         self.0.iter().fold(set, |set, path| set.without(path))
     }

@@ -28,13 +28,9 @@ pub(crate) struct Position<'a> {
 /// A field of an object, looked up in the schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FieldPosition<'a> {
-    /// The schema declares the field.
-    ///
-    /// If it has children, a field set contains only these.
+    /// The schema declares the field. If it has children, a field set contains only these.
     Named(Position<'a>),
-    /// The field is an entry of a map.
-    ///
-    /// It is owned as an entry, in addition to its children.
+    /// The field is an entry of a map. It is owned as an entry, in addition to its children.
     Entry(Position<'a>),
     /// The schema does not declare the field.
     Undeclared,
@@ -67,9 +63,8 @@ pub(crate) enum Scalar {
     Any,
 }
 
-/// The number of items whose keys are compared pairwise. Longer lists are sorted by their keys instead.
-///
-/// Pairwise comparison needs no allocation, which is faster for short lists such as containers and ports.
+/// The number of items whose keys are compared pairwise. Longer lists are sorted by their keys instead. Pairwise
+/// comparison needs no allocation, which is faster for short lists such as containers and ports.
 const COMPARED_MAX: usize = 16;
 
 /// Returns `true` if an item has a key whose fields are equal exactly if their JSON is. Floats are excluded: `1` and
@@ -156,8 +151,8 @@ impl<'a> Position<'a> {
         }
     }
 
-    /// Returns the shape of a value at this position. Without a declaration, `null` counts as an object without
-    /// fields (`deduceAtom` of `structured-merge-diff`).
+    /// Returns the shape of a value at this position. Without a declaration, `null` counts as an object without fields
+    /// (`deduceAtom` of `structured-merge-diff`).
     pub(crate) fn shape(&self, value: &Value) -> Shape<'a> {
         self.declared().unwrap_or(match value {
             Value::Object(_) | Value::Null => Shape::Map { is_atomic: false },
@@ -210,9 +205,8 @@ impl<'a> Position<'a> {
         self.schema.and_then(|schema| schema.items()).map_or(Self::UNKNOWN, |items| self.below(items))
     }
 
-    /// Returns the position that one path element leads to.
-    ///
-    /// Paths have no types: a key element leads to a list item, and a field element to a field or a map entry.
+    /// Returns the position that one path element leads to. Paths have no types: a key element leads to a list item,
+    /// and a field element to a field or a map entry.
     pub(crate) fn step(&self, element: &PathElement) -> Self {
         match element.field_name() {
             Some(name) => self.field_position(name),
@@ -221,10 +215,8 @@ impl<'a> Position<'a> {
         }
     }
 
-    /// Returns the value that a key field has in items that omit it.
-    ///
-    /// Required fields of built-in types default to their zero value, so that such an item has a key. Validation
-    /// reports it later.
+    /// Returns the value that a key field has in items that omit it. Required fields of built-in types default to their
+    /// zero value, so that such an item has a key. Validation reports it later.
     fn key_default(&self, name: &str) -> Option<Value> {
         let schema = self.schema?;
         let key = schema.property(name)?;
@@ -260,9 +252,7 @@ impl<'a> Position<'a> {
         }
     }
 
-    /// Checks that an item has a valid path element, without creating one.
-    ///
-    /// The common case needs no string.
+    /// Checks that an item has a valid path element, without creating one. The common case needs no string.
     ///
     /// # Errors
     /// Returns the errors of [`element`](Self::element).
@@ -291,9 +281,7 @@ impl<'a> Position<'a> {
         left.len() == right.len() && left.iter().zip(right).all(is_pair) && self.are_distinct(list, right)
     }
 
-    /// Returns `true` if two items have the same key.
-    ///
-    /// A missing key field equals its default.
+    /// Returns `true` if two items have the same key. A missing key field equals its default.
     fn has_key_of(&self, keys: &[Value], left: &Value, right: &Value) -> bool {
         let mut names = keys.iter().filter_map(Value::as_str);
         names.all(|name| match (left.get(name), right.get(name)) {
@@ -303,9 +291,8 @@ impl<'a> Position<'a> {
         })
     }
 
-    /// Returns the element of an item by its key fields.
-    ///
-    /// A missing key field is left out if it has no default; at least one must be present.
+    /// Returns the element of an item by its key fields. A missing key field is left out if it has no default; at least
+    /// one must be present.
     fn keyed_element(&self, keys: &[Value], item: &Value) -> Result<PathElement, String> {
         if item.is_null() {
             return Err("associative list with keys may not have a null element".into());

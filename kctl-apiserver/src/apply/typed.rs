@@ -21,9 +21,8 @@ pub(crate) struct Comparison {
     pub removed: FieldSet,
 }
 
-/// Returns the fields that a manager owns after it applied a value: leaves, list items and map entries.
-///
-/// The root itself is not in the set.
+/// Returns the fields that a manager owns after it applied a value: leaves, list items and map entries. The root itself
+/// is not in the set.
 pub(crate) fn field_set(position: Position<'_>, value: &Value) -> FieldSet {
     match position.shape(value) {
         Shape::List(list) if list != ListType::Atomic => set_of_items(position, list, value),
@@ -37,9 +36,7 @@ fn is_leaf(position: Position<'_>, value: &Value) -> bool {
     matches!(position.shape(value), Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true })
 }
 
-/// Returns the set of an object's fields.
-///
-/// A declared field with children is not a member: it is owned through them.
+/// Returns the set of an object's fields. A declared field with children is not a member: it is owned through them.
 fn set_of_fields(position: Position<'_>, value: &Value) -> FieldSet {
     let steps = value.as_object().into_iter().flatten().map(|(name, value)| {
         let (below, is_named) = match position.field(name) {
@@ -84,9 +81,8 @@ pub(super) fn by_element<'v>(
     found
 }
 
-/// Compares two objects, except for `metadata.managedFields`.
-///
-/// Where shapes differ, the paths are those of the new shape.
+/// Compares two objects, except for `metadata.managedFields`. Where shapes differ, the paths are those of the new
+/// shape.
 pub(crate) fn compare(position: Position<'_>, old: &Value, new: &Value) -> Comparison {
     let mut comparer = Comparer { path: Vec::new(), found: Comparison::default() };
     comparer.visit(position, Some(old), Some(new));
@@ -134,9 +130,7 @@ enum Descent {
     Below,
 }
 
-/// Compares two values recursively.
-///
-/// Depth is bounded by the depth of decoded objects.
+/// Compares two values recursively. Depth is bounded by the depth of decoded objects.
 struct Comparer {
     /// The path of the present position.
     path: Path,
@@ -145,10 +139,8 @@ struct Comparer {
 }
 
 impl Comparer {
-    /// Compares two values at a position.
-    ///
-    /// A value whose shape changed, such as a list that replaces a map, is visited once per shape: its old children
-    /// are removed, and the new ones are added.
+    /// Compares two values at a position. A value whose shape changed, such as a list that replaces a map, is visited
+    /// once per shape: its old children are removed, and the new ones are added.
     fn visit(&mut self, position: Position<'_>, old: Option<&Value>, new: Option<&Value>) {
         // Most parts of an object are unchanged.
         if old == new {
@@ -214,9 +206,8 @@ impl Comparer {
         Descent::Leaf
     }
 
-    /// Compares two lists by their elements.
-    ///
-    /// Items are paired by their elements and not by their order: moving an item is not a change.
+    /// Compares two lists by their elements. Items are paired by their elements and not by their order: moving an item
+    /// is not a change.
     fn visit_items(
         &mut self,
         position: Position<'_>,

@@ -1,8 +1,7 @@
 //! Validates a value against its schema.
 //!
-//! Server-side apply needs typed values: a list of the wrong type has no elements that could be
-//! owned. Only types and keys are checked here; formats, bounds and enums are left to the
-//! validation of the kind.
+//! Server-side apply needs typed values: a list of the wrong type has no elements that could be owned. Only types and
+//! keys are checked here; formats, bounds and enums are left to the validation of the kind.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +10,8 @@ use serde_json::Value;
 use super::shape::{FieldPosition, Position, Scalar, Shape};
 use crate::{decode::misfit, json_path::JsonPath, schema::ListType};
 
-/// The treatment of duplicate list items.
-///
-/// Stored objects may have duplicates, since older versions of a schema allowed them.
+/// The treatment of duplicate list items. Stored objects may have duplicates, since older versions of a schema allowed
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duplicates {
     /// Accepted, because the object is already stored.
@@ -23,9 +21,8 @@ pub(crate) enum Duplicates {
 }
 
 /// Validates the types of all values and the keys of list items. Skips `metadata.managedFields`, and values that are
-/// equal to those of an object validated before.
-///
-/// `checked` is the object that was validated before, at the same position.
+/// equal to those of an object validated before. `checked` is the object that was validated before, at the same
+/// position.
 ///
 /// # Errors
 /// Returns the path of the first invalid value and what is wrong with it.

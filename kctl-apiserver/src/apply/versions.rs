@@ -18,10 +18,8 @@ use super::{
 };
 use crate::{autoscaling, schema::Schema};
 
-/// The versions of a kind, and conversion between them.
-///
-/// The caller provides it: built-in kinds below, custom kinds in `conversion`, where a webhook may
-/// be needed.
+/// The versions of a kind, and conversion between them. The caller provides it: built-in kinds below, custom kinds in
+/// `conversion`, where a webhook may be needed.
 pub(crate) trait Versions: Debug {
     /// Converts an object to another version.
     ///
@@ -62,10 +60,8 @@ impl Versions for BuiltInKinds {
 }
 
 impl<'a> Request<'a> {
-    /// Returns an object in a version.
-    ///
-    /// The converted object is validated, since a webhook may return anything. Versions that name
-    /// fields alike are not converted.
+    /// Returns an object in a version. The converted object is validated, since a webhook may return anything. Versions
+    /// that name fields alike are not converted.
     pub(super) fn read<'o>(&self, object: &'o Value, api_version: &str) -> Result<Cow<'o, Value>, String> {
         match object.get("apiVersion").and_then(Value::as_str) {
             Some(own) if own != api_version && (self.differs(api_version) || self.differs(own)) => {
@@ -79,9 +75,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Returns the root position of an object in a version.
-    ///
-    /// Falls back to the request's position for versions that do not differ.
+    /// Returns the root position of an object in a version. Falls back to the request's position for versions that do
+    /// not differ.
     pub(super) fn position_in(&self, api_version: &str, object: &Value) -> Position<'a> {
         if !self.differs(api_version) {
             return self.position();
@@ -118,9 +113,8 @@ impl InVersion {
 }
 
 impl Changes {
-    /// Compares two states in the versions of all managers but one.
-    ///
-    /// `manager` is the writer, whose version is that of the request.
+    /// Compares two states in the versions of all managers but one. `manager` is the writer, whose version is that of
+    /// the request.
     ///
     /// # Errors
     /// Fails if an object cannot be converted to the version of a manager.
@@ -151,17 +145,15 @@ impl Changes {
         &self.here.set
     }
 
-    /// Returns the added and modified fields, in another version.
-    ///
-    /// A version that does not differ from the request's has the same set.
+    /// Returns the added and modified fields, in another version. A version that does not differ from the request's has
+    /// the same set.
     pub(super) fn set_in(&self, api_version: &str) -> &FieldSet {
         let there = self.elsewhere.iter().find(|there| there.api_version == api_version);
         &there.unwrap_or(&self.here).set
     }
 
-    /// Removes the changed fields from all managers but one.
-    ///
-    /// Removed fields are taken as well: an update that removes a field ends its ownership.
+    /// Removes the changed fields from all managers but one. Removed fields are taken as well: an update that removes a
+    /// field ends its ownership.
     pub(super) fn take_from_others(&self, managed: &mut Managed, manager: Option<&Manager>) {
         let is_elsewhere = |version: &str| self.elsewhere.iter().any(|there| there.api_version == version);
         for fields in [&self.here.set, &self.here.removed] {

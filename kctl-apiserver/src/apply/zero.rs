@@ -5,9 +5,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{proto, schema::Schema};
 
-/// Returns the zero value of a kind. A custom object has only its `apiVersion` and `kind`.
-///
-/// Without this, the creator would own fields that Go writes for it, such as `status: {}`.
+/// Returns the zero value of a kind. A custom object has only its `apiVersion` and `kind`. Without this, the creator
+/// would own fields that Go writes for it, such as `status: {}`.
 pub(super) fn zero(schema: Option<Schema<'_>>, new: &Value) -> Value {
     let Some(name) = schema.and_then(|schema| schema.name()).filter(|_| is_built_in(schema, new)) else {
         return json!({ "apiVersion": new["apiVersion"], "kind": new["kind"] });

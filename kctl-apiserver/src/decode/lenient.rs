@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Replaces each invalid byte and each unpaired surrogate by U+FFFD (`unquoteBytes` of Go's `encoding/json`).
-///
-/// Borrows the input if nothing has to be replaced.
+/// Replaces each invalid byte and each unpaired surrogate by U+FFFD (`unquoteBytes` of Go's `encoding/json`). Borrows
+/// the input if nothing has to be replaced.
 pub(super) fn mended(json: &[u8]) -> Cow<'_, [u8]> {
     let text = valid(json);
     let Some(start) = first_half(&text, 0) else { return text };
@@ -37,9 +36,7 @@ fn valid(json: &[u8]) -> Cow<'_, [u8]> {
     text.into()
 }
 
-/// Returns the offset of the next escape of an unpaired surrogate.
-///
-/// Pairs of surrogates are skipped together.
+/// Returns the offset of the next escape of an unpaired surrogate. Pairs of surrogates are skipped together.
 fn first_half(text: &[u8], from: usize) -> Option<usize> {
     let mut position = from;
     while position < text.len() {
@@ -57,9 +54,7 @@ fn first_half(text: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// Returns the code unit of a `\u` escape.
-///
-/// `None` for any other bytes.
+/// Returns the code unit of a `\u` escape. `None` for any other bytes.
 fn code(text: &[u8], position: usize) -> Option<u32> {
     let digits = text.get(position..position + ESCAPE_LEN)?.strip_prefix(b"\\u")?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -2,8 +2,8 @@
 //!
 //! Upstream: `resolve` of `sigs.k8s.io/yaml/goyaml.v2`.
 //!
-//! Configuration files written for YAML 1.1 depend on these rules: `on` and `yes` are booleans,
-//! `0777` is octal, and `1_000` is a number.
+//! Configuration files written for YAML 1.1 depend on these rules: `on` and `yes` are booleans, `0777` is octal, and
+//! `1_000` is a number.
 
 use serde_json::{Number, Value};
 
@@ -15,9 +15,7 @@ const NO: [&str; 4] = ["n", "no", "false", "off"];
 /// YAML numbers that JSON has no form for.
 const NOT_JSON: [&str; 6] = [".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF"];
 
-/// The value of a scalar without quotes and tags.
-///
-/// Any other scalar is a string.
+/// The value of a scalar without quotes and tags. Any other scalar is a string.
 ///
 /// # Errors
 /// Fails for a number that JSON cannot express.
@@ -41,9 +39,8 @@ pub(super) fn resolved(text: &str) -> Result<Value, String> {
     })
 }
 
-/// Parses a number with or without a base prefix. Underscores are ignored, as in YAML 1.1.
-///
-/// Beyond 64 bits an integer becomes a float.
+/// Parses a number with or without a base prefix. Underscores are ignored, as in YAML 1.1. Beyond 64 bits an integer
+/// becomes a float.
 fn number(text: &str) -> Option<Value> {
     let plain = text.replace('_', "");
     let (is_negative, digits) = match plain.strip_prefix(['+', '-']) {

@@ -6,16 +6,13 @@ use serde_json::Value;
 
 use crate::{json_path::JsonPath, quantity, schema::Schema};
 
-/// Checks that a value has the type and the format of its field.
-///
-/// Null fits every type: it means absent.
+/// Checks that a value has the type and the format of its field. Null fits every type: it means absent.
 pub(super) fn check(schema: Schema<'_>, value: &Value, path: &JsonPath<'_>) -> Result<(), String> {
     if fits(schema, value) { Ok(()) } else { Err(misfit(&path.to_string(), &expected(schema), value)) }
 }
 
-/// Returns the bytes that were sent as a list of numbers, in base64 as JSON has them.
-///
-/// Go accepts this form for `[]byte`, and a null item as 0.
+/// Returns the bytes that were sent as a list of numbers, in base64 as JSON has them. Go accepts this form for
+/// `[]byte`, and a null item as 0.
 ///
 /// # Errors
 /// Fails if an item is not a byte.
@@ -51,9 +48,8 @@ fn json_type(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the description of a type in an error.
-///
-/// The description includes an example for formats that users often get wrong.
+/// Returns the description of a type in an error. The description includes an example for formats that users often get
+/// wrong.
 fn expected(schema: Schema<'_>) -> String {
     match (schema.reference(), schema.type_name().unwrap_or_default(), schema.format().unwrap_or_default()) {
         (Some("Quantity"), ..) => "a quantity such as 500m or 1Gi",

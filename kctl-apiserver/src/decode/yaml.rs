@@ -13,9 +13,8 @@ use serde_json::{Map, Value};
 use super::{DEPTH_MAX, first_line, scalar::resolved};
 use crate::limits::BODY_LEN_MAX;
 
-/// The number of values that aliases may expand to in one document. A document with more is an attack.
-///
-/// Prevents a short document from expanding to gigabytes.
+/// The number of values that aliases may expand to in one document. A document with more is an attack. Prevents a short
+/// document from expanding to gigabytes.
 const ALIASED_LEN_MAX: usize = 100_000;
 /// The number of bytes that anchors may keep and aliases repeat in one document: a few bodies of the largest size.
 const ALIASED_BYTES_MAX: usize = 4 * BODY_LEN_MAX;
@@ -72,9 +71,7 @@ fn has_strange_escape(quoted: impl Iterator<Item = char>) -> bool {
     false
 }
 
-/// Parses the first document. An empty one is null.
-///
-/// Further documents are ignored, valid or not.
+/// Parses the first document. An empty one is null. Further documents are ignored, valid or not.
 ///
 /// # Errors
 /// Fails if the document is invalid YAML, or if JSON cannot express it.
@@ -127,19 +124,16 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
     Ok(Yaml { value: reader.document.unwrap_or_default(), repeated: reader.repeated })
 }
 
-/// Returns the object or list in braces that ends before a stray bracket or comma.
-///
-/// Go reads the first document only, and the document ends with its last bracket: `{"a":1}}` is `{"a":1}`. In a
-/// document without braces such a bracket is an error (kube-apiserver 1.36.3).
+/// Returns the object or list in braces that ends before a stray bracket or comma. Go reads the first document only,
+/// and the document ends with its last bracket: `{"a":1}}` is `{"a":1}`. In a document without braces such a bracket is
+/// an error (kube-apiserver 1.36.3).
 fn before_stray(text: &str, index: usize) -> Option<&str> {
     let (offset, stray) = text.char_indices().nth(index)?;
     let is_in_braces = text.trim_start().starts_with(['{', '[']);
     (is_in_braces && ['}', ']', ','].contains(&stray)).then(|| &text[..offset])
 }
 
-/// Returns the value of a scalar.
-///
-/// A quoted scalar, a block and an unknown tag make a string.
+/// Returns the value of a scalar. A quoted scalar, a block and an unknown tag make a string.
 fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
     let name = tag.and_then(|tag| tag.suffix_in_namespace(NAMESPACE));
     match name.as_deref() {
@@ -222,9 +216,7 @@ enum Next {
 }
 
 impl Reader {
-    /// Opens a list or a map.
-    ///
-    /// At the bound the document is rejected.
+    /// Opens a list or a map. At the bound the document is rejected.
     fn open(&mut self, content: Content, anchor: usize) -> Result<(), String> {
         self.open.push(Open { content, anchor });
         if self.open.len() > DEPTH_MAX { Err(format!("yaml: nested more than {DEPTH_MAX} deep")) } else { Ok(()) }
@@ -240,9 +232,7 @@ impl Reader {
         self.take(value, anchor)
     }
 
-    /// Inserts the value of an anchor.
-    ///
-    /// Each use of an alias counts with the full size of its value.
+    /// Inserts the value of an anchor. Each use of an alias counts with the full size of its value.
     fn alias(&mut self, anchor: usize) -> Result<(), String> {
         let Some(value) = self.anchors.get(&anchor) else { return Err("yaml: anchor value contains itself".into()) };
         let (n_values, n_bytes) = extent(value);
@@ -332,9 +322,7 @@ impl Fields {
     }
 }
 
-/// Returns the number of values in a value, and the bytes of its strings.
-///
-/// Strings include keys.
+/// Returns the number of values in a value, and the bytes of its strings. Strings include keys.
 fn extent(value: &Value) -> (usize, usize) {
     let both = |(values, bytes), (more_values, more_bytes)| (values + more_values, bytes + more_bytes);
     match value {

@@ -28,16 +28,12 @@ pub(crate) struct PatchBounds {
 }
 
 impl PatchBounds {
-    /// Creates the limits for an object.
-    ///
-    /// Each patch has its own limits, which apply to all of its operations together.
+    /// Creates the limits for an object. Each patch has its own limits, which apply to all of its operations together.
     pub(crate) fn for_object(object: &Value) -> Self {
         Self { copies: CopyBudget::default(), depth: depth(object) }
     }
 
-    /// Checks and charges an operation.
-    ///
-    /// `object` is the state before the operation. Removing and testing are free.
+    /// Checks and charges an operation. `object` is the state before the operation. Removing and testing are free.
     ///
     /// # Errors
     /// Fails if the operation must not be applied.
@@ -68,9 +64,7 @@ impl PatchBounds {
     }
 }
 
-/// Returns the number of nested lists and maps.
-///
-/// Scalars have depth 0.
+/// Returns the number of nested lists and maps. Scalars have depth 0.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),

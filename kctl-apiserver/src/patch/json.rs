@@ -2,13 +2,13 @@
 //!
 //! Differences from RFC 6902, all of which clients of kube-apiserver can rely on:
 //!
-//! - `replace` of a field that is absent adds it; `copy` from an absent field writes null; `test`
-//!   of an absent field with null passes.
+//! - `replace` of a field that is absent adds it; `copy` from an absent field writes null; `test` of an absent field
+//!   with null passes.
 //! - Negative indexes count from the end, and leading zeros are ignored.
 //! - A missing `value` is null, and everything before the first slash of a path is ignored.
 //!
-//! Upstream: `github.com/evanphx/json-patch`, as `jsonPatcher` of
-//! `k8s.io/apiserver/pkg/endpoints/handlers/patch.go` uses it.
+//! Upstream: `github.com/evanphx/json-patch`, as `jsonPatcher` of `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`
+//! uses it.
 
 use json_patch::{AddOperation, Patch, PatchOperation, jsonptr::PointerBuf};
 use kctl_webhook::client::PATCH_OPERATIONS_MAX;
@@ -33,9 +33,8 @@ pub(crate) enum JsonPatchError {
     Rejected,
 }
 
-/// Applies a JSON patch. `replace` may name a missing field, and copying a missing value writes null.
-///
-/// The whole patch is checked for its form before the first operation is applied.
+/// Applies a JSON patch. `replace` may name a missing field, and copying a missing value writes null. The whole patch
+/// is checked for its form before the first operation is applied.
 ///
 /// # Errors
 /// Returns a [`JsonPatchError`]. The effects of earlier operations stay in the object.
@@ -82,9 +81,8 @@ pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPat
 /// Fields of an operation.
 const FIELDS: [&str; 4] = ["op", "path", "from", "value"];
 
-/// Returns warnings about unknown and duplicate fields of the operations.
-///
-/// Reported by `fieldValidation`. Duplicates of unknown fields are not.
+/// Returns warnings about unknown and duplicate fields of the operations. Reported by `fieldValidation`. Duplicates of
+/// unknown fields are not.
 pub(crate) fn strange_fields(patch: &[u8]) -> Vec<String> {
     let parsed = crate::decode::json(patch).unwrap_or_default();
     let operations = parsed.as_array().into_iter().flatten().enumerate();
@@ -113,10 +111,8 @@ enum Location {
     New,
 }
 
-/// Returns an operation with an absent value as null, and with array indexes as RFC 6902 writes them.
-///
-/// Indexes depend on the state of the object, so each operation is translated just before it is
-/// applied.
+/// Returns an operation with an absent value as null, and with array indexes as RFC 6902 writes them. Indexes depend on
+/// the state of the object, so each operation is translated just before it is applied.
 pub(crate) fn addressed(object: &Value, mut operation: Value) -> Value {
     let is_add = operation["op"] == "add";
     if ["add", "replace", "test"].iter().any(|op| operation["op"] == **op) && operation.get("value").is_none() {
@@ -132,10 +128,8 @@ pub(crate) fn addressed(object: &Value, mut operation: Value) -> Value {
     operation
 }
 
-/// Returns a path whose array indexes are nonnegative and have no leading zeros.
-///
-/// kube-apiserver accepts leading zeros, and counts negative indexes from the end. For an added item the end is behind
-/// the last one.
+/// Returns a path whose array indexes are nonnegative and have no leading zeros. kube-apiserver accepts leading zeros,
+/// and counts negative indexes from the end. For an added item the end is behind the last one.
 fn with_absolute_indexes(object: &Value, path: &str, location: Location) -> String {
     let (mut value, mut absolute) = (Some(object), String::new());
     let n_steps = path.matches('/').count();

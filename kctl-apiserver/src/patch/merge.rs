@@ -1,13 +1,11 @@
 //! JSON merge patches as `evanphx/json-patch` applies them.
 //!
-//! RFC 7396 leaves lists as they are. That library also removes nulls from objects within lists, unless a list
-//! replaces an object.
+//! RFC 7396 leaves lists as they are. That library also removes nulls from objects within lists, unless a list replaces
+//! an object.
 
 use serde_json::{Map, Value};
 
-/// Merges a patch into a value.
-///
-/// A patch that is not an object replaces the value.
+/// Merges a patch into a value. A patch that is not an object replaces the value.
 pub(crate) fn merge(object: &mut Value, patch: &Value) {
     match (object, patch) {
         (Value::Object(fields), Value::Object(patch)) => merge_fields(fields, patch),
@@ -16,9 +14,7 @@ pub(crate) fn merge(object: &mut Value, patch: &Value) {
     }
 }
 
-/// Merges fields. A null removes a field.
-///
-/// Upstream: `mergeDocs`. A field that is null in the object counts as absent.
+/// Merges fields. A null removes a field. Upstream: `mergeDocs`. A field that is null in the object counts as absent.
 fn merge_fields(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (name, value) in patch {
         if value.is_null() {
@@ -34,9 +30,8 @@ fn merge_fields(fields: &mut Map<String, Value>, patch: &Map<String, Value>) {
     }
 }
 
-/// Returns a patch value without nulls, for a field that has no object yet.
-///
-/// A merge patch cannot write nulls into objects.
+/// Returns a patch value without nulls, for a field that has no object yet. A merge patch cannot write nulls into
+/// objects.
 fn new(value: &Value) -> Value {
     let mut value = value.clone();
     remove_nulls(&mut value);

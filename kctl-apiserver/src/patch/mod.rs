@@ -1,8 +1,7 @@
 //! Patches that depend on the structure of an object.
 //!
-//! Merge patch and JSON patch work on JSON alone; strategic merge patch needs the schema of a
-//! built-in kind. Server-side apply is in `apply`. All of them change a copy that the caller
-//! decodes again afterwards.
+//! Merge patch and JSON patch work on JSON alone; strategic merge patch needs the schema of a built-in kind.
+//! Server-side apply is in `apply`. All of them change a copy that the caller decodes again afterwards.
 
 mod bounds;
 pub(crate) mod json;

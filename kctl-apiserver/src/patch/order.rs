@@ -16,9 +16,8 @@ pub(super) enum Identity<'a> {
 }
 
 impl Identity<'_> {
-    /// Returns the part of an item that identifies it: its merge key, or the item itself.
-    ///
-    /// `None` for an object without the merge key.
+    /// Returns the part of an item that identifies it: its merge key, or the item itself. `None` for an object without
+    /// the merge key.
     pub(super) fn identify<'v>(&self, item: &'v Value) -> Option<&'v Value> {
         match self {
             Self::Itself => Some(item),
@@ -26,9 +25,7 @@ impl Identity<'_> {
         }
     }
 
-    /// Returns the item with only its identity.
-    ///
-    /// The order needs identities only, so the rest of the item is not copied.
+    /// Returns the item with only its identity. The order needs identities only, so the rest of the item is not copied.
     fn handle(&self, item: &Value) -> Value {
         match (self, item) {
             (Self::Key(key), Value::Object(fields)) => {
@@ -39,9 +36,7 @@ impl Identity<'_> {
         }
     }
 
-    /// Returns the index of an item in a list.
-    ///
-    /// The first match. `None` also for an item without an identity.
+    /// Returns the index of an item in a list. The first match. `None` also for an item without an identity.
     pub(super) fn position(&self, item: &Value, list: &[Value]) -> Option<usize> {
         let identity = self.identify(item)?;
         list.iter().position(|other| self.identify(other) == Some(identity))
@@ -84,9 +79,7 @@ impl Identity<'_> {
     }
 }
 
-/// Returns the fields of an item that must be an object.
-///
-/// The error names the type that was found instead.
+/// Returns the fields of an item that must be an object. The error names the type that was found instead.
 pub(super) fn fields(item: &Value) -> Result<&Map<String, Value>, String> {
     item.as_object().ok_or_else(|| misfit("item of a list that is merged by key", "an object", item))
 }
@@ -96,10 +89,9 @@ pub(super) fn no_merge_key(item: &Map<String, Value>, key: &str) -> String {
     format!("item of a merged list lacks its merge key {key}: {}", Value::Object(item.clone()))
 }
 
-/// The identities of the stored list, in its order.
-///
-/// Upstream deletes and appends in the backing array of the list, and later reads it with its old length: an item
-/// that is appended after a delete takes the place of a later one. This type imitates that.
+/// The identities of the stored list, in its order. Upstream deletes and appends in the backing array of the list, and
+/// later reads it with its old length: an item that is appended after a delete takes the place of a later one. This
+/// type imitates that.
 pub(super) struct ServerOrder {
     /// The backing array; its length does not change.
     items: Vec<Value>,
@@ -135,9 +127,8 @@ impl ServerOrder {
         }
     }
 
-    /// Appends an item, if the backing array has room for it.
-    ///
-    /// A full array means that upstream would allocate a new one, which it does not read later.
+    /// Appends an item, if the backing array has room for it. A full array means that upstream would allocate a new
+    /// one, which it does not read later.
     pub(super) fn push(&mut self, item: &Value, by: Identity) {
         if let Some(slot) = self.items.get_mut(self.n_left) {
             *slot = by.handle(item);
@@ -147,13 +138,9 @@ impl ServerOrder {
     }
 }
 
-/// Orders the items of a list.
-///
-/// Items of the patch keep the order of the patch, and items that only the server has keep the order of the server.
-/// An item of the server goes before the first item of the patch that followed it in the stored list. New items of
-/// the patch go first.
-///
-/// `items` is the merged list, `server` the order before the patch.
+/// Orders the items of a list. Items of the patch keep the order of the patch, and items that only the server has keep
+/// the order of the server. An item of the server goes before the first item of the patch that followed it in the
+/// stored list. New items of the patch go first. `items` is the merged list, `server` the order before the patch.
 ///
 /// # Errors
 /// Fails if an item has no identity.
@@ -185,10 +172,9 @@ pub(super) fn arrange(
     Ok(arranged.into_iter().map(|(item, _)| item).collect())
 }
 
-/// Returns items with their positions in a list, in the order of that list (`normalizeSliceOrder`).
-///
-/// Upstream's comparison puts an item that is not in the list before every other one, and also after it. The insertion
-/// here gives the same order as upstream's sort.
+/// Returns items with their positions in a list, in the order of that list (`normalizeSliceOrder`). Upstream's
+/// comparison puts an item that is not in the list before every other one, and also after it. The insertion here gives
+/// the same order as upstream's sort.
 fn sorted(items: Vec<Value>, order: &[Value], by: Identity) -> Result<Vec<(Value, Option<usize>)>, String> {
     by.check(&items)?;
     by.check(order)?;

@@ -15,9 +15,8 @@ use crate::{decode::misfit, schema::Schema};
 /// Fields of a JSON object.
 type Fields = Map<String, Value>;
 
-/// The key of a directive: `replace`, `delete` or `merge`.
-///
-/// In an object it applies to the object; in an item of a list, to that item.
+/// The key of a directive: `replace`, `delete` or `merge`. In an object it applies to the object; in an item of a list,
+/// to that item.
 const DIRECTIVE: &str = "$patch";
 /// The key that lists the fields to keep.
 pub(super) const RETAIN_KEYS: &str = "$retainKeys";
@@ -46,11 +45,9 @@ impl From<String> for StrategicMergeError {
 /// The result of a step of a strategic merge.
 type Merge<T> = Result<T, StrategicMergeError>;
 
-/// Merges a strategic merge patch into an object.
-///
-/// Without a schema, maps are merged and lists are replaced. A null in the patch deletes the field, and is dropped if
-/// the object does not have it. Where kube-apiserver visits a Go map in random order, deletions from a list come
-/// before additions to it.
+/// Merges a strategic merge patch into an object. Without a schema, maps are merged and lists are replaced. A null in
+/// the patch deletes the field, and is dropped if the object does not have it. Where kube-apiserver visits a Go map in
+/// random order, deletions from a list come before additions to it.
 ///
 /// # Errors
 /// Returns a [`StrategicMergeError`]. The object may be patched in part, so discard it.
@@ -64,10 +61,8 @@ pub(crate) fn strategic_merge(schema: Option<Schema<'_>>, original: &mut Value, 
     Ok(())
 }
 
-/// Merges a patch into an object.
-///
-/// A `$patch` directive decides about the whole object. Otherwise `$retainKeys` is applied first, then lists with an
-/// order, then all other fields.
+/// Merges a patch into an object. A `$patch` directive decides about the whole object. Otherwise `$retainKeys` is
+/// applied first, then lists with an order, then all other fields.
 fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -> Merge<Fields> {
     if let Some(directive) = patch.get(DIRECTIVE) {
         return Ok(follow_directive(directive, patch)?);
@@ -91,9 +86,8 @@ fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -
     Ok(original)
 }
 
-/// Returns the object that a `$patch` directive demands.
-///
-/// `merge` is not a directive for a whole object, despite the message.
+/// Returns the object that a `$patch` directive demands. `merge` is not a directive for a whole object, despite the
+/// message.
 fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String> {
     match directive.as_str() {
         Some("replace") => Ok(without_directive(patch)),
@@ -107,10 +101,8 @@ fn unknown_directive(directive: &Value) -> String {
     format!("{DIRECTIVE}: must be replace, delete or merge, found {directive}")
 }
 
-/// Removes the fields that `$retainKeys` does not list.
-///
-/// Every field of the patch must be listed, or the patch is malformed. Fields of the object that
-/// are not listed are removed.
+/// Removes the fields that `$retainKeys` does not list. Every field of the patch must be listed, or the patch is
+/// malformed. Fields of the object that are not listed are removed.
 fn retain_keys(original: &mut Fields, patch: &Fields) -> Merge<()> {
     let Some(keys) = patch.get(RETAIN_KEYS) else { return Ok(()) };
     let keys = keys.as_array().ok_or(StrategicMergeError::BadRetainKeys)?;
@@ -129,9 +121,7 @@ fn is_directive(name: &str) -> bool {
     name == DIRECTIVE || name == RETAIN_KEYS || name.starts_with(SET_ORDER) || name.starts_with(DELETE_FROM_LIST)
 }
 
-/// Merges one field.
-///
-/// A field without a schema is merged like a map and replaced like a list.
+/// Merges one field. A field without a schema is merged like a map and replaced like a list.
 fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, patch: &Value) -> Merge<()> {
     let schema = schema.and_then(|schema| schema.field(name));
     match (original.get_mut(name), patch) {
@@ -202,9 +192,8 @@ fn check_types(old: &[Value], new: &[Value]) -> Result<(), String> {
     Err("items of a merged list must be of one type".to_owned())
 }
 
-/// Merges a list of objects by their merge key. Returns the changed items, and the order of the server.
-///
-/// Deletions come first, then replacements of the whole list, then merges and additions.
+/// Merges a list of objects by their merge key. Returns the changed items, and the order of the server. Deletions come
+/// first, then replacements of the whole list, then merges and additions.
 fn merge_objects(
     schema: Option<Schema<'_>>,
     key: &str,
@@ -250,10 +239,8 @@ fn merge_objects(
     Ok((order::arrange(old, &changes, &before, by)?, server.whole()))
 }
 
-/// Merges a list with `$setElementOrder`.
-///
-/// The order list may name items that the patch does not change. Without items on both sides the
-/// order has no effect.
+/// Merges a list with `$setElementOrder`. The order list may name items that the patch does not change. Without items
+/// on both sides the order has no effect.
 fn merge_ordered_list(
     schema: Option<Schema<'_>>,
     original: &mut Fields,
@@ -289,7 +276,6 @@ fn as_list(value: &Value) -> Result<&Vec<Value>, String> {
 }
 
 /// Checks that the items of a patch are in the order of its `$setElementOrder` list (`validatePatchWithSetOrderList`).
-///
 /// An item with a directive other than `delete` may be at any position before the end of the order.
 fn check_order(new: &[Value], order: &[Value], by: Identity) -> Result<(), String> {
     if new.is_empty() || order.is_empty() {
@@ -320,9 +306,7 @@ fn check_order(new: &[Value], order: &[Value], by: Identity) -> Result<(), Strin
     Ok(())
 }
 
-/// Deletes scalars from a list.
-///
-/// All equal scalars are deleted. A null deletes the whole list.
+/// Deletes scalars from a list. All equal scalars are deleted. A null deletes the whole list.
 fn delete_from_list(original: &mut Fields, name: &str, patch: &Value) -> Result<(), String> {
     match (original.get_mut(name), patch) {
         (_, Value::Null) => {

@@ -1,7 +1,7 @@
 //! Decodes a body of type `application/vnd.kubernetes.protobuf` into the JSON of its object.
 //!
-//! The body is a `runtime.Unknown` after four magic bytes (`k8s.io/apimachinery/pkg/runtime/serializer/protobuf`).
-//! The envelope contains the message of the kind. Unknown fields are skipped, as kube-apiserver does.
+//! The body is a `runtime.Unknown` after four magic bytes (`k8s.io/apimachinery/pkg/runtime/serializer/protobuf`). The
+//! envelope contains the message of the kind. Unknown fields are skipped, as kube-apiserver does.
 //!
 //! Kubernetes' components send built-in kinds in this form; custom kinds have none.
 
@@ -46,10 +46,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Value, String> {
     Ok(object.into())
 }
 
-/// Decodes a message to its JSON fields.
-///
-/// Fields are visited in the order of the table, not of the wire, so the JSON does not depend on
-/// the sender.
+/// Decodes a message to its JSON fields. Fields are visited in the order of the table, not of the wire, so the JSON
+/// does not depend on the sender.
 fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, String> {
     let Some(message) = Message::named(name) else { return Err(format!("unknown message {name}")) };
     if depth > DEPTH_MAX {
@@ -64,9 +62,8 @@ fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, 
     Ok(map)
 }
 
-/// Returns the wire values by field number, in the order in which they were sent.
-///
-/// Unknown field numbers are kept and never read.
+/// Returns the wire values by field number, in the order in which they were sent. Unknown field numbers are kept and
+/// never read.
 fn sent(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<Wire<'_>>>, String> {
     let mut sent: BTreeMap<u32, Vec<Wire<'_>>> = BTreeMap::new();
     let mut reader = Reader(bytes);
@@ -90,9 +87,7 @@ fn text(sent: &BTreeMap<u32, Vec<Wire<'_>>>, number: u32) -> Result<String, Stri
     Ok(String::from_utf8_lossy(last(sent, number)?).into_owned())
 }
 
-/// Writes one field into the JSON object.
-///
-/// The form of the field decides if zero values are written, as Go's tags do.
+/// Writes one field into the JSON object. The form of the field decides if zero values are written, as Go's tags do.
 fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<String, Value>) -> Result<(), String> {
     let value = match (field.form, &field.r#type) {
         (FieldForm::Inline, FieldType::Message(name)) => {
@@ -146,9 +141,7 @@ fn singular(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value,
     }
 }
 
-/// Returns a scalar.
-///
-/// A value of another wire type is an error.
+/// Returns a scalar. A value of another wire type is an error.
 fn scalar(kind: &FieldType, wire: Option<&Wire<'_>>) -> Result<Value, String> {
     Ok(match (kind, wire) {
         (FieldType::Bytes | FieldType::Message(_), None) => Value::Null,
@@ -173,9 +166,7 @@ fn number(value: f64) -> Value {
     text.parse::<i64>().map_or_else(|_| value.into(), Value::from)
 }
 
-/// Returns the items of a repeated field.
-///
-/// An item that is a message is decoded on its own: items are never merged.
+/// Returns the items of a repeated field. An item that is a message is decoded on its own: items are never merged.
 fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>, String> {
     let mut items = Vec::with_capacity(wires.len());
     for wire in wires {
@@ -194,9 +185,8 @@ fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>
     Ok(items)
 }
 
-/// Decodes a map. Each entry is a message with the key in field 1 and the value in field 2.
-///
-/// A repeated key takes the last value.
+/// Decodes a map. Each entry is a message with the key in field 1 and the value in field 2. A repeated key takes the
+/// last value.
 fn entries(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Map<String, Value>, String> {
     let mut map = Map::new();
     for wire in wires {

@@ -5,9 +5,8 @@ use serde_json::{Map, Value};
 
 use super::{fields, last, sent, table::Message, wire::Wire, wrong};
 
-/// Returns a message as JSON, in the form of the `MarshalJSON` of its Go type, if it has one.
-///
-/// Upstream: `MarshalJSON` of the types in `k8s.io/apimachinery`.
+/// Returns a message as JSON, in the form of the `MarshalJSON` of its Go type, if it has one. Upstream: `MarshalJSON`
+/// of the types in `k8s.io/apimachinery`.
 pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, String> {
     // The short names of types with a special form are unique.
     match name.rsplit('.').next().unwrap_or(name) {
@@ -31,9 +30,7 @@ pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, S
     }
 }
 
-/// Returns the value of the field that is set.
-///
-/// Null if neither is set.
+/// Returns the value of the field that is set. Null if neither is set.
 fn either(mut map: Map<String, Value>, first: &str, second: &str) -> Value {
     map.remove(first).or_else(|| map.remove(second)).unwrap_or_default()
 }
@@ -55,9 +52,7 @@ fn json(bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(raw).map_err(|error| format!("invalid JSON: {error}"))
 }
 
-/// Formats a time.
-///
-/// Whole seconds, or microseconds for `MicroTime`, always in UTC.
+/// Formats a time. Whole seconds, or microseconds for `MicroTime`, always in UTC.
 fn time(name: &str, bytes: &[u8], depth: usize, format: fn(Timestamp) -> String) -> Result<Value, String> {
     let map = fields(name, bytes, depth)?;
     let part = |key: &str| map.get(key).and_then(Value::as_i64).unwrap_or_default();

@@ -52,9 +52,7 @@ pub(super) enum FieldForm {
     Inline,
     /// Omitted if it is empty.
     List,
-    /// A map with string keys.
-    ///
-    /// Omitted if it is empty.
+    /// A map with string keys. Omitted if it is empty.
     Map,
 }
 
@@ -102,10 +100,8 @@ impl Message {
     }
 }
 
-/// Returns the fields of a type that are omitted if they are zero: strings, numbers and booleans that are not
-/// pointers in Go.
-///
-/// Inline messages are included.
+/// Returns the fields of a type that are omitted if they are zero: strings, numbers and booleans that are not pointers
+/// in Go. Inline messages are included.
 pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
     let paths = |field: &'static MessageField| match (&field.r#type, field.form) {
         (FieldType::Message(name), FieldForm::Inline) => left_out(name),
@@ -125,9 +121,8 @@ pub(crate) fn omitted(name: &str) -> Vec<&'static str> {
     omitted.map(|field| field.name.as_str()).collect()
 }
 
-/// Returns the fields of a type that are always written, with their zero values.
-///
-/// Bookmarks and the zero values of a create have them, and so have objects after defaulting (`defaulting::zeros`).
+/// Returns the fields of a type that are always written, with their zero values. Bookmarks and the zero values of a
+/// create have them, and so have objects after defaulting (`defaulting::zeros`).
 pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
     let paths = |field: &'static MessageField| match (&field.r#type, field.form) {
         (FieldType::Message(name), FieldForm::Inline) => always(name),
@@ -138,9 +133,7 @@ pub(crate) fn always(name: &str) -> Vec<(&'static str, Value)> {
     MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(paths).collect()
 }
 
-/// Returns the zero value that Go writes.
-///
-/// Messages have the zero values of their fields.
+/// Returns the zero value that Go writes. Messages have the zero values of their fields.
 fn zero(r#type: &FieldType) -> Value {
     match r#type {
         FieldType::String => "".into(),

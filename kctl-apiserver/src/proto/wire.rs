@@ -29,9 +29,7 @@ const EOF: &str = "the protobuf message is cut off";
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Decodes the next tag; `None` at the end of the message.
-    ///
-    /// Field number 0 is invalid.
+    /// Decodes the next tag; `None` at the end of the message. Field number 0 is invalid.
     pub(super) fn tag(&mut self) -> Result<Option<Tag>, String> {
         if self.0.is_empty() {
             return Ok(None);
@@ -58,9 +56,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Decodes a varint: seven bits per byte, the lowest first. The high bit marks that more bytes follow.
-    ///
-    /// A varint has at most ten bytes.
+    /// Decodes a varint: seven bits per byte, the lowest first. The high bit marks that more bytes follow. A varint has
+    /// at most ten bytes.
     pub(super) fn varint(&mut self) -> Result<u64, String> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
@@ -77,9 +74,7 @@ impl<'a> Reader<'a> {
         Err("protobuf integer is too large".into())
     }
 
-    /// Takes a number of bytes.
-    ///
-    /// Never allocates: values borrow from the body.
+    /// Takes a number of bytes. Never allocates: values borrow from the body.
     fn take(&mut self, len: usize) -> Result<&'a [u8], String> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(EOF)?;
         self.0 = rest;

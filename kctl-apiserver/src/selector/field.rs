@@ -13,9 +13,8 @@ pub(super) struct Term {
     pub(super) equal: bool,
 }
 
-/// Parses all terms; returns `None` if one is not valid.
-///
-/// Empty terms are skipped, so a comma at the end is allowed. A term without `=` is not.
+/// Parses all terms; returns `None` if one is not valid. Empty terms are skipped, so a comma at the end is allowed. A
+/// term without `=` is not.
 pub(super) fn terms(text: &str) -> Option<Vec<Term>> {
     let parts = parts(text).into_iter().filter(|part| !part.is_empty());
     parts
@@ -30,9 +29,7 @@ pub(super) fn terms(text: &str) -> Option<Vec<Term>> {
         .collect()
 }
 
-/// Splits a string at the commas that are not escaped with a backslash.
-///
-/// Escapes stay in the parts.
+/// Splits a string at the commas that are not escaped with a backslash. Escapes stay in the parts.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
     for (position, letter) in text.char_indices() {

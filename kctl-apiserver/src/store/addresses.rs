@@ -9,14 +9,11 @@ use serde_json::Value;
 
 /// The second byte of the first address.
 const SECOND: u8 = 96;
-/// The number of values of the second byte in a /12 range.
-///
-/// 10.96.0.0/12 ends at 10.111.255.255.
+/// The number of values of the second byte in a /12 range. 10.96.0.0/12 ends at 10.111.255.255.
 const N_SECONDS: u8 = 16;
 
-/// Returns the address with a number. Repeats after 2^20 numbers.
-///
-/// Number 1 is 10.96.0.1, which the Service `kubernetes` has. Number 256 is 10.96.1.0.
+/// Returns the address with a number. Repeats after 2^20 numbers. Number 1 is 10.96.0.1, which the Service `kubernetes`
+/// has. Number 256 is 10.96.1.0.
 pub(crate) fn address(n: u32) -> String {
     let [.., second, third, fourth] = n.to_be_bytes();
     Ipv4Addr::new(10, SECOND + second % N_SECONDS, third, fourth).to_string()

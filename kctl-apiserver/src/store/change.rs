@@ -1,7 +1,7 @@
 //! The record of one change of a stored object, for observers.
 //!
-//! Observers are for tests and simulations, which record the history of a cluster; controllers of
-//! this process use watches like any client.
+//! Observers are for tests and simulations, which record the history of a cluster; controllers of this process use
+//! watches like any client.
 
 use std::sync::Arc;
 
@@ -22,10 +22,8 @@ pub(crate) struct Acting {
     pub(crate) trace: String,
 }
 
-/// One change of a stored object.
-///
-/// An observer is called under the lock of the store, after the change is in the journal and before
-/// a watch sees it. It has to return soon, and must not call the server.
+/// One change of a stored object. An observer is called under the lock of the store, after the change is in the journal
+/// and before a watch sees it. It has to return soon, and must not call the server.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Change {

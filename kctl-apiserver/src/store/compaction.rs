@@ -4,22 +4,19 @@
 //! Every five minutes the state of five minutes ago becomes the oldest one, so a `continue` token lasts between five
 //! and ten minutes. No timer runs: elapsed ticks are computed when a list or a write needs them.
 //!
-//! This limits only pages and exact versions. The history for watches is limited by its length, as
-//! the watch cache of kube-apiserver is.
+//! This limits only pages and exact versions. The history for watches is limited by its length, as the watch cache of
+//! kube-apiserver is.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// The default of kube-apiserver's `--etcd-compaction-interval`.
-///
-/// The first tick is one interval after the start, and compacts nothing yet.
+/// The default of kube-apiserver's `--etcd-compaction-interval`. The first tick is one interval after the start, and
+/// compacts nothing yet.
 const INTERVAL: SignedDuration = SignedDuration::from_mins(5);
 
 /// The state of the compaction after the ticks so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Compaction {
-    /// The last tick, or the start.
-    ///
-    /// Always the start plus whole intervals.
+    /// The last tick, or the start. Always the start plus whole intervals.
     tick: Timestamp,
     /// The newest revision at the last tick; the next one compacts up to it.
     seen: u64,
@@ -33,10 +30,9 @@ impl Compaction {
         Self { tick: start, seen: 0, compacted: 0 }
     }
 
-    /// Returns the state after all ticks until now. `newest` has been the newest revision since the last write.
-    ///
-    /// Nothing was written between the elapsed ticks, so all of them saw `newest`. If there are several, the last but
-    /// one saw it too, which makes it the oldest revision that is left. If the clock goes back, nothing changes.
+    /// Returns the state after all ticks until now. `newest` has been the newest revision since the last write. Nothing
+    /// was written between the elapsed ticks, so all of them saw `newest`. If there are several, the last but one saw
+    /// it too, which makes it the oldest revision that is left. If the clock goes back, nothing changes.
     pub(super) fn advance(mut self, now: Timestamp, newest: u64) -> Self {
         let passed = now.duration_since(self.tick).as_secs() / INTERVAL.as_secs();
         if passed <= 0 {

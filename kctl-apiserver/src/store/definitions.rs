@@ -26,16 +26,15 @@ pub(crate) static API_SERVICES: LazyLock<GroupResource> = LazyLock::new(|| api_s
 pub(super) struct Redefinition {
     /// `true` if the resource is served now, or was served before: the registry has to be rebuilt.
     pub(super) is_served: bool,
-    /// The resource, if its spec or its accepted names changed or it was deleted. All watches of it then end without
-    /// an event, as upstream, where the storage of the old version is torn down (`customresource_handler.go`).
-    /// Metadata and conditions do not count.
+    /// The resource, if its spec or its accepted names changed or it was deleted. All watches of it then end without an
+    /// event, as upstream, where the storage of the old version is torn down (`customresource_handler.go`). Metadata
+    /// and conditions do not count.
     pub(super) anew: Option<GroupResource>,
 }
 
 impl Redefinition {
-    /// Compares the states of a CRD before and after an event.
-    ///
-    /// A new CRD ends no watches, since none can exist before it is served.
+    /// Compares the states of a CRD before and after an event. A new CRD ends no watches, since none can exist before
+    /// it is served.
     pub(super) fn from_event(event: &Event) -> Self {
         let after = event.object.value();
         let Some(before) = event.before.as_ref().map(|before| before.value()) else {

@@ -31,13 +31,11 @@ const FILE: &str = "objects.jsonl";
 const USED: &str = "identity.pem";
 /// The file with which the readiness check tests that the disk accepts writes.
 const PROBE: &str = "probe";
-/// The size of the probe: one page.
-///
-/// A file system without free blocks often still creates an empty file, so the probe has contents.
+/// The size of the probe: one page. A file system without free blocks often still creates an empty file, so the probe
+/// has contents.
 const PROBE_LEN: usize = 4096;
-/// The file is compacted when it has this many lines more than there are objects.
-///
-/// The file therefore never has more than this many outdated lines, however long the server runs.
+/// The file is compacted when it has this many lines more than there are objects. The file therefore never has more
+/// than this many outdated lines, however long the server runs.
 const DEAD_LINES_MAX: usize = 10_000;
 
 /// The end of each line. The checksum replaces the zeros.
@@ -66,10 +64,9 @@ struct Line {
 /// The objects of a journal by resource and key.
 pub(super) type JournalObjects = BTreeMap<(GroupResource, Key), Value>;
 
-/// A file to which writes are appended. The folder is locked as long as this value lives.
-///
-/// A write changes memory first, then the file. If the file rejects it, the client gets an error although reads show
-/// the change. All further changes are rejected until the file has caught up.
+/// A file to which writes are appended. The folder is locked as long as this value lives. A write changes memory first,
+/// then the file. If the file rejects it, the client gets an error although reads show the change. All further changes
+/// are rejected until the file has caught up.
 pub(super) struct Journal {
     /// The folder of `--data`, which has the journal, the lock and the probe.
     folder: PathBuf,
@@ -85,10 +82,8 @@ pub(super) struct Journal {
     _lock: File,
 }
 
-/// The checksum of the last line, from which that of the next line is computed.
-///
-/// It is part of the next checksum, so a line is valid only at its position. The first line follows a chain of zero
-/// bytes.
+/// The checksum of the last line, from which that of the next line is computed. It is part of the next checksum, so a
+/// line is valid only at its position. The first line follows a chain of zero bytes.
 #[derive(Clone, Copy, Default)]
 struct Chain([u8; SUM_LEN]);
 
@@ -109,10 +104,8 @@ impl Chain {
     }
 }
 
-/// Returns a line without its checksum, and the checksum; `None` if the line has no checksum.
-///
-/// Only the frame is checked here; the reader compares the checksum with the one that it has
-/// computed.
+/// Returns a line without its checksum, and the checksum; `None` if the line has no checksum. Only the frame is checked
+/// here; the reader compares the checksum with the one that it has computed.
 fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (line, end) = line.split_at_checked(line.len().checked_sub(END_OF_LINE.len())?)?;
     let (before, sum) = end.split_at(SUM_AT);
@@ -134,10 +127,8 @@ struct Lines {
 }
 
 impl Lines {
-    /// Appends a [`Line`] with the JSON of an object, completely or not at all.
-    ///
-    /// After an error the file is as before: the part that was written is cut off, at once or at
-    /// the next append.
+    /// Appends a [`Line`] with the JSON of an object, completely or not at all. After an error the file is as before:
+    /// the part that was written is cut off, at once or at the next append.
     fn append(&mut self, resource: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> io::Result<()> {
         self.mend()?;
         let (chain, len) = (self.chain, self.len);
@@ -164,10 +155,8 @@ impl Lines {
         Ok(())
     }
 
-    /// Formats the next line, and advances the chain.
-    ///
-    /// The fields are in the order of `Line`, and the object is copied as it is stored: packed JSON
-    /// without line breaks.
+    /// Formats the next line, and advances the chain. The fields are in the order of `Line`, and the object is copied
+    /// as it is stored: packed JSON without line breaks.
     fn line(&mut self, group_resource: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> Vec<u8> {
         let (group, resource, key) = (json!(group_resource.group), json!(group_resource.resource), json!(key));
         let head = format!(r#"{{"revision":{revision},"group":{group},"resource":{resource},"key":{key},"object":"#);
@@ -185,9 +174,7 @@ impl Lines {
 }
 
 impl Journal {
-    /// Opens a folder, which is created if it does not exist. Returns the objects of its journal and the last
-    /// revision.
-    ///
+    /// Opens a folder, which is created if it does not exist. Returns the objects of its journal and the last revision.
     /// The file is rewritten at each start. It then has one line per object, with a checksum each, even if an earlier
     /// version wrote it.
     ///
@@ -219,9 +206,8 @@ impl Journal {
         &self.folder
     }
 
-    /// Replaces the file by the objects of a new server, completely or not at all.
-    ///
-    /// The lines all have the present revision.
+    /// Replaces the file by the objects of a new server, completely or not at all. The lines all have the present
+    /// revision.
     pub(super) fn begin<'a>(
         &mut self,
         objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
@@ -232,9 +218,8 @@ impl Journal {
     }
 
     /// Appends a write. When this returns, the operating system has the data, so a killed process loses nothing. A
-    /// write that the disk rejects is remembered in `missed`.
-    ///
-    /// The system may still lose it if the machine fails, since the file is not synced for each write.
+    /// write that the disk rejects is remembered in `missed`. The system may still lose it if the machine fails, since
+    /// the file is not synced for each write.
     pub(super) fn append(&mut self, resource: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) {
         // Only the last state of a missed object is written later, so later changes of any object have to wait
         // behind it.
@@ -263,9 +248,8 @@ impl Journal {
         written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", probe.display())))
     }
 
-    /// Returns an object whose last change is not in the file.
-    ///
-    /// It is the first by resource and key; the order does not affect the result.
+    /// Returns an object whose last change is not in the file. It is the first by resource and key; the order does not
+    /// affect the result.
     pub(super) fn missed(&self) -> Option<(GroupResource, Key)> {
         self.missed.first().cloned()
     }
@@ -293,11 +277,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Compacts the file if too many of its lines are outdated. If compaction fails, the file is unchanged.
-    ///
-    /// It is called after each write and costs nothing until there are enough outdated lines. The
-    /// objects come from the file and not from the tables, so that the written form is kept, not
-    /// the form that reads see.
+    /// Compacts the file if too many of its lines are outdated. If compaction fails, the file is unchanged. It is
+    /// called after each write and costs nothing until there are enough outdated lines. The objects come from the file
+    /// and not from the tables, so that the written form is kept, not the form that reads see.
     pub(super) fn tidy(&mut self, n_objects: usize) {
         if self.lines.len <= n_objects + self.dead_max || !self.missed.is_empty() {
             return;

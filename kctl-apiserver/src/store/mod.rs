@@ -1,5 +1,4 @@
-//! Stores objects: one revision for all writes, and a bounded history of each resource for watches and continued
-//! lists.
+//! Stores objects: one revision for all writes, and a bounded history of each resource for watches and continued lists.
 //!
 //! A write goes through [`Store::put`] or [`Store::remove`]. They increment the revision, change the [`Table`] of the
 //! resource, update the graph of owners (`owners.rs`), append to the journal of `--data` (`journal.rs`), add an
@@ -51,16 +50,14 @@ pub(crate) use table::{Event, HISTORY_LEN_MAX, Table};
 /// The resource whose table has all Events.
 static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| kinds::core::event::KIND.group_resource());
 
-/// Returns the resource whose table has the objects. `events` and `events.events.k8s.io` share one table, as they
-/// share one prefix in etcd.
+/// Returns the resource whose table has the objects. `events` and `events.events.k8s.io` share one table, as they share
+/// one prefix in etcd.
 fn home(resource: &GroupResource) -> &GroupResource {
     if kinds::events::event::KIND.is_of(resource) { &EVENTS } else { resource }
 }
 
 /// The objects of a server, as etcd stores those of kube-apiserver: one revision for all writes, tables with bounded
-/// histories, and the journal of a folder.
-///
-/// Writes are also announced to controllers ([`Store::take_announced`]).
+/// histories, and the journal of a folder. Writes are also announced to controllers ([`Store::take_announced`]).
 pub(crate) struct Store {
     /// The revision of the newest write. Invariant: each write of an object increments it by one.
     pub(crate) revision: u64,
@@ -202,9 +199,8 @@ impl Store {
         self.changed.subscribe()
     }
 
-    /// Writes an object. It gets the next revision as its `metadata.resourceVersion`.
-    ///
-    /// The observer, the journal and the watches see the change before this returns.
+    /// Writes an object. It gets the next revision as its `metadata.resourceVersion`. The observer, the journal and the
+    /// watches see the change before this returns.
     pub(crate) fn put(&mut self, resource: &GroupResource, key: Key, mut object: Value) -> Arc<Value> {
         let resource = home(resource);
         self.revision += 1;
@@ -237,8 +233,7 @@ impl Store {
         self.n_addresses = used.max().unwrap_or(0);
     }
 
-    /// Stores an object that exists before the first request. It gets the present revision, and no watch sees an
-    /// event.
+    /// Stores an object that exists before the first request. It gets the present revision, and no watch sees an event.
     pub(crate) fn put_first(&mut self, resource: &GroupResource, key: Key, mut object: Value) {
         let revision = self.revision;
         object["metadata"]["resourceVersion"] = revision.to_string().into();

@@ -20,9 +20,7 @@ use serde_json::Value;
 use crate::registry::Resource;
 
 /// The number of bytes of JSON whose values a table keeps parsed. Beyond it the least recently parsed values are
-/// dropped.
-///
-/// 4 MiB of JSON per table. Parsed, they take several times as much.
+/// dropped. 4 MiB of JSON per table. Parsed, they take several times as much.
 const WARM_LEN_MAX: usize = 4 * 1024 * 1024;
 
 /// A stored object. Immutable, apart from the cached value.
@@ -32,9 +30,8 @@ pub(crate) struct Object {
     /// The line as it was written, if reading it with the present CRD gives a different one, pruned or with other
     /// defaults. `None` if both are the same.
     written: Option<Bytes>,
-    /// The parsed value. Weak, so that it lives only as long as a request or [`Warm`] uses it.
-    ///
-    /// A mutex is sufficient, because it is held only to clone the pointer.
+    /// The parsed value. Weak, so that it lives only as long as a request or [`Warm`] uses it. A mutex is sufficient,
+    /// because it is held only to clone the pointer.
     value: Mutex<Weak<Value>>,
 }
 
@@ -44,9 +41,8 @@ impl fmt::Debug for Object {
     }
 }
 
-/// Returns the first bytes that the JSON of all objects of a kind in a version share.
-///
-/// A line that begins like this needs no rewriting for a response in that version.
+/// Returns the first bytes that the JSON of all objects of a kind in a version share. A line that begins like this
+/// needs no rewriting for a response in that version.
 pub(crate) fn head(resource: &Resource) -> String {
     format!(r#"{{"kind":{:?},"apiVersion":{:?},"#, resource.kind_name(), resource.api_version())
 }
@@ -56,10 +52,8 @@ fn write(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
     let _infallible = serde_json::to_writer(text, value);
 }
 
-/// Returns a line of JSON with `kind` and `apiVersion` in front.
-///
-/// The rest is in the order of the value. The copy at the end has no spare capacity, since it stays
-/// in memory as long as the object.
+/// Returns a line of JSON with `kind` and `apiVersion` in front. The rest is in the order of the value. The copy at the
+/// end has no spare capacity, since it stays in memory as long as the object.
 fn line(value: &Value) -> Bytes {
     let mut text = Vec::with_capacity(2_048);
     let Some(map) = value.as_object() else {
@@ -90,9 +84,8 @@ impl Object {
     }
 
     /// Returns the object as `read` changes it, or `None` if that changes nothing. The written line stays the same.
-    ///
-    /// `read` prunes and sets defaults by the present schema. It gets the written form, not the
-    /// result of an earlier read.
+    /// `read` prunes and sets defaults by the present schema. It gets the written form, not the result of an earlier
+    /// read.
     pub(super) fn read_by(&self, read: &impl Fn(&mut Value)) -> Option<Self> {
         let written = self.written.as_ref().unwrap_or(&self.line);
         // JSON that was serialized here can be parsed.
@@ -102,9 +95,8 @@ impl Object {
         (line != self.line).then(|| Self { line, written: Some(written.clone()), value: Mutex::default() })
     }
 
-    /// Returns the same object, marked as written with more fields than reads return.
-    ///
-    /// Both forms are the same line here. The mark alone makes the next update a write.
+    /// Returns the same object, marked as written with more fields than reads return. Both forms are the same line
+    /// here. The mark alone makes the next update a write.
     pub(super) fn unread(&self) -> Self {
         let value = Mutex::new(self.value.lock().clone());
         Self { line: self.line.clone(), written: Some(self.line.clone()), value }
@@ -136,9 +128,8 @@ impl Object {
     }
 
     /// Returns `true` if `value` is the very value that the object was created from or parsed to. A value that is only
-    /// equal does not count.
-    ///
-    /// It lets a caller know without a comparison that a value it has read is still the stored one.
+    /// equal does not count. It lets a caller know without a comparison that a value it has read is still the stored
+    /// one.
     pub(crate) fn is(&self, value: &Arc<Value>) -> bool {
         Weak::as_ptr(&self.value.lock()) == Arc::as_ptr(value)
     }
@@ -171,9 +162,8 @@ struct WarmValues {
 }
 
 impl Warm {
-    /// Keeps a value parsed until later ones displace it.
-    ///
-    /// A value longer than the limit displaces all others and then itself.
+    /// Keeps a value parsed until later ones displace it. A value longer than the limit displaces all others and then
+    /// itself.
     pub(super) fn keep(&self, object: &Object, value: Arc<Value>) {
         let mut warm = self.0.lock();
         warm.len += object.line.len();
@@ -217,10 +207,8 @@ impl EventType {
 }
 
 /// The lines of a change as `ADDED`, `MODIFIED` and `DELETED` event. Each is written at most once, for all watchers
-/// together.
-///
-/// Three cells, in the order of the event types. Watches with different selectors may need
-/// different types for the same change.
+/// together. Three cells, in the order of the event types. Watches with different selectors may need different types
+/// for the same change.
 #[derive(Debug, Default)]
 pub(crate) struct Lines([OnceLock<Bytes>; 3]);
 
@@ -231,9 +219,8 @@ impl Lines {
     }
 }
 
-/// Returns a watch event as a line of JSON.
-///
-/// The bytes around the object are 27 to 30; the reserved 40 spare a second allocation.
+/// Returns a watch event as a line of JSON. The bytes around the object are 27 to 30; the reserved 40 spare a second
+/// allocation.
 pub(crate) fn event_line(kind: EventType, object: &Object) -> Bytes {
     let text = object.text();
     let mut line = Vec::with_capacity(text.len() + 40);

@@ -25,13 +25,10 @@ type ObjectRef = (GroupResource, Key);
 /// The graph of owner references.
 #[derive(Clone, Default)]
 pub(crate) struct Owners {
-    /// The object of each uid.
-    ///
-    /// A uid is present as long as its object exists.
+    /// The object of each uid. A uid is present as long as its object exists.
     places: HashMap<String, ObjectRef>,
-    /// The objects that name a uid as an owner. Invariant: no set is empty.
-    ///
-    /// Owners need not exist: a missing one is what makes its dependents garbage.
+    /// The objects that name a uid as an owner. Invariant: no set is empty. Owners need not exist: a missing one is
+    /// what makes its dependents garbage.
     dependents: HashMap<String, BTreeSet<ObjectRef>>,
     /// The uids of objects in foreground deletion: their dependents are deleted first. Invariant: each is in `places`.
     waiting: HashSet<String>,
@@ -73,9 +70,7 @@ impl Queue {
     }
 }
 
-/// Returns `metadata.ownerReferences`.
-///
-/// Absent and malformed lists count as empty.
+/// Returns `metadata.ownerReferences`. Absent and malformed lists count as empty.
 fn references(object: Option<&Value>) -> impl Iterator<Item = &Value> {
     let references = object.and_then(|object| object["metadata"]["ownerReferences"].as_array());
     references.into_iter().flatten()
@@ -93,9 +88,8 @@ pub(crate) fn has_finalizer(object: &Value, name: &str) -> bool {
         .is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == name))
 }
 
-/// Returns `true` if the dependent with this reference blocks the foreground deletion of its owner.
-///
-/// References without `blockOwnerDeletion` do not hold their owner.
+/// Returns `true` if the dependent with this reference blocks the foreground deletion of its owner. References without
+/// `blockOwnerDeletion` do not hold their owner.
 pub(crate) fn is_blocked_by(reference: &Value, uid: &str) -> bool {
     reference["blockOwnerDeletion"] == true && reference["uid"] == uid
 }
@@ -118,10 +112,8 @@ fn is_emptied(resource: &GroupResource) -> bool {
 }
 
 impl Owners {
-    /// Updates the graph after a write (`after`) or a removal (`None`) of an object.
-    ///
-    /// `before` is `None` for a created object and after a start. An object whose uid has changed has been replaced; it
-    /// always counts as changed.
+    /// Updates the graph after a write (`after`) or a removal (`None`) of an object. `before` is `None` for a created
+    /// object and after a start. An object whose uid has changed has been replaced; it always counts as changed.
     pub(super) fn changed(
         &mut self,
         registry: &Registry,
@@ -225,9 +217,8 @@ impl Owners {
         self.suspects.extend(owners);
     }
 
-    /// Queues the Namespace and the CRD of a removed object, which may wait until they are empty.
-    ///
-    /// They are queued even if they are not being deleted; the collector then leaves them alone.
+    /// Queues the Namespace and the CRD of a removed object, which may wait until they are empty. They are queued even
+    /// if they are not being deleted; the collector then leaves them alone.
     fn left(&mut self, resource: &GroupResource, key: &Key) {
         self.suspects.insert((namespace::KIND.group_resource(), (String::new(), key.0.clone())));
         let definitions = custom_resource_definition::KIND.group_resource();
@@ -249,9 +240,8 @@ impl Owners {
         self.suspects.insert(object_ref);
     }
 
-    /// Removes an object from consideration until it changes, or until other kinds are served.
-    ///
-    /// Its owner may belong to a CRD that is installed later; deleting it would lose data.
+    /// Removes an object from consideration until it changes, or until other kinds are served. Its owner may belong to
+    /// a CRD that is installed later; deleting it would lose data.
     pub(crate) fn leave_undecided(&mut self, object_ref: ObjectRef) {
         self.undecided.insert(object_ref);
     }

@@ -49,9 +49,7 @@ impl Store {
     }
 
     /// Replaces the present objects by those of a folder. Their history is gone: watches from before the restart get
-    /// 410.
-    ///
-    /// The revision continues from that of the folder, so resource versions never repeat.
+    /// 410. The revision continues from that of the folder, so resource versions never repeat.
     pub(crate) fn load(&mut self, folder: &mut Folder) {
         self.tables.clear();
         self.owners = Owners::default();
@@ -66,9 +64,8 @@ impl Store {
         self.rebuild_registry();
     }
 
-    /// Decodes all custom objects with the present schemas of their CRDs.
-    ///
-    /// Called after a load, when the CRDs are known: the journal has objects as they were written.
+    /// Decodes all custom objects with the present schemas of their CRDs. Called after a load, when the CRDs are known:
+    /// the journal has objects as they were written.
     pub(crate) fn read_all_anew(&mut self) {
         let resources: Vec<_> = self.registry.all().cloned().collect();
         for resource in resources {

@@ -16,14 +16,11 @@ use super::{Key, Lines, Object, object::Warm};
 use crate::{request::RequestInfo, stale::Past};
 
 /// The number of events of each resource in the history. A watch that starts before the oldest event gets 410, as after
-/// a compaction of etcd.
-///
-/// The limit is per resource: many changes of Leases do not drop the history of Pods.
+/// a compaction of etcd. The limit is per resource: many changes of Leases do not drop the history of Pods.
 pub(crate) const HISTORY_LEN_MAX: usize = 10_000;
 
-/// The number of events that are searched one by one from the end of the history, before a binary search.
-///
-/// The events of a watcher are found without a search as long as it is at most this many behind.
+/// The number of events that are searched one by one from the end of the history, before a binary search. The events of
+/// a watcher are found without a search as long as it is at most this many behind.
 const MISSED_MAX: usize = 64;
 
 /// A change of one object.
@@ -58,8 +55,8 @@ pub(crate) struct Table {
     /// The revision at which the CRD of the resource last changed or was deleted; 0 if it never did. Watches that
     /// started before this revision end.
     pub(super) redefined: u64,
-    /// Notified after each change. `Notify` wakes watchers in the order in which they wait, so a seed gives one
-    /// order; tokio's `watch` channel wakes them in any order.
+    /// Notified after each change. `Notify` wakes watchers in the order in which they wait, so a seed gives one order;
+    /// tokio's `watch` channel wakes them in any order.
     pub(super) changed: Arc<Notify>,
 }
 
@@ -84,9 +81,8 @@ impl Table {
         debug_assert!(self.history.front().is_none_or(is_after), "a watch from `compacted` on misses no event");
     }
 
-    /// Returns a copy that shares the objects and the history, without watchers.
-    ///
-    /// Its watches begin with the shared history.
+    /// Returns a copy that shares the objects and the history, without watchers. Its watches begin with the shared
+    /// history.
     pub(super) fn fork(&self) -> Self {
         Self {
             objects: self.objects.clone(),
@@ -111,10 +107,8 @@ impl Table {
         self.objects.is_empty()
     }
 
-    /// Iterates over the objects of a namespace, or over all, by namespace and name, starting after a key.
-    ///
-    /// The key to start after need not exist: the object that a `continue` token names may have
-    /// been deleted.
+    /// Iterates over the objects of a namespace, or over all, by namespace and name, starting after a key. The key to
+    /// start after need not exist: the object that a `continue` token names may have been deleted.
     pub(crate) fn range(
         &self,
         namespace: Option<&str>,
@@ -140,9 +134,8 @@ impl Table {
         self.warm.value(object)
     }
 
-    /// Returns the events after a revision, or `None` if some of them are no longer in the history.
-    ///
-    /// The last event of the history may be older than `revision`: then the result is empty.
+    /// Returns the events after a revision, or `None` if some of them are no longer in the history. The last event of
+    /// the history may be older than `revision`: then the result is empty.
     pub(crate) fn since(&self, revision: u64) -> Option<impl Iterator<Item = &Arc<Event>>> {
         // Most watchers are only a few events behind.
         let n_last = self.history.iter().rev().take(MISSED_MAX).take_while(|event| event.revision > revision).count();
@@ -153,9 +146,7 @@ impl Table {
         (revision >= self.compacted).then(|| self.history.range(first..))
     }
 
-    /// Returns the state at a revision, by undoing the events since; `None` if the history does not reach back so
-    /// far.
-    ///
+    /// Returns the state at a revision, by undoing the events since; `None` if the history does not reach back so far.
     /// The result is for reading: it has no history, and nothing notifies its watchers.
     pub(crate) fn at_revision(&self, revision: u64) -> Option<Table> {
         let mut objects = self.objects.clone();
@@ -169,10 +160,8 @@ impl Table {
         Some(Table { objects, ..Table::new(revision) })
     }
 
-    /// Returns the revision that a fault makes this read return instead of the newest one.
-    ///
-    /// `None` without such a fault, if the state is no longer known, or if the request demands a newer state and the
-    /// server is stale, not outdated.
+    /// Returns the revision that a fault makes this read return instead of the newest one. `None` without such a fault,
+    /// if the state is no longer known, or if the request demands a newer state and the server is stale, not outdated.
     pub(crate) fn stale(&self, info: &RequestInfo) -> Option<u64> {
         let stale = info.stale?;
         let requested = info.params.oldest();

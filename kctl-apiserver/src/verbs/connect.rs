@@ -59,9 +59,7 @@ pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, Status
 }
 
 /// Returns name and port in the path of a proxy, which is `name`, `name:port` or `scheme:name:port`
-/// (`SplitSchemeNamePort`).
-///
-/// The scheme does not matter here, since nothing is connected.
+/// (`SplitSchemeNamePort`). The scheme does not matter here, since nothing is connected.
 fn proxied(info: &RequestInfo) -> (&str, &str) {
     match info.name.split(':').collect::<Vec<_>>().as_slice() {
         [name, port] | [_, name, port] if info.subresource == "proxy" => (name, port),
@@ -69,9 +67,8 @@ fn proxied(info: &RequestInfo) -> (&str, &str) {
     }
 }
 
-/// Returns the connection's options after admission.
-///
-/// The object of a `CONNECT` in admission is its options, such as `PodExecOptions`. Mutating webhooks may change them.
+/// Returns the connection's options after admission. The object of a `CONNECT` in admission is its options, such as
+/// `PodExecOptions`. Mutating webhooks may change them.
 ///
 /// # Errors
 /// Fails with 400 for a dry run, which connections do not support, or with the error of admission.
@@ -82,10 +79,8 @@ fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
     admission::admit_connection(state, info, options(info)?)
 }
 
-/// Decodes the options of a connection from the query: strings, lists of strings, and flags.
-///
-/// The kind is that of the subresource in discovery. Absent parameters are left out, apart from
-/// `command`, which Go writes as null.
+/// Decodes the options of a connection from the query: strings, lists of strings, and flags. The kind is that of the
+/// subresource in discovery. Absent parameters are left out, apart from `command`, which Go writes as null.
 fn options(info: &RequestInfo) -> Result<Value, StatusError> {
     let kind = info.resource.subresource(&info.subresource).map_or("", |listed| listed.kind.as_str());
     let mut options = Map::new();
@@ -125,19 +120,16 @@ fn options(info: &RequestInfo) -> Result<Value, StatusError> {
 }
 
 /// Parses ports, one per parameter or several in one (`Convert_Slice_string_To_Slice_int32` of
-/// `pkg/apis/core/v1/conversion.go`).
-///
-/// Without the parameter the list is empty. Port 0 is accepted.
+/// `pkg/apis/core/v1/conversion.go`). Without the parameter the list is empty. Port 0 is accepted.
 fn ports(parameters: &[String]) -> Result<Vec<u16>, StatusError> {
     let all = parameters.iter().flat_map(|text| text.split(','));
     let invalid = |text| StatusError::bad_request(format!("ports: must be numbers from 0 to 65535, found {text:?}"));
     all.map(|text| text.parse().map_err(|_| invalid(text))).collect()
 }
 
-/// Returns an empty log, after the checks of kube-apiserver.
-///
-/// Bounds of the options are validated first: `tailLines` from 0, `limitBytes` and `sinceSeconds`
-/// from 1. A Pod without a node returns 204, one on a known node an empty body with 200.
+/// Returns an empty log, after the checks of kube-apiserver. Bounds of the options are validated first: `tailLines`
+/// from 0, `limitBytes` and `sinceSeconds` from 1. A Pod without a node returns 204, one on a known node an empty body
+/// with 200.
 fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusError> {
     let mut errors = Errors::default();
     for (option, least) in [("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)] {
@@ -155,9 +147,8 @@ fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusE
     Ok(Answer { code, payload: Payload::Plain(String::new()) })
 }
 
-/// Checks that the request names one container of the Pod, or that the Pod has only one.
-///
-/// With several containers the name is required. The error lists the names.
+/// Checks that the request names one container of the Pod, or that the Pod has only one. With several containers the
+/// name is required. The error lists the names.
 fn container(info: &RequestInfo, pod: &Value, named: &str) -> Result<(), StatusError> {
     let lists = ["initContainers", "containers", "ephemeralContainers"];
     let all = lists.iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
@@ -172,9 +163,7 @@ fn container(info: &RequestInfo, pod: &Value, named: &str) -> Result<(), StatusE
     }
 }
 
-/// Returns the node of a Pod.
-///
-/// `None` before the Pod is scheduled.
+/// Returns the node of a Pod. `None` before the Pod is scheduled.
 fn node_of(pod: &Value) -> Option<&str> {
     pod["spec"]["nodeName"].as_str().filter(|node| !node.is_empty())
 }
@@ -184,9 +173,7 @@ fn has_node(state: &State, node: &str) -> bool {
     state.object(&node::KIND, "", node).is_some()
 }
 
-/// Returns the error of a connection to a Pod.
-///
-/// 400 without a node, 404 if the Node object does not exist, else 500.
+/// Returns the error of a connection to a Pod. 400 without a node, 404 if the Node object does not exist, else 500.
 fn connection(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
     match node_of(pod) {
         None => StatusError::bad_request(format!("pod {} does not have a host assigned", info.name)),
@@ -196,10 +183,8 @@ fn connection(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
     }
 }
 
-/// Returns the error of a dial to a node that does not answer.
-///
-/// kube-apiserver reports a refused connection to kubelet in the same way, with the reason
-/// `InternalError`.
+/// Returns the error of a dial to a node that does not answer. kube-apiserver reports a refused connection to kubelet
+/// in the same way, with the reason `InternalError`.
 fn no_process() -> StatusError {
     let why = "error dialing backend: no process runs on the nodes of this server";
     StatusError::internal(why)

@@ -9,12 +9,9 @@ use crate::{
     write::{self, Ownership, Write, body, namespace},
 };
 
-/// Creates an object, by the steps of `write/mod.rs`.
-///
-/// A review, such as a `SubjectAccessReview`, is evaluated and not stored. A `Binding` sets the node of its Pod.
-///
-/// The generated name, uid and timestamps come from the state's clock and random sequence (`write/`), so that
-/// simulations are reproducible.
+/// Creates an object, by the steps of `write/mod.rs`. A review, such as a `SubjectAccessReview`, is evaluated and not
+/// stored. A `Binding` sets the node of its Pod. The generated name, uid and timestamps come from the state's clock and
+/// random sequence (`write/`), so that simulations are reproducible.
 ///
 /// # Errors
 /// Fails if the body does not decode, or with the errors of the write. `AlreadyExists` comes last, after validation and

@@ -1,8 +1,7 @@
 //! `DELETE` of an object or a collection: preconditions, grace period, propagation and finalizers.
 //!
-//! The effect is decided in `lifecycle`, which garbage collection and controllers use as well. This
-//! file adds what only a request has: options, preconditions, warnings, admission, and the form of
-//! the response.
+//! The effect is decided in `lifecycle`, which garbage collection and controllers use as well. This file adds what only
+//! a request has: options, preconditions, warnings, admission, and the form of the response.
 
 mod options;
 
@@ -66,9 +65,8 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     Ok(answer)
 }
 
-/// Returns the response to a dry run, and `true` if the object would be removed.
-///
-/// The state is not changed; the second value decides if the code is 202.
+/// Returns the response to a dry run, and `true` if the object would be removed. The state is not changed; the second
+/// value decides if the code is 202.
 fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answer, bool) {
     match deletion {
         Deletion::Pending => (Answer::ok(object.clone()), false),
@@ -84,9 +82,8 @@ fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answe
     }
 }
 
-/// Warns about a delete with the default propagation, if the kind has such a warning.
-///
-/// Jobs have one, since their default leaves the Pods behind.
+/// Warns about a delete with the default propagation, if the kind has such a warning. Jobs have one, since their
+/// default leaves the Pods behind.
 fn warn(info: &RequestInfo, options: &Options) {
     let warning = info.resource.kind.delete.warning;
     if let Some(warning) = warning.filter(|_| options.propagation == Propagation::Default) {
@@ -94,9 +91,8 @@ fn warn(info: &RequestInfo, options: &Options) {
     }
 }
 
-/// Checks that the object may be deleted at all: some namespaces and priority classes may not.
-///
-/// Runs after the effect is known, hence not for an object that is being deleted already.
+/// Checks that the object may be deleted at all: some namespaces and priority classes may not. Runs after the effect is
+/// known, hence not for an object that is being deleted already.
 fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
     match (info.resource.kind.delete.undeletable)(&info.name) {
         Some(why) => Err(StatusError::forbidden(&info.resource.id, &info.name, why)),
@@ -104,9 +100,8 @@ fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
     }
 }
 
-/// Returns the options that admission sees: with the grace period of a Pod and the uid of the object.
-///
-/// Upstream's storage fills in these fields before it calls admission, so webhooks see them in `options`.
+/// Returns the options that admission sees: with the grace period of a Pod and the uid of the object. Upstream's
+/// storage fills in these fields before it calls admission, so webhooks see them in `options`.
 fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();
@@ -126,9 +121,7 @@ fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
 }
 
 /// Returns the last state of an object in the requested version. Since `before`, only its metadata and the phase of a
-/// Namespace have changed.
-///
-/// Avoids a call of the conversion webhook for a state that the client has just read.
+/// Namespace have changed. Avoids a call of the conversion webhook for a state that the client has just read.
 fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
     if before["apiVersion"] == last["apiVersion"] {
         return last;
@@ -138,9 +131,8 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
     shown.into()
 }
 
-/// Returns the response to the delete of an object that is gone: a `Status` of success, or its last state.
-///
-/// The details of the status are name, group, resource and uid of the object that is gone.
+/// Returns the response to the delete of an object that is gone: a `Status` of success, or its last state. The details
+/// of the status are name, group, resource and uid of the object that is gone.
 fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
     if resource.kind.delete.response != DeleteResponse::Status {
         return Answer::ok(object.clone());
@@ -218,10 +210,8 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
 }
 
 /// Checks `preconditions.uid` and `preconditions.resourceVersion` (`Preconditions.Check` of
-/// `k8s.io/apiserver/pkg/storage`).
-///
-/// A field that the stored object lacks is not compared. Upstream reports the kind in place of the
-/// resource for most kinds.
+/// `k8s.io/apiserver/pkg/storage`). A field that the stored object lacks is not compared. Upstream reports the kind in
+/// place of the resource for most kinds.
 ///
 /// # Errors
 /// `Conflict` with the expected and the stored value.

@@ -6,9 +6,7 @@ use crate::{
 };
 
 /// Returns `true` if the request must not store anything. A delete may set `dryRun` in its body, and an eviction in its
-/// delete options.
-///
-/// A body that does not decode counts as no dry run; decoding it again reports the error.
+/// delete options. A body that does not decode counts as no dry run; decoding it again reports the error.
 pub(crate) fn is_dry_run(info: &RequestInfo) -> bool {
     let kind = match info.verb {
         // Options in the body replace those in the query.

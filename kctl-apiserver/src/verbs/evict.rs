@@ -22,16 +22,14 @@ use crate::{
     status::{FieldError, GroupResource, StatusError},
 };
 
-/// The `Retry-After` of a response if the status of the budget is outdated.
-///
-/// It is not set if the status is current, because then only a change of Pods helps.
+/// The `Retry-After` of a response if the status of the budget is outdated. It is not set if the status is current,
+/// because then only a change of Pods helps.
 const RETRY_AFTER_SECONDS: u64 = 10;
 /// Maximum number of `status.disruptedPods` that the disruption controller has not processed. At the bound, evictions
 /// are rejected (`MaxDisruptedPodSize`).
 const DISRUPTED_LEN_MAX: usize = 2_000;
-/// The condition of a budget that reports whether a disruption is allowed.
-///
-/// The disruption controller sets it. An eviction sets it when it uses up the last disruption.
+/// The condition of a budget that reports whether a disruption is allowed. The disruption controller sets it. An
+/// eviction sets it when it uses up the last disruption.
 const ALLOWED: &str = "DisruptionAllowed";
 
 /// Evicts a Pod, if its budget allows that.
@@ -78,9 +76,8 @@ pub(super) fn evict(
     Ok(success(StatusCode::CREATED))
 }
 
-/// Checks the options before the budget is charged.
-///
-/// Unlike other options of the delete, these are checked before anything is written.
+/// Checks the options before the budget is charged. Unlike other options of the delete, these are checked before
+/// anything is written.
 ///
 /// # Errors
 /// `Invalid` for an option that evictions do not support, and 500 if the two places for `dryRun` disagree.
@@ -102,9 +99,8 @@ pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), S
     Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }
 
-/// Returns the budget of a Pod. A Pod that is pending, has ended or is being deleted needs none.
-///
-/// Budgets without a selector select nothing; an empty selector selects all Pods of the namespace.
+/// Returns the budget of a Pod. A Pod that is pending, has ended or is being deleted needs none. Budgets without a
+/// selector select nothing; an empty selector selects all Pods of the namespace.
 ///
 /// # Errors
 /// Fails if several budgets select the Pod.
@@ -133,9 +129,8 @@ fn budget(
 }
 
 /// Returns `true` if the budget allows the eviction of a Pod that is not ready without charging it
-/// (`unhealthyPodEvictionPolicy`).
-///
-/// `AlwaysAllow` always allows it; the default `IfHealthyBudget` allows it if enough other Pods are healthy.
+/// (`unhealthyPodEvictionPolicy`). `AlwaysAllow` always allows it; the default `IfHealthyBudget` allows it if enough
+/// other Pods are healthy.
 fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
     if is_true(pod, "Ready") {
         return false;
@@ -145,10 +140,8 @@ fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
     budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow" || (healthy >= desired && desired > 0)
 }
 
-/// Fails if the budget allows no further disruption.
-///
-/// An outdated status (`observedGeneration` below `generation`) allows nothing, and the error tells the client to retry
-/// after 10 seconds.
+/// Fails if the budget allows no further disruption. An outdated status (`observedGeneration` below `generation`)
+/// allows nothing, and the error tells the client to retry after 10 seconds.
 fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
     if may_go_anyway(budget, pod) {
         return Ok(());
@@ -181,9 +174,7 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
 }
 
 /// Returns the budget with one disruption less and the Pod in `disruptedPods`. The condition changes when no disruption
-/// is left.
-///
-/// The entry in `disruptedPods` has the time of the eviction.
+/// is left. The entry in `disruptedPods` has the time of the eviction.
 fn counted(budget: &Value, pod: &str, now: &str) -> Value {
     let mut new = budget.clone();
     let left = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) - 1;
@@ -199,9 +190,8 @@ fn counted(budget: &Value, pod: &str, now: &str) -> Value {
     new
 }
 
-/// Returns the Pod with the condition `DisruptionTarget`.
-///
-/// Upstream had the feature gate `PodDisruptionConditions` for it, which is gone by now.
+/// Returns the Pod with the condition `DisruptionTarget`. Upstream had the feature gate `PodDisruptionConditions` for
+/// it, which is gone by now.
 fn marked(pod: &Value, now: &str) -> Value {
     let mut new = pod.clone();
     let target = json!({

@@ -3,8 +3,8 @@
 //! There are three paths, from cheap to expensive: stored JSON is concatenated (`is_text`), objects are parsed and
 //! shaped, or all objects are converted by a webhook before the selector can be applied. The result is the same.
 //!
-//! Lists read one revision under the lock, so they are consistent. A list of the past reads a table
-//! that is rebuilt from the history.
+//! Lists read one revision under the lock, so they are consistent. A list of the past reads a table that is rebuilt
+//! from the history.
 
 mod list_options;
 mod list_scope;
@@ -36,8 +36,8 @@ use crate::{
 /// Pages are consistent: a continue token names the revision of the first page, and later pages read that revision from
 /// the history.
 ///
-/// The `resourceVersion` of the list is the revision that it reads, not that of the newest item, so
-/// a watch from it misses nothing.
+/// The `resourceVersion` of the list is the revision that it reads, not that of the newest item, so a watch from it
+/// misses nothing.
 ///
 /// # Errors
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
@@ -77,9 +77,8 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
     Ok(Answer::ok(list_object(info, page, shown)))
 }
 
-/// The validated options and the selector of a list or of a delete of a collection.
-///
-/// Used by both verbs, so that a delete of a collection rejects the same options.
+/// The validated options and the selector of a list or of a delete of a collection. Used by both verbs, so that a
+/// delete of a collection rejects the same options.
 pub(super) struct ListQuery {
     options: ListOptions,
     selector: Selector,
@@ -100,9 +99,7 @@ impl ListQuery {
 
 /// The objects that a delete of a collection selects, and the metadata of its response.
 pub(super) struct CollectionToDelete {
-    /// The selected objects with their keys, in list order.
-    ///
-    /// They are in the stored version, which the deletion needs.
+    /// The selected objects with their keys, in list order. They are in the stored version, which the deletion needs.
     pub(super) objects: Vec<(Key, Arc<Value>)>,
     /// The revision of the list, for its `resourceVersion`.
     revision: u64,
@@ -111,10 +108,8 @@ pub(super) struct CollectionToDelete {
 }
 
 impl CollectionToDelete {
-    /// Returns the objects that a list with these options returns.
-    ///
-    /// With a conversion webhook all objects are read and converted first, and the limit is applied
-    /// afterwards.
+    /// Returns the objects that a list with these options returns. With a conversion webhook all objects are read and
+    /// converted first, and the limit is applied afterwards.
     ///
     /// # Errors
     /// Fails as that list does.
@@ -140,19 +135,15 @@ impl CollectionToDelete {
         Ok(Self { objects, revision: reach.revision.unwrap_or(revision), more })
     }
 
-    /// Returns the list of deleted objects.
-    ///
-    /// `shown` are the converted objects, in the order of `objects`.
+    /// Returns the list of deleted objects. `shown` are the converted objects, in the order of `objects`.
     pub(super) fn list(self, info: &RequestInfo, shown: &[Arc<Value>]) -> Value {
         let items = shown.iter().map(|object| item(&info.resource, object)).collect();
         list_object(info, Page { items, more: self.more }, self.revision)
     }
 }
 
-/// Selects from converted objects. A selector of a kind with a conversion webhook applies to the requested version,
-/// so all objects are converted first.
-///
-/// A limit of 0 means all.
+/// Selects from converted objects. A selector of a kind with a conversion webhook applies to the requested version, so
+/// all objects are converted first. A limit of 0 means all.
 fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page<Arc<Value>> {
     items.retain(|object| selector.matches(object));
     let last = limit.checked_sub(1).and_then(|last| items.get(last)).filter(|_| items.len() > limit);
@@ -163,9 +154,7 @@ fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page
     Page { items, more }
 }
 
-/// Formats a page of objects as items.
-///
-/// The continue position is kept.
+/// Formats a page of objects as items. The continue position is kept.
 fn shown_in(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
     Page { items: page.items.iter().map(|object| item(resource, object)).collect(), more: page.more }
 }
@@ -186,10 +175,8 @@ struct RemainingItems {
     count: Option<usize>,
 }
 
-/// Returns the objects that match, up to the limit.
-///
-/// `after` is exclusive. A limit of 0 means all. With a limit, a page that ends exactly at the last
-/// object has no continue token.
+/// Returns the objects that match, up to the limit. `after` is exclusive. A limit of 0 means all. With a limit, a page
+/// that ends exactly at the last object has no continue token.
 fn page(
     table: &Table,
     info: &RequestInfo,
@@ -226,9 +213,8 @@ fn page(
     Page { items, more: last.filter(|_| left > 0).map(|after| RemainingItems { after, count }) }
 }
 
-/// Returns the stored JSON of all items, or `None` if an item is stored in another version.
-///
-/// A single other version makes the result `None`, since all items of a list must have the same form.
+/// Returns the stored JSON of all items, or `None` if an item is stored in another version. A single other version
+/// makes the result `None`, since all items of a list must have the same form.
 fn texts<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u8]>> {
     let head = head(resource);
     let text = |object: &'a Arc<Object>| {
@@ -239,9 +225,7 @@ fn texts<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u
 }
 
 /// Returns a list of stored items as a line of JSON. An item whose `kind` and `apiVersion` were cut off gets its
-/// bracket back.
-///
-/// The length is computed first, so the buffer is allocated once. 20 bytes are for the brackets.
+/// bracket back. The length is computed first, so the buffer is allocated once. 20 bytes are for the brackets.
 fn listed(list: &Map<String, Value>, texts: &[&[u8]]) -> Bytes {
     let start = json!(list).to_string();
     let len = start.len() + texts.iter().map(|text| text.len() + 2).sum::<usize>() + 20;
@@ -262,7 +246,6 @@ fn listed(list: &Map<String, Value>, texts: &[&[u8]]) -> Bytes {
 }
 
 /// Returns an item of a list. Items of built-in kinds have no `kind` and `apiVersion`; those of custom kinds do.
-///
 /// Upstream's built-in lists are typed, so the items' type is known from the list.
 pub(super) fn item(resource: &Resource, object: &Value) -> Value {
     let mut item = object.clone();

@@ -3,11 +3,10 @@
 //! A request passes through these steps: authorization, `Warning` headers of deprecated kinds, options
 //! ([`check_options`]), the verb, then the requested output form (`output_form.rs`).
 //!
-//! Every verb runs synchronously under the lock of the server, from a parsed request to an
-//! `Answer`. A verb that needs the reply of a webhook returns `StatusError::waiting` and is run
-//! again from its start, so it must not change the state before its last webhook has replied (see
-//! `webhook_round`). Watches are the exception: the verb only accepts the watch, and the body is
-//! streamed without the lock.
+//! Every verb runs synchronously under the lock of the server, from a parsed request to an `Answer`. A verb that needs
+//! the reply of a webhook returns `StatusError::waiting` and is run again from its start, so it must not change the
+//! state before its last webhook has replied (see `webhook_round`). Watches are the exception: the verb only accepts
+//! the watch, and the body is streamed without the lock.
 //!
 //! | request | file |
 //! |---|---|
@@ -66,13 +65,11 @@ pub(crate) struct Answer {
 
 /// The body of an answer.
 pub(crate) enum Payload {
-    /// An object or a list, which is serialized for the response.
-    ///
-    /// Shared with the store where possible, so that an answer costs no copy of the object.
+    /// An object or a list, which is serialized for the response. Shared with the store where possible, so that an
+    /// answer costs no copy of the object.
     Json(Arc<Value>),
-    /// JSON as it is stored, with the name of the object. The name is empty for a list.
-    ///
-    /// Already serialized, with a line break at the end; sent without parsing.
+    /// JSON as it is stored, with the name of the object. The name is empty for a list. Already serialized, with a line
+    /// break at the end; sent without parsing.
     Text { line: Bytes, name: String },
     /// A watch, which is streamed without the lock.
     Watch(Box<watch::Start>),
@@ -119,9 +116,8 @@ pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, S
     Ok(answer)
 }
 
-/// Returns `true` if the request may change stored objects.
-///
-/// The creation of a review changes nothing, although its verb is `create`.
+/// Returns `true` if the request may change stored objects. The creation of a review changes nothing, although its verb
+/// is `create`.
 fn changes(info: &RequestInfo) -> bool {
     let reads = matches!(info.verb, Verb::Get | Verb::List | Verb::Watch);
     !reads && !is_dry_run(info) && !reviews::is_of(info)
@@ -136,10 +132,8 @@ enum ResponseSource {
     Object,
 }
 
-/// Performs a request without regard to the journal.
-///
-/// The `Accept` header is parsed before the verb runs, so a header without a supported form has no effect on the state.
-/// Connections skip the options: they have their own.
+/// Performs a request without regard to the journal. The `Accept` header is parsed before the verb runs, so a header
+/// without a supported form has no effect on the state. Connections skip the options: they have their own.
 fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     authorizer::authorize(state, info)?;
     info.round.warn_all(deprecation(info));
@@ -177,9 +171,8 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
 }
 
 /// Returns the stored JSON of an object, if the response is exactly that object: it has been serialized already.
-///
-/// Compares by identity of the object in memory, not by content. Objects in another version than
-/// the requested one do not qualify.
+/// Compares by identity of the object in memory, not by content. Objects in another version than the requested one do
+/// not qualify.
 fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
     let name = object["metadata"]["name"].as_str()?;
     let stored = state.stored(&info.resource.id, &(info.namespace.clone(), name.into()))?;
@@ -187,9 +180,8 @@ fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<P
         .then(|| Payload::Text { line: stored.line().clone(), name: name.into() })
 }
 
-/// Returns the warning of a deprecated kind or version, which each response carries.
-///
-/// For a custom kind the warning is that of the version, from the CRD.
+/// Returns the warning of a deprecated kind or version, which each response carries. For a custom kind the warning is
+/// that of the version, from the CRD.
 fn deprecation(info: &RequestInfo) -> Option<String> {
     if let Some(custom) = &info.resource.custom {
         return custom.warning.clone();
@@ -198,10 +190,8 @@ fn deprecation(info: &RequestInfo) -> Option<String> {
 }
 
 /// Validates the options in the query (`ValidateCreateOptions` and its neighbours in
-/// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
-///
-/// Errors are `Invalid` with the kind of the options as the kind. An apply needs a field manager;
-/// `force` is for applies only.
+/// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`). Errors are `Invalid` with the kind of the options as the kind.
+/// An apply needs a field manager; `force` is for applies only.
 fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
     let kind = match info.verb {
         Verb::Create => "CreateOptions",
@@ -231,9 +221,8 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
     StatusError::unless_valid("meta.k8s.io", kind, "", &errors)
 }
 
-/// Validates the name of a field manager (`ValidateFieldManager`).
-///
-/// Returns at most one error. An empty name is valid here; the default is derived from the user agent.
+/// Validates the name of a field manager (`ValidateFieldManager`). Returns at most one error. An empty name is valid
+/// here; the default is derived from the user agent.
 fn manager_errors(manager: &str) -> Option<FieldError> {
     if manager.len() > MANAGER_LEN_MAX {
         return Some(FieldError::too_long("fieldManager", MANAGER_LEN_MAX));

@@ -19,9 +19,8 @@ use crate::{
 pub(crate) enum OutputForm {
     /// The object or list itself.
     Plain,
-    /// `as=Table`: rows for `kubectl get`.
-    ///
-    /// The fields are the part of the object that each row includes, and the version of the table.
+    /// `as=Table`: rows for `kubectl get`. The fields are the part of the object that each row includes, and the
+    /// version of the table.
     Table(Include, MetaVersion),
     /// `as=PartialObjectMetadata`.
     Partial(MetaVersion),
@@ -38,9 +37,8 @@ pub(crate) enum EventOrder {
     Later,
 }
 
-/// The annotation of the bookmark after the initial events of a watch (`metav1.InitialEventsAnnotationKey`).
-///
-/// The client's informer is synced from this event on.
+/// The annotation of the bookmark after the initial events of a watch (`metav1.InitialEventsAnnotationKey`). The
+/// client's informer is synced from this event on.
 const END_OF_STATE: &str = "k8s.io/initial-events-end";
 
 /// The version of `meta.k8s.io` in which a table or metadata is written. They differ only in `apiVersion`.
@@ -62,9 +60,8 @@ impl MetaVersion {
         }
     }
 
-    /// Changes an object of version 1 to this version.
-    ///
-    /// Rows and items that are `PartialObjectMetadata` are renamed as well.
+    /// Changes an object of version 1 to this version. Rows and items that are `PartialObjectMetadata` are renamed as
+    /// well.
     fn of(self, mut answer: Value) -> Value {
         if self == Self::V1Beta1 {
             let rows = answer.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
@@ -93,9 +90,8 @@ pub(crate) fn wants_yaml(info: &RequestInfo) -> bool {
 const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 impl OutputForm {
-    /// Returns the first form in `Accept` that the server supports.
-    ///
-    /// Quality values are honoured: clauses are visited in the order of preference.
+    /// Returns the first form in `Accept` that the server supports. Quality values are honoured: clauses are visited in
+    /// the order of preference.
     ///
     /// # Errors
     /// `NotAcceptable` if the server supports none of the forms.
@@ -103,10 +99,9 @@ impl OutputForm {
         Self::with_clause(info).map(|(form, _)| form)
     }
 
-    /// Returns the form like [`Self::negotiate`], with the clause of the header that names it.
-    ///
-    /// An empty header, and plain `application/json`, are the fast path. A built-in kind returns 406 without details
-    /// for unknown media types, as go-restful's router does.
+    /// Returns the form like [`Self::negotiate`], with the clause of the header that names it. An empty header, and
+    /// plain `application/json`, are the fast path. A built-in kind returns 406 without details for unknown media
+    /// types, as go-restful's router does.
     fn with_clause(info: &RequestInfo) -> Result<(Self, Option<Clause<'_>>), StatusError> {
         const FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
         let accept = info.header("accept");
@@ -136,9 +131,8 @@ impl OutputForm {
         Err(StatusError::not_acceptable(FORMS))
     }
 
-    /// Checks that the form fits the verb: metadata of an object for an object, and of a list for a list.
-    ///
-    /// Watches and deletes accept all forms.
+    /// Checks that the form fits the verb: metadata of an object for an object, and of a list for a list. Watches and
+    /// deletes accept all forms.
     ///
     /// # Errors
     /// `NotAcceptable`, or 500 for a custom resource, as upstream.
@@ -155,9 +149,8 @@ impl OutputForm {
         }
     }
 
-    /// Returns an object or a list in this form, or `None` if it is sent unchanged.
-    ///
-    /// A `Status` and other kinds than that of the resource are never transformed. `now` is for columns with ages.
+    /// Returns an object or a list in this form, or `None` if it is sent unchanged. A `Status` and other kinds than
+    /// that of the resource are never transformed. `now` is for columns with ages.
     pub(crate) fn shape(self, info: &RequestInfo, answer: &Value, now: jiff::Timestamp) -> Option<Value> {
         let resource = &info.resource;
         let list = answer["kind"] == resource.list_kind.as_str() && answer["items"].is_array();
@@ -187,9 +180,8 @@ impl OutputForm {
         }
     }
 
-    /// Checks that the client accepts JSON for a watch.
-    ///
-    /// Other types than YAML are accepted, since `Accept` was checked before.
+    /// Checks that the client accepts JSON for a watch. Other types than YAML are accepted, since `Accept` was checked
+    /// before.
     ///
     /// # Errors
     /// `NotAcceptable` if the client prefers YAML.
@@ -200,13 +192,9 @@ impl OutputForm {
         Ok(())
     }
 
-    /// Changes a watch event to this form.
-    ///
-    /// Returns `false` if the form cannot have objects (`PartialObjectMetadataList`): kube-apiserver ends the watch
-    /// there.
-    ///
-    /// `ERROR` events keep their `Status`. Rows of later events have no column definitions, as
-    /// clients know them from the first.
+    /// Changes a watch event to this form. Returns `false` if the form cannot have objects
+    /// (`PartialObjectMetadataList`): kube-apiserver ends the watch there. `ERROR` events keep their `Status`. Rows of
+    /// later events have no column definitions, as clients know them from the first.
     pub(crate) fn shape_event(
         self,
         resource: &Resource,
@@ -237,18 +225,15 @@ impl OutputForm {
     }
 }
 
-/// Returns `true` if the response may be a table. Objects that are only returned, such as reviews, tokens, bindings
-/// and evictions, have no table (`AllowsMediaTypeTransform` of `k8s.io/apiserver/pkg/endpoints/handlers`).
-///
-/// `Table` clauses for such requests are skipped, so the next clause of the header applies.
+/// Returns `true` if the response may be a table. Objects that are only returned, such as reviews, tokens, bindings and
+/// evictions, have no table (`AllowsMediaTypeTransform` of `k8s.io/apiserver/pkg/endpoints/handlers`). `Table` clauses
+/// for such requests are skipped, so the next clause of the header applies.
 fn has_columns(info: &RequestInfo) -> bool {
     let kind = info.resource.kind;
     kind.requests.review.is_none() && !kind.requests.answers_other_kinds.contains(&info.subresource.as_str())
 }
 
-/// Returns the part of each object that the rows of a table include.
-///
-/// The default is `Metadata`.
+/// Returns the part of each object that the rows of a table include. The default is `Metadata`.
 ///
 /// # Errors
 /// Fails with 400 for an unknown value.
@@ -263,9 +248,8 @@ fn include(info: &RequestInfo) -> Result<Include, StatusError> {
     }
 }
 
-/// Returns the metadata of a list without an empty `continue`, which these forms omit.
-///
-/// Only custom kinds need it; built-in lists never have an empty `continue`.
+/// Returns the metadata of a list without an empty `continue`, which these forms omit. Only custom kinds need it;
+/// built-in lists never have an empty `continue`.
 fn meta_of(list: &Value) -> Value {
     let mut meta = list["metadata"].clone();
     if let Some(meta) = meta.as_object_mut()
@@ -282,9 +266,8 @@ fn partial_list(list: &Value) -> Value {
     table::partial_list(items, meta_of(list))
 }
 
-/// Returns items with the `kind` and `apiVersion` that lists of built-in kinds omit.
-///
-/// A table row includes whole objects, which need their type.
+/// Returns items with the `kind` and `apiVersion` that lists of built-in kinds omit. A table row includes whole
+/// objects, which need their type.
 fn typed_items(resource: &Resource, list: &Value) -> Vec<Value> {
     let items = list["items"].as_array().cloned().unwrap_or_default();
     let typed = |mut item: Value| {

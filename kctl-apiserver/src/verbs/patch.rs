@@ -18,9 +18,7 @@ use crate::{
     },
 };
 
-/// Returns the type of a patch.
-///
-/// Parameters of the header, such as `charset`, are ignored.
+/// Returns the type of a patch. Parameters of the header, such as `charset`, are ignored.
 ///
 /// # Errors
 /// `UnsupportedMediaType` if the type is unknown, or not supported for the kind: custom resources have no strategic
@@ -41,10 +39,8 @@ pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
     }
 }
 
-/// Checks that a patch is JSON, or YAML for an apply.
-///
-/// kube-apiserver parses it for its audit log, before the object is looked up (`validateAndTranscodePatch` in
-/// `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`).
+/// Checks that a patch is JSON, or YAML for an apply. kube-apiserver parses it for its audit log, before the object is
+/// looked up (`validateAndTranscodePatch` in `k8s.io/apiserver/pkg/endpoints/handlers/patch.go`).
 ///
 /// # Errors
 /// Fails with 400.
@@ -65,9 +61,9 @@ pub(super) fn check_syntax(info: &RequestInfo) -> Result<(), StatusError> {
 
 /// Patches an object.
 ///
-/// The stored object is converted to the version of the request, patched as JSON, decoded again, and then written
-/// like an update (`write/mod.rs`). Unlike kube-apiserver's `patchResource`, no retry after a conflict is needed: the
-/// whole request runs under the lock.
+/// The stored object is converted to the version of the request, patched as JSON, decoded again, and then written like
+/// an update (`write/mod.rs`). Unlike kube-apiserver's `patchResource`, no retry after a conflict is needed: the whole
+/// request runs under the lock.
 ///
 /// For a merge patch, `fieldValidation` checks the patch itself, so only new unknown fields are reported.
 pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
@@ -145,9 +141,7 @@ fn undecodable(why: &str) -> StatusError {
     StatusError::bad_request(format!("error decoding patch: {why}"))
 }
 
-/// Applies a JSON patch (RFC 6902).
-///
-/// The object may be partly changed after an error; callers discard it.
+/// Applies a JSON patch (RFC 6902). The object may be partly changed after an error; callers discard it.
 ///
 /// # Errors
 /// 400 if the patch does not decode, 413 if it has too many operations, 422 if an operation fails.
@@ -166,8 +160,8 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusErro
 /// Performs server-side apply.
 ///
 /// Creates the object if it does not exist, for which the user needs the verb `create` as well. The applied object is
-/// decoded, merged into the live one (`apply/`), and the result is decoded again, because the merge may leave nulls
-/// and unknown fields.
+/// decoded, merged into the live one (`apply/`), and the result is decoded again, because the merge may leave nulls and
+/// unknown fields.
 ///
 /// If a request has several errors, conflicts come before unknown fields, and unknown fields before the check of the
 /// verb `create`.
@@ -205,9 +199,8 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
     Ok(Answer::ok(write::write(state, info, Write { unpersisted, ..new })?))
 }
 
-/// Returns the error of an applied object that does not fit its built-in type.
-///
-/// 500 for built-in kinds, because upstream fails in the conversion of the merged object there.
+/// Returns the error of an applied object that does not fit its built-in type. 500 for built-in kinds, because upstream
+/// fails in the conversion of the merged object there.
 fn unconverted(info: &RequestInfo, misfit: body::Misfit) -> StatusError {
     match misfit {
         body::Misfit::Content(why) if info.resource.custom.is_none() => {
@@ -217,9 +210,7 @@ fn unconverted(info: &RequestInfo, misfit: body::Misfit) -> StatusError {
     }
 }
 
-/// Decodes the applied object, which must be of the kind of the path. Also returns a message for each duplicate
-/// field.
-///
+/// Decodes the applied object, which must be of the kind of the path. Also returns a message for each duplicate field.
 /// YAML is a superset of JSON; duplicate keys are reported by `fieldValidation` later.
 fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
     let text = std::str::from_utf8(&info.body).map_err(|error| undecodable(&error.to_string()))?;
@@ -237,10 +228,8 @@ fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
     Ok((applied, repeated))
 }
 
-/// Checks that the kind and version of a body are those of the path.
-///
-/// Both parts must match, and neither may be absent: an apply without a type has no schema to merge
-/// by.
+/// Checks that the kind and version of a body are those of the path. Both parts must match, and neither may be absent:
+/// an apply without a type has no schema to merge by.
 ///
 /// # Errors
 /// Fails with 400.
@@ -255,19 +244,15 @@ pub(super) fn check_type(sent: &TypeMeta, expected: &TypeMeta) -> Result<(), Sta
 }
 
 /// Returns the object if the body is JSON that YAML reads the same way. Parsing JSON is many times faster, and most
-/// clients send it.
-///
-/// `None` also for JSON whose strings or numbers YAML would read differently, and for duplicate
+/// clients send it. `None` also for JSON whose strings or numbers YAML would read differently, and for duplicate
 /// fields.
 fn plain_json(text: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(text).ok().filter(Value::is_object)?;
     (!decode::is_other_in_yaml(text) && decode::duplicates(text.as_bytes()).is_empty()).then_some(value)
 }
 
-/// Returns the error of a failed apply.
-///
-/// A conflict has one cause per field, with the reason `FieldManagerConflict`. kubectl prints the
-/// message.
+/// Returns the error of a failed apply. A conflict has one cause per field, with the reason `FieldManagerConflict`.
+/// kubectl prints the message.
 pub(super) fn refused(info: &RequestInfo, error: apply::ApplyError) -> StatusError {
     let text = error.to_string();
     match error {

@@ -39,9 +39,7 @@ pub(super) fn get(state: &State, info: &RequestInfo, source: ResponseSource) -> 
 }
 
 /// Returns the object in the version of the resource, or `None` if it has that version. The versions must differ only
-/// in `apiVersion`.
-///
-/// Use it only for kinds whose versions have equal fields, like most built-in kinds with two versions.
+/// in `apiVersion`. Use it only for kinds whose versions have equal fields, like most built-in kinds with two versions.
 pub(crate) fn in_version(resource: &Resource, object: &Value) -> Option<Value> {
     let api_version = resource.api_version();
     (object["apiVersion"] != api_version.as_str()).then(|| {

@@ -16,19 +16,15 @@ use crate::{
     write::{self, FieldManager},
 };
 
-/// Returns `true` if the request creates a review.
-///
-/// A `Binding` is created, not stored, but changes its Pod, so it does not count.
+/// Returns `true` if the request creates a review. A `Binding` is created, not stored, but changes its Pod, so it does
+/// not count.
 pub(super) fn is_of(info: &RequestInfo) -> bool {
     info.resource.kind.requests.review.is_some_and(|review| review != Review::Binding)
 }
 
-/// Admits and validates a review, and returns it with its status. Nothing is stored.
-///
-/// Webhooks see a zero status, as kube-apiserver encodes it.
-///
-/// Mutating webhooks can change what is reviewed. The response has the metadata that the client sent, with managed
-/// fields as upstream adds them. Rules and self reviews return empty metadata.
+/// Admits and validates a review, and returns it with its status. Nothing is stored. Webhooks see a zero status, as
+/// kube-apiserver encodes it. Mutating webhooks can change what is reviewed. The response has the metadata that the
+/// client sent, with managed fields as upstream adds them. Rules and self reviews return empty metadata.
 ///
 /// # Errors
 /// Fails if the review is invalid or admission rejects it. A denied access or an invalid token is a result, not an
@@ -77,9 +73,8 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -
     Ok(review)
 }
 
-/// Validates a review, before validating webhooks are called.
-///
-/// Access reviews are `Invalid` with field errors; the others `BadRequest`.
+/// Validates a review, before validating webhooks are called. Access reviews are `Invalid` with field errors; the
+/// others `BadRequest`.
 fn check(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
     let spec = &review["spec"];
     match info.resource.kind.requests.review {
@@ -98,9 +93,8 @@ fn check(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
     }
 }
 
-/// Sets the status to Go's zero value, which webhooks see.
-///
-/// Fields that the client sent stay. They are overwritten by the result afterwards.
+/// Sets the status to Go's zero value, which webhooks see. Fields that the client sent stay. They are overwritten by
+/// the result afterwards.
 fn show_answer(info: &RequestInfo, review: Option<&mut Value>) {
     let fields = match info.resource.kind.requests.review {
         Some(Review::SelfSubjectRules) => {
@@ -119,10 +113,8 @@ fn show_answer(info: &RequestInfo, review: Option<&mut Value>) {
 }
 
 /// Authenticates a token. It is parsed like the value of an `Authorization` header (`AuthenticateRequest` of
-/// `k8s.io/apiserver/pkg/authentication/request/bearertoken`).
-///
-/// An empty token is the anonymous user, who is authenticated. A legacy token of a Secret is labelled as used, as in a
-/// request.
+/// `k8s.io/apiserver/pkg/authentication/request/bearertoken`). An empty token is the anonymous user, who is
+/// authenticated. A legacy token of a Secret is labelled as used, as in a request.
 fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Caller, Vec<String>), String> {
     let header = format!("Bearer {given}");
     let token = header.trim().split(' ').nth(1).unwrap_or_default();
@@ -137,9 +129,8 @@ fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Cal
     Ok((bearer.caller, bearer.audiences))
 }
 
-/// Writes the result of a token review into the status. Other fields that the client sent stay.
-///
-/// A failure removes `authenticated`, because an omitted field means `false`, and sets `error`.
+/// Writes the result of a token review into the status. Other fields that the client sent stay. A failure removes
+/// `authenticated`, because an omitted field means `false`, and sets `error`.
 fn reviewed(status: &mut Value, authenticated: Result<(Caller, Vec<String>), String>) {
     if !status.is_object() {
         *status = json!({});
@@ -170,8 +161,7 @@ fn texts(list: &Value) -> Vec<String> {
 /// `reason` names the binding and role that allow the request, or roles that are bound but do not exist. Field and
 /// label selectors cannot restrict an RBAC decision; invalid ones are reported in `evaluationError`.
 ///
-/// `resourceAttributes` and `nonResourceAttributes` exclude each other; validation has checked that
-/// one is set.
+/// `resourceAttributes` and `nonResourceAttributes` exclude each other; validation has checked that one is set.
 fn decided(state: &State, user: &User, spec: &Value) -> Value {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if other.is_object() {
@@ -237,9 +227,7 @@ impl SelectorKind {
     }
 
     /// Returns `true` if a requirement is valid. A field is compared with exactly one value
-    /// (`fieldSelectorAsSelector`).
-    ///
-    /// Upstream's field selectors have no operators for existence.
+    /// (`fieldSelectorAsSelector`). Upstream's field selectors have no operators for existence.
     fn is_valid_requirement(self, requirement: &Value) -> bool {
         let n_values = requirement["values"].as_array().map_or(0, Vec::len);
         match (self, text(&requirement["operator"])) {
@@ -251,7 +239,6 @@ impl SelectorKind {
 }
 
 /// Returns the status with the reason for the decision. `system:masters` needs no binding, so no reason is given.
-///
 /// `denied` is never set: RBAC allows or has no opinion.
 fn with_reason(allowed: bool, user: &User, reason: Option<String>) -> Value {
     let mut status = json!({ "allowed": allowed });

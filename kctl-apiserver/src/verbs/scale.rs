@@ -32,15 +32,13 @@ struct Paths {
     spec: Vec<String>,
     /// The path of the observed replicas, as a list of field names.
     status: Vec<String>,
-    /// The selector of the pods; custom resources may have none.
-    ///
-    /// For built-in kinds the selector is computed from `spec.selector` instead.
+    /// The selector of the pods; custom resources may have none. For built-in kinds the selector is computed from
+    /// `spec.selector` instead.
     selector: Option<Vec<String>>,
 }
 
-/// Returns the fields: those of the CRD's `subresources.scale`, or the usual ones.
-///
-/// Paths of a CRD start with a dot; steps are field names.
+/// Returns the fields: those of the CRD's `subresources.scale`, or the usual ones. Paths of a CRD start with a dot;
+/// steps are field names.
 fn paths(info: &RequestInfo) -> Paths {
     let path = |text: &str| text.trim_start_matches('.').split('.').map(str::to_owned).collect::<Vec<_>>();
     let Some(custom) = &info.resource.custom else {
@@ -60,10 +58,8 @@ fn value_at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
     path.iter().fold(object, |value, part| &value[part])
 }
 
-/// Returns the Scale of an object.
-///
-/// The version is `autoscaling/v1` for all kinds. Zero replicas are omitted in `spec`, not in `status`, as Go's tags
-/// define.
+/// Returns the Scale of an object. The version is `autoscaling/v1` for all kinds. Zero replicas are omitted in `spec`,
+/// not in `status`, as Go's tags define.
 fn scale_of(info: &RequestInfo, object: &Value) -> Value {
     let paths = paths(info);
     let mut meta = json!({});
@@ -87,9 +83,8 @@ fn scale_of(info: &RequestInfo, object: &Value) -> Value {
     json!({ "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status })
 }
 
-/// Returns the Scale of an object.
-///
-/// A custom object without the replicas field fails with 500, as upstream; built-in kinds count it as 0.
+/// Returns the Scale of an object. A custom object without the replicas field fails with 500, as upstream; built-in
+/// kinds count it as 0.
 pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let resource = &info.resource.id;
     let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
@@ -100,10 +95,9 @@ pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusErr
     Ok(Answer::ok(scale_of(info, &object)))
 }
 
-/// Updates, patches or applies the Scale of an object, and stores the object with its new replicas.
-///
-/// Steps: decode, find the object, apply the patch to its `Scale`, validate, check the uid, admit
-/// the `Scale`, move the ownership, and write the object without further admission.
+/// Updates, patches or applies the Scale of an object, and stores the object with its new replicas. Steps: decode, find
+/// the object, apply the patch to its `Scale`, validate, check the uid, admit the `Scale`, move the ownership, and
+/// write the object without further admission.
 pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let resource = &info.resource.id;
     // Upstream decodes the body before it reads the object.
@@ -175,10 +169,8 @@ fn check_uid(info: &RequestInfo, scale: &Value, old: &Value) -> Result<(), Statu
     precondition::check_uid(Subject { resource: &part, name: &info.name }, required, stored)
 }
 
-/// Returns the `managedFields` of the object after its replicas were written or applied through the Scale.
-///
-/// `scale` is the written one. The result replaces the managed fields of the object; an empty list
-/// means none.
+/// Returns the `managedFields` of the object after its replicas were written or applied through the Scale. `scale` is
+/// the written one. The result replaces the managed fields of the object; an empty list means none.
 fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
     let path = paths(info).spec;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
@@ -210,9 +202,8 @@ fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Resu
     Ok(scale_owners::of_object(old, &path, &scale))
 }
 
-/// Returns the replicas after admission.
-///
-/// Webhooks see a `Scale` with the subresource `scale`. They may change the replicas; other changes have no effect.
+/// Returns the replicas after admission. Webhooks see a `Scale` with the subresource `scale`. They may change the
+/// replicas; other changes have no effect.
 fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Result<i64, StatusError> {
     let was = Arc::new(scale_of(info, old));
     let mut scale = Value::clone(&was);
@@ -225,9 +216,8 @@ fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Re
 }
 
 /// Validates a Scale (`ValidateScale` of `pkg/apis/autoscaling/validation`). For a custom resource only its replicas
-/// are validated. Metadata other than the managers is dropped, and not validated.
-///
-/// A negative number is `Invalid` at the field's path.
+/// are validated. Metadata other than the managers is dropped, and not validated. A negative number is `Invalid` at the
+/// field's path.
 fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
     let resource = &info.resource.id;
     let (group, kind, field, mut errors) = if info.resource.custom.is_some() {
@@ -251,9 +241,7 @@ fn sent(info: &RequestInfo) -> Result<Value, StatusError> {
     read.map_err(|refusal| StatusError::bad_request(refusal.message))
 }
 
-/// Returns the Scale after a patch.
-///
-/// The version is removed first, so that a patch without one is unconditional.
+/// Returns the Scale after a patch. The version is removed first, so that a patch without one is unconditional.
 fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
     let content_type = info.header("content-type");
     let mut scale = scale_of(info, old);
@@ -284,9 +272,7 @@ fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
     Ok(scale)
 }
 
-/// Checks that the applied object is a Scale.
-///
-/// Unknown fields fail with 500, as in upstream's strict conversion.
+/// Checks that the applied object is a Scale. Unknown fields fail with 500, as in upstream's strict conversion.
 fn applicable(body: &Value) -> Result<(), StatusError> {
     super::patch::check_type(&TypeMeta::from_object(body), &TypeMeta::new("Scale", scale_owners::API_VERSION))?;
     let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") else { return Ok(()) };

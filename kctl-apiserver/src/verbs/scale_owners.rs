@@ -1,11 +1,10 @@
-//! The managers of the replicas: translates `managedFields` of an object to those of its Scale, and back after a
-//! write.
+//! The managers of the replicas: translates `managedFields` of an object to those of its Scale, and back after a write.
 //!
-//! Upstream: `ScaleHandler` in `k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go`. It identifies managers
-//! by the version of the Scale: after a write, their entries have the version `autoscaling/v1` and no time.
+//! Upstream: `ScaleHandler` in `k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go`. It identifies managers by
+//! the version of the Scale: after a write, their entries have the version `autoscaling/v1` and no time.
 //!
-//! Without the translation, two writers of replicas through different endpoints would not conflict:
-//! the field has another path in each.
+//! Without the translation, two writers of replicas through different endpoints would not conflict: the field has
+//! another path in each.
 
 use serde_json::Value;
 
@@ -29,9 +28,8 @@ fn set_of(path: &[PathElement]) -> FieldSet {
     set
 }
 
-/// Returns `managedFields` of the Scale of an object whose replicas are at this path.
-///
-/// Only managers that own the replicas appear. Times are kept.
+/// Returns `managedFields` of the Scale of an object whose replicas are at this path. Only managers that own the
+/// replicas appear. Times are kept.
 pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
     let (path, in_scale) = (path_of(replicas), set_of(&["spec", "replicas"].map(PathElement::field)));
     let mut managed = Managed::default();
@@ -42,9 +40,8 @@ pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
     managed.encode()
 }
 
-/// Returns the manager as the Scale shows it: an updater gets the version of Scales.
-///
-/// Appliers are identified by name alone, so they stay unchanged.
+/// Returns the manager as the Scale shows it: an updater gets the version of Scales. Appliers are identified by name
+/// alone, so they stay unchanged.
 fn read_by_scale(manager: &Manager) -> Manager {
     match manager.operation {
         Operation::Apply => manager.clone(),
@@ -52,12 +49,9 @@ fn read_by_scale(manager: &Manager) -> Manager {
     }
 }
 
-/// Returns `managedFields` of the object after its `Scale` was written.
-///
-/// A manager that no longer owns `spec.replicas` of the `Scale` loses the field of the object. A manager that is new
-/// in the `Scale` gets an entry in the version of the object, without a time.
-///
-/// `scale` has the managed fields after the write.
+/// Returns `managedFields` of the object after its `Scale` was written. A manager that no longer owns `spec.replicas`
+/// of the `Scale` loses the field of the object. A manager that is new in the `Scale` gets an entry in the version of
+/// the object, without a time. `scale` has the managed fields after the write.
 pub(super) fn of_object(object: &Value, replicas: &[String], scale: &Value) -> Vec<Value> {
     let path = path_of(replicas);
     let own = set_of(&path);

@@ -19,10 +19,8 @@ use crate::{
     },
 };
 
-/// Performs `POST` to a subresource of an object.
-///
-/// The name in the path, the name in the body and the namespace must agree. 405 for subresources
-/// that have no `create`.
+/// Performs `POST` to a subresource of an object. The name in the path, the name in the body and the namespace must
+/// agree. 405 for subresources that have no `create`.
 pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let resource = &info.resource.id;
     if info.resource.subresource(&info.subresource).is_none() {
@@ -58,9 +56,8 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     }
 }
 
-/// Returns a binding after mutating admission, if it is valid.
-///
-/// As for any object, validation runs between mutating and validating admission.
+/// Returns a binding after mutating admission, if it is valid. As for any object, validation runs between mutating and
+/// validating admission.
 fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> Result<Value, StatusError> {
     let mut attributes = Attributes::new(info, Operation::Create, name, sent);
     admission::mutate(state, &mut attributes)?;
@@ -69,9 +66,7 @@ fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> 
     Ok(attributes.object.unwrap_or_default())
 }
 
-/// Returns the sent object that admission sees.
-///
-/// The namespace of the path is filled in.
+/// Returns the sent object that admission sees. The namespace of the path is filled in.
 fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
     shown["metadata"]["namespace"] = info.namespace.clone().into();
     // The types of other subresources have no managed fields.
@@ -84,9 +79,7 @@ fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
     shown
 }
 
-/// Returns a `Status` of success.
-///
-/// `code` has the HTTP status, as upstream writes it for created subresources.
+/// Returns a `Status` of success. `code` has the HTTP status, as upstream writes it for created subresources.
 pub(super) fn success(code: StatusCode) -> Answer {
     let status =
         json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code.as_u16() });
@@ -112,16 +105,13 @@ pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Val
     bind(state, info, name, &pod, binding)
 }
 
-/// Returns the resource `pods`.
-///
-/// The `Binding` itself is another resource, so errors about the Pod need this one.
+/// Returns the resource `pods`. The `Binding` itself is another resource, so errors about the Pod need this one.
 fn pods() -> GroupResource {
     kinds::core::pod::KIND.group_resource()
 }
 
-/// Validates a Binding (`ValidatePodBinding`). Upstream returns 500 for an invalid one.
-///
-/// A kind other than `Node` is invalid; the empty one counts as `Node`.
+/// Validates a Binding (`ValidatePodBinding`). Upstream returns 500 for an invalid one. A kind other than `Node` is
+/// invalid; the empty one counts as `Node`.
 fn check_binding(binding: &Value) -> Result<(), StatusError> {
     let text = |field: &str| binding["target"][field].as_str().unwrap_or_default();
     if ["", "Node"].contains(&text("kind")) && !text("name").is_empty() {
@@ -131,11 +121,9 @@ fn check_binding(binding: &Value) -> Result<(), StatusError> {
     Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
 }
 
-/// Assigns a node to a Pod (`assignPod` in `pkg/registry/core/pod/storage`).
-///
-/// Uid and version in the binding's metadata are preconditions. Labels and annotations of the
-/// binding are added to the Pod, and so are the topology labels of the Node. The error for a Pod
-/// with a Node is `Conflict`.
+/// Assigns a node to a Pod (`assignPod` in `pkg/registry/core/pod/storage`). Uid and version in the binding's metadata
+/// are preconditions. Labels and annotations of the binding are added to the Pod, and so are the topology labels of the
+/// Node. The error for a Pod with a Node is `Conflict`.
 fn bind(
     state: &mut State,
     info: &RequestInfo,

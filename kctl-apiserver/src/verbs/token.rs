@@ -1,7 +1,7 @@
 //! `POST serviceaccounts/NAME/token` (`pkg/registry/core/serviceaccount/storage/token.go`).
 //!
-//! The token is a JWT that the server signs. Its claims name the account, the bound object and the
-//! audiences; the authenticator (`tokens`) checks them against the state at each request.
+//! The token is a JWT that the server signs. Its claims name the account, the bound object and the audiences; the
+//! authenticator (`tokens`) checks them against the state at each request.
 
 use std::sync::Arc;
 
@@ -21,9 +21,7 @@ use crate::{
     write::precondition::{self, Subject},
 };
 
-/// The shortest lifetime of a token in seconds.
-///
-/// Ten minutes; less is `Invalid`.
+/// The shortest lifetime of a token in seconds. Ten minutes; less is `Invalid`.
 const SECONDS_MIN: i64 = 600;
 /// The longest lifetime of a token in seconds (`ValidateTokenRequest`): about 136 years.
 const SECONDS_MAX: i64 = 1 << 32;
@@ -95,9 +93,8 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     Ok(Answer { code: StatusCode::CREATED, ..Answer::ok(request) })
 }
 
-/// Returns the request with defaults and managers, as webhooks see it.
-///
-/// The token is empty for webhooks, so they cannot record it.
+/// Returns the request with defaults and managers, as webhooks see it. The token is empty for webhooks, so they cannot
+/// record it.
 fn shown(state: &State, info: &RequestInfo, mut request: Value) -> Value {
     request["metadata"]["namespace"] = info.namespace.clone().into();
     if !request["spec"]["expirationSeconds"].is_i64() {
@@ -125,9 +122,8 @@ fn check_name(info: &RequestInfo, request: &Value) -> Result<(), StatusError> {
     Err(invalid(&info.name, "metadata.name", &name.into(), "must match the service account name if specified"))
 }
 
-/// Fills in the fields that the request omits from its account, and rejects another uid.
-///
-/// The default audience is the server itself.
+/// Fills in the fields that the request omits from its account, and rejects another uid. The default audience is the
+/// server itself.
 fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Value) -> Result<(), StatusError> {
     let resource = &GroupResource::new("authentication.k8s.io", "TokenRequest");
     let subject = Subject { resource, name: &info.name };
@@ -144,17 +140,13 @@ fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Va
     Ok(())
 }
 
-/// Returns the error of one invalid field.
-///
-/// `name` is empty where upstream has no name at that point.
+/// Returns the error of one invalid field. `name` is empty where upstream has no name at that point.
 fn invalid(name: &str, field: &str, value: &Value, why: &str) -> StatusError {
     StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[FieldError::invalid(field, value, why)])
 }
 
-/// Returns the object to which a token is bound: the token is valid only while the object exists.
-///
-/// A Pod must run as the account. The bound Pod's node is recorded with it, with an empty uid if the Node does not
-/// exist.
+/// Returns the object to which a token is bound: the token is valid only while the object exists. A Pod must run as the
+/// account. The bound Pod's node is recorded with it, with an empty uid if the Node does not exist.
 fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, StatusError> {
     let mut about = About::default();
     if reference.is_null() {

@@ -14,12 +14,9 @@ use crate::{
     },
 };
 
-/// Replaces an object or a part of it, by the steps of `write/mod.rs`.
-///
-/// If the object does not exist, kinds with `creates_on_update` create it. The caller must then be allowed to create.
-///
-/// `resourceVersion` in the body is checked by the write; without one the update is unconditional,
-/// if the kind allows that.
+/// Replaces an object or a part of it, by the steps of `write/mod.rs`. If the object does not exist, kinds with
+/// `creates_on_update` create it. The caller must then be allowed to create. `resourceVersion` in the body is checked
+/// by the write; without one the update is unconditional, if the kind allows that.
 ///
 /// # Errors
 /// `NotFound`, `Conflict` if the uid of the body is not that of the stored object, and the errors of the write.
@@ -41,9 +38,8 @@ pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, S
     Ok(Answer::ok(write::write(state, info, new)?))
 }
 
-/// Returns `true` if an update creates an object that does not exist, even through its status.
-///
-/// `Lease`s, `Endpoints` and roles are such kinds; most other kinds return 404.
+/// Returns `true` if an update creates an object that does not exist, even through its status. `Lease`s, `Endpoints`
+/// and roles are such kinds; most other kinds return 404.
 pub(super) fn is_created_by_update(info: &RequestInfo) -> bool {
     info.resource.kind.strategy.creates_on_update && ["", "status"].contains(&info.subresource.as_str())
 }

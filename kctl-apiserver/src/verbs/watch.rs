@@ -44,15 +44,11 @@ const LIFE_DEFAULT: Duration = Duration::from_secs(1_800);
 pub(crate) struct Start {
     /// The kind in the requested version.
     resource: Arc<Resource>,
-    /// The namespace of the path; empty for all namespaces.
-    ///
-    /// Events of other namespaces are skipped.
+    /// The namespace of the path; empty for all namespaces. Events of other namespaces are skipped.
     namespace: String,
     /// The selector. An object that starts or stops matching is sent as added or deleted.
     selector: Selector,
-    /// `allowWatchBookmarks`.
-    ///
-    /// The final bookmark of the initial events requires it, too.
+    /// `allowWatchBookmarks`. The final bookmark of the initial events requires it, too.
     bookmarks: bool,
     /// The fault that sends bookmarks more often, if any.
     frequent_bookmarks: Option<FrequentBookmarks>,
@@ -62,9 +58,7 @@ pub(crate) struct Start {
     life: Duration,
     /// The first bytes of stored objects that are in the requested version, and are sent as they are.
     head: String,
-    /// The initial state, sent as events before the changes.
-    ///
-    /// `stream` takes the events; the list is empty afterwards.
+    /// The initial state, sent as events before the changes. `stream` takes the events; the list is empty afterwards.
     initial: Vec<WatchEvent>,
     /// The revision after which the watch sends changes.
     revision: u64,
@@ -77,18 +71,13 @@ pub(crate) struct Start {
     lag: Option<Duration>,
     /// The faults of this client's events.
     gate: Option<Gate>,
-    /// `true` if the watch ends after the initial events.
-    ///
-    /// Set after an error that replaces the watch.
+    /// `true` if the watch ends after the initial events. Set after an error that replaces the watch.
     over: bool,
 }
 
-/// Accepts a watch: validates its options and takes the initial state under the lock.
-///
-/// The initial state and its revision are read under one lock, so no change before the first event is lost.
-///
-/// A revision in the future causes an error event if the initial state was requested; otherwise the watch waits until
-/// the revision is reached.
+/// Accepts a watch: validates its options and takes the initial state under the lock. The initial state and its
+/// revision are read under one lock, so no change before the first event is lost. A revision in the future causes an
+/// error event if the initial state was requested; otherwise the watch waits until the revision is reached.
 ///
 /// # Errors
 /// Fails for invalid options. A version that is too old is reported by an event of the watch.
@@ -145,9 +134,8 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
     Ok(Answer { payload: Payload::Watch(Box::new(start)), ..Answer::ok(Value::Null) })
 }
 
-/// Returns the duration for `timeoutSeconds`.
-///
-/// Go multiplies it to nanoseconds, which may overflow to a negative number. A negative timeout ends the watch at once.
+/// Returns the duration for `timeoutSeconds`. Go multiplies it to nanoseconds, which may overflow to a negative number.
+/// A negative timeout ends the watch at once.
 fn life(seconds: i64) -> Duration {
     match seconds.wrapping_mul(1_000_000_000) {
         0 => LIFE_DEFAULT,
@@ -156,9 +144,8 @@ fn life(seconds: i64) -> Duration {
 }
 
 impl Start {
-    /// Ends a watch before it starts. A watch that waits for the newest state gets an error event.
-    ///
-    /// Upstream's watch cache waits for the newest revision, and its deadline has passed by then.
+    /// Ends a watch before it starts. A watch that waits for the newest state gets an error event. Upstream's watch
+    /// cache waits for the newest revision, and its deadline has passed by then.
     fn end_at_once(&mut self, requested: &WatchOptions<'_>) {
         let waits = requested.initial == Some(true) && requested.version.is_empty();
         let late = StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", "context deadline exceeded");
@@ -166,9 +153,7 @@ impl Start {
         self.over = true;
     }
 
-    /// Applies the faults of a client to the watch.
-    ///
-    /// `connection` is `None` for a client without faults.
+    /// Applies the faults of a client to the watch. `connection` is `None` for a client without faults.
     pub(crate) fn under(mut self, connection: Option<&Connection>) -> Self {
         let held_until = self.lag.map(|lag| Instant::now() + lag);
         let resource = &self.resource.id;
@@ -177,9 +162,8 @@ impl Start {
         self
     }
 
-    /// Returns an event of this type, with the object converted if that needs no webhook.
-    ///
-    /// With `ConversionPlan::CallWebhook` the object is converted later, by `lines`.
+    /// Returns an event of this type, with the object converted if that needs no webhook. With
+    /// `ConversionPlan::CallWebhook` the object is converted later, by `lines`.
     fn event(&self, kind: &str, object: &Value) -> Value {
         match conversion::plan(&self.resource, object) {
             ConversionPlan::Done(converted) => json!({ "type": kind, "object": converted }),
@@ -187,9 +171,8 @@ impl Start {
         }
     }
 
-    /// Returns the event of a stored object. If it is sent as stored, its line is shared with other watchers.
-    ///
-    /// `lines` is the cache of the event; initial objects have none.
+    /// Returns the event of a stored object. If it is sent as stored, its line is shared with other watchers. `lines`
+    /// is the cache of the event; initial objects have none.
     fn watch_event(&self, kind: EventType, object: &Object, lines: Option<&Lines>) -> WatchEvent {
         if self.form == OutputForm::Plain && object.text().starts_with(self.head.as_bytes()) {
             return WatchEvent::Line(lines.map_or_else(|| event_line(kind, object), |lines| lines.get(kind, object)));
@@ -197,9 +180,8 @@ impl Start {
         WatchEvent::Value(self.event(kind.name(), &object.value()))
     }
 
-    /// Returns the initial event of an object, or `None` if it does not match.
-    ///
-    /// If a webhook must convert an object first, the selector is applied after the conversion.
+    /// Returns the initial event of an object, or `None` if it does not match. If a webhook must convert an object
+    /// first, the selector is applied after the conversion.
     fn there(&self, object: &Arc<Object>) -> Option<WatchEvent> {
         if self.is_judged_later(object) {
             let after = Value::clone(&object.value());
@@ -208,9 +190,8 @@ impl Start {
         self.matches(object).then(|| self.watch_event(EventType::Added, object, None))
     }
 
-    /// Returns `true` if the object has to be converted before the selector can be applied.
-    ///
-    /// Either state may need a webhook.
+    /// Returns `true` if the object has to be converted before the selector can be applied. Either state may need a
+    /// webhook.
     fn is_judged_later(&self, object: &Object) -> bool {
         conversion::uses_webhook(&self.resource) && is_judged_later(&self.resource, &self.selector, &object.value())
     }
@@ -227,9 +208,8 @@ impl Start {
         }
     }
 
-    /// Returns a bookmark. Its object has only what Go's zero value of the type writes, and the revision.
-    ///
-    /// Clients read only `resourceVersion` from it.
+    /// Returns a bookmark. Its object has only what Go's zero value of the type writes, and the revision. Clients read
+    /// only `resourceVersion` from it.
     fn bookmark(&self, revision: u64) -> Value {
         let (kind, api_version) = (self.resource.kind_name(), self.resource.api_version());
         let zeros = schema::name_of(&api_version, kind).map(proto::always).unwrap_or_default();
@@ -243,10 +223,8 @@ impl Start {
     }
 
     /// Returns the event as this watcher sees it: an object that starts to match is added, one that stops to match is
-    /// deleted.
-    ///
-    /// `None` if the change does not concern the watcher. A deletion by selector carries the last
-    /// matching state with the new revision.
+    /// deleted. `None` if the change does not concern the watcher. A deletion by selector carries the last matching
+    /// state with the new revision.
     fn seen(&self, event: &Event) -> Option<(EventType, WatchEvent)> {
         if !self.namespace.is_empty() && event.key.0 != self.namespace {
             return None;
@@ -267,10 +245,8 @@ impl Start {
         Some((kind, self.watch_event(kind, &event.object, Some(&event.lines))))
     }
 
-    /// Returns the body of the response: events as lines of JSON.
-    ///
-    /// The stream ends with the watch; dropping it ends the watch at once, since nothing else
-    /// refers to it.
+    /// Returns the body of the response: events as lines of JSON. The stream ends with the watch; dropping it ends the
+    /// watch at once, since nothing else refers to it.
     pub(crate) fn stream(self, state: Arc<Mutex<State>>) -> impl Stream<Item = Bytes> + Send {
         let watcher = Watcher::new(self, state);
         futures::stream::unfold(watcher, |mut watcher| async move {

@@ -1,8 +1,8 @@
 //! Allows admin access to devices only for `ResourceClaims` in labelled namespaces: validates the written object
 //! against the labels of its namespace.
 //!
-//! Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in
-//! `pkg/registry/resource/resourceclaim/strategy.go`; checked against kube-apiserver 1.36.
+//! Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in `pkg/registry/resource/resourceclaim/strategy.go`;
+//! checked against kube-apiserver 1.36.
 //!
 //! Admin access lets a claim use a device that is in use, for monitoring. It bypasses the isolation between claims, so
 //! the owner of a namespace has to allow it with a label.
@@ -19,19 +19,15 @@ use crate::{
     state::State,
 };
 
-/// The label of a namespace that allows admin access.
-///
-/// The value must be `true`.
+/// The label of a namespace that allows admin access. The value must be `true`.
 const LABEL: &str = "resource.kubernetes.io/admin-access";
 /// The message of the error, in upstream's wording.
 const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the \
                       containing namespace";
 
 /// Validates a new `ResourceClaim` or `ResourceClaimTemplate`, or the allocation of a `ResourceClaim`. Only the first
-/// device with admin access is reported.
-///
-/// An update of a claim's spec is not checked, since the spec is immutable. An allocation that had
-/// admin access before keeps it.
+/// device with admin access is reported. An update of a claim's spec is not checked, since the spec is immutable. An
+/// allocation that had admin access before keeps it.
 pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Errors {
     let is_claim = info.resource.is(&resource_claim::KIND);
     let is_template = info.resource.is(&resource_claim_template::KIND);
@@ -55,9 +51,7 @@ pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new
     unmarked.map(|index| FieldError::forbidden(&format!("{path}[{index}].adminAccess"), DETAIL)).into_iter().collect()
 }
 
-/// Returns `true` if a result of the allocation has admin access.
-///
-/// `false` for a claim without an allocation.
+/// Returns `true` if a result of the allocation has admin access. `false` for a claim without an allocation.
 fn has_admin(results: &Value) -> bool {
     results.as_array().is_some_and(|results| results.iter().any(|result| result["adminAccess"] == true))
 }
@@ -67,9 +61,7 @@ const REQUESTS: &str = "spec.devices.requests";
 /// The path of the results in an error.
 const RESULTS: &str = "status.allocation.devices.results";
 
-/// Returns `true` if the namespace has the label.
-///
-/// `false` for a namespace that does not exist.
+/// Returns `true` if the namespace has the label. `false` for a namespace that does not exist.
 fn is_marked(state: &State, namespace: &str) -> bool {
     let namespace = state.object(&namespace::KIND, "", namespace);
     namespace.is_some_and(|namespace| namespace["metadata"]["labels"][LABEL] == "true")

@@ -12,9 +12,7 @@ use crate::{
     status::{FieldError, StatusError},
 };
 
-/// The range of node ports of Services: the default of `--service-node-port-range`.
-///
-/// Inclusive at both ends.
+/// The range of node ports of Services: the default of `--service-node-port-range`. Inclusive at both ends.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 
 /// Checks the addresses of a new Service as it was sent, because upstream's allocator runs before the defaults.
@@ -28,10 +26,8 @@ pub(super) fn check_new(state: &State, info: &RequestInfo, write: &Write) -> Res
     Ok(())
 }
 
-/// Allocates the values of a new or changed object.
-///
-/// The kind allocates those that need no other object (`allocate`), such as a cluster IP. Writes of a Service's
-/// subresources allocate no node ports.
+/// Allocates the values of a new or changed object. The kind allocates those that need no other object (`allocate`),
+/// such as a cluster IP. Writes of a Service's subresources allocate no node ports.
 ///
 /// # Errors
 /// `Invalid` for requested addresses and ports that can't be allocated.
@@ -47,10 +43,8 @@ pub(super) fn allocate(state: &mut State, info: &RequestInfo, write: &mut Write)
     give_ports(state, info, &mut write.object)
 }
 
-/// Checks the requested node ports of a Service and allocates the missing ones.
-///
-/// A port that is out of range, taken, or repeated in the Service is `Invalid` at its path. Only the first error is
-/// reported, as by upstream's allocator.
+/// Checks the requested node ports of a Service and allocates the missing ones. A port that is out of range, taken, or
+/// repeated in the Service is `Invalid` at its path. Only the first error is reported, as by upstream's allocator.
 fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<(), StatusError> {
     if !["NodePort", "LoadBalancer"].contains(&service["spec"]["type"].as_str().unwrap_or_default()) {
         return Ok(());
@@ -84,9 +78,8 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
     Ok(())
 }
 
-/// Allocates node ports: one per port of the Service, and one for the health check of its load balancer.
-///
-/// It takes the lowest free port; upstream draws a random one. Without a free port the field stays unset.
+/// Allocates node ports: one per port of the Service, and one for the health check of its load balancer. It takes the
+/// lowest free port; upstream draws a random one. Without a free port the field stays unset.
 fn give_free(service: &mut Value, taken: &mut Vec<i64>) {
     let is_checked = service::validation::is_checked(&service["spec"]);
     let mut give = |object: &mut Value, field: &str| {

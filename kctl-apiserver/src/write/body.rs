@@ -1,7 +1,7 @@
 //! Decodes the body of a create or an update into an object that can be stored.
 //!
-//! Decoding happens in four steps: bytes to JSON (`decode::body`), identity (`identity`), types and
-//! unknown fields by the schema, and the report of unknown and duplicate fields.
+//! Decoding happens in four steps: bytes to JSON (`decode::body`), identity (`identity`), types and unknown fields by
+//! the schema, and the report of unknown and duplicate fields.
 
 pub(crate) mod identity;
 
@@ -22,9 +22,8 @@ use crate::{
     status::{FieldError, StatusError},
 };
 
-/// The supported media types. Custom resources have no protobuf.
-///
-/// CBOR is behind a feature gate upstream and is not supported.
+/// The supported media types. Custom resources have no protobuf. CBOR is behind a feature gate upstream and is not
+/// supported.
 const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDIA_TYPE];
 
 /// Decodes the body of a create or an update, and fits it to the kind of the path.
@@ -52,9 +51,7 @@ pub(crate) fn read_built_in(info: &RequestInfo, kind: &str) -> Result<Value, Sta
     decode::body(&media_type(info), &info.body, kind).map_err(StatusError::bad_request)
 }
 
-/// Returns the media type in lower case; JSON by default.
-///
-/// Parameters such as `charset` are ignored.
+/// Returns the media type in lower case; JSON by default. Parameters such as `charset` are ignored.
 fn media_type(info: &RequestInfo) -> Cow<'_, str> {
     match info.header("content-type").split(';').next().unwrap_or_default().trim() {
         "" => "application/json".into(),
@@ -67,13 +64,9 @@ fn media_type(info: &RequestInfo) -> Cow<'_, str> {
 
 /// The reason why an object does not fit its kind.
 pub(crate) enum Misfit {
-    /// The object has another kind or version than the path.
-    ///
-    /// Carries the finished response.
+    /// The object has another kind or version than the path. Carries the finished response.
     Identity(StatusError),
-    /// A value of a wrong type, or an unknown field in a strict request.
-    ///
-    /// The message, whose prefix depends on the verb.
+    /// A value of a wrong type, or an unknown field in a strict request. The message, whose prefix depends on the verb.
     Content(String),
 }
 
@@ -86,10 +79,8 @@ impl Misfit {
         }
     }
 
-    /// Returns the error for the result of a patch.
-    ///
-    /// 422 `Invalid` with the field `patch` and no kind, as upstream wraps errors of the patched
-    /// object. Errors that are not 400 keep their code.
+    /// Returns the error for the result of a patch. 422 `Invalid` with the field `patch` and no kind, as upstream wraps
+    /// errors of the patched object. Errors that are not 400 keep their code.
     pub(crate) fn of_patch(self) -> StatusError {
         let why = match self {
             Self::Identity(status_error) if status_error.code != http::StatusCode::BAD_REQUEST => return status_error,
@@ -101,17 +92,16 @@ impl Misfit {
     }
 }
 
-/// Checks an object against its kind: identity, types, and unknown fields by `fieldValidation`.
-///
-/// Duplicate fields can be found in JSON only, here from the raw body.
+/// Checks an object against its kind: identity, types, and unknown fields by `fieldValidation`. Duplicate fields can be
+/// found in JSON only, here from the raw body.
 fn fit(info: &RequestInfo, object: Value) -> Result<Value, StatusError> {
     let sent = if media_type(info) == "application/json" { &info.body[..] } else { &[] };
     let fitted = fit_and_tell(info, object, None, sent);
     fitted.map(|(object, _dropped)| object).map_err(|misfit| misfit.of_body(info.resource.kind_name()))
 }
 
-/// Checks an object like [`fit`], and returns it with the paths of its dropped fields. `stored` is the stored object, and
-/// `sent` is the JSON in which duplicate fields are found; they are not looked for if it is empty.
+/// Checks an object like [`fit`], and returns it with the paths of its dropped fields. `stored` is the stored object,
+/// and `sent` is the JSON in which duplicate fields are found; they are not looked for if it is empty.
 ///
 /// After the schema, missing metadata becomes an object, unknown fields are reported, and duplicate owner references
 /// are dropped with a warning.
@@ -157,9 +147,8 @@ pub(crate) fn fit_and_tell(
     Ok((object, unknown))
 }
 
-/// Rejects duplicate and unknown fields or warns about them, depending on `fieldValidation`.
-///
-/// Order: duplicates, then unknown fields of the operations of a JSON patch, then unknown fields.
+/// Rejects duplicate and unknown fields or warns about them, depending on `fieldValidation`. Order: duplicates, then
+/// unknown fields of the operations of a JSON patch, then unknown fields.
 fn check_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
     let mut texts = repeated(info, sent);
     if media_type(info) == "application/json-patch+json" {
@@ -170,9 +159,8 @@ fn check_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(
 }
 
 /// Rejects duplicate and unknown fields, or warns about them, by the parameter `fieldValidation`: `Strict` rejects,
-/// `Warn` (the default) warns, `Ignore` does neither.
-///
-/// In strict mode all messages are one error. The parameter was validated earlier.
+/// `Warn` (the default) warns, `Ignore` does neither. In strict mode all messages are one error. The parameter was
+/// validated earlier.
 pub(crate) fn report_fields(info: &RequestInfo, texts: Vec<String>) -> Result<(), String> {
     match info.params.text("fieldValidation") {
         "Strict" if !texts.is_empty() => return Err(texts.join(", ")),
@@ -182,9 +170,8 @@ pub(crate) fn report_fields(info: &RequestInfo, texts: Vec<String>) -> Result<()
     Ok(())
 }
 
-/// Returns a message for each duplicate field.
-///
-/// YAML is parsed again with positions, since the decoded value has lost duplicates.
+/// Returns a message for each duplicate field. YAML is parsed again with positions, since the decoded value has lost
+/// duplicates.
 fn repeated(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
     if media_type(info) != "application/yaml" {
         return decode::duplicates(sent).iter().map(|path| format!("duplicate field \"{path}\"")).collect();
@@ -193,9 +180,8 @@ fn repeated(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
     read.map(|read| read.repeated).unwrap_or_default()
 }
 
-/// Decodes the body of a subresource that has its own built-in type.
-///
-/// The type in the body may be absent; then it is that of the subresource.
+/// Decodes the body of a subresource that has its own built-in type. The type in the body may be absent; then it is
+/// that of the subresource.
 ///
 /// # Errors
 /// Like [`read`], for this kind and version.
@@ -211,9 +197,7 @@ pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Resu
 }
 
 /// Checks an object against a built-in type other than that of the path. `sent` is the JSON in which duplicate fields
-/// are found.
-///
-/// Used for `Scale`, `Binding`, `Eviction` and `TokenRequest`.
+/// are found. Used for `Scale`, `Binding`, `Eviction` and `TokenRequest`.
 pub(crate) fn fit_type(
     info: &RequestInfo,
     object: &mut Value,
@@ -239,7 +223,6 @@ pub(crate) fn fit_type(
 }
 
 /// Prunes a custom object by the schema of its version. Returns the dropped fields (`unstructuredSchemaCoercer`).
-///
 /// Metadata is decoded as a Go type even without a schema.
 fn fit_custom(
     resource: &Resource,
@@ -272,19 +255,16 @@ fn fit_custom(
     Ok(unknown)
 }
 
-/// Returns the names of all fields but `apiVersion`, `kind` and `metadata`: without a schema they are all unknown.
-///
-/// Used for a version that the CRD does not have.
+/// Returns the names of all fields but `apiVersion`, `kind` and `metadata`: without a schema they are all unknown. Used
+/// for a version that the CRD does not have.
 fn fields_beside_metadata(object: &Value) -> Vec<String> {
     let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
     fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(&field.as_str())).cloned().collect()
 }
 
 /// Removes duplicate owner references and returns a warning with their uids (`dedupOwnerReferences`). Only equal
-/// entries are duplicates.
-///
-/// The warning names each uid once. References to the same owner that differ in a field are left to
-/// validation.
+/// entries are duplicates. The warning names each uid once. References to the same owner that differ in a field are
+/// left to validation.
 fn drop_repeated_owners(object: &mut Value) -> Option<String> {
     let owners = at_mut(object, ["metadata", "ownerReferences"])?.as_array_mut()?;
     let (mut owners_seen, mut repeated) = (Vec::new(), Vec::new());

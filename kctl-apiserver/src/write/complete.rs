@@ -1,4 +1,5 @@
-//! Completes an object after its defaults are set: by its strategy, by admission plugins, and with values of the request.
+//! Completes an object after its defaults are set: by its strategy, by admission plugins, and with values of the
+//! request.
 
 use super::{
     Write,
@@ -6,10 +7,8 @@ use super::{
 };
 use crate::{request::RequestInfo, state::State, status::StatusError};
 
-/// Completes the object.
-///
-/// Plugins run again on a new object, now that it has its defaults: no client owns the fields that they add here, because
-/// `prepare::New` was taken before.
+/// Completes the object. Plugins run again on a new object, now that it has its defaults: no client owns the fields
+/// that they add here, because `prepare::New` was taken before.
 ///
 /// # Errors
 /// Fails with the first plugin that rejects the object.

@@ -18,10 +18,8 @@ use crate::{
 };
 
 /// Rejects a role or a binding that grants more than its writer has, unless the writer may `escalate` or `bind` it.
-/// `old` is the stored object.
-///
-/// The writer of a role needs all of its rules, the writer of a binding all rules of the referenced role. The group
-/// `system:masters` is exempt. The error lists the missing rights.
+/// `old` is the stored object. The writer of a role needs all of its rules, the writer of a binding all rules of the
+/// referenced role. The group `system:masters` is exempt. The error lists the missing rights.
 pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let resource = &info.resource;
     if resource.id.group != RBAC || authorizer::is_admin(&info.caller.user) {
@@ -63,9 +61,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
 }
 
 /// Rejects a role with an aggregation rule, before or after the write, unless its writer has all permissions. Otherwise
-/// a writer could change the rule so that others can no longer reduce the aggregated rights.
-///
-/// All permissions means all verbs on all resources and on all paths, cluster-wide.
+/// a writer could change the rule so that others can no longer reduce the aggregated rights. All permissions means all
+/// verbs on all resources and on all paths, cluster-wide.
 fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let gathers = |role: &Value| role["aggregationRule"].is_object();
     let all = json!([
@@ -81,9 +78,8 @@ fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object:
     Ok(())
 }
 
-/// Returns `true` if RBAC grants the caller a verb on RBAC objects.
-///
-/// Checked in the namespace of the request; empty for cluster roles.
+/// Returns `true` if RBAC grants the caller a verb on RBAC objects. Checked in the namespace of the request; empty for
+/// cluster roles.
 fn may(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str) -> bool {
     let namespace = info.namespace.as_str();
     authorizer::allowed(
@@ -93,10 +89,8 @@ fn may(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str
     )
 }
 
-/// Returns the permissions of rules that a user lacks, as `verb resource` or `verb path`.
-///
-/// Sorted and without duplicates. Resource names are checked one by one; without names the right to
-/// all objects is needed.
+/// Returns the permissions of rules that a user lacks, as `verb resource` or `verb path`. Sorted and without
+/// duplicates. Resource names are checked one by one; without names the right to all objects is needed.
 fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> BTreeSet<String> {
     let mut lacking = BTreeSet::new();
     for rule in rules.as_array().into_iter().flatten() {
@@ -119,9 +113,8 @@ fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> BTreeS
     lacking
 }
 
-/// Returns the group, resource and verb of all combinations in a rule, in this order.
-///
-/// Non-resource URLs are handled separately.
+/// Returns the group, resource and verb of all combinations in a rule, in this order. Non-resource URLs are handled
+/// separately.
 fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
     strings(rule, "apiGroups").flat_map(move |group| {
         strings(rule, "resources")
@@ -129,9 +122,7 @@ fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
     })
 }
 
-/// Returns the strings of a list field.
-///
-/// Items of other types are skipped; validation reports them.
+/// Returns the strings of a list field. Items of other types are skipped; validation reports them.
 fn strings<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     rule[field].as_array().into_iter().flatten().filter_map(Value::as_str)
 }

@@ -12,9 +12,8 @@ use crate::{
 };
 
 /// Returns the errors of the object as it was sent: changes of immutable metadata, which `prepare` restores, and admin
-/// access to devices in a namespace without the label for it.
-///
-/// After `prepare`, an attempt to change an immutable field would look like no change.
+/// access to devices in a namespace without the label for it. After `prepare`, an attempt to change an immutable field
+/// would look like no change.
 pub(super) fn errors(state: &State, info: &RequestInfo, write: &Write) -> Errors {
     let mut errors = admin_access::errors(state, info, write.old(), &write.object);
     // A custom object's status is written without metadata.
@@ -25,10 +24,9 @@ pub(super) fn errors(state: &State, info: &RequestInfo, write: &Write) -> Errors
     errors
 }
 
-/// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`).
-///
-/// Labels, annotations and owner references are validated here as well, as upstream validates them in both places.
-/// Metadata that the subresource does not write has no errors.
+/// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`). Labels, annotations and owner references are
+/// validated here as well, as upstream validates them in both places. Metadata that the subresource does not write has
+/// no errors.
 fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     let (was, is) = (&old["metadata"], &new["metadata"]);
     let mut field_errors = Errors::default();
@@ -61,9 +59,8 @@ fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     field_errors
 }
 
-/// Returns the metadata that a write through the subresource does not change.
-///
-/// Errors in unchanged metadata are not reported.
+/// Returns the metadata that a write through the subresource does not change. Errors in unchanged metadata are not
+/// reported.
 fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
     if subresource == "status" {
         return resource.kind.strategy.kept_by_status;

@@ -49,13 +49,10 @@ use crate::{
 
 /// A decoded object on its way to the store.
 pub(crate) struct Write {
-    /// The stored object, in the version of the request; `None` if the write creates the object.
-    ///
-    /// Validation compares the object with it. It is converted with the CRD's conversion, if necessary.
+    /// The stored object, in the version of the request; `None` if the write creates the object. Validation compares
+    /// the object with it. It is converted with the CRD's conversion, if necessary.
     pub(crate) old: Option<Arc<Value>>,
-    /// The object that is written. Each step may change it.
-    ///
-    /// It is in the version of the request until `store`.
+    /// The object that is written. Each step may change it. It is in the version of the request until `store`.
     pub(crate) object: Value,
     /// The source of `metadata.managedFields`.
     pub(crate) ownership: Ownership,
@@ -68,20 +65,14 @@ pub(crate) struct Write {
 /// The object that admission sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// The written object.
-    ///
-    /// Both phases of admission run in the pipeline.
+    /// The written object. Both phases of admission run in the pipeline.
     OfObject,
-    /// The verb has admitted the object of its subresource, such as a `Scale`.
-    ///
-    /// Neither phase runs again.
+    /// The verb has admitted the object of its subresource, such as a `Scale`. Neither phase runs again.
     Done,
 }
 
 impl Write {
-    /// Creates the write of a new object.
-    ///
-    /// `ownership` is `Written` for requests of clients, apart from apply.
+    /// Creates the write of a new object. `ownership` is `Written` for requests of clients, apart from apply.
     pub(crate) fn create(object: Value, ownership: Ownership) -> Self {
         let (unpersisted, admission) = (Unpersisted::Nothing, Admission::OfObject);
         Self { old: None, object, ownership, unpersisted, admission }
@@ -102,9 +93,8 @@ impl Write {
         self.old.as_deref()
     }
 
-    /// Returns the write in the form that admission uses.
-    ///
-    /// Takes the object out of the write. The caller puts it back from the attributes, as changed by webhooks.
+    /// Returns the write in the form that admission uses. Takes the object out of the write. The caller puts it back
+    /// from the attributes, as changed by webhooks.
     fn attributes<'a>(&mut self, info: &'a RequestInfo, name: &str) -> Attributes<'a> {
         let object = std::mem::take(&mut self.object);
         match &self.old {
@@ -114,13 +104,12 @@ impl Write {
     }
 }
 
-/// Stores a decoded object, and returns it in the version of the request.
+/// Stores a decoded object, and returns it in the version of the request. The steps, in the order of kube-apiserver
+/// (`handlers/create.go` and `handlers/update.go` around `Store.Create` and `Store.Update` of
+/// `k8s.io/apiserver/pkg/registry/generic/registry/store.go`):
 ///
-/// The steps, in the order of kube-apiserver (`handlers/create.go` and `handlers/update.go` around `Store.Create` and
-/// `Store.Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`):
-///
-/// 1. `namespace::check`: the namespace of a new object exists and is not being deleted; an existing object has the name
-///    of the path.
+/// 1. `namespace::check`: the namespace of a new object exists and is not being deleted; an existing object has the
+///    name of the path.
 /// 2. `mutating_admission`: policies, webhooks and plugins change the object.
 /// 3. `allocate::check_new`, `escalation`, `precondition`: the addresses of a new Service are free, and the writer may
 ///    grant these permissions and has seen the stored version.
@@ -130,8 +119,8 @@ impl Write {
 /// 6. `prepare`: defaults, fields that the write resets, generation.
 /// 7. `complete`, `allocate`, `name`: plugins and the strategy complete the object; allocated values, and a generated
 ///    name.
-/// 8. `validate::validate`, `signer_authorization`: field errors of the object and of the change, with those of step 5 in one
-///    `Invalid`.
+/// 8. `validate::validate`, `signer_authorization`: field errors of the object and of the change, with those of step 5
+///    in one `Invalid`.
 /// 9. `ownership`: `metadata.managedFields`.
 /// 10. `validating_admission`: plugins, policies, webhooks and quotas may reject the object.
 /// 11. `store`: conversion to the storage version, and the commit.

@@ -1,27 +1,21 @@
 //! The names of objects, which the server may generate.
 //!
-//! A generated name is `generateName` and five characters of a fixed alphabet, drawn from the
-//! state's random sequence.
+//! A generated name is `generateName` and five characters of a fixed alphabet, drawn from the state's random sequence.
 
 use serde_json::Value;
 
 use super::{Write, prepare::New};
 use crate::{request::RequestInfo, state::State, store::Key};
 
-/// The number of attempts to find a free generated name (`maxNameGenerationCreateAttempts`).
-///
-/// At the bound the last name is used, and the write fails if it is taken.
+/// The number of attempts to find a free generated name (`maxNameGenerationCreateAttempts`). At the bound the last name
+/// is used, and the write fails if it is taken.
 const NAME_ATTEMPTS_MAX: usize = 8;
-/// The length to which `generateName` is cut (`MaxGeneratedNameLength` of `k8s.io/apiserver/pkg/storage/names`).
-///
-/// 58 and the suffix make 63, the length of a DNS label.
+/// The length to which `generateName` is cut (`MaxGeneratedNameLength` of `k8s.io/apiserver/pkg/storage/names`). 58 and
+/// the suffix make 63, the length of a DNS label.
 const NAME_BASE_LEN_MAX: usize = 58;
 
-/// Returns the key of an object. A new object without a name gets a generated one.
-///
-/// If all attempts find taken names, the last one stays, and the write fails with `AlreadyExists` in `store`.
-///
-/// For an update the key is that of the path.
+/// Returns the key of an object. A new object without a name gets a generated one. If all attempts find taken names,
+/// the last one stays, and the write fails with `AlreadyExists` in `store`. For an update the key is that of the path.
 pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, write: &mut Write) -> Key {
     let Some(New { sent, .. }) = new else { return info.key() };
     let key = generated(state, info, &mut write.object);
@@ -32,9 +26,7 @@ pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, w
 }
 
 /// Returns a key. If the object has only `generateName`, its name is generated. It is free unless all attempts find
-/// taken names.
-///
-/// Without both fields the name is empty, and validation reports it.
+/// taken names. Without both fields the name is empty, and validation reports it.
 fn generated(state: &mut State, info: &RequestInfo, object: &mut Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     let (name, base) = (text("name"), text("generateName"));

@@ -1,7 +1,7 @@
 //! Checks and sets the namespace and the name of an object according to the path.
 //!
-//! Checks that depend on the namespace object come from the admission plugin `NamespaceLifecycle`;
-//! the others from the request handlers.
+//! Checks that depend on the namespace object come from the admission plugin `NamespaceLifecycle`; the others from the
+//! request handlers.
 
 use std::sync::Arc;
 
@@ -11,9 +11,7 @@ use super::Write;
 use crate::{crd, kinds, metadata, request::RequestInfo, state::State, status::StatusError, store::DEFINITIONS};
 
 /// Checks that a new object may be created in its namespace, and that an existing one has the name and the namespace of
-/// the path.
-///
-/// An update is allowed in a namespace that is being deleted or gone: finalizers must be removable.
+/// the path. An update is allowed in a namespace that is being deleted or gone: finalizers must be removable.
 ///
 /// # Errors
 /// 400 for another name or namespace than that of the path. For new objects also `NotFound` without the namespace, and
@@ -28,9 +26,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, write: &mut Write) -> Res
     check_namespace(state, info, &write.object)
 }
 
-/// Rejects new objects of a CRD that is being deleted (upstream, `customresource_handler.go`).
-///
-/// `Forbidden`. Existing objects can still be updated and deleted.
+/// Rejects new objects of a CRD that is being deleted (upstream, `customresource_handler.go`). `Forbidden`. Existing
+/// objects can still be updated and deleted.
 fn check_definition(state: &State, info: &RequestInfo, name: &str) -> Result<(), StatusError> {
     let definition = state.get(&DEFINITIONS, &(String::new(), info.resource.id.to_string()));
     if info.resource.custom.is_none() || definition.is_none_or(|definition| !crd::rejects_creates(&definition)) {
@@ -40,9 +37,7 @@ fn check_definition(state: &State, info: &RequestInfo, name: &str) -> Result<(),
     Err(StatusError::forbidden(&info.resource.id, name, why))
 }
 
-/// Returns the namespace of a request, which must exist.
-///
-/// `None` for cluster-scoped requests.
+/// Returns the namespace of a request, which must exist. `None` for cluster-scoped requests.
 fn existing(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
     if info.namespace.is_empty() {
         return Ok(None);
@@ -53,9 +48,7 @@ fn existing(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, Sta
 }
 
 /// Rejects new objects in a namespace that does not exist or is being deleted (`NamespaceLifecycle`). If the object has
-/// no name, the error shows its `generateName`.
-///
-/// Also used for objects that are not stored, such as evictions.
+/// no name, the error shows its `generateName`. Also used for objects that are not stored, such as evictions.
 ///
 /// # Errors
 /// `NotFound` without the namespace, and `Forbidden` with the cause `NamespaceTerminating` while it is deleted. Clients
@@ -78,9 +71,8 @@ pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value)
 }
 
 /// Removes the metadata that only the server sets, also from objects that are not stored
-/// (`rest.WipeObjectMetaSystemFields`).
-///
-/// Upstream wipes new objects only; an update keeps the stored values of these fields.
+/// (`rest.WipeObjectMetaSystemFields`). Upstream wipes new objects only; an update keeps the stored values of these
+/// fields.
 ///
 /// # Errors
 /// Fails like [`match_namespace`], which runs first.
@@ -92,9 +84,8 @@ pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusE
     Ok(())
 }
 
-/// Checks that name and namespace of an object are those of the path.
-///
-/// Used for updates and for subresources. The messages are upstream's.
+/// Checks that name and namespace of an object are those of the path. Used for updates and for subresources. The
+/// messages are upstream's.
 ///
 /// # Errors
 /// Fails with 400 if they differ, or if the object has no name.
@@ -116,9 +107,7 @@ pub(crate) fn match_names(info: &RequestInfo, object: &mut Value) -> Result<(), 
     Ok(())
 }
 
-/// Sets the namespace of the path. Cluster-scoped objects lose theirs.
-///
-/// An absent namespace is filled in.
+/// Sets the namespace of the path. Cluster-scoped objects lose theirs. An absent namespace is filled in.
 ///
 /// # Errors
 /// Fails with 400 if the object names another namespace.

@@ -28,24 +28,17 @@ use crate::{
 
 /// The way in which a write changes the owners of fields.
 pub(crate) enum Ownership {
-    /// The field manager of the request owns the fields that it sets or changes.
-    ///
-    /// Used for `POST`, `PUT` and patches other than apply.
+    /// The field manager of the request owns the fields that it sets or changes. Used for `POST`, `PUT` and patches
+    /// other than apply.
     Written,
-    /// Apply has computed the `managedFields` that the object has.
-    ///
-    /// Defaults that the server adds belong to no manager.
+    /// Apply has computed the `managedFields` that the object has. Defaults that the server adds belong to no manager.
     Applied,
-    /// The object gets these `managedFields`.
-    ///
-    /// Computed by the verb, such as the owners after a write of a `Scale`.
+    /// The object gets these `managedFields`. Computed by the verb, such as the owners after a write of a `Scale`.
     Given(Value),
 }
 
 impl Ownership {
-    /// Sets `managedFields` of the object.
-    ///
-    /// `old` is `None` for a new object.
+    /// Sets `managedFields` of the object. `old` is `None` for a new object.
     fn own(
         &self,
         state: &State,
@@ -65,9 +58,7 @@ impl Ownership {
 }
 
 /// Makes the field manager of a request the owner of the fields that the request has changed, or of all fields of a new
-/// object.
-///
-/// Entries of other managers lose fields whose values changed.
+/// object. Entries of other managers lose fields whose values changed.
 ///
 /// # Errors
 /// [`StatusError::waiting`] if older entries have to be converted by a webhook first.
@@ -85,9 +76,8 @@ pub(crate) fn own_written(
 pub(crate) struct FieldManager<'a> {
     /// The request: provides the subresource, and the parameter `force`.
     info: &'a RequestInfo,
-    /// The name of the manager in `managedFields`.
-    ///
-    /// It is the parameter `fieldManager`, or else the part of `User-Agent` before the slash.
+    /// The name of the manager in `managedFields`. It is the parameter `fieldManager`, or else the part of `User-Agent`
+    /// before the slash.
     name: String,
     /// The version of the request, whose fields the manager owns.
     api_version: String,
@@ -98,18 +88,16 @@ pub(crate) struct FieldManager<'a> {
 }
 
 impl<'a> FieldManager<'a> {
-    /// Reads the manager from the query, or else from `User-Agent`.
-    ///
-    /// `state` is borrowed for conversions; the result lives within one step.
+    /// Reads the manager from the query, or else from `User-Agent`. `state` is borrowed for conversions; the result
+    /// lives within one step.
     pub(crate) fn from_request(info: &'a RequestInfo, state: &'a State) -> Self {
         let (name, api_version) = (info.field_manager(), info.resource.api_version());
         let versions = conversion::FieldVersions { state, info };
         Self { info, name, api_version, versions, now: state.clock.seconds() }
     }
 
-    /// Returns the request of the apply engine.
-    ///
-    /// `resets` are the fields that this subresource does not write, which the manager must not own.
+    /// Returns the request of the apply engine. `resets` are the fields that this subresource does not write, which the
+    /// manager must not own.
     pub(crate) fn request(&self) -> apply::Request<'_> {
         apply::Request {
             schema: self.info.resource.schema(),
@@ -125,9 +113,8 @@ impl<'a> FieldManager<'a> {
     }
 }
 
-/// Returns the fields that a write through the subresource resets.
-///
-/// A manager does not own a field that its write cannot change. Upstream: `GetResetFields`.
+/// Returns the fields that a write through the subresource resets. A manager does not own a field that its write cannot
+/// change. Upstream: `GetResetFields`.
 fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
     const STATUS: Resets = Resets(&[&["status"]]);
     const SPEC: Resets = Resets(&[&["spec"]]);
@@ -146,23 +133,16 @@ fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
 
 /// The source from which `managedFields` are computed.
 pub(super) enum OwnershipSource {
-    /// These `managedFields`, such as those that webhooks left.
-    ///
-    /// They are set unchanged.
+    /// These `managedFields`, such as those that webhooks left. They are set unchanged.
     Fields(Value),
-    /// The fields of this state of the object.
-    ///
-    /// The object itself is stored in another form.
+    /// The fields of this state of the object. The object itself is stored in another form.
     State(Value),
-    /// The fields of the object as it is stored.
-    ///
-    /// The usual case for updates.
+    /// The fields of the object as it is stored. The usual case for updates.
     Stored,
 }
 
-/// Returns the source for a write without mutating admission. For some updates it is the object as it was sent.
-///
-/// Called before plugins and the strategy change the object.
+/// Returns the source for a write without mutating admission. For some updates it is the object as it was sent. Called
+/// before plugins and the strategy change the object.
 pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
     write.old().map_or(OwnershipSource::Stored, |old| changed_as_sent(info, old, &write.object))
 }
@@ -201,9 +181,8 @@ fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSou
 }
 
 /// Returns the `managedFields` that a write would have without mutating admission, which sees them. The state is
-/// unchanged: random values are drawn again later.
-///
-/// It prepares a copy of the object, so it runs only if webhooks or policies may mutate the object.
+/// unchanged: random values are drawn again later. It prepares a copy of the object, so it runs only if webhooks or
+/// policies may mutate the object.
 pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Write) -> Result<Value, StatusError> {
     let mut object = match as_sent(info, write) {
         OwnershipSource::Fields(managed) => return Ok(managed),
@@ -225,9 +204,7 @@ pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Wr
 }
 
 /// Sets `managedFields` of an object, and then the metadata that the server fills in and no writer owns. A new object
-/// is owned as it was before plugins completed it.
-///
-/// `new` is `None` for an update.
+/// is owned as it was before plugins completed it. `new` is `None` for an update.
 ///
 /// # Errors
 /// [`StatusError::waiting`] if older entries have to be converted by a webhook first.
@@ -259,9 +236,7 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Sets or removes `metadata.managedFields`.
-///
-/// `null` removes the field.
+/// Sets or removes `metadata.managedFields`. `null` removes the field.
 pub(in crate::write) fn set_managed(object: &mut Value, managed: Value) {
     let Some(meta) = object["metadata"].as_object_mut() else { return };
     match managed {
@@ -270,9 +245,8 @@ pub(in crate::write) fn set_managed(object: &mut Value, managed: Value) {
     }
 }
 
-/// Removes the fields of a new object that the client did not send and the server filled in.
-///
-/// The status of a new object is reset, so its sender does not own it.
+/// Removes the fields of a new object that the client did not send and the server filled in. The status of a new object
+/// is reset, so its sender does not own it.
 fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     if resource.has_status() {
         set_at(object, "/status", None);
@@ -283,10 +257,9 @@ fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
     leave_filled_in(resource, sent, object);
 }
 
-/// Returns `true` if a client that updates an object has left out fields that the server fills in again. A list to which
-/// the server adds items counts as left out if it differs from the stored one.
-///
-/// Such a client would take over the ownership of values that it never sent.
+/// Returns `true` if a client that updates an object has left out fields that the server fills in again. A list to
+/// which the server adds items counts as left out if it differs from the stored one. Such a client would take over the
+/// ownership of values that it never sent.
 fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
     let is_there = |object: &Value, field: &str| object.pointer(field).is_some_and(|value| !value.is_null());
     let kind = resource.kind;
@@ -298,10 +271,9 @@ fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
         .any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
 }
 
-/// Removes the fields of an object that the server has filled in and the client has not sent.
-///
-/// `filled_in` of the kind lists the pointers. A field that the client did send keeps the client's value here, even if
-/// the server stores another one.
+/// Removes the fields of an object that the server has filled in and the client has not sent. `filled_in` of the kind
+/// lists the pointers. A field that the client did send keeps the client's value here, even if the server stores
+/// another one.
 fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let kind = resource.kind;
     let completed = kind.managed_fields.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {

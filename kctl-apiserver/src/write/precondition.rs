@@ -10,11 +10,8 @@ use crate::{
 };
 
 /// Checks that an update replaces the version that the client has seen (`Store.Update` of
-/// `k8s.io/apiserver/pkg/registry/generic/registry`).
-///
-/// A version that is absent or `0` means an unconditional update, which most kinds allow.
-///
-/// An equal version passes; versions are compared as strings.
+/// `k8s.io/apiserver/pkg/registry/generic/registry`). A version that is absent or `0` means an unconditional update,
+/// which most kinds allow. An equal version passes; versions are compared as strings.
 ///
 /// # Errors
 /// `Conflict` if the stored version is another one, `Invalid` if the kind requires a version, and 500 if the version is
@@ -55,7 +52,6 @@ impl<'a> Subject<'a> {
 }
 
 /// Checks that the stored object has the uid that the client requires. No uid and the empty one require nothing.
-///
 /// `stored` is null for an object that does not exist.
 ///
 /// # Errors

@@ -28,16 +28,13 @@ use crate::{
 pub(super) struct New {
     /// The object as the client sent it.
     pub(super) sent: Value,
-    /// The object with defaults, before plugins complete it.
-    ///
-    /// Compared with `sent` to find the fields that the server has filled in.
+    /// The object with defaults, before plugins complete it. Compared with `sent` to find the fields that the server
+    /// has filled in.
     pub(super) prepared: Value,
 }
 
-/// Applies defaults and the strategy of the kind.
-///
-/// `None` for an update. An apply with fields that are not persisted increments the generation even
-/// if nothing else changed.
+/// Applies defaults and the strategy of the kind. `None` for an update. An apply with fields that are not persisted
+/// increments the generation even if nothing else changed.
 pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) -> Option<New> {
     let sent = write.is_new().then(|| write.object.clone());
     prepare_object(state, info, write.old.as_ref(), &mut write.object);
@@ -47,9 +44,8 @@ pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) 
     sent.map(|sent| New { sent, prepared: write.object.clone() })
 }
 
-/// Applies defaults and the strategy to an object that need not be stored.
-///
-/// Also used for an object that only webhooks see.
+/// Applies defaults and the strategy to an object that need not be stored. Also used for an object that only webhooks
+/// see.
 pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<&Arc<Value>>, object: &mut Value) {
     match old {
         None => prepare_new(state, info, object),
@@ -65,9 +61,7 @@ fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
 }
 
 /// Prepares an updated object. The defaults come before the strategy: values that they fill in do not count as a
-/// change.
-///
-/// Times are set before the comparison that decides about the generation.
+/// change. Times are set before the comparison that decides about the generation.
 fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut Value) {
     default(info, new, Some(old));
     let kind = info.resource.kind;
@@ -96,10 +90,8 @@ fn in_storage_version(resource: &Resource, object: &mut Value, change: impl FnOn
     *object = (storage.convert)(&resource.api_version(), object);
 }
 
-/// Runs `PrepareForCreate` of the kind's strategy, and sets the server's metadata.
-///
-/// The client's status is dropped for kinds with the subresource `status`. The uid and the time are
-/// new.
+/// Runs `PrepareForCreate` of the kind's strategy, and sets the server's metadata. The client's status is dropped for
+/// kinds with the subresource `status`. The uid and the time are new.
 fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
     let kind = resource.kind;
     if let Value::Object(map) = object {
@@ -122,9 +114,8 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
 }
 
 /// Runs `PrepareForUpdate`: restores the fields that this subresource does not write and the metadata that only the
-/// server sets, and increments the generation if a counted field has changed.
-///
-/// The fields are restored first, so that those outside the subresource do not count as changed.
+/// server sets, and increments the generation if a counted field has changed. The fields are restored first, so that
+/// those outside the subresource do not count as changed.
 fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
     let kind = resource.kind;
     restore(resource, subresource, old, new);

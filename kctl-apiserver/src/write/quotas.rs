@@ -17,9 +17,8 @@ use crate::{
 /// The field manager of the usage in the status of quotas.
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
-/// The quotas with the usage that they have once the object is stored.
-///
-/// Dropping it without writing would lose usage, hence `must_use`.
+/// The quotas with the usage that they have once the object is stored. Dropping it without writing would lose usage,
+/// hence `must_use`.
 #[derive(Default)]
 #[must_use = "what is stored is counted"]
 pub(super) struct Charges(Vec<(Arc<Value>, Value)>);
@@ -29,10 +28,8 @@ fn of_quotas() -> GroupResource {
     kinds::core::resource_quota::KIND.group_resource()
 }
 
-/// Checks all quotas of the namespace. Runs last, so that rejected writes are not charged.
-///
-/// Quotas without a matching scope or resource are skipped. A dry run is checked, and its charges
-/// are dropped by `store`.
+/// Checks all quotas of the namespace. Runs last, so that rejected writes are not charged. Quotas without a matching
+/// scope or resource are skipped. A dry run is checked, and its charges are dropped by `store`.
 ///
 /// # Errors
 /// `Forbidden` if a quota is exceeded, or if the object lacks a value that the quota counts.
@@ -56,9 +53,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
 }
 
 impl Charges {
-    /// Writes the usage into the quotas.
-    ///
-    /// The usage is owned by the manager `kube-apiserver`.
+    /// Writes the usage into the quotas. The usage is owned by the manager `kube-apiserver`.
     pub(super) fn write(self, state: &mut State) {
         for (quota, used) in self.0 {
             let mut new = Value::clone(&quota);

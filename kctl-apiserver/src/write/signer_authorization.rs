@@ -1,7 +1,7 @@
 //! Authorization for signers of certificates: `signers` is a resource that only rules of roles name.
 //!
-//! Upstream: `IsAuthorizedForSignerName` in `pkg/certauthorization/certauthorization.go`. `plugins::certificates` has the
-//! admission plugins that call it.
+//! Upstream: `IsAuthorizedForSignerName` in `pkg/certauthorization/certauthorization.go`. `plugins::certificates` has
+//! the admission plugins that call it.
 
 use super::Write;
 use crate::{
@@ -24,9 +24,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, name: &str, write: &Write
     Err(StatusError::invalid(&info.resource.id.group, info.resource.kind_name(), name, &[error]))
 }
 
-/// Returns the message for a user who may not do this to the signer, by its name or by `domain/*`.
-///
-/// Only cluster-wide rules apply: signers have no namespace.
+/// Returns the message for a user who may not do this to the signer, by its name or by `domain/*`. Only cluster-wide
+/// rules apply: signers have no namespace.
 pub(super) fn not_permitted(state: &State, info: &RequestInfo, verb: &str, signer: &str) -> Option<String> {
     let (user, domain) = (&info.caller.user, signer.split('/').next().unwrap_or_default());
     let of_domain = format!("{domain}/*");

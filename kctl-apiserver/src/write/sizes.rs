@@ -1,23 +1,19 @@
 //! Rejects objects that are too large for etcd.
 //!
-//! Clients meet this limit with large `ConfigMap`s. A real etcd rejects the transaction, and
-//! kube-apiserver returns its message with 500.
+//! Clients meet this limit with large `ConfigMap`s. A real etcd rejects the transaction, and kube-apiserver returns its
+//! message with 500.
 
 use serde_json::Value;
 
 use crate::{request::RequestInfo, state::State, status::StatusError, store::Key};
 
-/// The largest request that etcd accepts: the default of its `--max-request-bytes`.
-///
-/// 1.5 MiB.
+/// The largest request that etcd accepts: the default of its `--max-request-bytes`. 1.5 MiB.
 const REQUEST_BYTES_MAX: usize = 1536 * 1024;
 /// The bytes of an etcd request in addition to the object and two copies of its key.
 const REQUEST_BYTES_REST: usize = 43;
 
 /// Checks the size of an object as it would be stored: protobuf for built-in kinds, which is shorter than JSON, and
-/// JSON for custom ones.
-///
-/// Objects of a dry run never reach etcd.
+/// JSON for custom ones. Objects of a dry run never reach etcd.
 ///
 /// # Errors
 /// Fails with 500, as a request that etcd rejects.
@@ -42,9 +38,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value
     Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "etcdserver: request is too large"))
 }
 
-/// Returns the bytes of all strings in a value, which approximates its protobuf encoding.
-///
-/// Names of fields are not part of a protobuf message.
+/// Returns the bytes of all strings in a value, which approximates its protobuf encoding. Names of fields are not part
+/// of a protobuf message.
 fn values_len(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

@@ -51,9 +51,8 @@ pub(super) fn store(
 }
 
 /// Normalizes a custom object to the form in which it is read from etcd: numbers as Go's JSON writes them, and without
-/// nulls that an apply has left.
-///
-/// Upstream decodes the response of etcd, so a client already sees the object in this form in the response.
+/// nulls that an apply has left. Upstream decodes the response of etcd, so a client already sees the object in this
+/// form in the response.
 fn read_again(info: &RequestInfo, object: &mut Value) {
     let list = info.resource.kind.strategy.null_when_empty.and_then(|list| object.pointer_mut(list));
     if let Some(list) = list.filter(|list| **list == json!([])) {
@@ -67,9 +66,8 @@ fn read_again(info: &RequestInfo, object: &mut Value) {
     }
 }
 
-/// Checks that a new object has no `resourceVersion` and that its name is free.
-///
-/// An object that is being deleted still occupies its name.
+/// Checks that a new object has no `resourceVersion` and that its name is free. An object that is being deleted still
+/// occupies its name.
 fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     // The storage checks the version, and a dry run does not reach it.
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
@@ -88,9 +86,8 @@ fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Re
     Err(if is_generated { error.for_generated_name() } else { error })
 }
 
-/// Returns the response to a dry run: an update shows the version of the stored object.
-///
-/// A new object has no version in a dry run.
+/// Returns the response to a dry run: an update shows the version of the stored object. A new object has no version in
+/// a dry run.
 fn tried(old: Option<&Value>, unstored: Arc<Value>) -> Arc<Value> {
     let Some(old) = old else { return unstored };
     let mut object = Arc::unwrap_or_clone(unstored);
@@ -98,10 +95,8 @@ fn tried(old: Option<&Value>, unstored: Arc<Value>) -> Arc<Value> {
     object.into()
 }
 
-/// Writes the object to the store.
-///
-/// An update that changes nothing writes nothing and keeps the version, unless unpersisted fields
-/// count as a change.
+/// Writes the object to the store. An update that changes nothing writes nothing and keeps the version, unless
+/// unpersisted fields count as a change.
 fn commit(
     state: &mut State,
     info: &RequestInfo,

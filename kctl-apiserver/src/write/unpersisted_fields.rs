@@ -14,13 +14,9 @@ use crate::request::RequestInfo;
 pub(crate) enum Unpersisted {
     /// There are no such fields: the usual case.
     Nothing,
-    /// The write counts as a change, even if readers see no difference.
-    ///
-    /// Used for fields of the status and of metadata.
+    /// The write counts as a change, even if readers see no difference. Used for fields of the status and of metadata.
     Something,
-    /// The write also increments the generation.
-    ///
-    /// Used for fields of the spec.
+    /// The write also increments the generation. Used for fields of the spec.
     Counted,
 }
 
@@ -30,9 +26,8 @@ impl Unpersisted {
         if has_dropped_value(metadata) { Self::Something } else { Self::Nothing }
     }
 
-    /// Decides by the effect of metadata, and by the paths of the fields that the applied object has lost.
-    ///
-    /// Built-in kinds are decoded into Go types, so they have no such fields.
+    /// Decides by the effect of metadata, and by the paths of the fields that the applied object has lost. Built-in
+    /// kinds are decoded into Go types, so they have no such fields.
     pub(crate) fn decide(info: &RequestInfo, in_metadata: Self, lost: &[String]) -> Self {
         if info.resource.custom.is_none() {
             return Self::Nothing;
@@ -50,9 +45,7 @@ impl Unpersisted {
     }
 }
 
-/// Returns `true` if metadata has a value that is dropped.
-///
-/// Only metadata fields that an apply can set are checked.
+/// Returns `true` if metadata has a value that is dropped. Only metadata fields that an apply can set are checked.
 fn has_dropped_value(metadata: &Value) -> bool {
     let has_null = |fields: &Map<String, Value>| fields.values().any(Value::is_null);
     metadata.as_object().into_iter().flatten().any(|(name, value)| match (name.as_str(), value) {

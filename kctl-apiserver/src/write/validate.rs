@@ -1,7 +1,7 @@
 //! Validation of an object, by the rules of its kind or the schema of its CRD.
 //!
-//! Errors come from four places: metadata, the schema and rules of a CRD, declarative tags
-//! (`declared`), and the functions of the kind. All of them are collected into one response.
+//! Errors come from four places: metadata, the schema and rules of a CRD, declarative tags (`declared`), and the
+//! functions of the kind. All of them are collected into one response.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -21,12 +21,9 @@ use crate::{
     write::Write,
 };
 
-/// Validates an object, and adds warnings to the response. `errors` were found before and are reported first.
-///
-/// An object of another type than the path is rejected before its fields are validated. The order of field errors
-/// within one `Invalid` is not guaranteed.
-///
-/// Warnings are added only if the object is valid.
+/// Validates an object, and adds warnings to the response. `errors` were found before and are reported first. An object
+/// of another type than the path is rejected before its fields are validated. The order of field errors within one
+/// `Invalid` is not guaranteed. Warnings are added only if the object is valid.
 ///
 /// # Errors
 /// Fails with `Invalid` and all field errors.
@@ -45,10 +42,8 @@ pub(super) fn validate(state: &State, info: &RequestInfo, write: &Write, errors:
 }
 
 /// Returns the error of a custom object of another type, which comes after validation
-/// (`customResourceValidator.ValidateTypeMeta`).
-///
-/// `Invalid` with the group and kind of the body, as upstream. `None` for built-in kinds, whose
-/// type was set on decoding.
+/// (`customResourceValidator.ValidateTypeMeta`). `Invalid` with the group and kind of the body, as upstream. `None` for
+/// built-in kinds, whose type was set on decoding.
 pub(super) fn of_another_type(resource: &Resource, object: &Value) -> Option<StatusError> {
     let mut errors = Errors::default();
     for (field, expected) in [("kind", resource.kind_name().to_owned()), ("apiVersion", resource.api_version())] {
@@ -66,9 +61,8 @@ pub(super) fn of_another_type(resource: &Resource, object: &Value) -> Option<Sta
     Some(StatusError::invalid(group, &kind, &text(&object["metadata"]["name"]), &errors))
 }
 
-/// Warns about new finalizers of custom objects that have no domain.
-///
-/// Built-in kinds reject such finalizers instead, apart from a few.
+/// Warns about new finalizers of custom objects that have no domain. Built-in kinds reject such finalizers instead,
+/// apart from a few.
 fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
     if info.resource.custom.is_none() || !info.subresource.is_empty() {
         return;
@@ -116,7 +110,6 @@ fn validate_own(now: Timestamp, info: &RequestInfo, write: &Write, mut errors: E
 }
 
 /// Returns the errors of a custom object: those of its metadata, its schema, its subresource `scale` and its CEL rules.
-///
 /// `errors` are those of the metadata. Upstream skips the CEL rules of an object without a name.
 fn custom_errors(
     info: &RequestInfo,
@@ -147,11 +140,9 @@ fn part_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     })
 }
 
-/// Returns the errors of an object of a built-in kind.
-///
-/// The subresource selects the functions of the kind: `validate_status` for the status, and otherwise those of the
-/// whole object. Kinds with `validates_spec_only` skip an unchanged spec. An object is converted to the storage version
-/// first, which has all rules of the kind.
+/// Returns the errors of an object of a built-in kind. The subresource selects the functions of the kind:
+/// `validate_status` for the status, and otherwise those of the whole object. Kinds with `validates_spec_only` skip an
+/// unchanged spec. An object is converted to the storage version first, which has all rules of the kind.
 fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Errors {
     let kind = info.resource.kind;
     let (of_new, of_old);
@@ -185,9 +176,8 @@ fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, obje
     errors
 }
 
-/// Returns the errors of a changed object.
-///
-/// Order: declarative validation, rules of the object, rules of the change, rules of the subresource.
+/// Returns the errors of a changed object. Order: declarative validation, rules of the object, rules of the change,
+/// rules of the subresource.
 fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     let kind = info.resource.kind;
     Errors::collect(|errors| {
@@ -198,9 +188,8 @@ fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     })
 }
 
-/// Returns the errors of a custom object by its schema. A write of the status validates only the status.
-///
-/// Field paths start at the root in both cases.
+/// Returns the errors of a custom object by its schema. A write of the status validates only the status. Field paths
+/// start at the root in both cases.
 fn schema_errors(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option<&Value>) -> Errors {
     if info.subresource == "status" {
         crd::validate_status(schema, object, old)
@@ -209,9 +198,8 @@ fn schema_errors(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Op
     }
 }
 
-/// Returns the errors of the fields behind the subresource `scale` of a custom kind.
-///
-/// A write of the status does not validate the desired replicas.
+/// Returns the errors of the fields behind the subresource `scale` of a custom kind. A write of the status does not
+/// validate the desired replicas.
 fn scale_errors(info: &RequestInfo, custom: &Custom, object: &Value) -> Errors {
     let mut errors = Errors::default();
     let scale = &custom.version["subresources"]["scale"];
@@ -224,9 +212,7 @@ fn scale_errors(info: &RequestInfo, custom: &Custom, object: &Value) -> Errors {
     errors
 }
 
-/// Returns `Invalid` if there are errors.
-///
-/// The group in the error may differ from that of the resource (`error_group`).
+/// Returns `Invalid` if there are errors. The group in the error may differ from that of the resource (`error_group`).
 fn invalid_unless_empty(resource: &Resource, object: &Value, field_errors: &[FieldError]) -> Result<(), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let group = resource.kind.requests.error_group.unwrap_or(&resource.id.group);

@@ -15,8 +15,7 @@ const SHORT_LEN_MAX: usize = 64;
 ///
 /// The string is shared (`Arc`): most elements survive when sets are merged and subtracted.
 ///
-/// The order of elements is that of these strings, which sorts the entries of a set and the JSON of
-/// `managedFields`.
+/// The order of elements is that of these strings, which sorts the entries of a set and the JSON of `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PathElement(Arc<str>);
 
@@ -36,10 +35,8 @@ impl PathElement {
         Self(format!("f:{name}").into())
     }
 
-    /// Returns the element for the list item with these key fields.
-    ///
-    /// Fields are sorted by name. A name that occurs twice is taken once. Without a field the
-    /// element is `k:{}`.
+    /// Returns the element for the list item with these key fields. Fields are sorted by name. A name that occurs twice
+    /// is taken once. Without a field the element is `k:{}`.
     pub(crate) fn key<'v>(fields: impl IntoIterator<Item = (&'v str, &'v Value)>) -> Self {
         let mut sorted: Vec<(&str, &Value)> = fields.into_iter().collect();
         sorted.sort_by_key(|(name, _)| *name);
@@ -60,26 +57,22 @@ impl PathElement {
         Self(String::from_utf8_lossy(&text).into())
     }
 
-    /// Returns the element for a value of a set.
-    ///
-    /// Numbers are canonical: `1.0` and `1` are the same element.
+    /// Returns the element for a value of a set. Numbers are canonical: `1.0` and `1` are the same element.
     pub(crate) fn value(value: &Value) -> Self {
         let mut text = b"v:".to_vec();
         write_value(&mut text, value);
         Self(String::from_utf8_lossy(&text).into())
     }
 
-    /// Returns the element for a list item by its index.
-    ///
-    /// Used only in messages, for items of atomic lists. Such items are never owned on their own.
+    /// Returns the element for a list item by its index. Used only in messages, for items of atomic lists. Such items
+    /// are never owned on their own.
     pub(crate) fn index(index: usize) -> Self {
         Self(format!("i:{index}").into())
     }
 
-    /// Parses an element in its `FieldsV1` form; returns `None` if the string is not valid.
-    ///
-    /// The input comes from `managedFields` that a client may have written. Elements that are valid
-    /// but not canonical, such as keys in another order, become canonical.
+    /// Parses an element in its `FieldsV1` form; returns `None` if the string is not valid. The input comes from
+    /// `managedFields` that a client may have written. Elements that are valid but not canonical, such as keys in
+    /// another order, become canonical.
     pub(crate) fn decode(text: &str) -> Option<Self> {
         let rest = text.get(2..).filter(|_| text.as_bytes()[1] == b':')?;
         match text.as_bytes()[0] {
@@ -157,9 +150,8 @@ fn write(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
     let _infallible = serde_json::to_writer(text, value);
 }
 
-/// Returns equal numbers as the same number: an integer if it has no fraction.
-///
-/// Beyond 9e15 a float no longer distinguishes neighbouring integers, so it stays a float.
+/// Returns equal numbers as the same number: an integer if it has no fraction. Beyond 9e15 a float no longer
+/// distinguishes neighbouring integers, so it stays a float.
 fn canonical(value: &Value) -> Cow<'_, Value> {
     match value.as_f64() {
         #[expect(clippy::cast_possible_truncation, reason = "the bound is checked")]

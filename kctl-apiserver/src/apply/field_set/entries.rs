@@ -11,9 +11,8 @@ use super::{FieldSet, PathElement};
 pub(super) struct Entry {
     /// The element that leads here. Entries of a set are sorted by it.
     pub(super) element: PathElement,
-    /// `true` if the path that ends here is in the set.
-    ///
-    /// In `FieldsV1` a member with paths below it has the extra key `.`.
+    /// `true` if the path that ends here is in the set. In `FieldsV1` a member with paths below it has the extra key
+    /// `.`.
     pub(super) is_member: bool,
     /// The paths below the element.
     pub(super) below: FieldSet,
@@ -25,9 +24,7 @@ impl Entry {
         Self { element, is_member: false, below: FieldSet::default() }
     }
 
-    /// Returns `true` if no path ends or leads here.
-    ///
-    /// Entries like this are never kept in a set.
+    /// Returns `true` if no path ends or leads here. Entries like this are never kept in a set.
     pub(super) fn is_empty(&self) -> bool {
         !self.is_member && self.below.is_empty()
     }
@@ -48,9 +45,8 @@ impl Entry {
 pub(super) struct Entries(Option<Arc<Vec<Entry>>>);
 
 impl Entries {
-    /// Returns the entries for a change, which copies them if they are shared.
-    ///
-    /// It copies only this level. Levels below stay shared.
+    /// Returns the entries for a change, which copies them if they are shared. It copies only this level. Levels below
+    /// stay shared.
     pub(super) fn edit(&mut self) -> &mut Vec<Entry> {
         Arc::make_mut(self.0.get_or_insert_default())
     }

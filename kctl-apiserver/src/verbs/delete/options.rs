@@ -1,7 +1,7 @@
 //! `DeleteOptions`: decodes them from the body or the query, and validates them.
 //!
-//! A body takes precedence: with a body, options in the query are ignored. kubectl sends a body,
-//! client-go as well; the query is for plain HTTP clients.
+//! A body takes precedence: with a body, options in the query are ignored. kubectl sends a body, client-go as well; the
+//! query is for plain HTTP clients.
 
 use serde_json::{Value, json};
 
@@ -15,47 +15,34 @@ use crate::{
     write::body::{self, identity},
 };
 
-/// The kind of the options.
-///
-/// A body may have only this `kind` or none.
+/// The kind of the options. A body may have only this `kind` or none.
 const KIND: &str = "DeleteOptions";
 /// The values of `propagationPolicy`, in the order in which the error for an unknown one lists them.
 const POLICIES: [(&str, Propagation); 3] =
     [("Foreground", Propagation::Foreground), ("Background", Propagation::Background), ("Orphan", Propagation::Orphan)];
 
-/// Valid options of a delete.
-///
-/// Created by `Options::from_request` from a request, or by `Options::read` from the options inside an eviction.
+/// Valid options of a delete. Created by `Options::from_request` from a request, or by `Options::read` from the options
+/// inside an eviction.
 pub(in crate::verbs) struct Options {
-    /// The options as JSON, for admission.
-    ///
-    /// They are as the client sent them; admission gets a completed copy.
+    /// The options as JSON, for admission. They are as the client sent them; admission gets a completed copy.
     pub(in crate::verbs) value: Value,
     /// `true` for `dryRun: All`.
     pub(in crate::verbs) is_dry: bool,
-    /// `propagationPolicy`, or the deprecated `orphanDependents`.
-    ///
-    /// `Propagation::Default` leaves the choice to the kind.
+    /// `propagationPolicy`, or the deprecated `orphanDependents`. `Propagation::Default` leaves the choice to the kind.
     pub(in crate::verbs) propagation: Propagation,
-    /// `gracePeriodSeconds`.
-    ///
-    /// `Grace::Default` leaves the choice to the object.
+    /// `gracePeriodSeconds`. `Grace::Default` leaves the choice to the object.
     pub(in crate::verbs) grace: Grace,
 }
 
 impl Options {
-    /// Returns the options in the body, or else those in the query.
-    ///
-    /// `BadRequest` for a body or parameter that does not decode, `Invalid` for values that do not
-    /// fit.
+    /// Returns the options in the body, or else those in the query. `BadRequest` for a body or parameter that does not
+    /// decode, `Invalid` for values that do not fit.
     pub(super) fn from_request(info: &RequestInfo) -> Result<Self, StatusError> {
         Self::read(if info.body.is_empty() { of_query(info)? } else { of_body(info)? })
     }
 
-    /// Validates options (`ValidateDeleteOptions`).
-    ///
-    /// `propagationPolicy` and `orphanDependents` exclude each other. All field errors are reported
-    /// together, with the group `meta.k8s.io`.
+    /// Validates options (`ValidateDeleteOptions`). `propagationPolicy` and `orphanDependents` exclude each other. All
+    /// field errors are reported together, with the group `meta.k8s.io`.
     pub(in crate::verbs) fn read(value: Value) -> Result<Self, StatusError> {
         let policy = value["propagationPolicy"].as_str();
         let found = policy.map(|policy| POLICIES.iter().find(|(name, _)| *name == policy));
@@ -90,10 +77,8 @@ impl Options {
     }
 }
 
-/// Decodes the options in the query.
-///
-/// Strings of flags follow Go's conversion of query parameters: any value but `false` and `0` is
-/// true.
+/// Decodes the options in the query. Strings of flags follow Go's conversion of query parameters: any value but `false`
+/// and `0` is true.
 fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
     let mut value = json!({});
     if info.params.given("propagationPolicy") {
@@ -111,9 +96,7 @@ fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
     Ok(value)
 }
 
-/// Decodes the options in the body.
-///
-/// Unknown fields are ignored, as upstream decodes the options leniently.
+/// Decodes the options in the body. Unknown fields are ignored, as upstream decodes the options leniently.
 fn of_body(info: &RequestInfo) -> Result<Value, StatusError> {
     let value = body::read_built_in(info, KIND)?;
     let (kind, version) = (identity::given(&value, "kind"), identity::given(&value, "apiVersion"));

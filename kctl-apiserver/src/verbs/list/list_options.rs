@@ -7,26 +7,19 @@ pub(in crate::verbs) const MATCH: &str = "resourceVersionMatch";
 
 /// Options that are valid by themselves; [`Self::selector`] checks them against the kind.
 pub(in crate::verbs) struct ListOptions {
-    /// The number of objects of a page; 0 for all.
-    ///
-    /// Negative limits count as 0.
+    /// The number of objects of a page; 0 for all. Negative limits count as 0.
     pub(super) limit: usize,
-    /// `timeoutSeconds`; 0 if the client names no timeout.
-    ///
-    /// Only watches use it.
+    /// `timeoutSeconds`; 0 if the client names no timeout. Only watches use it.
     pub(in crate::verbs) seconds: i64,
-    /// Label and field selector, before their fields are checked.
-    ///
-    /// Parsed; both must select the object, by labels and by fields.
+    /// Label and field selector, before their fields are checked. Parsed; both must select the object, by labels and by
+    /// fields.
     selector: Selector,
 }
 
 impl ListOptions {
     /// Reads the options: numbers first, then selectors (`Convert_url_Values_To_v1_ListOptions`, then
-    /// `Convert_v1_ListOptions_To_internalversion_ListOptions` of apimachinery).
-    ///
-    /// A number that does not parse is 400. Options that only one of the verbs has are left to that
-    /// verb.
+    /// `Convert_v1_ListOptions_To_internalversion_ListOptions` of apimachinery). A number that does not parse is 400.
+    /// Options that only one of the verbs has are left to that verb.
     ///
     /// # Errors
     /// Fails with the first option that cannot be parsed.
@@ -37,9 +30,8 @@ impl ListOptions {
         Ok(Self { limit, seconds, selector })
     }
 
-    /// Validates how the options of a list combine (`ValidateListOptions` of apimachinery).
-    ///
-    /// The group of the error is `meta.k8s.io`, its kind `ListOptions`.
+    /// Validates how the options of a list combine (`ValidateListOptions` of apimachinery). The group of the error is
+    /// `meta.k8s.io`, its kind `ListOptions`.
     ///
     /// # Errors
     /// Fails with all field errors.
@@ -65,9 +57,8 @@ impl ListOptions {
         StatusError::unless_valid("meta.k8s.io", "ListOptions", "", &errors)
     }
 
-    /// Returns the selector. A name in the path selects that object.
-    ///
-    /// Built-in kinds list their fields in `selectable_fields`; `metadata.name` is always supported.
+    /// Returns the selector. A name in the path selects that object. Built-in kinds list their fields in
+    /// `selectable_fields`; `metadata.name` is always supported.
     ///
     /// # Errors
     /// Fails if the kind does not support a field of the selector, or if the selector excludes the name in the path.

@@ -29,13 +29,10 @@ use crate::{
     store::{Key, Table},
 };
 
-/// The version of the format of continue tokens.
-///
-/// Other versions are rejected.
+/// The version of the format of continue tokens. Other versions are rejected.
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
-/// Base64 as Go decodes it: trailing bits may have any value.
-///
-/// URL-safe, since the token is a query parameter, and without padding.
+/// Base64 as Go decodes it: trailing bits may have any value. URL-safe, since the token is a query parameter, and
+/// without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     NO_PAD.with_decode_padding_mode(DecodePaddingMode::RequireNone).with_decode_allow_trailing_bits(true),
@@ -43,26 +40,19 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// The state and the first object of a list.
 pub(in crate::verbs) struct ListScope {
-    /// The revision of the state; `None` for the newest state.
-    ///
-    /// It is never newer than the state's revision.
+    /// The revision of the state; `None` for the newest state. It is never newer than the state's revision.
     pub(super) revision: Option<u64>,
-    /// The object after which the list continues.
-    ///
-    /// Exclusive. It may name an object that does not exist.
+    /// The object after which the list continues. Exclusive. It may name an object that does not exist.
     pub(super) after: Option<Key>,
     /// The number of objects of a page; 0 for all.
     pub(super) limit: usize,
-    /// The oldest revision that can be listed.
-    ///
-    /// Older ones return 410 `Expired`.
+    /// The oldest revision that can be listed. Older ones return 410 `Expired`.
     pub(super) compacted: u64,
 }
 
 impl ListScope {
-    /// Reads the scope from the options (`ValidateListOptions` of `k8s.io/apiserver/pkg/storage`).
-    ///
-    /// A continue token contains its revision. A `resourceVersion` beside it is an error, unless it is 0.
+    /// Reads the scope from the options (`ValidateListOptions` of `k8s.io/apiserver/pkg/storage`). A continue token
+    /// contains its revision. A `resourceVersion` beside it is an error, unless it is 0.
     ///
     /// # Errors
     /// Fails if the token or the version cannot be parsed, or if the version is newer than the newest one.
@@ -102,10 +92,8 @@ impl ListScope {
         Ok(Self { revision: Some(revision).filter(|_| is_exact), after: None, limit, compacted })
     }
 
-    /// Returns the table of an older revision, or `None` if the list reads the newest state.
-    ///
-    /// `current` is the revision of the table. The token in the error has no revision, so the client can continue
-    /// without a consistent state.
+    /// Returns the table of an older revision, or `None` if the list reads the newest state. `current` is the revision
+    /// of the table. The token in the error has no revision, so the client can continue without a consistent state.
     ///
     /// # Errors
     /// `Expired` if that revision is compacted. For a continued list, the error has a token to continue in the newest
@@ -129,9 +117,8 @@ impl ListScope {
 const TOO_OLD: &str = "the continue token is too old: list again without it, or go on with the token of this response, which may miss \
                        changes between the pages";
 
-/// Returns the error of a malformed `resourceVersion` in a get or a watch: 500, as in kube-apiserver.
-///
-/// Lists return 400 instead.
+/// Returns the error of a malformed `resourceVersion` in a get or a watch: 500, as in kube-apiserver. Lists return 400
+/// instead.
 pub(in crate::verbs) fn unreadable_version(version: &str) -> StatusError {
     StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", not_a_version(version))
 }
@@ -142,9 +129,8 @@ fn not_a_version(version: &str) -> String {
 }
 
 /// Fails if a `resourceVersion` is newer than the newest one. kube-apiserver waits three seconds for it. Here only a
-/// fault or a mistake leads to such a version, so the error is returned at once (`NewTooLargeResourceVersionError`).
-///
-/// A malformed version counts as 0 and passes; the caller reports it.
+/// fault or a mistake leads to such a version, so the error is returned at once (`NewTooLargeResourceVersionError`). A
+/// malformed version counts as 0 and passes; the caller reports it.
 pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Result<(), StatusError> {
     let (requested, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
     if requested <= current {
@@ -157,10 +143,9 @@ pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Res
     Err(status_error)
 }
 
-/// Returns a continue token in kube-apiserver's format. Without a revision, the list continues in the newest state.
-///
-/// A JSON object with version, revision (-1 for none) and start key, in base64. Tokens of a list of
-/// all namespaces contain the namespace.
+/// Returns a continue token in kube-apiserver's format. Without a revision, the list continues in the newest state. A
+/// JSON object with version, revision (-1 for none) and start key, in base64. Tokens of a list of all namespaces
+/// contain the namespace.
 pub(super) fn token(info: &RequestInfo, revision: Option<u64>, (namespace, name): &Key) -> String {
     // The key is relative to the prefix of the list in etcd. The zero byte makes it the first key after the last
     // object.
@@ -173,10 +158,9 @@ pub(super) fn token(info: &RequestInfo, revision: Option<u64>, (namespace, name)
     BASE64.encode(json!({ "v": TOKEN_VERSION, "rv": revision, "start": start }).to_string())
 }
 
-/// Returns the revision and the key of a continue token (`DecodeContinue` of `k8s.io/apiserver/pkg/storage`).
-///
-/// The key is untrusted input: parts that are empty, `.` or `..` are rejected, as upstream does to
-/// prevent reads outside the prefix in etcd.
+/// Returns the revision and the key of a continue token (`DecodeContinue` of `k8s.io/apiserver/pkg/storage`). The key
+/// is untrusted input: parts that are empty, `.` or `..` are rejected, as upstream does to prevent reads outside the
+/// prefix in etcd.
 fn decode_token(info: &RequestInfo, text: &str) -> Result<(Option<u64>, Key), StatusError> {
     let refused = || StatusError::bad_request(format!("continue: must be a token of this server, found {text:?}"));
     let bytes = BASE64.decode(text).map_err(|_| refused())?;
@@ -191,10 +175,8 @@ fn decode_token(info: &RequestInfo, text: &str) -> Result<(Option<u64>, Key), St
     Ok((u64::try_from(revision).ok(), after(info, key)))
 }
 
-/// Returns the key after which a list starts. `start` is the key in the token.
-///
-/// Tokens of this server end with a zero byte. Other tokens start at a key inclusively, so the position just before it
-/// is computed.
+/// Returns the key after which a list starts. `start` is the key in the token. Tokens of this server end with a zero
+/// byte. Other tokens start at a key inclusively, so the position just before it is computed.
 fn after(info: &RequestInfo, start: &str) -> Key {
     let is_of_all = info.resource.listed.namespaced && info.namespace.is_empty();
     let (namespace, name) = if is_of_all { start.split_once('/').unwrap_or((start, "")) } else { ("", start) };

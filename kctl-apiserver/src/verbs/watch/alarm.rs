@@ -18,9 +18,7 @@ impl Alarm {
         Self { time, timer: None }
     }
 
-    /// Waits for the time.
-    ///
-    /// Cancel safe: the timer is kept, and the next call waits for the same time.
+    /// Waits for the time. Cancel safe: the timer is kept, and the next call waits for the same time.
     pub(super) async fn ring(&mut self) {
         let time = self.time;
         self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(time))).await;

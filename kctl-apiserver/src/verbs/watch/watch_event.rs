@@ -17,13 +17,9 @@ use crate::{
 /// An event for one watcher.
 #[derive(Clone)]
 pub(super) enum WatchEvent {
-    /// A complete line, shared with other watchers.
-    ///
-    /// Ends with a line break.
+    /// A complete line, shared with other watchers. Ends with a line break.
     Line(Bytes),
-    /// An event whose object is not in the requested form yet.
-    ///
-    /// An object with `type` and `object`.
+    /// An event whose object is not in the requested form yet. An object with `type` and `object`.
     Value(Value),
     /// A change whose objects have to be converted before the selector can be applied.
     Transition(Box<Transition>),
@@ -41,16 +37,12 @@ pub(super) struct Transition {
 }
 
 impl WatchEvent {
-    /// Returns an `ERROR` event, after which a watch ends.
-    ///
-    /// The object is a `Status`; clients relist on 410.
+    /// Returns an `ERROR` event, after which a watch ends. The object is a `Status`; clients relist on 410.
     pub(super) fn error(status_error: &StatusError) -> Self {
         Self::Value(json!({ "type": "ERROR", "object": status_error.body() }))
     }
 
-    /// Returns the objects that a webhook may have to convert.
-    ///
-    /// A complete line needs no conversion.
+    /// Returns the objects that a webhook may have to convert. A complete line needs no conversion.
     fn objects(&mut self) -> Vec<&mut Value> {
         match self {
             Self::Line(_) => Vec::new(),
@@ -61,9 +53,8 @@ impl WatchEvent {
 }
 
 impl Transition {
-    /// Returns the event of this change for a selector, or `None` if neither state matches.
-    ///
-    /// Called after `convert`, when both states are in the requested version.
+    /// Returns the event of this change for a selector, or `None` if neither state matches. Called after `convert`,
+    /// when both states are in the requested version.
     pub(super) fn judged(self, selector: &Selector) -> Option<Value> {
         let matched = self.before.as_ref().is_some_and(|before| selector.matches(before));
         let kind = kind_of(matched, !self.deleted && selector.matches(&self.after))?;
@@ -75,10 +66,9 @@ impl Transition {
     }
 }
 
-/// Returns the type of the event for a watcher with a selector: an object that starts to match is added, one that
-/// stops to match is deleted (`cacheWatcher.convertToWatchEvent`).
-///
-/// `matched` is about the state before, `matches` about the state after the change.
+/// Returns the type of the event for a watcher with a selector: an object that starts to match is added, one that stops
+/// to match is deleted (`cacheWatcher.convertToWatchEvent`). `matched` is about the state before, `matches` about the
+/// state after the change.
 pub(super) fn kind_of(matched: bool, matches: bool) -> Option<EventType> {
     match (matched, matches) {
         (false, false) => None,
@@ -88,18 +78,15 @@ pub(super) fn kind_of(matched: bool, matches: bool) -> Option<EventType> {
     }
 }
 
-/// Returns the last state that matched, with the revision at which it stopped matching.
-///
-/// Upstream does the same, so that a client's version always moves forward.
+/// Returns the last state that matched, with the revision at which it stopped matching. Upstream does the same, so that
+/// a client's version always moves forward.
 pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
     last["metadata"]["resourceVersion"] = after["metadata"]["resourceVersion"].clone();
     last
 }
 
-/// Converts the objects of another version, all of them in one call of the webhook.
-///
-/// The lock is held only to prepare the call; the webhook is awaited without it. Objects without a uid, such as
-/// bookmarks, are skipped.
+/// Converts the objects of another version, all of them in one call of the webhook. The lock is held only to prepare
+/// the call; the webhook is awaited without it. Objects without a uid, such as bookmarks, are skipped.
 ///
 /// # Errors
 /// Fails if the webhook does.
@@ -136,9 +123,8 @@ pub(super) async fn convert(
     Ok(())
 }
 
-/// Returns `true` if a webhook has to convert the object before the selector can be applied.
-///
-/// Without a selector the order does not matter.
+/// Returns `true` if a webhook has to convert the object before the selector can be applied. Without a selector the
+/// order does not matter.
 pub(super) fn is_judged_later(resource: &Resource, selector: &Selector, object: &Value) -> bool {
     !selector.is_empty() && matches!(conversion::plan(resource, object), ConversionPlan::CallWebhook)
 }

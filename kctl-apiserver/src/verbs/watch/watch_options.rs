@@ -7,18 +7,14 @@ const NOT_OLDER: &str = "NotOlderThan";
 
 /// The options that decide where a watch starts.
 pub(super) struct WatchOptions<'a> {
-    /// `resourceVersion`.
-    ///
-    /// It is kept as the client sent it, so that an error can show it.
+    /// `resourceVersion`. It is kept as the client sent it, so that an error can show it.
     pub(super) version: &'a str,
     /// `true` for the deprecated path `/watch/…`. Its options are validated as those of a list, and get no defaults
     /// (`ListResource` of `k8s.io/apiserver/pkg/endpoints/handlers/get.go`).
     by_path: bool,
     /// `sendInitialEvents`, if the client set it.
     pub(super) initial: Option<bool>,
-    /// `resourceVersionMatch`.
-    ///
-    /// Empty if the client did not set it.
+    /// `resourceVersionMatch`. Empty if the client did not set it.
     matching: &'a str,
 }
 
@@ -35,16 +31,13 @@ impl<'a> WatchOptions<'a> {
         Self { version, by_path, initial, matching }
     }
 
-    /// Returns `true` if the watch sends the initial state first.
-    ///
-    /// The initial state is a series of `ADDED` events in the order of keys.
+    /// Returns `true` if the watch sends the initial state first. The initial state is a series of `ADDED` events in
+    /// the order of keys.
     pub(super) fn begins_with_state(&self) -> bool {
         self.initial == Some(true) || (self.by_path && ["", "0"].contains(&self.version))
     }
 
-    /// Validates the options (`validateWatchOptions` of apimachinery).
-    ///
-    /// The deprecated path has the rules of lists.
+    /// Validates the options (`validateWatchOptions` of apimachinery). The deprecated path has the rules of lists.
     pub(super) fn check(&self, info: &RequestInfo) -> Result<(), StatusError> {
         if self.by_path {
             return list::ListOptions::check_versions(info);
@@ -63,9 +56,7 @@ impl<'a> WatchOptions<'a> {
         StatusError::unless_valid("meta.k8s.io", "ListOptions", "", &errors)
     }
 
-    /// Parses `resourceVersion`; 0 if it is empty.
-    ///
-    /// Versions are numbers of 64 bits; the error is that of a get.
+    /// Parses `resourceVersion`; 0 if it is empty. Versions are numbers of 64 bits; the error is that of a get.
     pub(super) fn revision(&self) -> Result<u64, StatusError> {
         match self.version {
             "" => Ok(0),

@@ -19,17 +19,13 @@ use crate::{
     verbs::output_form::EventOrder,
 };
 
-/// The time between two bookmarks, if the client requests them (`defaultBookmarkFrequency` of the watch cache).
-///
-/// It starts with the watch.
+/// The time between two bookmarks, if the client requests them (`defaultBookmarkFrequency` of the watch cache). It
+/// starts with the watch.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// The time before the end of a watch at which its last bookmark is sent (`nextBookmarkTime`).
-///
-/// The bookmark lets a client resume from a recent revision.
+/// The time before the end of a watch at which its last bookmark is sent (`nextBookmarkTime`). The bookmark lets a
+/// client resume from a recent revision.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
-/// The number of events in one chunk of the body.
-///
-/// Bounds the time under the lock for one watcher.
+/// The number of events in one chunk of the body. Bounds the time under the lock for one watcher.
 const BATCH_LEN_MAX: usize = 100;
 
 /// The state of a running watch. It has no buffer: it reads the history of the table from its revision on.
@@ -38,9 +34,7 @@ pub(super) struct Watcher {
     start: Start,
     /// Locked briefly for each read of the history.
     state: Arc<Mutex<State>>,
-    /// The end of the watch.
-    ///
-    /// It never changes.
+    /// The end of the watch. It never changes.
     end: Alarm,
     /// The next bookmark.
     bookmark: Alarm,
@@ -60,9 +54,7 @@ pub(super) struct Watcher {
 enum Next {
     /// These events match.
     Events(Vec<WatchEvent>),
-    /// No event matches yet.
-    ///
-    /// The watcher waits for the next change.
+    /// No event matches yet. The watcher waits for the next change.
     Nothing,
     /// The history starts only after this revision.
     TooOld(u64),
@@ -89,10 +81,9 @@ impl Watcher {
         watcher
     }
 
-    /// Formats events as lines. If an object cannot be converted, the watch ends with an error event.
-    ///
-    /// A single line that is shared with other watchers is returned without a copy. The conversion
-    /// webhook is called without the lock.
+    /// Formats events as lines. If an object cannot be converted, the watch ends with an error event. A single line
+    /// that is shared with other watchers is returned without a copy. The conversion webhook is called without the
+    /// lock.
     async fn lines(&mut self, mut events: Vec<WatchEvent>) -> Bytes {
         if let [WatchEvent::Line(line)] = events.as_slice() {
             self.order = EventOrder::Later;
@@ -129,9 +120,8 @@ impl Watcher {
         body.into()
     }
 
-    /// Returns the next chunk of the body, or `None` at the end.
-    ///
-    /// Initial events come first, in one chunk. An empty chunk is never returned.
+    /// Returns the next chunk of the body, or `None` at the end. Initial events come first, in one chunk. An empty
+    /// chunk is never returned.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         if !self.unsent.is_empty() {
             let initial = std::mem::take(&mut self.unsent);
@@ -184,9 +174,8 @@ impl Watcher {
         }
     }
 
-    /// Sets the time of the next bookmark. The last one is `BOOKMARK_BEFORE_END` before the end of the watch.
-    ///
-    /// After the last bookmark, the time is set beyond the end of the watch.
+    /// Sets the time of the next bookmark. The last one is `BOOKMARK_BEFORE_END` before the end of the watch. After the
+    /// last bookmark, the time is set beyond the end of the watch.
     fn next_bookmark(&mut self) {
         let (now, end) = (self.bookmark.time, self.end.time);
         let frequent = self.start.frequent_bookmarks.filter(|frequent| now < self.started + frequent.lasts);
@@ -195,10 +184,8 @@ impl Watcher {
         self.bookmark = Alarm::new(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + every)));
     }
 
-    /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events.
-    ///
-    /// Moves the watch's revision past the events that were read, even if they do not match. Stops where the CRD
-    /// changed.
+    /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events. Moves the watch's revision past
+    /// the events that were read, even if they do not match. Stops where the CRD changed.
     fn read(&mut self) -> Next {
         if self.start.gate.is_some() {
             return self.read_under_faults();
@@ -230,9 +217,8 @@ impl Watcher {
         }
     }
 
-    /// Reads the history like [`Self::read`], for a client under faults, one event at a time.
-    ///
-    /// Faults can hold, repeat or merge events of this client, or end its watch; the history itself is unchanged.
+    /// Reads the history like [`Self::read`], for a client under faults, one event at a time. Faults can hold, repeat
+    /// or merge events of this client, or end its watch; the history itself is unchanged.
     fn read_under_faults(&mut self) -> Next {
         let state = self.state.clone();
         let mut state = state.lock();
@@ -250,9 +236,8 @@ impl Watcher {
         if over && matches!(next, Next::Nothing) { Next::Over } else { next }
     }
 
-    /// Delivers events through the gate of faults.
-    ///
-    /// The revision moves only past events that were delivered, so that a held event is read again.
+    /// Delivers events through the gate of faults. The revision moves only past events that were delivered, so that a
+    /// held event is read again.
     fn pass(&mut self, gate: &mut Gate, events: Vec<Arc<Event>>, current: u64) -> Next {
         let opened = gate.opens(events.iter());
         let events = match opened {

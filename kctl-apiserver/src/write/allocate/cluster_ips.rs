@@ -17,15 +17,12 @@ use crate::{
 
 /// The range of cluster IPs in messages. IPv4 only, as `--service-cluster-ip-range` with one range.
 const RANGE: &str = "10.96.0.0/16";
-/// The first bytes of an address in the range.
-///
-/// A prefix of 16 bits.
+/// The first bytes of an address in the range. A prefix of 16 bits.
 const RANGE_OCTETS: [u8; 2] = [10, 96];
 
-/// Checks the addresses of a Service as it was sent, before any is allocated (`initIPFamilyFields`).
-///
-/// Checks stop at the first group that has errors, because upstream's allocator does.
-/// `ExternalName` has no address; a headless Service without a selector has no further rules.
+/// Checks the addresses of a Service as it was sent, before any is allocated (`initIPFamilyFields`). Checks stop at the
+/// first group that has errors, because upstream's allocator does. `ExternalName` has no address; a headless Service
+/// without a selector has no further rules.
 pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent: &Value) -> Result<(), StatusError> {
     let mut service = sent.clone();
     let spec = &mut service["spec"];
@@ -74,9 +71,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
     refused(&taken(state, info, spec))
 }
 
-/// Validates `ipFamilyPolicy` for a cluster with a single address family.
-///
-/// `PreferDualStack` is valid with one family.
+/// Validates `ipFamilyPolicy` for a cluster with a single address family. `PreferDualStack` is valid with one family.
 fn policy(spec: &Value, n_families: usize) -> Errors {
     let policy = &spec["ipFamilyPolicy"];
     let why = match policy.as_str() {
@@ -89,9 +84,8 @@ fn policy(spec: &Value, n_families: usize) -> Errors {
     Errors::collect(|errors| errors.invalid("spec.ipFamilyPolicy", policy, why))
 }
 
-/// Checks that the second family is removed only with the policy `SingleStack`.
-///
-/// Only headless Services are checked, because their families can change.
+/// Checks that the second family is removed only with the policy `SingleStack`. Only headless Services are checked,
+/// because their families can change.
 fn released(was: &Value, is: &Value) -> Errors {
     let n_families = |spec: &Value| spec["ipFamilies"].as_array().map_or(0, Vec::len);
     let policy = &is["ipFamilyPolicy"];
@@ -102,10 +96,8 @@ fn released(was: &Value, is: &Value) -> Errors {
     Errors::collect(|errors| errors.invalid("spec.ipFamilyPolicy", policy, why))
 }
 
-/// Checks that a requested address is in the range and not in use.
-///
-/// Both cases have the same error. The taken addresses are those of the stored Services, without a separate
-/// allocation.
+/// Checks that a requested address is in the range and not in use. Both cases have the same error. The taken addresses
+/// are those of the stored Services, without a separate allocation.
 fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Errors {
     let Some(address) = spec["clusterIPs"][0].as_str() else { return Errors::default() };
     // The first address is that of the network, the last one is the broadcast address.

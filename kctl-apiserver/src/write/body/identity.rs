@@ -1,7 +1,7 @@
 //! Checks that an object has the kind and version of the path that it was sent to.
 //!
-//! A request for a built-in kind may omit `apiVersion` and `kind`; one for a custom kind may not,
-//! since its body is decoded without a Go type.
+//! A request for a built-in kind may omit `apiVersion` and `kind`; one for a custom kind may not, since its body is
+//! decoded without a Go type.
 
 use serde_json::{Value, json};
 
@@ -15,24 +15,16 @@ use crate::{
 
 /// The type in `apiVersion` and `kind` of a custom object.
 pub(crate) enum DeclaredType {
-    /// The type of the path.
-    ///
-    /// Group, version and kind are equal.
+    /// The type of the path. Group, version and kind are equal.
     Own,
-    /// The kind of the path in this version.
-    ///
-    /// The group and the kind are equal.
+    /// The kind of the path in this version. The group and the kind are equal.
     OtherVersion(String),
-    /// Another group or kind.
-    ///
-    /// Found after decoding, so such an object is not pruned.
+    /// Another group or kind. Found after decoding, so such an object is not pruned.
     Other,
 }
 
 impl DeclaredType {
-    /// Reads the type of an object.
-    ///
-    /// An absent version is the empty version of the core group.
+    /// Reads the type of an object. An absent version is the empty version of the core group.
     pub(crate) fn from_object(resource: &Resource, object: &Value) -> Self {
         let api_version = object["apiVersion"].as_str().unwrap_or_default();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -45,9 +37,7 @@ impl DeclaredType {
 }
 
 /// Checks the type of an object. A built-in object gets the type of the path. A custom one keeps its type until it is
-/// validated.
-///
-/// A `null` body of a built-in kind is an empty object.
+/// validated. A `null` body of a built-in kind is an empty object.
 pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Misfit> {
     let resource = &info.resource;
     if object.is_null() && resource.custom.is_none() {
@@ -64,9 +54,8 @@ pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Mis
     identify_as(object, resource.kind_name(), &resource.api_version()).map_err(Misfit::Identity)
 }
 
-/// Checks that an object has no other type than this built-in one, and sets it.
-///
-/// Sets both fields, so that later code can rely on them.
+/// Checks that an object has no other type than this built-in one, and sets it. Sets both fields, so that later code
+/// can rely on them.
 pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> Result<(), StatusError> {
     let given_kind = given(object, "kind");
     let given_version = read_version(given(object, "apiVersion"))?;
@@ -85,9 +74,8 @@ pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> 
     Ok(())
 }
 
-/// Returns `kind` or `apiVersion`. Like Go's decoder, ignores the case of the field's name.
-///
-/// The exact spelling takes precedence. A value that is not a string counts as absent.
+/// Returns `kind` or `apiVersion`. Like Go's decoder, ignores the case of the field's name. The exact spelling takes
+/// precedence. A value that is not a string counts as absent.
 pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
     let found = object.get(field).or_else(|| {
         let mut fields = object.as_object()?.iter();
@@ -96,9 +84,8 @@ pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
     found.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns group and version of an object without a leading slash (`ParseGroupVersion` of apimachinery).
-///
-/// More than one slash, or a slash at the end, is 400. The string is returned, not its parts.
+/// Returns group and version of an object without a leading slash (`ParseGroupVersion` of apimachinery). More than one
+/// slash, or a slash at the end, is 400. The string is returned, not its parts.
 pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
     let version = api_version.strip_prefix('/').unwrap_or(api_version);
     if api_version.matches('/').count() > 1 || version.ends_with('/') {
@@ -109,10 +96,8 @@ pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
     Ok(version)
 }
 
-/// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme`).
-///
-/// Errors of a patched object and of a body have other forms. A patch can remove `apiVersion`,
-/// which is 500 upstream.
+/// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme`). Errors of a patched object and
+/// of a body have other forms. A patch can remove `apiVersion`, which is 500 upstream.
 fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
     let patches = info.verb == Verb::Patch;
     let misfit = |why: &str| {
@@ -138,16 +123,13 @@ fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
     Ok(())
 }
 
-/// Returns the error of an object without a type.
-///
-/// 400; the message names the kind of the path.
+/// Returns the error of an object without a type. 400; the message names the kind of the path.
 fn unrecognized(kind: &str, why: &str) -> StatusError {
     StatusError::bad_request(format!("the body must be a {kind}: {why}"))
 }
 
-/// Checks that the body of a create or an update has the version of the path.
-///
-/// Patches pass: their object has been converted to the version of the path.
+/// Checks that the body of a create or an update has the version of the path. Patches pass: their object has been
+/// converted to the version of the path.
 pub(crate) fn is_accepted(info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
     let (api_version, expected) = (object["apiVersion"].as_str().unwrap_or_default(), info.resource.api_version());
     let api_version = api_version.strip_prefix('/').unwrap_or(api_version);

@@ -14,9 +14,8 @@ use crate::{
     write::signer_authorization::not_permitted,
 };
 
-/// `CertificateApproval`: only users who may `approve` for a signer approve or deny its requests.
-///
-/// The signer is that of the stored request, which the write cannot change.
+/// `CertificateApproval`: only users who may `approve` for a signer approve or deny its requests. The signer is that of
+/// the stored request, which the write cannot change.
 pub(super) fn approval(state: &State, attributes: &Attributes<'_>, _object: &Value) -> Result<(), StatusError> {
     match old_request(attributes, "approval") {
         Some(old) => require(state, attributes, "approve", text(&old["spec"]["signerName"])),
@@ -34,9 +33,8 @@ pub(super) fn signing(state: &State, attributes: &Attributes<'_>, object: &Value
     Ok(())
 }
 
-/// `ClusterTrustBundleAttest`: only users who may `attest` for a signer write its bundles.
-///
-/// A change of only owner references or finalizers needs no permission, so that garbage collection works.
+/// `ClusterTrustBundleAttest`: only users who may `attest` for a signer write its bundles. A change of only owner
+/// references or finalizers needs no permission, so that garbage collection works.
 pub(super) fn trust_bundle_attest(
     state: &State,
     attributes: &Attributes<'_>,

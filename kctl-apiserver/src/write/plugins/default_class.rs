@@ -38,17 +38,16 @@ pub(super) fn ingress_class(state: &mut State, mutation: &mut Mutation<'_>) -> R
     Ok(())
 }
 
-/// Returns `true` if the object names a class in the field or in the deprecated annotation. The empty string is a class.
+/// Returns `true` if the object names a class in the field or in the deprecated annotation. The empty string is a
+/// class.
 fn has_class(mutation: &Mutation<'_>, annotation: &str, field: &str) -> bool {
     let object = &*mutation.object;
     object["metadata"]["annotations"].get(annotation).is_some() || !object["spec"][field].is_null()
 }
 
 /// Sets a field of the spec to the name of the default class. A class is a default if it has one of the annotations
-/// `marks`.
-///
-/// Of several, the newest is used, and the first by name among equally old ones. Timestamps have whole seconds, so equal
-/// ages are common in tests.
+/// `marks`. Of several, the newest is used, and the first by name among equally old ones. Timestamps have whole
+/// seconds, so equal ages are common in tests.
 fn set_default(state: &State, mutation: &mut Mutation<'_>, field: &str, class_kind: &Kind, marks: &[&str]) {
     let is_default = |class: &Arc<Value>| marks.iter().any(|mark| class["metadata"]["annotations"][mark] == "true");
     let created = |class: &Value| text(&class["metadata"]["creationTimestamp"]).to_owned();

@@ -9,9 +9,8 @@ use crate::{
     status::{GroupResource, StatusError},
 };
 
-/// Builds the `Forbidden` error with which a plugin rejects a request, as `admission.NewForbidden` does.
-///
-/// Every plugin rejects with the same code and reason, 403 `Forbidden`.
+/// Builds the `Forbidden` error with which a plugin rejects a request, as `admission.NewForbidden` does. Every plugin
+/// rejects with the same code and reason, 403 `Forbidden`.
 pub(in crate::write) struct Forbid<'a> {
     /// The resource that the error names.
     resource: &'a GroupResource,
@@ -35,9 +34,7 @@ impl<'a> Forbid<'a> {
         Err(self.error(why))
     }
 
-    /// Rejects the object if there are errors.
-    ///
-    /// One error contains all reasons, separated by commas.
+    /// Rejects the object if there are errors. One error contains all reasons, separated by commas.
     pub(super) fn reject_all(&self, errors: &[String]) -> Result<(), StatusError> {
         if errors.is_empty() { Ok(()) } else { self.reject(&errors.join(", ")) }
     }

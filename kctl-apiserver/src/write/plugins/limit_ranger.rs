@@ -18,9 +18,8 @@ use crate::{
     status::StatusError,
 };
 
-/// The annotation of a Pod that lists the defaults that were set.
-///
-/// It shows users why their Pod has resources that they did not request.
+/// The annotation of a Pod that lists the defaults that were set. It shows users why their Pod has resources that they
+/// did not request.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// Returns `true` if an object is being deleted.
@@ -28,9 +27,7 @@ fn is_being_deleted(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Sets the defaults of a new or resized Pod.
-///
-/// A Pod that is being deleted gets no limits.
+/// Sets the defaults of a new or resized Pod. A Pod that is being deleted gets no limits.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates(&pod::KIND) || mutation.updates(&pod::KIND, "resize").is_some_and(|old| !is_being_deleted(old))
     {
@@ -39,9 +36,8 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
     Ok(())
 }
 
-/// Checks new and resized Pods, and `PersistentVolumeClaims`. Objects that are being deleted are not checked.
-///
-/// An update of a claim is checked, since it may increase the request.
+/// Checks new and resized Pods, and `PersistentVolumeClaims`. Objects that are being deleted are not checked. An update
+/// of a claim is checked, since it may increase the request.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::new(attributes));
     if attributes.old.as_deref().is_some_and(is_being_deleted) {
@@ -58,23 +54,19 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>, object: &Valu
     }
 }
 
-/// Returns the `LimitRanges` of a namespace, by name.
-///
-/// Defaults of a range that comes later do not override those of an earlier one.
+/// Returns the `LimitRanges` of a namespace, by name. Defaults of a range that comes later do not override those of an
+/// earlier one.
 fn ranges(state: &State, namespace: &str) -> Vec<Arc<Value>> {
     state.objects_of(&limit_range::KIND, Some(namespace)).collect()
 }
 
-/// Returns the limits of a range for a type, such as `Container`.
-///
-/// A range may have several items of one type.
+/// Returns the limits of a range for a type, such as `Container`. A range may have several items of one type.
 fn limits<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
     range["spec"]["limits"].as_array().into_iter().flatten().filter(move |limit| limit["type"] == kind)
 }
 
-/// Sets the default requests and limits of a Pod's containers.
-///
-/// Defaults change the quality of service, so the class is computed again if the Pod has one.
+/// Sets the default requests and limits of a Pod's containers. Defaults change the quality of service, so the class is
+/// computed again if the Pod has one.
 fn fill(state: &State, namespace: &str, pod: &mut Value) {
     for range in ranges(state, namespace) {
         let messages: Vec<String> = [("containers", "container"), ("initContainers", "init container")]
@@ -98,9 +90,8 @@ fn fill(state: &State, namespace: &str, pod: &mut Value) {
     }
 }
 
-/// Sets the defaults of one container. Returns the names of the set defaults, for the annotation.
-///
-/// `default` becomes limits, `defaultRequest` requests. Amounts that are present stay. An empty map is removed again.
+/// Sets the defaults of one container. Returns the names of the set defaults, for the annotation. `default` becomes
+/// limits, `defaultRequest` requests. Amounts that are present stay. An empty map is removed again.
 fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
     let mut messages = Vec::new();
     for (from, to, shown) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {
@@ -129,9 +120,8 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
     messages
 }
 
-/// Rejects a Pod outside a limit of its namespace.
-///
-/// The first range with errors ends the check. `Pod` limits compare sums of all containers.
+/// Rejects a Pod outside a limit of its namespace. The first range with errors ends the check. `Pod` limits compare
+/// sums of all containers.
 fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod: &Value) -> Result<(), StatusError> {
     let of_pod = |side| amounts::of_whole_pod(&pod["spec"], side);
     for range in ranges(state, namespace) {
@@ -154,9 +144,8 @@ fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod: &Value) -
     Ok(())
 }
 
-/// Rejects a `PersistentVolumeClaim` whose request is outside a limit of its namespace.
-///
-/// Only the storage request is compared; limits of a claim are compared as requests.
+/// Rejects a `PersistentVolumeClaim` whose request is outside a limit of its namespace. Only the storage request is
+/// compared; limits of a claim are compared as requests.
 fn check_claim(state: &State, forbid: &Forbid<'_>, namespace: &str, claim: &Value) -> Result<(), StatusError> {
     let requests = Side::Requests.amounts(&claim["spec"]);
     for range in ranges(state, namespace) {
@@ -168,9 +157,7 @@ fn check_claim(state: &State, forbid: &Forbid<'_>, namespace: &str, claim: &Valu
 }
 
 /// Compares amounts with the bounds of a `LimitRange` item. A resource with a minimum must have a request, one with a
-/// maximum a limit.
-///
-/// Amounts at the bound are allowed.
+/// maximum a limit. Amounts at the bound are allowed.
 fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let mut errors = Vec::new();
     for (name, least) in amounts::read(&limit["min"]) {
@@ -189,7 +176,6 @@ fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Ve
 }
 
 /// Compares the ratio of limit to request with `maxLimitRequestRatio`. A resource with a ratio must have both amounts.
-///
 /// A ratio is in thousandths, like amounts.
 fn beyond_ratio(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let of_limit = amounts::read(&limit["maxLimitRequestRatio"]).into_iter();

@@ -1,6 +1,7 @@
 //! `PersistentVolumeClaimResize`: a claim may grow only if it is bound and its `StorageClass` allows it.
 //!
-//! Upstream: `persistentVolumeClaimResize.Validate` in `plugin/pkg/admission/storage/persistentvolume/resize/admission.go`.
+//! Upstream: `persistentVolumeClaimResize.Validate` in
+//! `plugin/pkg/admission/storage/persistentvolume/resize/admission.go`.
 
 use serde_json::Value;
 
@@ -17,9 +18,8 @@ use crate::{
     status::StatusError,
 };
 
-/// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it.
-///
-/// A smaller request is left to validation. An update that changes the class at the same time may not expand the claim.
+/// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it. A smaller request
+/// is left to validation. An update that changes the class at the same time may not expand the claim.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, new: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::new(attributes));
     let is_claim = info.resource.is(&persistent_volume_claim::KIND) && info.subresource.is_empty();

@@ -15,9 +15,8 @@ use crate::{
     status::StatusError,
 };
 
-/// Rejects a resize of a Pod that does not fit on its node.
-///
-/// The reason is in `details.causes`. A write that does not change the spec is not checked.
+/// Rejects a resize of a Pod that does not fit on its node. The reason is in `details.causes`. A write that does not
+/// change the spec is not checked.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::new(attributes));
     let is_resize = info.resource.is(&pod::KIND) && info.subresource == "resize";

@@ -1,12 +1,11 @@
-//! `PodSecurity`: rejects Pods that violate the standard of their namespace, and warns about workloads that would create
-//! such Pods.
+//! `PodSecurity`: rejects Pods that violate the standard of their namespace, and warns about workloads that would
+//! create such Pods.
 //!
 //! Upstream: `Plugin.Validate` in `plugin/pkg/admission/security/podsecurity/admission.go`, which calls
 //! `Admission.Validate` in `k8s.io/pod-security-admission/admission/admission.go`.
 //!
-//! Labels of the namespace name a level and a version for each mode: `enforce` rejects, `audit`
-//! annotates the audit event, `warn` adds a warning. The standards themselves are in
-//! `pod_security`.
+//! Labels of the namespace name a level and a version for each mode: `enforce` rejects, `audit` annotates the audit
+//! event, `warn` adds a warning. The standards themselves are in `pod_security`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,18 +25,14 @@ use crate::{
     status::StatusError,
 };
 
-/// Maximum number of Pods that are checked when a namespace becomes stricter (`defaultNamespaceMaxPodsToCheck`).
-///
-/// If there are more, a warning says that the check is incomplete.
+/// Maximum number of Pods that are checked when a namespace becomes stricter (`defaultNamespaceMaxPodsToCheck`). If
+/// there are more, a warning says that the check is incomplete.
 const PODS_LEN_MAX: usize = 3000;
-/// Subresources that cannot change anything that the standards check.
-///
-/// `ephemeralcontainers` and `resize` are not among them.
+/// Subresources that cannot change anything that the standards check. `ephemeralcontainers` and `resize` are not among
+/// them.
 const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
-/// Checks the object of a request.
-///
-/// Workloads are never rejected, only their Pods.
+/// Checks the object of a request. Workloads are never rejected, only their Pods.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     let is_whole = info.subresource.is_empty();
@@ -54,24 +49,20 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>, object: &Valu
     Ok(())
 }
 
-/// Returns the policy in the labels of a namespace.
-///
-/// A namespace that does not exist has the default policy, `privileged`.
+/// Returns the policy in the labels of a namespace. A namespace that does not exist has the default policy,
+/// `privileged`.
 fn policy_of(state: &State, namespace: &str) -> Policy {
     let namespace = state.object(&namespace::KIND, "", namespace);
     Policy::from_labels(namespace.as_deref().map_or(&Value::Null, |namespace| &namespace["metadata"]["labels"]))
 }
 
-/// Adds an annotation to the audit event.
-///
-/// Keys start with `pod-security.kubernetes.io/`.
+/// Adds an annotation to the audit event. Keys start with `pod-security.kubernetes.io/`.
 fn annotate(attributes: &Attributes<'_>, key: &str, value: &str) {
     attributes.info.round.annotate(&format!("{PREFIX}{key}"), value);
 }
 
-/// Adds audit annotations and warnings for violations that do not reject the request.
-///
-/// Each mode is evaluated by its own standard.
+/// Adds audit annotations and warnings for violations that do not reject the request. Each mode is evaluated by its own
+/// standard.
 fn report_violations(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
     let found = violations(policy.audit, template);
     if !found.is_empty() {
@@ -85,9 +76,8 @@ fn report_violations(attributes: &Attributes<'_>, policy: &Policy, template: &Va
     }
 }
 
-/// Checks a Pod against the enforced standard.
-///
-/// An update without new images is allowed, so that a stricter policy does not block existing Pods.
+/// Checks a Pod against the enforced standard. An update without new images is allowed, so that a stricter policy does
+/// not block existing Pods.
 fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let policy = policy_of(state, &attributes.info.namespace);
     if attributes.old.as_ref().is_some_and(|old| !runs_other_images(old, pod)) {
@@ -104,9 +94,7 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
 }
 
 /// Returns `true` if an update changes an image. Nothing else that is checked can change in a Pod
-/// (`isSignificantPodUpdate`).
-///
-/// A removed ephemeral container does not count; none can be removed.
+/// (`isSignificantPodUpdate`). A removed ephemeral container does not count; none can be removed.
 fn runs_other_images(old: &Value, pod: &Value) -> bool {
     let images = |pod: &Value, list: &str| -> Vec<Value> {
         pod["spec"][list].as_array().into_iter().flatten().map(|container| container["image"].clone()).collect()
@@ -120,9 +108,8 @@ fn runs_other_images(old: &Value, pod: &Value) -> bool {
         || temporary(pod).iter().any(|(name, image)| existing.get(name) != Some(image))
 }
 
-/// Validates the labels of a namespace, and warns about existing Pods that violate a stricter standard.
-///
-/// Invalid labels that existed before are accepted. Updates that raise the level or change the version cause warnings.
+/// Validates the labels of a namespace, and warns about existing Pods that violate a stricter standard. Invalid labels
+/// that existed before are accepted. Updates that raise the level or change the version cause warnings.
 fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value) -> Result<(), StatusError> {
     let policy = Policy::from_labels(&namespace["metadata"]["labels"]);
     let before = attributes.old.as_ref().map(|old| Policy::from_labels(&old["metadata"]["labels"]));
@@ -139,10 +126,8 @@ fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value
     Ok(())
 }
 
-/// Returns the warnings about existing Pods. Pods with the same violations share a warning.
-///
-/// At most `PODS_LEN_MAX` Pods are checked. A line about the namespace comes first, then one per set of violations,
-/// sorted.
+/// Returns the warnings about existing Pods. Pods with the same violations share a warning. At most `PODS_LEN_MAX` Pods
+/// are checked. A line about the namespace comes first, then one per set of violations, sorted.
 fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<String> {
     let pods = by_priority(state.objects_of(&pod::KIND, Some(namespace)).collect());
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -169,9 +154,7 @@ fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<S
     warnings
 }
 
-/// Returns a warning about these Pods.
-///
-/// Names the first Pod by name and counts the others.
+/// Returns a warning about these Pods. Names the first Pod by name and counts the others.
 fn of_pods(names: &[String], why: &str) -> String {
     let first = names.iter().min().map_or("", String::as_str);
     match names.len() - 1 {
@@ -181,9 +164,8 @@ fn of_pods(names: &[String], why: &str) -> String {
     }
 }
 
-/// Returns one Pod of each controller first, and then the others.
-///
-/// Pods of one controller are alike, so this order covers more kinds of Pods within the bound.
+/// Returns one Pod of each controller first, and then the others. Pods of one controller are alike, so this order
+/// covers more kinds of Pods within the bound.
 fn by_priority(pods: Vec<Arc<Value>>) -> Vec<Arc<Value>> {
     let mut controllers = BTreeSet::new();
     let (mut first, more): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| {

@@ -1,7 +1,7 @@
 //! `PodTopologyLabels`: copies region and zone from the labels of a Node to its Pods.
 //!
-//! Upstream: `Plugin.Admit` in `plugin/pkg/admission/podtopologylabels/admission.go`. It also changes Bindings, for which
-//! `verbs/subresources.rs` uses [`topology`].
+//! Upstream: `Plugin.Admit` in `plugin/pkg/admission/podtopologylabels/admission.go`. It also changes Bindings, for
+//! which `verbs/subresources.rs` uses [`topology`].
 
 use serde_json::{Map, Value};
 
@@ -26,9 +26,8 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
     Ok(())
 }
 
-/// Returns the labels that a node gives its Pods. An unknown node gives none.
-///
-/// They overwrite labels of the same name in the Pod.
+/// Returns the labels that a node gives its Pods. An unknown node gives none. They overwrite labels of the same name in
+/// the Pod.
 pub(crate) fn topology(state: &State, node: &str) -> Map<String, Value> {
     let node = state.object(&node::KIND, "", node);
     let labels = node.iter().flat_map(|node| node["metadata"]["labels"].as_object().into_iter().flatten());

@@ -27,10 +27,9 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
     Ok(())
 }
 
-/// Sets the priority of a new Pod: that of its class, or of the global default class (`admitPod`).
-///
-/// If there are several global defaults, the one with the lowest value is used. A priority or policy that the client
-/// sent must be equal to the computed one.
+/// Sets the priority of a new Pod: that of its class, or of the global default class (`admitPod`). If there are several
+/// global defaults, the one with the lowest value is used. A priority or policy that the client sent must be equal to
+/// the computed one.
 fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let kind = &priority_class::KIND;
@@ -61,9 +60,7 @@ fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(
 }
 
 /// Keeps the priority of an updated Pod: a client that replaces a Pod may omit the fields that the plugin `Priority`
-/// set.
-///
-/// A changed value is reported by validation: both fields are immutable.
+/// set. A changed value is reported by validation: both fields are immutable.
 fn keep_priority(old: &Value, pod: &mut Value) {
     for name in ["priority", "preemptionPolicy"] {
         if pod["spec"][name].is_null() && !old["spec"][name].is_null() {

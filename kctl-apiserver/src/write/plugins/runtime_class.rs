@@ -17,9 +17,7 @@ use crate::{
     status::StatusError,
 };
 
-/// Returns the name of the Pod's `RuntimeClass`, and the class if it exists.
-///
-/// `None` if the Pod names no class.
+/// Returns the name of the Pod's `RuntimeClass`, and the class if it exists. `None` if the Pod names no class.
 fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<Arc<Value>>)> {
     let named = pod["spec"]["runtimeClassName"].as_str()?.to_owned();
     let class = state.object(&runtime_class::KIND, "", &named);
@@ -27,7 +25,6 @@ fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<Arc<Value
 }
 
 /// Sets the overhead, node selector and tolerations of a new Pod's `RuntimeClass` (`setOverhead`, `setScheduling`).
-///
 /// Conflicts between Pod and class are `Forbidden`. Tolerations are merged, those of the Pod first.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if !mutation.creates(&pod::KIND) {
@@ -65,9 +62,8 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
     Ok(())
 }
 
-/// Returns tolerations without those that another one covers (`MergeTolerations`).
-///
-/// The order of the remaining ones is kept.
+/// Returns tolerations without those that another one covers (`MergeTolerations`). The order of the remaining ones is
+/// kept.
 fn merged(all: &[Value]) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
     for (index, toleration) in all.iter().enumerate() {
@@ -80,9 +76,8 @@ fn merged(all: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// Returns `true` if a toleration tolerates all that another one does.
-///
-/// A toleration with fewer seconds is covered by one with more or without a limit.
+/// Returns `true` if a toleration tolerates all that another one does. A toleration with fewer seconds is covered by
+/// one with more or without a limit.
 fn covers(whole: &Value, part: &Value) -> bool {
     let same = |field: &str| text(&whole[field]) == text(&part[field]);
     let is = |toleration: &Value, operator: &str| text(&toleration["operator"]) == operator;
@@ -99,9 +94,8 @@ fn covers(whole: &Value, part: &Value) -> bool {
 /// The message about an overhead that differs from the `RuntimeClass`.
 const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
 
-/// Checks that the overhead of a new Pod is that of its `RuntimeClass` (`validateOverhead`).
-///
-/// Runs after webhooks, which may have changed the overhead.
+/// Checks that the overhead of a new Pod is that of its `RuntimeClass` (`validateOverhead`). Runs after webhooks, which
+/// may have changed the overhead.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let (info, forbid) = (attributes.info, Forbid::new(attributes));
     if attributes.operation != Operation::Create || !info.subresource.is_empty() || !info.resource.is(&pod::KIND) {

@@ -20,33 +20,23 @@ use crate::{
     status::StatusError,
 };
 
-/// The prefix of the names of token volumes.
-///
-/// Five random characters follow.
+/// The prefix of the names of token volumes. Five random characters follow.
 const VOLUME: &str = "kube-api-access-";
-/// The directory of the token in containers (`DefaultAPITokenMountPath`).
-///
-/// Client libraries look here for their credentials.
+/// The directory of the token in containers (`DefaultAPITokenMountPath`). Client libraries look here for their
+/// credentials.
 const MOUNTED_AT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The lifetime of a token in a volume, in seconds (`WarnOnlyBoundTokenExpirationSeconds`).
-///
-/// An hour and seven seconds: the odd number lets the server recognize requests of kubelet for such
-/// volumes.
+/// The lifetime of a token in a volume, in seconds (`WarnOnlyBoundTokenExpirationSeconds`). An hour and seven seconds:
+/// the odd number lets the server recognize requests of kubelet for such volumes.
 const SECONDS_OF_MOUNTED: i64 = 3_607;
-/// The annotation of mirror Pods.
-///
-/// A mirror Pod runs from a file on the node, and its object only shows it.
+/// The annotation of mirror Pods. A mirror Pod runs from a file on the node, and its object only shows it.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// The annotation of accounts whose Pods may use only the Secrets of the account.
-///
-/// Deprecated upstream, and still evaluated.
+/// The annotation of accounts whose Pods may use only the Secrets of the account. Deprecated upstream, and still
+/// evaluated.
 const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 /// The strings that Go's `strconv.ParseBool` reads as true.
 const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 
-/// Completes a new Pod.
-///
-/// The plugin is off if its controller is off, because then no account exists.
+/// Completes a new Pod. The plugin is off if its controller is off, because then no account exists.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates(&pod::KIND) && state.controllers.runs(Controller::ServiceAccount) {
         return fill(state, mutation.info, mutation.object);
@@ -59,17 +49,13 @@ fn is_mirror(pod: &Value) -> bool {
     pod["metadata"]["annotations"][MIRROR].is_string()
 }
 
-/// Returns a list field.
-///
-/// A value of another type counts as an empty list.
+/// Returns a list field. A value of another type counts as an empty list.
 fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
     object[field].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the account of a Pod.
-///
-/// The error is `Forbidden`, also in a new namespace whose account `default` the controller has not
-/// created yet.
+/// Returns the account of a Pod. The error is `Forbidden`, also in a new namespace whose account `default` the
+/// controller has not created yet.
 ///
 /// # Errors
 /// Fails if it does not exist.
@@ -79,10 +65,8 @@ fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>,
     found.ok_or_else(|| forbidden(info, pod, &format!("there is no service account {name:?} in {namespace:?}")))
 }
 
-/// Sets the account of a Pod, the volume with its token, and its pull secrets.
-///
-/// `automountServiceAccountToken` of the Pod overrides that of the account; the default is true.
-/// Pull secrets are copied if the Pod has none.
+/// Sets the account of a Pod, the volume with its token, and its pull secrets. `automountServiceAccountToken` of the
+/// Pod overrides that of the account; the default is true. Pull secrets are copied if the Pod has none.
 ///
 /// # Errors
 /// Fails if the account does not exist, or if the Pod uses Secrets that the account does not allow.
@@ -111,9 +95,7 @@ fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), St
     if enforced { check_secrets(info, pod, &account) } else { Ok(()) }
 }
 
-/// Checks that a mirror Pod uses no objects of the API server.
-///
-/// `ConfigMap`s are allowed by this plugin.
+/// Checks that a mirror Pod uses no objects of the API server. `ConfigMap`s are allowed by this plugin.
 fn check_mirror(info: &RequestInfo, pod: &Value) -> Result<(), StatusError> {
     let spec = &pod["spec"];
     let has_source = |volume: &Value, kind: &str| {
@@ -131,23 +113,18 @@ fn check_mirror(info: &RequestInfo, pod: &Value) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// The lists of containers that may use Secrets.
-///
-/// Ephemeral containers get no token upstream, either.
+/// The lists of containers that may use Secrets. Ephemeral containers get no token upstream, either.
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
-/// Returns the Secrets that a container takes variables from.
-///
-/// Volumes belong to the Pod and are checked there.
+/// Returns the Secrets that a container takes variables from. Volumes belong to the Pod and are checked there.
 fn secrets_of(container: &Value) -> impl Iterator<Item = &str> {
     let variables =
         list(container, "env").iter().filter_map(|variable| variable["valueFrom"]["secretKeyRef"]["name"].as_str());
     variables.chain(list(container, "envFrom").iter().filter_map(|from| from["secretRef"]["name"].as_str()))
 }
 
-/// Checks that a pod uses only the Secrets that its account lists (`limitSecretReferences`).
-///
-/// The first missing Secret is reported.
+/// Checks that a pod uses only the Secrets that its account lists (`limitSecretReferences`). The first missing Secret
+/// is reported.
 fn check_secrets(info: &RequestInfo, pod: &Value, account: &Value) -> Result<(), StatusError> {
     let names = |field: &str| -> BTreeSet<&str> {
         list(account, field).iter().map(|reference| text(&reference["name"])).collect()
@@ -167,9 +144,8 @@ fn check_secrets(info: &RequestInfo, pod: &Value, account: &Value) -> Result<(),
     }
 }
 
-/// Mounts the token volume in each container that mounts nothing at its directory (`mountServiceAccountToken`).
-///
-/// An existing volume with the prefix is reused, which makes the function idempotent.
+/// Mounts the token volume in each container that mounts nothing at its directory (`mountServiceAccountToken`). An
+/// existing volume with the prefix is reused, which makes the function idempotent.
 fn mount(state: &mut State, spec: &mut Value) {
     let lacks =
         |container: &Value| list(container, "volumeMounts").iter().all(|mount| mount["mountPath"] != MOUNTED_AT);
@@ -191,9 +167,8 @@ fn mount(state: &mut State, spec: &mut Value) {
     }
 }
 
-/// Returns the projected volume of `TokenVolumeSource`.
-///
-/// Token, CA certificate and namespace: the three files that an in-cluster client reads.
+/// Returns the projected volume of `TokenVolumeSource`. Token, CA certificate and namespace: the three files that an
+/// in-cluster client reads.
 fn projected() -> Value {
     json!({
         "defaultMode": 0o644,

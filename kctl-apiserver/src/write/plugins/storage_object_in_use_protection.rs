@@ -15,9 +15,7 @@ use crate::{
     status::StatusError,
 };
 
-/// The protected kinds with their finalizers.
-///
-/// A controller removes the finalizer when the object is no longer in use.
+/// The protected kinds with their finalizers. A controller removes the finalizer when the object is no longer in use.
 static FINALIZERS: [(&Kind, &str); 3] = [
     (&persistent_volume_claim::KIND, "kubernetes.io/pvc-protection"),
     (&persistent_volume::KIND, "kubernetes.io/pv-protection"),

@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 use super::Mutation;
 use crate::{json_path::push, kinds::core::node, state::State, status::StatusError};
 
-/// Taints a new Node as not ready (`addNotReadyTaint`).
-///
-/// The node controller removes the taint when the condition `Ready` is `True`. A taint that was
-/// sent is not added twice.
+/// Taints a new Node as not ready (`addNotReadyTaint`). The node controller removes the taint when the condition
+/// `Ready` is `True`. A taint that was sent is not added twice.
 pub(super) fn admit(_: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if !mutation.creates(&node::KIND) {
         return Ok(());

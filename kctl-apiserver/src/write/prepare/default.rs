@@ -4,9 +4,8 @@ use serde_json::Value;
 
 use crate::{crd, defaulting, json_path::set, registry::Resource, request::RequestInfo};
 
-/// Sets the defaults of fields that were left out. Parts that equal the stored object have their defaults already.
-///
-/// Null values of an applied custom object stay until it is validated.
+/// Sets the defaults of fields that were left out. Parts that equal the stored object have their defaults already. Null
+/// values of an applied custom object stay until it is validated.
 pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Value>) {
     let resource = &info.resource;
     match resource.schema() {
@@ -26,9 +25,8 @@ pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Va
     }
 }
 
-/// Sets the defaults of a built-in kind in the version of the resource.
-///
-/// `stored` bounds the work: an unchanged part of the object is skipped.
+/// Sets the defaults of a built-in kind in the version of the resource. `stored` bounds the work: an unchanged part of
+/// the object is skipped.
 fn default_built_in(resource: &Resource, object: &mut Value, stored: Option<&Value>) {
     let api_version = resource.api_version();
     defaulting::default_object(type_of(resource, &api_version), object, stored);
@@ -39,9 +37,8 @@ fn type_of<'a>(resource: &'a Resource, api_version: &'a str) -> defaulting::Type
     defaulting::Type { api_version, kind_name: resource.kind_name(), kind: resource.kind }
 }
 
-/// Sets the defaults of an existing object, except for those of the status that only a new object gets.
-///
-/// `set_once` names a field of the status, such as the phase.
+/// Sets the defaults of an existing object, except for those of the status that only a new object gets. `set_once`
+/// names a field of the status, such as the phase.
 fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&mut Value)) {
     let Some(field) = resource.kind.defaults.set_once else { return default(object) };
     let before = object["status"].get(field).cloned();
@@ -49,9 +46,8 @@ fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&
     set(&mut object["status"], field, before);
 }
 
-/// Sets the defaults that decoding gives a new object, which webhooks see.
-///
-/// For built-in kinds these are fewer than the defaults of stored objects.
+/// Sets the defaults that decoding gives a new object, which webhooks see. For built-in kinds these are fewer than the
+/// defaults of stored objects.
 pub(in crate::write) fn as_read(info: &RequestInfo, object: &mut Value) {
     let resource = &info.resource;
     if resource.custom.is_some() || resource.kind.storage.is_some() {

@@ -9,32 +9,26 @@ use serde_json::Value;
 
 use crate::registry::{Resource, kind::Generation};
 
-/// Returns `true` if a new object has a generation.
-///
-/// It starts at 1.
+/// Returns `true` if a new object has a generation. It starts at 1.
 pub(super) fn has_generation(resource: &Resource) -> bool {
     matches!(resource.kind.metadata.generation, Generation::Fixed | Generation::Counted)
 }
 
-/// Returns `true` if changes are counted.
-///
-/// A kind with `Fixed` always keeps generation 1.
+/// Returns `true` if changes are counted. A kind with `Fixed` always keeps generation 1.
 pub(super) fn counts_generations(resource: &Resource) -> bool {
     matches!(resource.kind.metadata.generation, Generation::Counted | Generation::CountedFromNone)
 }
 
-/// Returns `true` if a write through the subresource changes a counted field.
-///
-/// A few kinds also count labels or annotations.
+/// Returns `true` if a write through the subresource changes a counted field. A few kinds also count labels or
+/// annotations.
 pub(super) fn changes_generation(resource: &Resource, subresource: &str, old: &Value, new: &Value) -> bool {
     let is_changed = |field: &&str| old["metadata"][*field] != new["metadata"][*field];
     (subresource.is_empty() && resource.kind.metadata.counted.iter().any(is_changed))
         || changes_object(resource, old, new)
 }
 
-/// Returns `true` if anything but metadata and status differs.
-///
-/// A custom object without the subresource `status` counts its status, too.
+/// Returns `true` if anything but metadata and status differs. A custom object without the subresource `status` counts
+/// its status, too.
 fn changes_object(resource: &Resource, old: &Value, new: &Value) -> bool {
     let ignored =
         |key: &str| key == "metadata" || (key == "status" && (resource.custom.is_none() || resource.has_status()));

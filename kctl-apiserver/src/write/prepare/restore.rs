@@ -32,9 +32,8 @@ pub(in crate::write) fn restore(resource: &Resource, subresource: &str, old: &Va
     }
 }
 
-/// Copies all fields but these from another object. Most are equal already: comparing costs less than copying.
-///
-/// Fields that only `to` has are removed.
+/// Copies all fields but these from another object. Most are equal already: comparing costs less than copying. Fields
+/// that only `to` has are removed.
 fn take_all_but(fields: &[&str], from: &Value, to: &mut Value) {
     let (Value::Object(from), Value::Object(to)) = (from, to) else { return };
     let is_kept = |name: &String| fields.contains(&name.as_str());
