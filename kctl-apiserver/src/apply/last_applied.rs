@@ -32,7 +32,7 @@ fn last_applied(object: &Value) -> Option<&str> {
 /// Returns the conflicts without fields whose live value kubectl has applied on the client side. A conflict is dropped
 /// if the annotation and the live object agree on the field. An annotation that is not JSON allows nothing.
 pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Vec<Conflict>) -> Vec<Conflict> {
-    if request.manager != KUBECTL {
+    if request.manager != KUBECTL || conflicts.is_empty() {
         return conflicts;
     }
     let parsed = last_applied(live).and_then(|text| serde_json::from_str::<Value>(text).ok());

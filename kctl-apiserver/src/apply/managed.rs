@@ -1,9 +1,6 @@
 //! The entries of `metadata.managedFields`: which manager owns which fields. Reads and writes their JSON.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::LazyLock,
-};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::{Map, Value, json};
 
@@ -50,8 +47,7 @@ pub(crate) struct Manager {
 impl Manager {
     /// Returns a manager with the operation `Apply`.
     pub(crate) fn applier(name: &str, subresource: &str) -> Self {
-        let (name, subresource) = (name.to_owned(), subresource.to_owned());
-        Self { name, operation: Operation::Apply, api_version: String::new(), subresource }
+        Self { operation: Operation::Apply, ..Self::updater(name, "", subresource) }
     }
 
     /// Returns a manager with the operation `Update`.
@@ -240,26 +236,15 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
     Value::Object(entry)
 }
 
-/// Returns the fields that no manager owns, because the server sets them (`NewStripMetaManager` upstream).
+/// Returns the fields that no manager owns (`NewStripMetaManager` upstream): `apiVersion`, `kind`, and the metadata that
+/// identify an object or that the server sets.
 pub(crate) fn never_owned() -> &'static FieldSet {
+    static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
+        let metadata = json!({
+            ".": {}, "f:name": {}, "f:namespace": {}, "f:creationTimestamp": {}, "f:selfLink": {}, "f:uid": {},
+            "f:clusterName": {}, "f:generation": {}, "f:managedFields": {}, "f:resourceVersion": {},
+        });
+        FieldSet::decode(&json!({ "f:apiVersion": {}, "f:kind": {}, "f:metadata": metadata }))
+    });
     &NEVER_OWNED
 }
-
-/// `apiVersion`, `kind`, and the metadata that identify an object or that the server sets.
-static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
-    let metadata = [
-        "name",
-        "namespace",
-        "creationTimestamp",
-        "selfLink",
-        "uid",
-        "clusterName",
-        "generation",
-        "managedFields",
-        "resourceVersion",
-    ];
-    let metadata: BTreeSet<String> = metadata.iter().map(|name| format!("f:{name}")).collect();
-    let metadata: Map<String, Value> =
-        metadata.into_iter().chain([".".to_owned()]).map(|name| (name, json!({}))).collect();
-    FieldSet::decode(&json!({"f:apiVersion": {}, "f:kind": {}, "f:metadata": metadata}))
-});

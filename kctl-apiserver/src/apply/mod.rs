@@ -190,21 +190,7 @@ pub(crate) fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value
     typed(request, "patch", applied, None, Duplicates::Refused)?;
     typed(request, "live", live, Some(applied), Duplicates::Allowed)?;
     let managed = fit(request, live, managed).map_err(ApplyError::Unconverted)?;
-    let (mut object, managed) = match apply_typed(request, live, applied, managed) {
-        Err(Unapplied::Conflicts(conflicts, managed)) => {
-            let left = last_applied::without_allowed(request, live, conflicts);
-            if !left.is_empty() {
-                return Err(ApplyError::Conflicts(left));
-            }
-            let forced = Request { force: true, ..*request };
-            apply_typed(&forced, live, applied, managed).map_err(|unapplied| match unapplied {
-                Unapplied::Conflicts(left, _) => ApplyError::Conflicts(left),
-                Unapplied::Unconverted(why) => ApplyError::Unconverted(why),
-            })?
-        }
-        Err(Unapplied::Unconverted(why)) => return Err(ApplyError::Unconverted(why)),
-        Ok(done) => done,
-    };
+    let (mut object, managed) = apply_typed(request, live, applied, managed)?;
     last_applied::refresh(request, &mut object, applied);
     managed.write(&mut object);
     Ok(object)
@@ -262,28 +248,21 @@ pub(crate) fn without_managed_fields(object: &Value) -> Value {
     Value::Object(fields.iter().map(copied).collect())
 }
 
-/// The reason why an object was not applied.
-enum Unapplied {
-    /// Conflicts, with the managers as they were.
-    Conflicts(Vec<Conflict>, Managed),
-    Unconverted(String),
-}
-
 /// Applies an object (`Updater.Apply` upstream, structured-merge-diff, `merge/update.go`).
 ///
 /// 1. Merges the applied object into the live one.
 /// 2. Removes fields that the manager applied last time and no longer applies, unless another manager owns them.
 /// 3. Compares the result with the live object: a changed field of another manager is a conflict, unless the apply is
-///    forced.
+///    forced or kubectl has applied the live value on the client side.
 /// 4. Takes the changed fields from all other managers.
 ///
-/// An error returns the managers as they were.
+///
 fn apply_typed(
     request: &Request<'_>,
     live: &Value,
     applied: &Value,
     mut managed: Managed,
-) -> Result<(Value, Managed), Unapplied> {
+) -> Result<(Value, Managed), ApplyError> {
     let position = request.position();
     let manager = Manager::applier(request.manager, request.subresource);
     let mut merged = without_managed_fields(live);
@@ -299,15 +278,14 @@ fn apply_typed(
         merged
     } else {
         prune(request, &merged, &managed, &last)
-            .map_err(|why| Unapplied::Unconverted(format!("failed to prune fields: {why}")))?
+            .map_err(|why| ApplyError::Unconverted(format!("failed to prune fields: {why}")))?
     };
-
-    let changes = Changes::between(request, live, &object, &managed, Some(&manager)).map_err(Unapplied::Unconverted)?;
+    let changes =
+        Changes::between(request, live, &object, &managed, Some(&manager)).map_err(ApplyError::Unconverted)?;
     if !request.force {
-        let conflicts = conflicts(&managed, &manager, &changes);
+        let conflicts = last_applied::without_allowed(request, live, conflicts(&managed, &manager, &changes));
         if !conflicts.is_empty() {
-            managed.insert(manager, last);
-            return Err(Unapplied::Conflicts(conflicts, managed));
+            return Err(ApplyError::Conflicts(conflicts));
         }
     }
     changes.take_from_others(&mut managed, Some(&manager));

@@ -243,9 +243,7 @@ impl<'a> Position<'a> {
         match list {
             ListType::Atomic => Ok(PathElement::index(index)),
             ListType::Set => match item {
-                Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
-                Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
-                Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
+                Value::Object(_) | Value::Array(_) | Value::Null => Err("items of a set must be scalars".into()),
                 _ => Ok(PathElement::value(item)),
             },
             ListType::Map(keys) => self.keyed_element(keys, item),
@@ -294,12 +292,7 @@ impl<'a> Position<'a> {
     /// Returns the element of an item by its key fields. A missing key field is left out if it has no default; at least
     /// one must be present.
     fn keyed_element(&self, keys: &[Value], item: &Value) -> Result<PathElement, String> {
-        if item.is_null() {
-            return Err("associative list with keys may not have a null element".into());
-        }
-        let Some(fields) = item.as_object() else {
-            return Err("associative list with keys may not have non-map elements".into());
-        };
+        let Some(fields) = item.as_object() else { return Err("items of a list with keys must be objects".into()) };
         let names = keys.iter().filter_map(Value::as_str);
         let values = names.filter_map(|name| {
             let given = fields.get(name).map(Cow::Borrowed);
@@ -307,12 +300,7 @@ impl<'a> Position<'a> {
         });
         let values: Vec<(&str, Cow<'_, Value>)> = values.collect();
         if values.is_empty() {
-            let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
-            return Err(format!(
-                "associative list with keys has an element that omits all key fields [{}] (and doesn't have default \
-                 values for any key fields)",
-                names.join(" ")
-            ));
+            return Err(format!("an item must have one of the keys {}", Value::from(keys)));
         }
         Ok(PathElement::key(values.iter().map(|(name, value)| (*name, value.as_ref()))))
     }

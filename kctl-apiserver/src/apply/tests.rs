@@ -112,17 +112,6 @@ fn conflicts_are_grouped_by_manager() {
 }
 
 #[test]
-fn a_conflict_with_an_updater_names_its_version() {
-    let live = updated(None, "kubectl", config_map(&json!({"data": {"a": "1"}})));
-    let object = config_map(&json!({"data": {"a": "2"}}));
-    let ApplyError::Conflicts(conflicts) = apply(&request(&object, "m1"), Some(&live), &object).unwrap_err() else {
-        panic!("not a conflict")
-    };
-    assert_eq!(conflicts[0].message(), "conflict with \"kubectl\" using v1");
-    assert_eq!(conflicts[0].field, ".data.a");
-}
-
-#[test]
 fn force_takes_fields_from_their_owners() {
     let rest = json!({"metadata": {"labels": {"l": "1"}}, "data": {"a": "1", "b": "2"}});
     let live = applied(None, "m1", &config_map(&rest));

@@ -121,15 +121,6 @@ pub(super) fn names<'v>(left: Option<&'v Value>, right: Option<&'v Value>) -> im
     left.into_iter().flat_map(Map::keys).chain(only_right)
 }
 
-/// The result of a visit: it descended, or it compared the value as a whole.
-#[derive(PartialEq, Eq)]
-enum Descent {
-    /// It was compared as a whole.
-    Leaf,
-    /// Its children were compared.
-    Below,
-}
-
 /// Compares two values recursively. Depth is bounded by the depth of decoded objects.
 struct Comparer {
     /// The path of the present position.
@@ -152,7 +143,7 @@ impl Comparer {
         if let Some(old_shape) = old_shape.filter(|old_shape| *old_shape != shape) {
             self.visit_as(old_shape, position, old, new);
         }
-        if self.visit_as(shape, position, old, new) == Descent::Below {
+        if self.visit_as(shape, position, old, new) {
             match (old, new) {
                 (None, _) => self.found.added.insert(&self.path),
                 (_, None) => self.found.removed.insert(&self.path),
@@ -161,20 +152,17 @@ impl Comparer {
         }
     }
 
-    /// Compares two values of this shape.
-    fn visit_as(
-        &mut self,
-        shape: Shape<'_>,
-        position: Position<'_>,
-        old: Option<&Value>,
-        new: Option<&Value>,
-    ) -> Descent {
-        match shape {
-            Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => self.leaf(old, new),
+    /// Compares two values of this shape. Returns `true` if it compared their children, not the values as a whole.
+    fn visit_as(&mut self, shape: Shape<'_>, position: Position<'_>, old: Option<&Value>, new: Option<&Value>) -> bool {
+        let is_leaf = match shape {
+            Shape::Scalar(_) | Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true } => true,
             // An absent value and an empty one differ.
-            _ if is_empty(shape, old) && is_empty(shape, new) => self.leaf(old, new),
+            _ => is_empty(shape, old) && is_empty(shape, new),
+        };
+        match shape {
+            _ if is_leaf => self.leaf(old, new),
             Shape::List(list) => self.visit_items(position, list, old, new),
-            Shape::Map { is_atomic: false } => {
+            _ => {
                 for name in names(old, new) {
                     let (old, new) = (field(old, name), field(new, name));
                     if old == new || self.leads_to_managed_fields(name) {
@@ -184,9 +172,9 @@ impl Comparer {
                     self.visit(position.field_position(name), old, new);
                     self.path.pop();
                 }
-                Descent::Below
             }
         }
+        !is_leaf
     }
 
     /// Returns `true` for `metadata.managedFields`, which is not compared.
@@ -196,30 +184,22 @@ impl Comparer {
     }
 
     /// Compares two values as a whole.
-    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> Descent {
+    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) {
         match (old, new) {
             (None, _) => self.found.added.insert(&self.path),
             (_, None) => self.found.removed.insert(&self.path),
             (Some(old), Some(new)) if !is_equal(old, new) => self.found.modified.insert(&self.path),
             _ => {}
         }
-        Descent::Leaf
     }
 
     /// Compares two lists by their elements. Items are paired by their elements and not by their order: moving an item
     /// is not a change.
-    fn visit_items(
-        &mut self,
-        position: Position<'_>,
-        list: ListType<'_>,
-        old: Option<&Value>,
-        new: Option<&Value>,
-    ) -> Descent {
+    fn visit_items(&mut self, position: Position<'_>, list: ListType<'_>, old: Option<&Value>, new: Option<&Value>) {
         if let (Some(Value::Array(old)), Some(Value::Array(new))) = (old, new)
             && position.are_paired(list, old, new)
         {
-            self.visit_pairs(position, list, old, new);
-            return Descent::Below;
+            return self.visit_pairs(position, list, old, new);
         }
         let mut old = by_element(position, list, old);
         let mut new = by_element(position, list, new);
@@ -246,11 +226,8 @@ impl Comparer {
             }
             self.path.pop();
         }
-        Descent::Below
     }
-}
 
-impl Comparer {
     /// Compares lists with the same items in the same order, the common case.
     fn visit_pairs(&mut self, position: Position<'_>, list: ListType<'_>, old: &[Value], new: &[Value]) {
         for (index, (old, new)) in old.iter().zip(new).enumerate() {

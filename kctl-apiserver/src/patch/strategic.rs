@@ -90,7 +90,11 @@ fn merge_map(schema: Option<Schema<'_>>, mut original: Fields, patch: &Fields) -
 /// message.
 fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String> {
     match directive.as_str() {
-        Some("replace") => Ok(without_directive(patch)),
+        // The fields are taken as they are: other directives become fields that the type does not have.
+        Some("replace") => {
+            let fields = patch.iter().filter(|(name, _)| *name != DIRECTIVE);
+            Ok(fields.map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
         Some("delete") => Ok(Fields::new()),
         _ => Err(unknown_directive(directive)),
     }
@@ -98,7 +102,7 @@ fn follow_directive(directive: &Value, patch: &Fields) -> Result<Fields, String>
 
 /// Returns the error of an unknown directive.
 fn unknown_directive(directive: &Value) -> String {
-    format!("{DIRECTIVE}: must be replace, delete or merge, found {directive}")
+    format!("{DIRECTIVE}: must be replace or delete, found {directive}")
 }
 
 /// Removes the fields that `$retainKeys` does not list. Every field of the patch must be listed, or the patch is
@@ -154,13 +158,6 @@ fn additions(patch: &Value) -> Option<Value> {
     }
 }
 
-/// Returns a map that replaces another one. Its fields are taken as they are: directives become fields that the type
-/// does not have.
-fn without_directive(fields: &Fields) -> Fields {
-    let remaining = fields.iter().filter(|(name, _)| *name != DIRECTIVE);
-    remaining.map(|(name, value)| (name.clone(), value.clone())).collect()
-}
-
 /// Returns the merged list, and the list that upstream then takes for the old order: it modifies that list while it
 /// merges.
 fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Merge<(Vec<Value>, Vec<Value>)> {
@@ -206,20 +203,17 @@ fn merge_objects(
     let mut is_replaced = false;
     for item in new {
         let Value::Object(fields) = item else { continue };
-        match fields.get(DIRECTIVE).map(|directive| (directive.as_str(), directive)) {
+        match fields.get(DIRECTIVE) {
             None => changes.push(item.clone()),
-            Some((Some("delete"), _)) => {
+            Some(directive) if directive == "delete" => {
                 by.identify(item).ok_or_else(|| order::no_merge_key(fields, key))?;
                 while let Some(index) = by.position(item, &old) {
                     old.remove(index);
                     server.remove(index);
                 }
             }
-            Some((Some("replace"), _)) => is_replaced = true,
-            Some((Some("merge"), _)) => {
-                return Err("merging lists cannot yet be specified in the patch".to_owned().into());
-            }
-            Some((_, directive)) => return Err(unknown_directive(directive).into()),
+            Some(directive) if directive == "replace" => is_replaced = true,
+            Some(directive) => return Err(unknown_directive(directive).into()),
         }
     }
     if is_replaced {
