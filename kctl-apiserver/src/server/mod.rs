@@ -313,3 +313,30 @@ impl ApiServer {
         self.state.lock().compact();
     }
 }
+
+#[cfg(test)]
+impl ApiServer {
+    /// Sends a request of a unit test. Returns the code and the body, which is null if it is not JSON.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        media_type: &str,
+        body: impl Into<Bytes>,
+    ) -> (u16, Value) {
+        use http_body_util::{BodyExt, Full};
+        use tower::ServiceExt;
+
+        let request = Request::builder().method(method).uri(path).header("content-type", media_type);
+        let response = self.service().oneshot(request.body(Full::new(body.into())).unwrap()).await.unwrap();
+        let code = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    /// Sends JSON: a merge patch if the method is `PATCH`.
+    pub(crate) async fn send_json(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let media_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        self.send(method, path, media_type, body.to_string()).await
+    }
+}

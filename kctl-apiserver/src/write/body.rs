@@ -286,18 +286,11 @@ fn drop_repeated_owners(object: &mut Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use http::{Request, header};
-    use http_body_util::Full;
-    use tower::ServiceExt;
-
     use super::*;
     use crate::ApiServer;
 
     async fn check(server: &ApiServer, path: &str, media_type: &str, body: &[u8], expected: u16) {
-        let request = Request::post(path).header(header::CONTENT_TYPE, media_type);
-        let request = request.body(Full::new(Bytes::copy_from_slice(body))).unwrap();
-        let code = server.service().oneshot(request).await.unwrap().status().as_u16();
+        let (code, _) = server.send("POST", path, media_type, body.to_vec()).await;
         assert_eq!(code, expected, "{path} {media_type}");
     }
 

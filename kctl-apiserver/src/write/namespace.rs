@@ -84,25 +84,16 @@ pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusE
     Ok(())
 }
 
-/// Checks that name and namespace of an object are those of the path. Used for updates and for subresources. The
-/// messages are upstream's.
+/// Checks that name and namespace of an object are those of the path.
 ///
 /// # Errors
 /// Fails with 400 if they differ, or if the object has no name.
 pub(crate) fn match_names(info: &RequestInfo, object: &mut Value) -> Result<(), StatusError> {
     match_namespace(info, object)?;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    if name.is_empty() {
-        return Err(StatusError::bad_request(format!(
-            "the name of the object ({} based on URL) was undeterminable: name must be provided",
-            info.name
-        )));
-    }
-    if name != info.name {
-        return Err(StatusError::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({})",
-            info.name
-        )));
+    if name.is_empty() || name != info.name {
+        let why = format!("the name of the object must be {:?}, as in the URL, found {name:?}", info.name);
+        return Err(StatusError::bad_request(why));
     }
     Ok(())
 }

@@ -36,8 +36,8 @@ mod taint_nodes_by_condition;
 
 use serde_json::Value;
 
-pub(super) use forbid::Forbid;
 use forbid::forbidden;
+pub(super) use forbid::rejection;
 pub(crate) use pod_topology_labels::topology;
 
 use crate::{admission::Attributes, registry::kind::Kind, request::RequestInfo, state::State, status::StatusError};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::plugins::Forbid;
+use super::plugins::rejection;
 use crate::{
     admission::Attributes,
     key, kinds,
@@ -46,7 +46,7 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
     let is_status = info.subresource == "status";
     let change = QuotaChange { counter: &counter, old, new, is_status, now: state.clock.now() };
     for quota in state.objects_of(&kinds::core::resource_quota::KIND, Some(&info.namespace)) {
-        let after = charged(&quota, &change).map_err(|why| Forbid::new(attributes).error(&why))?;
+        let after = charged(&quota, &change).map_err(|why| rejection(attributes, &why))?;
         charges.extend(after.map(|after| (quota, shown(&after))));
     }
     Ok(Charges(charges))

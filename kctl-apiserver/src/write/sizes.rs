@@ -51,21 +51,10 @@ fn values_len(value: &Value) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use http::Request;
-    use http_body_util::Full;
     use serde_json::json;
-    use tower::ServiceExt;
 
     use super::*;
     use crate::ApiServer;
-
-    async fn send(server: &ApiServer, method: &str, path: &str, form: &str, body: &Value) -> u16 {
-        let request = Request::builder().method(method).uri(path).header("content-type", format!("application/{form}"));
-        let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
-        let response = server.service().oneshot(request).await.unwrap();
-        response.status().as_u16()
-    }
 
     /// Returns a CRD whose schema gives each item of a list a default of 100 kB.
     fn filled() -> Value {
@@ -87,26 +76,26 @@ mod tests {
                 "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
                     "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        assert_eq!(send(&server, "POST", definitions, "json", &definition).await, 201);
+        assert_eq!(server.send_json("POST", definitions, &definition).await.0, 201);
         let foos = "/apis/example.com/v1/namespaces/default/foos";
         let foo = |name: &str, len: usize| {
             json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": name },
                 "spec": { "a": "x".repeat(len) } })
         };
-        assert_eq!(send(&server, "POST", foos, "json", &foo("a", 1_570_000)).await, 201);
-        assert_eq!(send(&server, "POST", foos, "json", &foo("b", 1_573_000)).await, 500);
-        assert_eq!(send(&server, "POST", &format!("{foos}?dryRun=All"), "json", &foo("b", 1_573_000)).await, 201);
+        assert_eq!(server.send_json("POST", foos, &foo("a", 1_570_000)).await.0, 201);
+        assert_eq!(server.send_json("POST", foos, &foo("b", 1_573_000)).await.0, 500);
+        assert_eq!(server.send_json("POST", &format!("{foos}?dryRun=All"), &foo("b", 1_573_000)).await.0, 201);
         let more = json!({ "spec": { "b": "x".repeat(5_000) } });
-        assert_eq!(send(&server, "PATCH", &format!("{foos}/a"), "merge-patch+json", &more).await, 500);
-        assert_eq!(send(&server, "POST", definitions, "json", &filled()).await, 201);
+        assert_eq!(server.send_json("PATCH", &format!("{foos}/a"), &more).await.0, 500);
+        assert_eq!(server.send_json("POST", definitions, &filled()).await.0, 201);
         let bars = "/apis/example.com/v1/namespaces/default/bars";
         for (n_items, code) in [(5, 201), (20, 500), (100_000, 500)] {
             let bar = json!({ "apiVersion": "example.com/v1", "kind": "Bar", "metadata": { "name": format!("a{n_items}") },
                 "list": vec![json!({}); n_items] });
-            assert_eq!(send(&server, "POST", bars, "json", &bar).await, code, "{n_items} items");
+            assert_eq!(server.send_json("POST", bars, &bar).await.0, code, "{n_items} items");
         }
         let secrets = "/api/v1/namespaces/default/secrets";
         let secret = json!({ "metadata": { "name": "s" }, "data": { "a": "eHh4".repeat(340_000) } });
-        assert_eq!(send(&server, "POST", secrets, "json", &secret).await, 201);
+        assert_eq!(server.send_json("POST", secrets, &secret).await.0, 201);
     }
 }

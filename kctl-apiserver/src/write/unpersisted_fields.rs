@@ -45,7 +45,18 @@ impl Unpersisted {
     }
 }
 
-/// Returns `true` if metadata has a value that is dropped. Only metadata fields that an apply can set are checked.
+/// The metadata fields that an apply can set.
+const APPLICABLE: [&str; 7] = [
+    "labels",
+    "annotations",
+    "finalizers",
+    "ownerReferences",
+    "generateName",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+/// Returns `true` if metadata has a value that is dropped.
 fn has_dropped_value(metadata: &Value) -> bool {
     let has_null = |fields: &Map<String, Value>| fields.values().any(Value::is_null);
     metadata.as_object().into_iter().flatten().any(|(name, value)| match (name.as_str(), value) {
@@ -55,16 +66,7 @@ fn has_dropped_value(metadata: &Value) -> bool {
             list.is_empty() || list.iter().filter_map(Value::as_object).any(has_null)
         }
         ("generateName", Value::String(name)) => name.is_empty(),
-        (
-            "labels"
-            | "annotations"
-            | "finalizers"
-            | "ownerReferences"
-            | "generateName"
-            | "deletionTimestamp"
-            | "deletionGracePeriodSeconds",
-            Value::Null,
-        ) => true,
+        (name, Value::Null) => APPLICABLE.contains(&name),
         _ => false,
     })
 }

@@ -14,7 +14,6 @@ use crate::{
     metadata::has_domain,
     registry::{Custom, Resource},
     request::RequestInfo,
-    schema::Schema,
     state::State,
     status::StatusError,
     validation::{self, declared},
@@ -74,13 +73,8 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
     let names_before = old.map(names).unwrap_or_default();
     let new = names(object).into_iter().filter(|name| !names_before.contains(name));
     let undomained = new.filter(|name| !has_domain(name));
-    info.round.warn_all(undomained.map(|name| {
-        let path = if name.contains('.') { " including a path (/)" } else { "" };
-        format!(
-            "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental \
-                 conflicts with other finalizer writers"
-        )
-    }));
+    info.round
+        .warn_all(undomained.map(|name| format!("metadata.finalizers: {name:?}: prefer a name like example.com/a")));
 }
 
 /// Validates metadata and fields of an object. Its type is already known to match the path of the request.
@@ -122,7 +116,8 @@ fn custom_errors(
     // JSON distinguishes 1 from 1.0; the result of an apply does not.
     let mut whole = object.clone();
     go::whole_numbers(&mut whole);
-    errors.extend(schema_errors(schema, info, if info.applies() { &whole } else { object }, old));
+    let validate = if info.subresource == "status" { crd::validate_status } else { crd::validate };
+    errors.extend(validate(schema, if info.applies() { &whole } else { object }, old));
     errors.extend(scale_errors(info, custom, object));
     if !custom.rules().is_empty() {
         let forgiven = custom.rules().validate(schema, &whole, old, &mut errors);
@@ -186,16 +181,6 @@ fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
         (kind.validation.validate_update)(old, new, errors);
         (kind.validation.validate_subresource)(&info.subresource, old, new, errors);
     })
-}
-
-/// Returns the errors of a custom object by its schema. A write of the status validates only the status. Field paths
-/// start at the root in both cases.
-fn schema_errors(schema: Schema<'_>, info: &RequestInfo, object: &Value, old: Option<&Value>) -> Errors {
-    if info.subresource == "status" {
-        crd::validate_status(schema, object, old)
-    } else {
-        crd::validate(schema, object, old)
-    }
 }
 
 /// Returns the errors of the fields behind the subresource `scale` of a custom kind. A write of the status does not

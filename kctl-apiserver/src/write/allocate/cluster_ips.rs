@@ -42,11 +42,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
     let is_six = |address: &Value| address.as_str().is_some_and(|address| address.contains(':'));
     let unknown = addresses.iter().enumerate().skip(families.len()).filter(|(_, address)| is_six(address));
     let no_ipv6 = |field: &str, index: usize| {
-        FieldError::invalid(
-            &format!("spec.{field}[{index}]"),
-            &spec[field][index],
-            "IPv6 is not configured on this cluster",
-        )
+        FieldError::invalid(&format!("spec.{field}[{index}]"), &spec[field][index], "IPv6 is not configured")
     };
     let errors: Errors = unknown.map(|(index, _)| no_ipv6("clusterIPs", index)).collect();
     refused(&errors)?;
@@ -74,14 +70,15 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
 /// Validates `ipFamilyPolicy` for a cluster with a single address family. `PreferDualStack` is valid with one family.
 fn policy(spec: &Value, n_families: usize) -> Errors {
     let policy = &spec["ipFamilyPolicy"];
-    let why = match policy.as_str() {
-        Some("SingleStack") if n_families > 1 => {
-            "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified"
-        }
-        Some("RequireDualStack") => "this cluster is not configured for dual-stack services",
-        _ => return Errors::default(),
-    };
-    Errors::collect(|errors| errors.invalid("spec.ipFamilyPolicy", policy, why))
+    let mut errors = Errors::default();
+    if policy == "RequireDualStack" || (policy == "SingleStack" && n_families > 1) {
+        errors.invalid(
+            "spec.ipFamilyPolicy",
+            policy,
+            "must fit the families of the Service and of the cluster, which has one",
+        );
+    }
+    errors
 }
 
 /// Checks that the second family is removed only with the policy `SingleStack`. Only headless Services are checked,

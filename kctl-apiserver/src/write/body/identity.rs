@@ -46,10 +46,8 @@ pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Mis
     if resource.custom.is_some() {
         return readable(info, object);
     }
-    if info.verb == Verb::Patch
-        && let Err(why) = decode::identified(object)
-    {
-        return Err(Misfit::Content(why));
+    if info.verb == Verb::Patch {
+        decode::identified(object).map_err(Misfit::Content)?;
     }
     identify_as(object, resource.kind_name(), &resource.api_version()).map_err(Misfit::Identity)
 }
@@ -67,7 +65,7 @@ pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> 
         return Err(StatusError::bad_request(why));
     }
     let Value::Object(map) = object else {
-        return Err(unrecognized(kind, "must be an object"));
+        return Err(StatusError::bad_request(format!("the body must be a {kind}: must be an object")));
     };
     map.insert("kind".into(), kind.into());
     map.insert("apiVersion".into(), api_version.into());
@@ -89,43 +87,29 @@ pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
 pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
     let version = api_version.strip_prefix('/').unwrap_or(api_version);
     if api_version.matches('/').count() > 1 || version.ends_with('/') {
-        return Err(StatusError::bad_request(format!(
-            "apiVersion: must be group/version or version, found {api_version:?}"
-        )));
+        let why = format!("apiVersion: must be group/version or version, found {api_version:?}");
+        return Err(StatusError::bad_request(why));
     }
     Ok(version)
 }
 
-/// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme`). Errors of a patched object and
-/// of a body have other forms. A patch can remove `apiVersion`, which is 500 upstream.
+/// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme`). A patch can remove `apiVersion`, which is 500 upstream.
 fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
-    let patches = info.verb == Verb::Patch;
-    let misfit = |why: &str| {
-        let error = || Misfit::Identity(unrecognized(info.resource.kind_name(), why));
-        Err(if patches { Misfit::Content(why.to_owned()) } else { error() })
-    };
-    if let Err(why) = decode::identified(object) {
-        return misfit(&why);
-    }
+    decode::identified(object).map_err(Misfit::Content)?;
     let api_version = &object["apiVersion"];
     if api_version.as_str().is_some_and(|version| version.matches('/').count() > 1) {
-        return misfit(&format!("apiVersion: must be group/version, found {api_version}"));
+        return Err(Misfit::Content(format!("apiVersion: must be group/version, found {api_version}")));
     }
     if object["kind"].as_str().unwrap_or_default().is_empty() {
-        return misfit("kind: Required value");
+        return Err(Misfit::Content("kind: Required value".into()));
     }
     if api_version.is_null() && object.get("apiVersion").is_some() {
         return Err(Misfit::Content("apiVersion: must be a string, found null".into()));
     }
-    if patches && api_version.as_str().is_none_or(str::is_empty) {
+    if info.verb == Verb::Patch && api_version.as_str().is_none_or(str::is_empty) {
         return Err(Misfit::Identity(StatusError::internal("apiVersion: Required value")));
     }
     Ok(())
-}
-
-/// Returns the error of an object without a type. 400; the message names the kind of the path.
-fn unrecognized(kind: &str, why: &str) -> StatusError {
-    StatusError::bad_request(format!("the body must be a {kind}: {why}"))
 }
 
 /// Checks that the body of a create or an update has the version of the path. Patches pass: their object has been

@@ -5,7 +5,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::Forbid;
+use super::rejection;
 use crate::{
     admission::Attributes,
     field_errors::text,
@@ -31,7 +31,7 @@ pub(super) fn validate(_: &State, attributes: &Attributes<'_>, object: &Value) -
         && names_administrators(text(&object["spec"]["request"]))
     {
         let why = format!("use of {OF_CLIENTS} signer with {ADMINISTRATORS} group is not allowed");
-        return Forbid::new(attributes).reject(&why);
+        return Err(rejection(attributes, &why));
     }
     Ok(())
 }

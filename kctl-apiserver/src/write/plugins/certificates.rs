@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::rejection;
 use crate::{
     admission::Attributes,
     field_errors::text,
@@ -17,10 +18,8 @@ use crate::{
 /// `CertificateApproval`: only users who may `approve` for a signer approve or deny its requests. The signer is that of
 /// the stored request, which the write cannot change.
 pub(super) fn approval(state: &State, attributes: &Attributes<'_>, _object: &Value) -> Result<(), StatusError> {
-    match old_request(attributes, "approval") {
-        Some(old) => require(state, attributes, "approve", text(&old["spec"]["signerName"])),
-        None => Ok(()),
-    }
+    let Some(old) = old_request(attributes, "approval") else { return Ok(()) };
+    require(state, attributes, "approve", text(&old["spec"]["signerName"]))
 }
 
 /// `CertificateSigning`: only users who may `sign` for a signer change the certificate or the conditions of a request.
@@ -57,8 +56,5 @@ fn old_request<'a>(attributes: &'a Attributes<'_>, subresource: &str) -> Option<
 
 /// Rejects the request with `Forbidden` unless its user may do this to the signer.
 fn require(state: &State, attributes: &Attributes<'_>, verb: &str, signer: &str) -> Result<(), StatusError> {
-    match not_permitted(state, attributes.info, verb, signer) {
-        Some(why) => Err(StatusError::forbidden(&attributes.info.resource.id, &attributes.name, &why)),
-        None => Ok(()),
-    }
+    not_permitted(state, attributes.info, verb, signer).map_or(Ok(()), |why| Err(rejection(attributes, &why)))
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Forbid, Mutation};
+use super::{Mutation, rejection};
 use crate::{
     admission::Attributes,
     amounts::{self, Amounts, Side},
@@ -39,17 +39,15 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
 /// Checks new and resized Pods, and `PersistentVolumeClaims`. Objects that are being deleted are not checked. An update
 /// of a claim is checked, since it may increase the request.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
-    let (info, forbid) = (attributes.info, Forbid::new(attributes));
+    let info = attributes.info;
     if attributes.old.as_deref().is_some_and(is_being_deleted) {
         return Ok(());
     }
     match (attributes.operation, info.subresource.as_str()) {
         (Operation::Create, "") | (Operation::Update, "resize") if info.resource.is(&pod::KIND) => {
-            check_pod(state, &forbid, &info.namespace, object)
+            check_pod(state, attributes, object)
         }
-        (_, "") if info.resource.is(&persistent_volume_claim::KIND) => {
-            check_claim(state, &forbid, &info.namespace, object)
-        }
+        (_, "") if info.resource.is(&persistent_volume_claim::KIND) => check_claim(state, attributes, object),
         _ => Ok(()),
     }
 }
@@ -69,20 +67,14 @@ fn limits<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value
 /// computed again if the Pod has one.
 fn fill(state: &State, namespace: &str, pod: &mut Value) {
     for range in ranges(state, namespace) {
-        let messages: Vec<String> = [("containers", "container"), ("initContainers", "init container")]
-            .into_iter()
-            .flat_map(|(list, what)| {
-                let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut);
-                containers
-                    .into_iter()
-                    .flatten()
-                    .flat_map(|container| fill_one(&range, container, what))
-                    .collect::<Vec<_>>()
-            })
-            .collect();
+        let mut messages = Vec::new();
+        for (list, what) in [("containers", "container"), ("initContainers", "init container")] {
+            let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+            messages.extend(containers.flat_map(|container| fill_one(&range, container, what)));
+        }
         if !messages.is_empty() {
-            pod["metadata"]["annotations"][ANNOTATION] =
-                format!("LimitRanger plugin set: {}", messages.join("; ")).into();
+            let set = format!("LimitRanger plugin set: {}", messages.join("; "));
+            pod["metadata"]["annotations"][ANNOTATION] = set.into();
         }
     }
     if pod["status"]["qosClass"].is_string() {
@@ -122,9 +114,9 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
 
 /// Rejects a Pod outside a limit of its namespace. The first range with errors ends the check. `Pod` limits compare
 /// sums of all containers.
-fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod: &Value) -> Result<(), StatusError> {
+fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let of_pod = |side| amounts::of_whole_pod(&pod["spec"], side);
-    for range in ranges(state, namespace) {
+    for range in ranges(state, &attributes.info.namespace) {
         let mut errors = Vec::new();
         let mut compare = |kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts| {
             errors.extend(beyond(kind, limit, requests, limits));
@@ -139,21 +131,26 @@ fn check_pod(state: &State, forbid: &Forbid<'_>, namespace: &str, pod: &Value) -
         for limit in limits(&range, "Pod") {
             compare("pod", limit, &of_pod(Side::Requests), &of_pod(Side::Limits));
         }
-        forbid.reject_all(&errors)?;
+        reject_all(attributes, &errors)?;
     }
     Ok(())
 }
 
 /// Rejects a `PersistentVolumeClaim` whose request is outside a limit of its namespace. Only the storage request is
 /// compared; limits of a claim are compared as requests.
-fn check_claim(state: &State, forbid: &Forbid<'_>, namespace: &str, claim: &Value) -> Result<(), StatusError> {
+fn check_claim(state: &State, attributes: &Attributes<'_>, claim: &Value) -> Result<(), StatusError> {
     let requests = Side::Requests.amounts(&claim["spec"]);
-    for range in ranges(state, namespace) {
+    for range in ranges(state, &attributes.info.namespace) {
         let limits = limits(&range, "PersistentVolumeClaim");
         let errors: Vec<String> = limits.flat_map(|limit| beyond("claim", limit, &requests, &requests)).collect();
-        forbid.reject_all(&errors)?;
+        reject_all(attributes, &errors)?;
     }
     Ok(())
+}
+
+/// Rejects the object if there are errors. The error of the request contains all of them.
+fn reject_all(attributes: &Attributes<'_>, errors: &[String]) -> Result<(), StatusError> {
+    if errors.is_empty() { Ok(()) } else { Err(rejection(attributes, &errors.join(", "))) }
 }
 
 /// Compares amounts with the bounds of a `LimitRange` item. A resource with a minimum must have a request, one with a

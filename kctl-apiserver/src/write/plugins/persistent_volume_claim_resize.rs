@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::Forbid;
+use super::rejection;
 use crate::{
     admission::Attributes,
     field_errors::text,
@@ -21,26 +21,21 @@ use crate::{
 /// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it. A smaller request
 /// is left to validation. An update that changes the class at the same time may not expand the claim.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, new: &Value) -> Result<(), StatusError> {
-    let (info, forbid) = (attributes.info, Forbid::new(attributes));
+    let info = attributes.info;
     let is_claim = info.resource.is(&persistent_volume_claim::KIND) && info.subresource.is_empty();
     let Some(old) = attributes.old.as_deref().filter(|_| is_claim) else { return Ok(()) };
-    let size = |claim: &Value| {
-        let size = quantity::amount(text(&claim["spec"]["resources"]["requests"]["storage"]));
-        size.unwrap_or_default()
-    };
+    let request = |claim: &Value| quantity::amount(text(&claim["spec"]["resources"]["requests"]["storage"]));
+    let size = |claim: &Value| request(claim).unwrap_or_default();
     if size(new) <= size(old) {
         return Ok(());
     }
     if old["status"]["phase"] != "Bound" {
-        return forbid.reject("Only bound persistent volume claims can be expanded");
+        return Err(rejection(attributes, "Only bound persistent volume claims can be expanded"));
     }
     let (was, class) = (class_of_claim(old), class_of_claim(new));
     let found = state.object(&storage_class::KIND, "", class).filter(|_| was == class);
     if found.is_some_and(|class| class["allowVolumeExpansion"] == true) {
         return Ok(());
     }
-    forbid.reject(
-        "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
-         support resize",
-    )
+    Err(rejection(attributes, "the storage class of the claim must allow its expansion"))
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::Forbid;
+use super::rejection;
 use crate::{
     admission::Attributes,
     amounts::{self, Amounts, Side},
@@ -18,7 +18,7 @@ use crate::{
 /// Rejects a resize of a Pod that does not fit on its node. The reason is in `details.causes`. A write that does not
 /// change the spec is not checked.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
-    let (info, forbid) = (attributes.info, Forbid::new(attributes));
+    let info = attributes.info;
     let is_resize = info.resource.is(&pod::KIND) && info.subresource == "resize";
     let Some(old) = attributes.old.as_deref().filter(|_| is_resize) else { return Ok(()) };
     let name = text(&pod["spec"]["nodeName"]);
@@ -26,10 +26,10 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) 
         return Ok(());
     }
     let Some(node) = state.object(&node::KIND, "", name) else {
-        return forbid.reject(&format!("node {name:?} not found"));
+        return Err(rejection(attributes, &format!("node {name:?} not found")));
     };
     let with_cause = |why: &str, reason: &str| {
-        let mut error = forbid.error(why);
+        let mut error = rejection(attributes, why);
         error.details["causes"] = json!([{ "reason": reason }]);
         Err(error)
     };

@@ -14,7 +14,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::Forbid;
+use super::rejection;
 use crate::{
     admission::Attributes,
     field_errors::text,
@@ -87,7 +87,7 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
     let found = violations(policy.enforce, pod);
     if !found.is_empty() {
         let why = format!("violates PodSecurity \"{}\": {}", policy.enforce, in_detail(&found));
-        return Forbid::new(attributes).reject(&why);
+        return Err(rejection(attributes, &why));
     }
     report_violations(attributes, &policy, pod);
     Ok(())
@@ -140,9 +140,8 @@ fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<S
     let mut warnings = Vec::new();
     if pods.len() > PODS_LEN_MAX {
         let n_all = pods.len();
-        warnings.push(format!(
-            "new PodSecurity enforce level only checked against the first {PODS_LEN_MAX} of {n_all} existing pods"
-        ));
+        warnings
+            .push(format!("PodSecurity level only checked against the first {PODS_LEN_MAX} of {n_all} existing pods"));
     }
     if !found.is_empty() {
         let reason = "violate the new PodSecurity enforce level";
@@ -157,10 +156,9 @@ fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<S
 /// Returns a warning about these Pods. Names the first Pod by name and counts the others.
 fn of_pods(names: &[String], why: &str) -> String {
     let first = names.iter().min().map_or("", String::as_str);
-    match names.len() - 1 {
-        0 => format!("{first}: {why}"),
-        1 => format!("{first} (and 1 other pod): {why}"),
-        others => format!("{first} (and {others} other pods): {why}"),
+    match names.len() {
+        1 => format!("{first}: {why}"),
+        all => format!("{first} (and {} more): {why}", all - 1),
     }
 }
 

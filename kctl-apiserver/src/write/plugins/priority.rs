@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Mutation, forbidden};
+use super::{Mutation, forbidden, rejection};
 use crate::{
     admission::Attributes,
     kinds::{core::pod, scheduling::priority_class},
@@ -72,16 +72,12 @@ fn keep_priority(old: &Value, pod: &mut Value) {
 /// Checks that at most one `PriorityClass` is the global default (`validatePriorityClass`).
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, class: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
-    if !info.resource.is(&priority_class::KIND) || !info.subresource.is_empty() {
+    if !info.resource.is(&priority_class::KIND) || !info.subresource.is_empty() || class["globalDefault"] != true {
         return Ok(());
     }
     let name = &class["metadata"]["name"];
     let is_other = |other: &Value| other["globalDefault"] == true && other["metadata"]["name"] != *name;
     let Some(other) = state.objects(&info.resource.id, None).find(|other| is_other(other)) else { return Ok(()) };
-    if class["globalDefault"] != true {
-        return Ok(());
-    }
-    let other = other["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let why = format!("PriorityClass {other} is already marked as default. Only one default can exist");
-    Err(StatusError::forbidden(&info.resource.id, name.as_str().unwrap_or_default(), &why))
+    let why = format!("PriorityClass {} is the default already", other["metadata"]["name"]);
+    Err(rejection(attributes, &why))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Forbid, Mutation, forbidden};
+use super::{Mutation, forbidden, rejection};
 use crate::{
     admission::Attributes,
     amounts,
@@ -24,6 +24,11 @@ fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<Arc<Value
     Some((named, class))
 }
 
+/// Returns the message about a `RuntimeClass` that does not exist.
+fn no_class(named: &str) -> String {
+    format!("spec.runtimeClassName: there is no RuntimeClass {named:?}")
+}
+
 /// Sets the overhead, node selector and tolerations of a new Pod's `RuntimeClass` (`setOverhead`, `setScheduling`).
 /// Conflicts between Pod and class are `Forbidden`. Tolerations are merged, those of the Pod first.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
@@ -32,9 +37,7 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
     }
     let (info, pod) = (mutation.info, &mut *mutation.object);
     let Some((named, class)) = runtime_class(state, pod) else { return Ok(()) };
-    let Some(class) = class else {
-        return Err(forbidden(info, pod, &format!("spec.runtimeClassName: there is no RuntimeClass {named:?}")));
-    };
+    let Some(class) = class else { return Err(forbidden(info, pod, &no_class(&named))) };
     let (fixed, overhead) = (&class["overhead"]["podFixed"], &pod["spec"]["overhead"]);
     if fixed.is_object() {
         let is_given = overhead.as_object().is_some_and(|overhead| !overhead.is_empty());
@@ -97,19 +100,17 @@ const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
 /// Checks that the overhead of a new Pod is that of its `RuntimeClass` (`validateOverhead`). Runs after webhooks, which
 /// may have changed the overhead.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
-    let (info, forbid) = (attributes.info, Forbid::new(attributes));
+    let info = attributes.info;
     if attributes.operation != Operation::Create || !info.subresource.is_empty() || !info.resource.is(&pod::KIND) {
         return Ok(());
     }
     let class = match runtime_class(state, pod) {
-        Some((named, None)) => {
-            return forbid.reject(&format!("spec.runtimeClassName: there is no RuntimeClass {named:?}"));
-        }
+        Some((named, None)) => return Err(rejection(attributes, &no_class(&named))),
         Some((_, class)) => class,
         None => None,
     };
     let overhead = &pod["spec"]["overhead"];
     let fixed = class.as_ref().map(|class| &class["overhead"]["podFixed"]).filter(|fixed| fixed.is_object());
     let is_other = fixed.map_or(overhead.is_object(), |fixed| amounts::read(fixed) != amounts::read(overhead));
-    if is_other { forbid.reject(OTHER_OVERHEAD) } else { Ok(()) }
+    if is_other { Err(rejection(attributes, OTHER_OVERHEAD)) } else { Ok(()) }
 }
