@@ -4,7 +4,7 @@
 //! (`pkg/registry/core/pod/strategy.go`).
 
 use http::StatusCode;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::{Answer, Payload};
 use crate::{
@@ -83,40 +83,31 @@ fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
 /// subresource in discovery. Absent parameters are left out, apart from `command`, which Go writes as null.
 fn options(info: &RequestInfo) -> Result<Value, StatusError> {
     let kind = info.resource.subresource(&info.subresource).map_or("", |listed| listed.kind.as_str());
-    let mut options = Map::new();
-    options.insert("kind".into(), kind.into());
-    options.insert("apiVersion".into(), "v1".into());
+    let mut options = json!({ "kind": kind, "apiVersion": "v1" });
     match info.subresource.as_str() {
         "portforward" => {
             let ports = ports(&info.params.values("ports"))?;
             if !ports.is_empty() {
-                options.insert("ports".into(), ports.into());
+                options["ports"] = ports.into();
             }
         }
-        "proxy" => {
-            if !info.path_behind.is_empty() {
-                options.insert("path".into(), info.path_behind.clone().into());
-            }
-        }
+        "proxy" if info.path_behind.is_empty() => {}
+        "proxy" => options["path"] = info.path_behind.clone().into(),
         _ => {
             for flag in ["stdin", "stdout", "stderr", "tty"].into_iter().filter(|flag| info.params.flag(flag)) {
-                options.insert(flag.into(), true.into());
+                options[flag] = true.into();
             }
             let container = info.params.text("container");
             if !container.is_empty() {
-                options.insert("container".into(), container.into());
+                options["container"] = container.into();
             }
             if info.subresource == "exec" {
                 let command = info.params.values("command");
-                let none = || Value::Null;
-                options.insert(
-                    "command".into(),
-                    Some(command).filter(|all| !all.is_empty()).map_or_else(none, Into::into),
-                );
+                options["command"] = if command.is_empty() { Value::Null } else { command.into() };
             }
         }
     }
-    Ok(options.into())
+    Ok(options)
 }
 
 /// Parses ports, one per parameter or several in one (`Convert_Slice_string_To_Slice_int32` of
@@ -153,14 +144,11 @@ fn container(info: &RequestInfo, pod: &Value, named: &str) -> Result<(), StatusE
     let lists = ["initContainers", "containers", "ephemeralContainers"];
     let all = lists.iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
     let names: Vec<&str> = all.filter_map(|container| container["name"].as_str()).collect();
-    match named {
-        "" if names.len() == 1 => Ok(()),
-        named if names.contains(&named) => Ok(()),
-        named => {
-            let why = format!("container: must be one of {names:?} of pod {}, found {named:?}", info.name);
-            Err(StatusError::bad_request(why))
-        }
+    if names.contains(&named) || (named.is_empty() && names.len() == 1) {
+        return Ok(());
     }
+    let why = format!("container: must be one of {names:?} of pod {}, found {named:?}", info.name);
+    Err(StatusError::bad_request(why))
 }
 
 /// Returns the node of a Pod. `None` before the Pod is scheduled.
@@ -186,6 +174,5 @@ fn connection(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
 /// Returns the error of a dial to a node that does not answer. kube-apiserver reports a refused connection to kubelet
 /// in the same way, with the reason `InternalError`.
 fn no_process() -> StatusError {
-    let why = "error dialing backend: no process runs on the nodes of this server";
-    StatusError::internal(why)
+    StatusError::internal("error dialing backend: no process runs on the nodes of this server")
 }

@@ -94,10 +94,8 @@ fn warn(info: &RequestInfo, options: &Options) {
 /// Checks that the object may be deleted at all: some namespaces and priority classes may not. Runs after the effect is
 /// known, hence not for an object that is being deleted already.
 fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
-    match (info.resource.kind.delete.undeletable)(&info.name) {
-        Some(why) => Err(StatusError::forbidden(&info.resource.id, &info.name, why)),
-        None => Ok(()),
-    }
+    let why = (info.resource.kind.delete.undeletable)(&info.name);
+    why.map_or(Ok(()), |why| Err(StatusError::forbidden(&info.resource.id, &info.name, why)))
 }
 
 /// Returns the options that admission sees: with the grace period of a Pod and the uid of the object. Upstream's
@@ -179,10 +177,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
             lifecycle::delete(state, &info.resource, key, object, options.propagation, options.grace);
         }
     }
-    match error {
-        Some(error) => Err(error),
-        None => Ok(Answer::ok(doomed.list(info, &shown))),
-    }
+    error.map_or_else(|| Ok(Answer::ok(doomed.list(info, &shown))), Err)
 }
 
 /// Returns the number of objects, from the first on, that admission accepts, and the error of the next one. Webhooks

@@ -149,16 +149,12 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
     let name = budget["metadata"]["name"].as_str().unwrap_or_default();
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
     let seen = number("observedGeneration") >= budget["metadata"]["generation"].as_i64().unwrap_or(0);
-    let forbidden =
-        |why: &str| Err(StatusError::forbidden(&GroupResource::new("policy", "poddisruptionbudget"), name, why));
     let n_disrupted = budget["status"]["disruptedPods"].as_object().map_or(0, serde_json::Map::len);
     let (n_allowed, healthy, desired) =
         (number("disruptionsAllowed"), number("currentHealthy"), number("desiredHealthy"));
-    if seen && n_allowed < 0 {
-        return forbidden("status.disruptionsAllowed of the PodDisruptionBudget is negative");
-    }
-    if seen && n_disrupted > DISRUPTED_LEN_MAX {
-        return forbidden("the controller of the PodDisruptionBudget has not confirmed earlier evictions");
+    if seen && (n_allowed < 0 || n_disrupted > DISRUPTED_LEN_MAX) {
+        let why = format!("{n_allowed} disruptions are allowed, and {n_disrupted} evictions are not confirmed");
+        return Err(StatusError::forbidden(&GroupResource::new("policy", "poddisruptionbudget"), name, &why));
     }
     if seen && n_allowed > 0 {
         return Ok(());

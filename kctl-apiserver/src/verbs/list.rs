@@ -193,11 +193,7 @@ fn page(
         if selector.name().is_some_and(|selected| selected != name) {
             return false;
         }
-        let value = table.value(object);
-        match conversion::plan(&info.resource, &value) {
-            ConversionPlan::Done(converted) => selector.matches(&converted),
-            ConversionPlan::Same | ConversionPlan::CallWebhook => selector.matches(&value),
-        }
+        matches(&info.resource, selector, &table.value(object))
     };
     let mut matching = table.range(namespace, after).filter(|(key, object)| seen(key, object));
     let mut items = Vec::new();
@@ -211,6 +207,14 @@ fn page(
     let left = if selector.name().is_some() { 0 } else { table.range(namespace, last.as_ref()).count() };
     let count = selector.is_empty().then_some(left);
     Page { items, more: last.filter(|_| left > 0).map(|after| RemainingItems { after, count }) }
+}
+
+/// Returns `true` if the selector selects the object in the version of the resource.
+pub(super) fn matches(resource: &Resource, selector: &Selector, object: &Value) -> bool {
+    match conversion::plan(resource, object) {
+        ConversionPlan::Done(converted) => selector.matches(&converted),
+        ConversionPlan::Same | ConversionPlan::CallWebhook => selector.matches(object),
+    }
 }
 
 /// Returns the stored JSON of all items, or `None` if an item is stored in another version. A single other version

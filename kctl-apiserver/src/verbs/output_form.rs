@@ -41,29 +41,21 @@ pub(crate) enum EventOrder {
 /// client's informer is synced from this event on.
 const END_OF_STATE: &str = "k8s.io/initial-events-end";
 
-/// The version of `meta.k8s.io` in which a table or metadata is written. They differ only in `apiVersion`.
+/// The version of `meta.k8s.io` in which a table or metadata is written: `v1`, or `v1beta1` for old versions of kubectl.
+/// They differ only in `apiVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MetaVersion {
-    /// `meta.k8s.io/v1`.
-    V1,
-    /// `meta.k8s.io/v1beta1`, which old versions of kubectl request.
-    V1Beta1,
-}
+pub(crate) struct MetaVersion(&'static str);
 
 impl MetaVersion {
     /// Returns the version with this name.
     fn named(name: &str) -> Option<Self> {
-        match name {
-            "v1" => Some(Self::V1),
-            "v1beta1" => Some(Self::V1Beta1),
-            _ => None,
-        }
+        ["v1", "v1beta1"].into_iter().find(|version| *version == name).map(Self)
     }
 
     /// Changes an object of version 1 to this version. Rows and items that are `PartialObjectMetadata` are renamed as
     /// well.
     fn of(self, mut answer: Value) -> Value {
-        if self == Self::V1Beta1 {
+        if self.0 == "v1beta1" {
             let rows = answer.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
             rows.for_each(|row| rename(&mut row["object"]));
             let items = answer.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
@@ -85,9 +77,6 @@ fn rename(object: &mut Value) {
 pub(crate) fn wants_yaml(info: &RequestInfo) -> bool {
     OutputForm::with_clause(info).is_ok_and(|(_, clause)| clause.is_some_and(|clause| clause.is_yaml()))
 }
-
-/// The media types of watches, which the error for a watch lists.
-const STREAMS: &str = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
 
 impl OutputForm {
     /// Returns the first form in `Accept` that the server supports. Quality values are honoured: clauses are visited in
@@ -180,18 +169,6 @@ impl OutputForm {
         }
     }
 
-    /// Checks that the client accepts JSON for a watch. Other types than YAML are accepted, since `Accept` was checked
-    /// before.
-    ///
-    /// # Errors
-    /// `NotAcceptable` if the client prefers YAML.
-    pub(crate) fn streams(info: &RequestInfo) -> Result<(), StatusError> {
-        if wants_yaml(info) {
-            return Err(StatusError::not_acceptable(STREAMS));
-        }
-        Ok(())
-    }
-
     /// Changes a watch event to this form. Returns `false` if the form cannot have objects
     /// (`PartialObjectMetadataList`): kube-apiserver ends the watch there. `ERROR` events keep their `Status`. Rows of
     /// later events have no column definitions, as clients know them from the first.
@@ -214,9 +191,8 @@ impl OutputForm {
                 let include = if is_end && include == Include::None { Include::Metadata } else { include };
                 let meta = json!({ "resourceVersion": object["metadata"]["resourceVersion"] });
                 let mut rows = rows(resource, &[object], now, include, meta);
-                match order {
-                    EventOrder::First => {}
-                    EventOrder::Later => rows["columnDefinitions"] = Value::Null,
+                if order == EventOrder::Later {
+                    rows["columnDefinitions"] = Value::Null;
                 }
                 version.of(rows)
             }

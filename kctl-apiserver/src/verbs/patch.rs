@@ -47,16 +47,13 @@ pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
 pub(super) fn check_syntax(info: &RequestInfo) -> Result<(), StatusError> {
     if info.applies() {
         let text = std::str::from_utf8(&info.body).map_err(|error| undecodable(&error.to_string()))?;
-        return if plain_json(text).is_some() {
-            Ok(())
-        } else {
-            decode::yaml(text).map(drop).map_err(|why| undecodable(&why))
-        };
+        if plain_json(text).is_none() {
+            decode::yaml(text).map_err(|why| undecodable(&why))?;
+        }
+    } else {
+        serde_json::from_slice::<serde::de::IgnoredAny>(&info.body).map_err(|error| undecodable(&error.to_string()))?;
     }
-    match serde_json::from_slice::<serde::de::IgnoredAny>(&info.body) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(undecodable(&error.to_string())),
-    }
+    Ok(())
 }
 
 /// Patches an object.
@@ -274,32 +271,19 @@ pub(super) fn refused(info: &RequestInfo, error: apply::ApplyError) -> StatusErr
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use http::Request;
-    use http_body_util::{BodyExt, Full};
-    use tower::ServiceExt;
-
     use super::*;
     use crate::ApiServer;
-
-    async fn send(server: &ApiServer, method: &str, path: &str, form: &str, body: &Value) -> (u16, Value) {
-        let request = Request::builder().method(method).uri(path).header("content-type", format!("application/{form}"));
-        let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
-        let response = server.service().oneshot(request).await.unwrap();
-        let code = response.status().as_u16();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        (code, serde_json::from_slice(&body).unwrap())
-    }
 
     /// Tests the bounds at which kube-apiserver 1.36 rejects a patch, measured to the byte and to the operation.
     #[tokio::test(start_paused = true)]
     async fn json_patches_are_bounded_in_operations_and_copies() {
         let server = ApiServer::new();
         let map = json!({ "metadata": { "name": "a" }, "data": { "k": "v" } });
-        assert_eq!(send(&server, "POST", "/api/v1/namespaces/default/configmaps", "json", &map).await.0, 201);
+        assert_eq!(server.send_json("POST", "/api/v1/namespaces/default/configmaps", &map).await.0, 201);
         let patch = async |operations: Vec<Value>| {
             let path = "/api/v1/namespaces/default/configmaps/a";
-            let (code, answer) = send(&server, "PATCH", path, "json-patch+json", &operations.into()).await;
+            let operations = Value::from(operations).to_string();
+            let (code, answer) = server.send("PATCH", path, "application/json-patch+json", operations).await;
             (code, answer["reason"].as_str().unwrap_or_default().to_owned())
         };
         let test = json!({ "op": "test", "path": "/data/k", "value": "v" });
@@ -331,12 +315,15 @@ mod tests {
             json!({ "metadata": { "labels": labels }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
         let spec = json!({ "replicas": 3, "selector": { "matchLabels": labels }, "template": pod });
         let deployment = json!({ "metadata": { "name": "a" }, "spec": spec });
-        assert_eq!(send(&server, "POST", path, "json", &deployment).await.0, 201);
+        assert_eq!(server.send_json("POST", path, &deployment).await.0, 201);
         let patch = json!({ "spec": { "$patch": "replace" } });
         let path = format!("{path}/a/scale");
-        let (code, scale) = send(&server, "PATCH", &path, "strategic-merge-patch+json", &patch).await;
+        let send = async |patch: Value| {
+            server.send("PATCH", &path, "application/strategic-merge-patch+json", patch.to_string()).await
+        };
+        let (code, scale) = send(patch).await;
         assert_eq!((code, &scale["spec"]["replicas"]), (200, &Value::Null));
         let patch = json!({ "spec": { "$retainKeys": "replicas", "replicas": 2 } });
-        assert_eq!(send(&server, "PATCH", &path, "strategic-merge-patch+json", &patch).await.0, 400);
+        assert_eq!(send(patch).await.0, 400);
     }
 }

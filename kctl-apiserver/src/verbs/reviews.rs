@@ -181,61 +181,29 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
     let reason =
         authorizer::granted(state, user, &attributes).or_else(|| authorizer::denial(state, user, attributes.namespace));
     let mut status = with_reason(authorizer::allowed(state, user, &attributes), user, reason);
-    let kinds = [SelectorKind::Field, SelectorKind::Label];
-    let ignored: Vec<String> = kinds.into_iter().filter_map(|kind| kind.ignored(&resource[kind.field()])).collect();
+    let selectors = ["fieldSelector", "labelSelector"].into_iter();
+    let ignored: Vec<String> = selectors.filter_map(|field| ignored_selector(resource, field)).collect();
     if !ignored.is_empty() {
         status["evaluationError"] = ignored.join("; ").into();
     }
     status
 }
 
-/// A selector of a `SubjectAccessReview`. RBAC ignores it: an invalid one is reported, and the decision is the same as
-/// without it.
-#[derive(Clone, Copy)]
-enum SelectorKind {
-    Field,
-    Label,
-}
-
-impl SelectorKind {
-    /// Returns the field of `resourceAttributes`.
-    fn field(self) -> &'static str {
-        match self {
-            Self::Field => "fieldSelector",
-            Self::Label => "labelSelector",
-        }
-    }
-
-    /// Returns the error of an invalid selector.
-    fn ignored(self, selector: &Value) -> Option<String> {
-        let raw = text(&selector["rawSelector"]);
-        let mut requirements = selector["requirements"].as_array().into_iter().flatten();
-        let is_valid = if raw.is_empty() {
-            requirements.all(|requirement| self.is_valid_requirement(requirement))
-        } else {
-            self.is_valid_text(raw)
-        };
-        (!is_valid).then(|| format!("spec.resourceAttributes.{} is invalid and was ignored", self.field()))
-    }
-
-    /// Returns `true` if `rawSelector` can be parsed.
-    fn is_valid_text(self, raw: &str) -> bool {
-        match self {
-            Self::Field => selector::is_field_selector(raw),
-            Self::Label => kctl_apimachinery::labels::parse(raw).is_some(),
-        }
-    }
-
-    /// Returns `true` if a requirement is valid. A field is compared with exactly one value
-    /// (`fieldSelectorAsSelector`). Upstream's field selectors have no operators for existence.
-    fn is_valid_requirement(self, requirement: &Value) -> bool {
-        let n_values = requirement["values"].as_array().map_or(0, Vec::len);
-        match (self, text(&requirement["operator"])) {
-            (Self::Field, "In" | "NotIn") => n_values == 1,
-            (Self::Label, "In" | "NotIn" | "Exists" | "DoesNotExist") => true,
-            _ => false,
-        }
-    }
+/// Returns the error of an invalid selector of a `SubjectAccessReview`. RBAC ignores selectors, so the decision is the
+/// same as without it. A field is compared with exactly one value (`fieldSelectorAsSelector`), and has no operators for
+/// existence.
+fn ignored_selector(attributes: &Value, field: &str) -> Option<String> {
+    let (selector, is_of_fields) = (&attributes[field], field == "fieldSelector");
+    let is_valid_requirement = |requirement: &Value| match text(&requirement["operator"]) {
+        "In" | "NotIn" => !is_of_fields || requirement["values"].as_array().is_some_and(|values| values.len() == 1),
+        operator => !is_of_fields && ["Exists", "DoesNotExist"].contains(&operator),
+    };
+    let is_valid = match text(&selector["rawSelector"]) {
+        "" => selector["requirements"].as_array().into_iter().flatten().all(is_valid_requirement),
+        raw if is_of_fields => selector::is_field_selector(raw),
+        raw => kctl_apimachinery::labels::parse(raw).is_some(),
+    };
+    (!is_valid).then(|| format!("spec.resourceAttributes.{field} is invalid and was ignored"))
 }
 
 /// Returns the status with the reason for the decision. `system:masters` needs no binding, so no reason is given.

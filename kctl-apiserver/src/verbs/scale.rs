@@ -26,31 +26,15 @@ use crate::{
     },
 };
 
-/// The fields of a kind from which a Scale is created.
-struct Paths {
-    /// The path of the desired replicas, as a list of field names.
-    spec: Vec<String>,
-    /// The path of the observed replicas, as a list of field names.
-    status: Vec<String>,
-    /// The selector of the pods; custom resources may have none. For built-in kinds the selector is computed from
-    /// `spec.selector` instead.
-    selector: Option<Vec<String>>,
+/// Returns a path in the CRD's `subresources.scale` as field names.
+fn custom_path(info: &RequestInfo, field: &str) -> Option<Vec<String>> {
+    let path = info.resource.custom.as_ref()?.version["subresources"]["scale"][field].as_str()?;
+    Some(path.trim_start_matches('.').split('.').map(str::to_owned).collect())
 }
 
-/// Returns the fields: those of the CRD's `subresources.scale`, or the usual ones. Paths of a CRD start with a dot;
-/// steps are field names.
-fn paths(info: &RequestInfo) -> Paths {
-    let path = |text: &str| text.trim_start_matches('.').split('.').map(str::to_owned).collect::<Vec<_>>();
-    let Some(custom) = &info.resource.custom else {
-        return Paths { spec: path("spec.replicas"), status: path("status.replicas"), selector: None };
-    };
-    let scale = &custom.version["subresources"]["scale"];
-    let text = |field: &str| scale[field].as_str();
-    Paths {
-        spec: path(text("specReplicasPath").unwrap_or("spec.replicas")),
-        status: path(text("statusReplicasPath").unwrap_or("status.replicas")),
-        selector: text("labelSelectorPath").map(path),
-    }
+/// Returns the path of the desired replicas (`part` is `spec`) or of the observed ones (`status`).
+fn replicas_path(info: &RequestInfo, part: &str) -> Vec<String> {
+    custom_path(info, &format!("{part}ReplicasPath")).unwrap_or_else(|| vec![part.into(), "replicas".into()])
 }
 
 /// Returns the value at a path.
@@ -61,22 +45,21 @@ fn value_at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
 /// Returns the Scale of an object. The version is `autoscaling/v1` for all kinds. Zero replicas are omitted in `spec`,
 /// not in `status`, as Go's tags define.
 fn scale_of(info: &RequestInfo, object: &Value) -> Value {
-    let paths = paths(info);
     let mut meta = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if !object["metadata"][field].is_null() {
             meta[field] = object["metadata"][field].clone();
         }
     }
-    let selector = match &paths.selector {
-        Some(path) => value_at(object, path).as_str().unwrap_or_default().to_owned(),
+    let selector = match custom_path(info, "labelSelectorPath") {
+        Some(path) => value_at(object, &path).as_str().unwrap_or_default().to_owned(),
         None => labels::query(&object["spec"]["selector"]),
     };
     let mut spec = json!({});
-    if let Some(replicas) = value_at(object, &paths.spec).as_i64().filter(|replicas| *replicas != 0) {
+    if let Some(replicas) = value_at(object, &replicas_path(info, "spec")).as_i64().filter(|replicas| *replicas != 0) {
         spec["replicas"] = replicas.into();
     }
-    let mut status = json!({ "replicas": value_at(object, &paths.status).as_i64().unwrap_or(0) });
+    let mut status = json!({ "replicas": value_at(object, &replicas_path(info, "status")).as_i64().unwrap_or(0) });
     if !selector.is_empty() {
         status["selector"] = selector.into();
     }
@@ -88,7 +71,7 @@ fn scale_of(info: &RequestInfo, object: &Value) -> Value {
 pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let resource = &info.resource.id;
     let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
-    let path = paths(info).spec;
+    let path = replicas_path(info, "spec");
     if info.resource.custom.is_some() && value_at(&object, &path).is_null() {
         return Err(StatusError::internal(&format!("the spec replicas field \".{}\" does not exist", path.join("."))));
     }
@@ -112,10 +95,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     };
     let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
     let applies = info.applies();
-    let mut scale = match sent {
-        Some(sent) => sent,
-        None => patched(info, &old)?,
-    };
+    let mut scale = sent.map_or_else(|| patched(info, &old), Ok)?;
     if !applies {
         namespace::match_names(info, &mut scale)?;
     }
@@ -129,7 +109,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     // kube-apiserver can't apply the scale of a custom kind, unless there are conflicts: it treats the Scale as an
     // object of that kind.
     let cannot_apply = applies && info.resource.custom.is_some();
-    let has_managers = !scale_owners::of_scale(&old, &paths(info).spec).is_empty();
+    let has_managers = !scale_owners::of_scale(&old, &replicas_path(info, "spec")).is_empty();
     let managed = if cannot_apply && !has_managers { Vec::new() } else { owners(state, info, &old, &scale)? };
     if cannot_apply {
         let why = "the scale of a custom kind can't be applied: update or patch it";
@@ -137,7 +117,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     }
     let mut new = Value::clone(&old);
     let mut field = &mut new;
-    for part in paths(info).spec {
+    for part in replicas_path(info, "spec") {
         field = &mut field[part];
     }
     *field = replicas.into();
@@ -172,7 +152,7 @@ fn check_uid(info: &RequestInfo, scale: &Value, old: &Value) -> Result<(), Statu
 /// Returns the `managedFields` of the object after its replicas were written or applied through the Scale. `scale` is
 /// the written one. The result replaces the managed fields of the object; an empty list means none.
 fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
-    let path = paths(info).spec;
+    let path = replicas_path(info, "spec");
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     let mut live = scale_of(info, old);
     live["metadata"]["managedFields"] = scale_owners::of_scale(old, &path).into();
@@ -221,7 +201,12 @@ fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Re
 fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
     let resource = &info.resource.id;
     let (group, kind, field, mut errors) = if info.resource.custom.is_some() {
-        (&*resource.group, info.resource.kind_name(), format!(".{}", paths(info).spec.join(".")), Errors::default())
+        (
+            &*resource.group,
+            info.resource.kind_name(),
+            format!(".{}", replicas_path(info, "spec").join(".")),
+            Errors::default(),
+        )
     } else {
         let errors = validate_managed_fields(&scale["metadata"]);
         ("autoscaling", "Scale", "spec.replicas".to_owned(), errors)
@@ -259,16 +244,13 @@ fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
         if content_type.starts_with("application/strategic-merge-patch") {
             let schema = Schema::built_in(scale_owners::API_VERSION, "Scale");
             super::patch::merge_strategically(schema, &mut scale, &body)?;
+            scale["kind"] = "Scale".into();
+            scale["apiVersion"] = scale_owners::API_VERSION.into();
         } else {
             patch::merge(&mut scale, &body);
         }
     }
-    if content_type.starts_with("application/strategic-merge-patch") {
-        scale["kind"] = "Scale".into();
-        scale["apiVersion"] = scale_owners::API_VERSION.into();
-    }
-    let fits = body::fit_type(info, &mut scale, "Scale", scale_owners::API_VERSION, &[]);
-    fits.map_err(body::Misfit::of_patch)?;
+    body::fit_type(info, &mut scale, "Scale", scale_owners::API_VERSION, &[]).map_err(body::Misfit::of_patch)?;
     Ok(scale)
 }
 

@@ -27,13 +27,8 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, St
         return Err(StatusError::method_not_allowed());
     }
     let TypeMeta { kind, api_version } = info.resource.type_at(&info.subresource);
-    let sent = body::read_as(info, &kind, &api_version)?;
-    let within = sent["metadata"]["namespace"].as_str().unwrap_or_default();
-    if !["", info.namespace.as_str()].contains(&within) {
-        return Err(StatusError::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
-    }
+    let mut sent = body::read_as(info, &kind, &api_version)?;
+    namespace::match_namespace(info, &mut sent)?;
     namespace::check_namespace(state, info, &sent)?;
     let named = sent["metadata"]["name"].as_str().unwrap_or_default();
     let is_named_by_path = ["binding", "eviction"].contains(&info.subresource.as_str());
@@ -66,9 +61,8 @@ fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> 
     Ok(attributes.object.unwrap_or_default())
 }
 
-/// Returns the sent object that admission sees. The namespace of the path is filled in.
+/// Returns the sent object that admission sees.
 fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
-    shown["metadata"]["namespace"] = info.namespace.clone().into();
     // The types of other subresources have no managed fields.
     if info.subresource == "binding" {
         let manager = FieldManager::from_request(info, state);

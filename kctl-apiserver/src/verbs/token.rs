@@ -96,7 +96,6 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
 /// Returns the request with defaults and managers, as webhooks see it. The token is empty for webhooks, so they cannot
 /// record it.
 fn shown(state: &State, info: &RequestInfo, mut request: Value) -> Value {
-    request["metadata"]["namespace"] = info.namespace.clone().into();
     if !request["spec"]["expirationSeconds"].is_i64() {
         request["spec"]["expirationSeconds"] = SECONDS_DEFAULT.into();
     }

@@ -22,7 +22,7 @@ use self::{
     watch_options::WatchOptions,
     watcher::Watcher,
 };
-use super::{Answer, OutputForm, Payload, list};
+use super::{Answer, OutputForm, Payload, list, wants_yaml};
 use crate::{
     conversion::{self, ConversionPlan},
     faults::{Connection, Gate},
@@ -88,7 +88,10 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
     requested.check(info)?;
     let selector = options.selector(info)?;
     let since = requested.revision()?;
-    OutputForm::streams(info)?;
+    // Types other than YAML are accepted, since `Accept` was checked before.
+    if wants_yaml(info) {
+        return Err(StatusError::not_acceptable("application/json;stream=watch"));
+    }
     let sends_initial = requested.begins_with_state();
     let unknown = list::not_from_the_future(state, requested.version).err().filter(|_| sends_initial);
     let bookmarks = info.params.flag("allowWatchBookmarks");
@@ -198,14 +201,7 @@ impl Start {
 
     /// Returns `true` if the selector selects the object in the requested version.
     fn matches(&self, object: &Object) -> bool {
-        if self.selector.is_empty() {
-            return true;
-        }
-        let value = object.value();
-        match conversion::plan(&self.resource, &value) {
-            ConversionPlan::Done(converted) => self.selector.matches(&converted),
-            ConversionPlan::Same | ConversionPlan::CallWebhook => self.selector.matches(&value),
-        }
+        self.selector.is_empty() || list::matches(&self.resource, &self.selector, &object.value())
     }
 
     /// Returns a bookmark. Its object has only what Go's zero value of the type writes, and the revision. Clients read

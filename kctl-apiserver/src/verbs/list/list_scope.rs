@@ -181,16 +181,11 @@ fn after(info: &RequestInfo, start: &str) -> Key {
     let is_of_all = info.resource.listed.namespaced && info.namespace.is_empty();
     let (namespace, name) = if is_of_all { start.split_once('/').unwrap_or((start, "")) } else { ("", start) };
     let namespace = if is_of_all { namespace } else { &info.namespace };
-    let name = match name.strip_suffix('\0') {
-        Some(last) => last.to_owned(),
+    let name = match name.as_bytes().split_last() {
+        None => String::new(),
+        Some((0, _)) => name[..name.len() - 1].to_owned(),
         // The greatest key before it. Names are ASCII, so the last byte can be decremented.
-        None => match name.as_bytes().split_last() {
-            Some((last, rest)) => {
-                let before = char::from(last.saturating_sub(1));
-                format!("{}{before}{}", String::from_utf8_lossy(rest), char::MAX)
-            }
-            None => String::new(),
-        },
+        Some((last, rest)) => format!("{}{}{}", String::from_utf8_lossy(rest), char::from(last - 1), char::MAX),
     };
     (namespace.into(), name)
 }
