@@ -175,7 +175,9 @@ impl Decoder {
         if has_null {
             map.retain(|_, value| !value.is_null());
         }
-        remove(map, &gone);
+        for name in &gone {
+            map.remove(name);
+        }
         Ok(())
     }
 
@@ -214,12 +216,9 @@ impl Decoder {
             Value::Object(fields) if schema.reference() == Some("CustomResourceSubresourceStatus") => {
                 self.unknown.extend(fields.keys().map(|name| JsonPath::Field(path, name).to_string()));
                 fields.clear();
-                Ok(())
             }
+            Value::Object(_) if schema.has_properties() => return self.fields(schema, value, stored, path),
             Value::Object(map) => {
-                if schema.has_properties() {
-                    return self.fields(schema, value, stored, path);
-                }
                 let Some(values) = schema.additional_properties() else { return Ok(()) };
                 for (key, value) in map.iter_mut() {
                     if value.is_null() {
@@ -227,7 +226,6 @@ impl Decoder {
                     }
                     self.value(values, value, None, &JsonPath::Field(path, key))?;
                 }
-                Ok(())
             }
             Value::Array(items) => {
                 let Some(of_items) = schema.items() else { return Ok(()) };
@@ -240,10 +238,10 @@ impl Decoder {
                         self.value(of_items, item, stored, &JsonPath::Item(path, index))?;
                     }
                 }
-                Ok(())
             }
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(())
     }
 }
 
@@ -278,13 +276,6 @@ fn zero(schema: Schema<'_>) -> Value {
         (_, Some("integer" | "number")) => 0.into(),
         (_, Some("object")) if schema.has_properties() => Value::Object(Map::new()),
         _ => Value::Null,
-    }
-}
-
-/// Removes fields. In the order in which they were found.
-fn remove(map: &mut Map<String, Value>, names: &[String]) {
-    for name in names {
-        map.remove(name);
     }
 }
 

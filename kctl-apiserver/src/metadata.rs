@@ -31,8 +31,7 @@ pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule)
     validate_name(meta, name_rule, &mut errors);
     validate_namespace(text(&meta["namespace"]), scope, &mut errors);
     validate_generation(meta, &mut errors);
-    errors.labels("metadata.labels", &meta["labels"]);
-    validate_annotations(meta, &mut errors);
+    errors.extend(validate_texts(meta));
     validate_owner_references(meta, &mut errors);
     validate_finalizers(meta, &mut errors);
     errors
@@ -56,8 +55,7 @@ pub(crate) fn validate_embedded(meta: &Value) -> Errors {
     let scope = if namespace.is_empty() { Scope::Cluster } else { Scope::Namespaced };
     validate_namespace(namespace, scope, &mut errors);
     validate_generation(meta, &mut errors);
-    errors.labels("metadata.labels", &meta["labels"]);
-    validate_annotations(meta, &mut errors);
+    errors.extend(validate_texts(meta));
     validate_owner_references(meta, &mut errors);
     for name in meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         errors.qualified_name("metadata.finalizers", name);
@@ -75,9 +73,7 @@ pub(crate) fn validate_managed_fields(meta: &Value) -> Errors {
         match text(&entry["operation"]) {
             "" => errors.required(&format!("{path}.operation"), "must not be empty"),
             "Apply" | "Update" => {}
-            other => {
-                errors.unsupported(&format!("{path}.operation"), &other.into(), &["Apply", "Update"]);
-            }
+            other => errors.unsupported(&format!("{path}.operation"), &other.into(), &["Apply", "Update"]),
         }
         if !matches!(text(&entry["fieldsType"]), "" | "FieldsV1") {
             errors.invalid(&format!("{path}.fieldsType"), &entry["fieldsType"], "must be FieldsV1");
@@ -109,8 +105,7 @@ pub(crate) fn only_mutates_gc_fields(old: &Value, object: &Value) -> bool {
 /// Rejects a negative generation. Only a client can cause it, since the server counts up from 1.
 fn validate_generation(meta: &Value, errors: &mut Errors) {
     if let Some(generation) = meta["generation"].as_i64().filter(|generation| *generation < 0) {
-        let detail = "must be greater than or equal to 0";
-        errors.invalid("metadata.generation", &generation.into(), detail);
+        errors.invalid("metadata.generation", &generation.into(), "must be greater than or equal to 0");
     }
 }
 
@@ -172,8 +167,7 @@ fn validate_owner_reference(reference: &Value, field: &str, errors: &mut Errors)
         None => ("", api_version),
     };
     if !api_version.is_empty() && version.is_empty() {
-        let detail = "must be <group>/<version> or <version>";
-        errors.invalid(&format!("{field}.apiVersion"), &api_version.into(), detail);
+        errors.invalid(&format!("{field}.apiVersion"), &api_version.into(), "must be <group>/<version> or <version>");
     }
     for key in ["apiVersion", "kind", "name", "uid"] {
         if text(&reference[key]).is_empty() {

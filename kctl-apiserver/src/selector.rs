@@ -107,11 +107,7 @@ fn field(object: &Value, path: &str) -> String {
     if path == "source" {
         return source_of_event(object);
     }
-    let mut value = object;
-    for part in path.split('.') {
-        value = &value[part];
-    }
-    match value {
+    match path.split('.').fold(object, |value, part| &value[part]) {
         Value::String(text) => text.clone(),
         // The default of these booleans and numbers is compared explicitly.
         Value::Null if path == "spec.unschedulable" || path == "spec.hostNetwork" => "false".into(),

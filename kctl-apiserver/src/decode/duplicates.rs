@@ -12,10 +12,7 @@ pub(crate) fn duplicates(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let walked = DuplicateFinder { path: JsonPath::Root, found: &mut found }.deserialize(&mut reader);
-    if walked.is_err() {
-        return Vec::new();
-    }
-    found
+    if walked.is_ok() { found } else { Vec::new() }
 }
 
 /// Visits JSON without building a value. Duplicate fields within a duplicate are reported too.

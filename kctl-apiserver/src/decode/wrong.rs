@@ -92,19 +92,12 @@ fn fits(schema: Schema<'_>, value: &Value) -> bool {
             "date-time" => time::matches(text, Layout::Rfc3339),
             _ => !is_quantity || quantity::canonical(text).is_some(),
         },
-        ("string", Value::Number(number)) => match format {
-            "int-or-string" => is_int32(number),
-            _ => is_quantity,
-        },
+        ("string", Value::Number(number)) if format == "int-or-string" => is_int32(number),
+        ("string", Value::Number(_)) => is_quantity,
         // A JSON number with a point or an exponent is not an integer, even if its value is. YAML was converted
         // earlier.
-        ("integer", Value::Number(number)) => {
-            if format == "int32" {
-                is_int32(number)
-            } else {
-                number.is_i64()
-            }
-        }
+        ("integer", Value::Number(number)) if format == "int32" => is_int32(number),
+        ("integer", Value::Number(number)) => number.is_i64(),
         (_, Value::Null)
         | ("number", Value::Number(_))
         | ("boolean", Value::Bool(_))

@@ -32,6 +32,7 @@ pub(crate) struct Yaml {
 
 /// The error of a document beyond these limits.
 const EXCESSIVE: &str = "yaml: document contains excessive aliasing";
+
 /// Returns `true` if Go's YAML parser reads this JSON differently or rejects it: escaped slashes, surrogate escapes,
 /// and some characters without escapes.
 pub(crate) fn is_other_in_yaml(text: &str) -> bool {

@@ -105,10 +105,8 @@ impl Message {
 pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
     let paths = |field: &'static MessageField| match (&field.r#type, field.form) {
         (FieldType::Message(name), FieldForm::Inline) => left_out(name),
-        (
-            FieldType::String | FieldType::Bytes | FieldType::Bool | FieldType::Int32 | FieldType::Int64,
-            FieldForm::Value,
-        ) => vec![field.name.as_str()],
+        (FieldType::Message(_) | FieldType::Double, _) => Vec::new(),
+        (_, FieldForm::Value) => vec![field.name.as_str()],
         _ => Vec::new(),
     };
     MESSAGES.get(name).into_iter().flat_map(|message| &message.fields).flat_map(paths).collect()

@@ -29,19 +29,15 @@ pub(super) fn number_of(service: &Value) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use http::Request;
-    use http_body_util::Full;
     use serde_json::json;
-    use tower::ServiceExt;
 
     use super::*;
     use crate::ApiServer;
 
     async fn ask(server: &ApiServer, method: &str, path: &str, body: Value) {
-        let request = Request::builder().method(method).uri(format!("/api/v1/namespaces/default/services{path}"));
-        let request = request.body(Full::from(body.to_string())).unwrap();
-        let response = server.service().oneshot(request).await.unwrap();
-        assert!(response.status().is_success(), "{method} {path}: {}", response.status());
+        let path = format!("/api/v1/namespaces/default/services{path}");
+        let (code, answer) = server.send_json(method, &path, &body).await;
+        assert!(code < 300, "{method} {path}: {answer}");
     }
 
     #[tokio::test]

@@ -53,10 +53,7 @@ impl Compaction {
 mod tests {
     use std::time::Duration;
 
-    use http::Request;
-    use http_body_util::{BodyExt, Full};
     use serde_json::{Value, json};
-    use tower::ServiceExt;
 
     use super::*;
     use crate::ApiServer;
@@ -86,17 +83,7 @@ mod tests {
     }
 
     async fn get(server: &ApiServer, query: &str) -> (u16, Value) {
-        let path = format!("/api/v1/namespaces?limit=1{query}");
-        let request = Request::get(path).body(Full::<bytes::Bytes>::default()).unwrap();
-        let response = server.service().oneshot(request).await.unwrap();
-        let code = response.status().as_u16();
-        (code, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
-    }
-
-    async fn create(server: &ApiServer, name: &str) {
-        let body = json!({ "metadata": { "name": name } }).to_string();
-        let request = Request::post("/api/v1/namespaces").body(Full::new(bytes::Bytes::from(body))).unwrap();
-        assert_eq!(server.service().oneshot(request).await.unwrap().status(), 201);
+        server.send_json("GET", &format!("/api/v1/namespaces?limit=1{query}"), &Value::Null).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -111,7 +98,8 @@ mod tests {
         // Nothing has been written since, so a token of any age still works.
         tokio::time::sleep(Duration::from_secs(3_600)).await;
         assert_eq!(get(&server, &token).await.0, 200);
-        create(&server, "a").await;
+        let namespace = json!({ "metadata": { "name": "a" } });
+        assert_eq!(server.send_json("POST", "/api/v1/namespaces", &namespace).await.0, 201);
         tokio::time::sleep(Duration::from_secs(290)).await;
         assert_eq!((get(&server, &token).await.0, get(&server, &version).await.0), (200, 200));
         tokio::time::sleep(Duration::from_secs(310)).await;

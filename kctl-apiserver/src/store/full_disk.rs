@@ -1,17 +1,11 @@
 //! Tests of the server while the disk of `--data` rejects writes.
 
-use http::{Request, StatusCode};
+use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::ApiServer;
-
-async fn ask(server: &ApiServer, method: &str, path: &str, body: Value) -> (StatusCode, Value) {
-    let request = Request::builder().method(method).uri(path).body(Full::from(body.to_string())).unwrap();
-    let (head, body) = server.service().oneshot(request).await.unwrap().into_parts();
-    (head.status, serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap())
-}
 
 #[tokio::test]
 async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
@@ -20,26 +14,24 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
     let server = ApiServer::new();
     server.keep_in(&folder).unwrap();
     let configs = "/api/v1/namespaces/default/configmaps";
-    let create = async |name: &str| ask(&server, "POST", configs, json!({ "metadata": { "name": name } })).await;
-    assert_eq!(create("before").await.0, StatusCode::CREATED);
+    let create = async |name: &str| server.send_json("POST", configs, &json!({ "metadata": { "name": name } })).await;
+    assert_eq!(create("before").await.0, 201);
     server.state.lock().journal().break_off();
 
-    let check_error = |answer: &(StatusCode, Value), what: &str| {
+    let check_error = |answer: &(u16, Value), what: &str| {
         let message = answer.1["message"].as_str().unwrap_or_default().to_owned();
-        assert_eq!(answer.0, StatusCode::INTERNAL_SERVER_ERROR, "{message}");
+        assert_eq!(answer.0, 500, "{message}");
         assert!(message.contains("objects.jsonl: ") && message.contains(what), "{message}");
     };
     check_error(&create("first").await, "it is done, and lost if the server ends before it can be kept");
     check_error(&create("second").await, "nothing is changed until it can be kept");
-    check_error(&ask(&server, "DELETE", &format!("{configs}/before"), json!({})).await, "nothing is changed");
+    check_error(&server.send_json("DELETE", &format!("{configs}/before"), &json!({})).await, "nothing is changed");
     let review = json!({ "spec": { "resourceAttributes": { "verb": "get", "resource": "pods" } } });
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    assert_eq!(ask(&server, "POST", reviews, review).await.0, StatusCode::CREATED, "it changes nothing");
-    assert_eq!(
-        ask(&server, "POST", &format!("{configs}?dryRun=All"), json!({ "metadata": { "name": "dry" } })).await.0,
-        201
-    );
-    assert_eq!(ask(&server, "GET", &format!("{configs}/before"), Value::Null).await.0, StatusCode::OK);
+    assert_eq!(server.send_json("POST", reviews, &review).await.0, 201, "it changes nothing");
+    let dry = json!({ "metadata": { "name": "dry" } });
+    assert_eq!(server.send_json("POST", &format!("{configs}?dryRun=All"), &dry).await.0, 201);
+    assert_eq!(server.send_json("GET", &format!("{configs}/before"), &Value::Null).await.0, 200);
 
     let ready = async |path: &str| {
         let request = Request::builder().uri(path).body(Full::from(String::new())).unwrap();
@@ -59,7 +51,7 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
 
     server.state.lock().journal().mend_disk();
     assert_eq!(ready("/readyz").await.0, 200, "without another write");
-    assert_eq!(create("second").await.0, StatusCode::CREATED);
+    assert_eq!(create("second").await.0, 201);
     drop(server);
     let restarted = ApiServer::new();
     restarted.keep_in(&folder).unwrap();
@@ -107,12 +99,12 @@ async fn deepest_objects_survive_a_restart() {
             "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
                 "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    assert_eq!(ask(&server, "POST", definitions, definition).await.0, StatusCode::CREATED);
+    assert_eq!(server.send_json("POST", definitions, &definition).await.0, 201);
     let deep = (0..125).fold(json!(1), |value, _| json!([value]));
     let foo = json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": "a" }, "spec": deep });
     let foos = "/apis/example.com/v1/namespaces/default/foos";
-    let (code, answer) = ask(&server, "POST", foos, foo).await;
-    assert_eq!(code, StatusCode::CREATED, "{answer}");
+    let (code, answer) = server.send_json("POST", foos, &foo).await;
+    assert_eq!(code, 201, "{answer}");
     drop(server);
     let restarted = ApiServer::new();
     restarted.keep_in(&folder).unwrap();

@@ -223,15 +223,12 @@ impl Journal {
     pub(super) fn append(&mut self, resource: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) {
         // Only the last state of a missed object is written later, so later changes of any object have to wait
         // behind it.
-        if self.missed.is_empty()
-            && let Err(error) = self.lines.append(resource, key, revision, object)
-        {
+        if self.missed.is_empty() {
+            let Err(error) = self.lines.append(resource, key, revision, object) else { return };
             let file = self.folder.join(FILE);
             tracing::error!(%error, file = %file.display(), "changes cannot be kept, and are refused until they can");
-            self.missed.insert((resource.clone(), key.clone()));
-        } else if !self.missed.is_empty() {
-            self.missed.insert((resource.clone(), key.clone()));
         }
+        self.missed.insert((resource.clone(), key.clone()));
     }
 
     /// Tests that the disk accepts writes, with a file of one page that is removed again.

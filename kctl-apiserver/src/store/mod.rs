@@ -356,9 +356,7 @@ impl Store {
     pub(crate) fn waits_for_dependents(&self, uid: &str) -> bool {
         self.owners.is_waiting(uid)
     }
-}
 
-impl Store {
     /// Iterates over the objects of a built-in kind in a namespace, or in all namespaces.
     pub(crate) fn objects_of(&self, kind: &Kind, namespace: Option<&str>) -> impl Iterator<Item = Arc<Value>> {
         values(self.known_table(&kind.group_resource()), namespace)

@@ -1,9 +1,6 @@
 //! Tests of stored objects after the schema in their CRD has changed.
 
-use http::Request;
-use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 use crate::ApiServer;
 
@@ -11,11 +8,9 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const THING: &str = "/apis/example.com/v1/namespaces/default/things/a";
 
 async fn ask(server: &ApiServer, method: &str, path: &str, body: Value) -> Value {
-    let request = Request::builder().method(method).uri(path).header("content-type", "application/merge-patch+json");
-    let request = if method == "POST" { Request::builder().method(method).uri(path) } else { request };
-    let answer = server.service().oneshot(request.body(Full::from(body.to_string())).unwrap()).await.unwrap();
-    assert!(answer.status().is_success(), "{method} {path}: {answer:?}");
-    serde_json::from_slice(&answer.into_body().collect().await.unwrap().to_bytes()).unwrap()
+    let (code, answer) = server.send_json(method, path, &body).await;
+    assert!(code < 300, "{method} {path}: {answer}");
+    answer
 }
 
 /// Returns a version of a CRD whose objects have these fields.
