@@ -161,51 +161,7 @@ pub(crate) fn name_of(fields: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    fn check(labels: &str, fields: &str, expected: bool) {
-        let object = json!({
-            "metadata": { "name": "a", "labels": { "app": "web", "tier": "2" } },
-            "spec": { "nodeName": "n1" },
-        });
-        let selector = Selector::read(labels, fields).unwrap();
-        selector.check(crate::kinds::core::pod::KIND.requests.selectable_fields).unwrap();
-        assert_eq!(selector.matches(&object), expected, "{labels} {fields}");
-    }
-
-    #[test]
-    fn label_selector_is_applied_to_metadata_labels() {
-        check("", "", true);
-        check("app=web,tier>1", "", true);
-        check("app=db", "", false);
-    }
-
-    #[test]
-    fn fields_are_selected_by_equality() {
-        check("", "spec.nodeName=n1", true);
-        check("", "spec.nodeName!=n1,metadata.name=a", false);
-        check("", "status.phase=", true);
-    }
-
-    #[test]
-    fn selectors_that_cannot_be_parsed_are_rejected() {
-        for (labels, fields) in [
-            ("a===b", ""),
-            ("a in", ""),
-            ("a in (b", ""),
-            ("a,", ""),
-            ("=a", ""),
-            ("a>b", ""),
-            ("a b", ""),
-            ("", "data.a=b"),
-            ("", "a=b=c"),
-        ] {
-            let read = Selector::read(labels, fields).and_then(|selector| selector.check(&[]));
-            assert_eq!(read.unwrap_err().code, 400, "{labels} {fields}");
-        }
-    }
 
     #[test]
     fn name_is_indexed_by_an_exact_match_only() {

@@ -31,7 +31,7 @@ impl Operation {
 }
 
 /// The identity of a manager (`BuildManagerIdentifier` upstream); two entries with the same identity are merged. The
-/// time is not part of the identity. The order is that of messages.
+/// time is not part of the identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Manager {
     /// The name of the field manager.
@@ -220,24 +220,21 @@ fn decode_entry(entry: &Value) -> Option<(Manager, Owned)> {
 /// Encodes one entry.
 fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
     let texts = [
-        ("manager", Some(manager.name.as_str())),
-        ("operation", Some(manager.operation.as_str())),
-        ("apiVersion", Some(owned.api_version.as_str())),
-        ("time", owned.time.as_deref()),
-        ("fieldsType", Some("FieldsV1")),
+        ("manager", manager.name.as_str()),
+        ("operation", manager.operation.as_str()),
+        ("apiVersion", &owned.api_version),
+        ("time", owned.time.as_deref().unwrap_or_default()),
+        ("fieldsType", "FieldsV1"),
+        ("subresource", &manager.subresource),
     ];
-    let texts = texts.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text?)));
-    let mut entry: Map<String, Value> =
-        texts.filter(|(_, text)| !text.is_empty()).map(|(key, text)| (key, text.into())).collect();
+    let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    let mut entry: Map<String, Value> = texts.map(|(key, text)| (key.to_owned(), text.into())).collect();
     entry.insert("fieldsV1".into(), owned.set.encode());
-    if !manager.subresource.is_empty() {
-        entry.insert("subresource".into(), manager.subresource.as_str().into());
-    }
     Value::Object(entry)
 }
 
-/// Returns the fields that no manager owns (`NewStripMetaManager` upstream): `apiVersion`, `kind`, and the metadata that
-/// identify an object or that the server sets.
+/// Returns the fields that no manager owns (`NewStripMetaManager` upstream): `apiVersion`, `kind`, and the metadata
+/// that identify an object or that the server sets.
 pub(crate) fn never_owned() -> &'static FieldSet {
     static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
         let metadata = json!({

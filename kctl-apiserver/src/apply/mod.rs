@@ -255,8 +255,6 @@ pub(crate) fn without_managed_fields(object: &Value) -> Value {
 /// 3. Compares the result with the live object: a changed field of another manager is a conflict, unless the apply is
 ///    forced or kubectl has applied the live value on the client side.
 /// 4. Takes the changed fields from all other managers.
-///
-///
 fn apply_typed(
     request: &Request<'_>,
     live: &Value,
@@ -365,10 +363,8 @@ fn is_reset(entries: &[Value]) -> bool {
 
 /// Makes the manager the owner of the changed fields (`Updater.Update` upstream, structured-merge-diff,
 /// `merge/update.go`). Changed and removed fields are taken from all managers, then the changed ones are added to this
-/// manager. If there are too many managers, the oldest are merged ([`Managed::cap_updaters`]).
-///
-/// # Errors
-/// Fails if an object cannot be converted to the version of a manager, or does not fit its schema.
+/// manager. If there are too many managers, the oldest are merged ([`Managed::cap_updaters`]). Fails if an object
+/// cannot be converted to the version of a manager, or does not fit its schema.
 fn own_changes(request: &Request<'_>, old: &Value, new: &Value, managed: Managed) -> Result<Managed, String> {
     let position = request.position();
     validate(position, new, None, Duplicates::Allowed)?;

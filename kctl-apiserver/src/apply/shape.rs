@@ -131,9 +131,7 @@ impl<'a> Position<'a> {
             return None;
         }
         // The OpenAPI type of these formats is `string`, but numbers are accepted too.
-        let is_any = schema.format() == Some("date-time")
-            || schema.text("$ref").is_some_and(|name| name == "io.k8s.apimachinery.pkg.api.resource.Quantity");
-        if is_any {
+        if schema.format() == Some("date-time") || reference == "io.k8s.apimachinery.pkg.api.resource.Quantity" {
             return Some(Shape::Scalar(Scalar::Any));
         }
         // Objects of an unknown type are atomic.

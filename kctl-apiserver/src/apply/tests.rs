@@ -70,33 +70,12 @@ fn time_of<'v>(object: &'v Value, manager: &str) -> Option<&'v str> {
 }
 
 #[test]
-fn applied_object_is_owned_by_leaf() {
-    let rest = json!({"metadata": {"labels": {"l": "1"}, "finalizers": ["ex.com/a"]}, "data": {"a": "1", "b": "2"}});
-    let object = applied(None, "m1", &config_map(&rest));
-    let fields = json!({
-        "f:data": {"f:a": {}, "f:b": {}},
-        "f:metadata": {"f:finalizers": {"v:\"ex.com/a\"": {}}, "f:labels": {"f:l": {}}},
-    });
-    let entry = json!({"manager": "m1", "operation": "Apply", "apiVersion": "v1", "time": NOW, "fieldsType": "FieldsV1", "fieldsV1": fields});
-    assert_eq!(object["metadata"]["managedFields"], json!([entry]));
-}
-
-#[test]
 fn applying_an_equal_value_shares_ownership_without_time() {
     let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1", "b": "2"}})));
     let live = applied(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
     let expected = json!([["m2", {"f:data": {"f:a": {}}}], ["m1", {"f:data": {"f:a": {}, "f:b": {}}}]]);
     assert_eq!(owners(&live), expected);
     assert_eq!((time_of(&live, "m1"), time_of(&live, "m2")), (Some(NOW), None));
-}
-
-#[test]
-fn different_value_of_owned_field_conflicts() {
-    let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1", "b": "2"}})));
-    let message = error(Some(&live), "m2", &config_map(&json!({"data": {"a": "2"}})));
-    assert_eq!(message, "Apply failed with 1 conflict: conflict with \"m1\": .data.a");
-    let two = error(Some(&live), "m2", &config_map(&json!({"data": {"a": "2", "b": "7"}})));
-    assert_eq!(two, "Apply failed with 2 conflicts: conflicts with \"m1\":\n- .data.a\n- .data.b");
 }
 
 #[test]
@@ -112,40 +91,6 @@ fn conflicts_are_grouped_by_manager() {
 }
 
 #[test]
-fn force_takes_fields_from_their_owners() {
-    let rest = json!({"metadata": {"labels": {"l": "1"}}, "data": {"a": "1", "b": "2"}});
-    let live = applied(None, "m1", &config_map(&rest));
-    let object = config_map(&json!({"data": {"a": "2", "b": "7"}}));
-    let forced = Request { force: true, now: LATER, ..request(&object, "m2") };
-    let live = apply(&forced, Some(&live), &object).unwrap();
-    let expected =
-        json!([["m1", {"f:metadata": {"f:labels": {"f:l": {}}}}], ["m2", {"f:data": {"f:a": {}, "f:b": {}}}]]);
-    assert_eq!(owners(&live), expected);
-    assert_eq!(live["data"], json!({"a": "2", "b": "7"}));
-}
-
-#[test]
-fn fields_that_are_no_longer_applied_are_removed() {
-    let rest = json!({"metadata": {"labels": {"l": "1"}, "finalizers": ["ex.com/a"]}, "data": {"a": "1", "b": "2"}});
-    let live = applied(None, "m1", &config_map(&rest));
-    let live = applied(Some(&live), "m1", &config_map(&json!({"data": {"b": "2"}})));
-    assert_eq!(live["data"], json!({"b": "2"}));
-    assert_eq!(live["metadata"].as_object().unwrap().keys().collect::<Vec<_>>(), ["managedFields", "name"]);
-    let live = applied(Some(&live), "m1", &config_map(&json!({})));
-    assert_eq!(live, config_map(&json!({})));
-}
-
-#[test]
-fn shared_field_stays_until_last_owner_drops_it() {
-    let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
-    let live = applied(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
-    let live = applied(Some(&live), "m1", &config_map(&json!({})));
-    assert_eq!(live["data"], json!({"a": "1"}));
-    assert_eq!(owners(&live), json!([["m2", {"f:data": {"f:a": {}}}]]));
-    assert_eq!(time_of(&live, "m2"), None);
-}
-
-#[test]
 fn an_empty_map_is_owned_without_its_entries() {
     let live = applied(None, "m2", &config_map(&json!({"data": {"a": "1"}})));
     let live = applied(Some(&live), "m1", &config_map(&json!({"data": {}})));
@@ -156,12 +101,6 @@ fn an_empty_map_is_owned_without_its_entries() {
 fn who_applies_nothing_is_not_listed() {
     let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
     assert_eq!(applied(Some(&live), "m2", &config_map(&json!({}))), live);
-}
-
-#[test]
-fn applied_managed_fields_are_refused() {
-    let object = config_map(&json!({"metadata": {"managedFields": []}}));
-    assert_eq!(error(None, "m1", &object), "metadata.managedFields must be nil");
 }
 
 #[test]
@@ -181,25 +120,6 @@ fn first_value_of_another_type_is_refused() {
     check(&pod(&json!("x")), "spec.containers: must be a list, found string \"x\"");
     let port = json!([{"name": "a", "ports": [{"containerPort": "q"}], "stdin": "x"}]);
     check(&pod(&port), "spec.containers[0].ports[0].containerPort: must be a number, found string \"q\"");
-}
-
-#[test]
-fn ports_are_told_apart_by_number_and_protocol() {
-    let container = json!({
-        "name": "a", "image": "i", "args": ["x"], "resources": {"limits": {"cpu": 1}},
-        "ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}],
-    });
-    let object = applied(None, "m1", &pod(&json!([container])));
-    let fields = json!({"f:spec": {"f:containers": {"k:{\"name\":\"a\"}": {
-        ".": {}, "f:args": {}, "f:image": {}, "f:name": {}, "f:resources": {"f:limits": {"f:cpu": {}}},
-        "f:ports": {
-            "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}},
-            "k:{\"containerPort\":80,\"protocol\":\"UDP\"}": {".": {}, "f:containerPort": {}, "f:protocol": {}},
-        },
-    }}}});
-    assert_eq!(owners(&object), json!([["m1", fields]]));
-    let text = error(Some(&object), "m2", &pod(&json!([{"name": "a", "image": "j"}])));
-    assert_eq!(text, "Apply failed with 1 conflict: conflict with \"m1\": .spec.containers[name=\"a\"].image");
 }
 
 #[test]

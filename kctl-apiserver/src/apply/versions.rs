@@ -21,10 +21,8 @@ use crate::{autoscaling, schema::Schema};
 /// The versions of a kind, and conversion between them. The caller provides it: built-in kinds below, custom kinds in
 /// `conversion`, where a webhook may be needed.
 pub(crate) trait Versions: Debug {
-    /// Converts an object to another version.
-    ///
-    /// # Errors
-    /// Returns a message if the kind does not have the version, or if the conversion failed.
+    /// Converts an object to another version. Returns a message if the kind does not have the version, or if the
+    /// conversion failed.
     fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String>;
 
     /// Returns `true` if the versions may name or nest fields differently.

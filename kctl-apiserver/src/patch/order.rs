@@ -36,7 +36,7 @@ impl Identity<'_> {
         }
     }
 
-    /// Returns the index of an item in a list. The first match. `None` also for an item without an identity.
+    /// Returns the index of an item in a list. `None` also for an item without an identity.
     pub(super) fn position(&self, item: &Value, list: &[Value]) -> Option<usize> {
         let identity = self.identify(item)?;
         list.iter().position(|other| self.identify(other) == Some(identity))
@@ -79,7 +79,7 @@ impl Identity<'_> {
     }
 }
 
-/// Returns the fields of an item that must be an object. The error names the type that was found instead.
+/// Returns the fields of an item that must be an object.
 pub(super) fn fields(item: &Value) -> Result<&Map<String, Value>, String> {
     item.as_object().ok_or_else(|| misfit("item of a list that is merged by key", "an object", item))
 }

@@ -64,8 +64,7 @@ impl PathElement {
         Self(String::from_utf8_lossy(&text).into())
     }
 
-    /// Returns the element for a list item by its index. Used only in messages, for items of atomic lists. Such items
-    /// are never owned on their own.
+    /// Returns the element for a list item by its index. Used only in messages, for items of atomic lists.
     pub(crate) fn index(index: usize) -> Self {
         Self(format!("i:{index}").into())
     }

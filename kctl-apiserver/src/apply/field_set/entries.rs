@@ -45,8 +45,7 @@ impl Entry {
 pub(super) struct Entries(Option<Arc<Vec<Entry>>>);
 
 impl Entries {
-    /// Returns the entries for a change, which copies them if they are shared. It copies only this level. Levels below
-    /// stay shared.
+    /// Returns the entries for a change, which copies them if they are shared.
     pub(super) fn edit(&mut self) -> &mut Vec<Entry> {
         Arc::make_mut(self.0.get_or_insert_default())
     }

@@ -50,20 +50,6 @@ fn paths_read_as_in_messages() {
 }
 
 #[test]
-fn set_operations_work_path_by_path() {
-    let left = FieldSet::decode(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
-    let right = FieldSet::decode(&json!({"f:a": {"f:b": {}, "f:d": {}}}));
-    assert_eq!(left.union(&right).encode(), json!({"f:a": {".": {}, "f:b": {}, "f:d": {}}, "f:c": {}}));
-    assert_eq!(left.difference(&right).encode(), json!({"f:a": {}, "f:c": {}}));
-    assert_eq!(left.intersection(&right).encode(), json!({"f:a": {"f:b": {}}}));
-    assert!(left.difference(&left).is_empty());
-    assert!(left.is_subset(&left.union(&right)) && !left.is_subset(&right) && !right.is_subset(&left));
-    assert!(left.difference(&right).is_disjoint(&right) && !left.is_disjoint(&right));
-    assert!(left.contains(&[PathElement::field("a"), PathElement::field("b")]));
-    assert!(!right.contains(&[PathElement::field("a")]));
-}
-
-#[test]
 fn numbers_that_are_equal_are_one_step() {
     assert_eq!(PathElement::value(&json!(1.0)), PathElement::value(&json!(1)));
     for (text, expected) in [
