@@ -18,11 +18,6 @@ pub(crate) enum Propagation {
 }
 
 impl Propagation {
-    /// Returns the propagation of the deprecated option `orphanDependents`.
-    pub(crate) fn of_orphans(orphans: bool) -> Self {
-        if orphans { Self::Orphan } else { Self::NoOrphans }
-    }
-
     /// Returns the finalizer that holds the object for the garbage collector.
     pub(crate) fn finalizer(self) -> Option<&'static str> {
         match self {

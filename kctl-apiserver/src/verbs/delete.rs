@@ -1,7 +1,6 @@
 //! `DELETE` of an object or a collection: preconditions, grace period, propagation and finalizers.
 //!
-//! The effect is decided in `lifecycle`, which garbage collection and controllers use as well. This file adds what only
-//! a request has: options, preconditions, warnings, admission, and the form of the response.
+//! The effect is decided in `lifecycle`, which garbage collection and controllers use as well.
 
 mod options;
 
@@ -47,7 +46,9 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     let current = state.get(group_resource, &info.key()).unwrap_or_else(|| object.clone());
     let deletion = Deletion::decide(state, resource, &current, options.propagation, options.grace);
     if deletion != Deletion::Pending {
-        check_lasting(info)?;
+        if let Some(why) = (resource.kind.delete.undeletable)(&info.name) {
+            return Err(StatusError::forbidden(group_resource, &info.name, why));
+        }
         let attributes = Attributes::delete(info, &object, &completed(resource, &object, &options));
         admission::admit_delete(state, attributes)?;
     }
@@ -59,14 +60,14 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
             Deleted::Gone(last) => (answer_gone(resource, &in_version_of(&object, last)), true),
         }
     };
-    if !gone && options.are_old_cascade() {
+    // The response to `orphanDependents: false` says that dependents may still exist.
+    if !gone && options.value["orphanDependents"] == false {
         answer.code = StatusCode::ACCEPTED;
     }
     Ok(answer)
 }
 
-/// Returns the response to a dry run, and `true` if the object would be removed. The state is not changed; the second
-/// value decides if the code is 202.
+/// Returns the response to a dry run, and `true` if the object would be removed.
 fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answer, bool) {
     match deletion {
         Deletion::Pending => (Answer::ok(object.clone()), false),
@@ -89,13 +90,6 @@ fn warn(info: &RequestInfo, options: &Options) {
     if let Some(warning) = warning.filter(|_| options.propagation == Propagation::Default) {
         info.round.warn(warning);
     }
-}
-
-/// Checks that the object may be deleted at all: some namespaces and priority classes may not. Runs after the effect is
-/// known, hence not for an object that is being deleted already.
-fn check_lasting(info: &RequestInfo) -> Result<(), StatusError> {
-    let why = (info.resource.kind.delete.undeletable)(&info.name);
-    why.map_or(Ok(()), |why| Err(StatusError::forbidden(&info.resource.id, &info.name, why)))
 }
 
 /// Returns the options that admission sees: with the grace period of a Pod and the uid of the object. Upstream's
@@ -129,8 +123,7 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
     shown.into()
 }
 
-/// Returns the response to the delete of an object that is gone: a `Status` of success, or its last state. The details
-/// of the status are name, group, resource and uid of the object that is gone.
+/// Returns the response to the delete of an object that is gone: a `Status` of success, or its last state.
 fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
     if resource.kind.delete.response != DeleteResponse::Status {
         return Answer::ok(object.clone());
@@ -211,14 +204,9 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
 /// # Errors
 /// `Conflict` with the expected and the stored value.
 pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: &Value) -> Result<(), StatusError> {
-    let by_kind;
-    let resource = if resource.kind.delete.mark.is_some() {
-        &resource.id
-    } else {
-        let group = resource.kind.requests.error_group.unwrap_or(&resource.id.group);
-        by_kind = GroupResource::new(group, resource.kind_name());
-        &by_kind
-    };
+    let group = resource.kind.requests.error_group.unwrap_or(&resource.id.group);
+    let by_kind = GroupResource::new(group, resource.kind_name());
+    let resource = if resource.kind.delete.mark.is_some() { &resource.id } else { &by_kind };
     let subject = Subject { resource, name: object["metadata"]["name"].as_str().unwrap_or_default() };
     for (field, shown) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
         let (required, stored) = (options["preconditions"][field].as_str(), &object["metadata"][field]);

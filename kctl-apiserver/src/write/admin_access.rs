@@ -47,7 +47,10 @@ pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new
     };
     let is_admin = |request: &Value| request.pointer(&format!("{field}/adminAccess")) == Some(&Value::Bool(true));
     let first = list.as_array().and_then(|list| list.iter().position(is_admin));
-    let unmarked = first.filter(|_| !is_marked(state, &info.namespace));
+    let unmarked = first.filter(|_| {
+        let namespace = state.object(&namespace::KIND, "", &info.namespace);
+        namespace.is_none_or(|namespace| namespace["metadata"]["labels"][LABEL] != "true")
+    });
     unmarked.map(|index| FieldError::forbidden(&format!("{path}[{index}].adminAccess"), DETAIL)).into_iter().collect()
 }
 
@@ -60,9 +63,3 @@ fn has_admin(results: &Value) -> bool {
 const REQUESTS: &str = "spec.devices.requests";
 /// The path of the results in an error.
 const RESULTS: &str = "status.allocation.devices.results";
-
-/// Returns `true` if the namespace has the label. `false` for a namespace that does not exist.
-fn is_marked(state: &State, namespace: &str) -> bool {
-    let namespace = state.object(&namespace::KIND, "", namespace);
-    namespace.is_some_and(|namespace| namespace["metadata"]["labels"][LABEL] == "true")
-}

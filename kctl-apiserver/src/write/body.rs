@@ -36,7 +36,13 @@ pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
         return Err(StatusError::unsupported_media_type("application/json, application/yaml"));
     }
     let object = read_built_in(info, info.resource.kind_name())?;
-    fit(info, object)
+    let fitted = fit_and_tell(info, object, None, sent_json(info));
+    fitted.map(|(object, _dropped)| object).map_err(|misfit| misfit.of_body(info.resource.kind_name()))
+}
+
+/// Returns the body if it is JSON, in which duplicate fields can be found.
+fn sent_json(info: &RequestInfo) -> &[u8] {
+    if media_type(info) == "application/json" { &info.body } else { &[] }
 }
 
 /// Decodes a body whose kind may differ from that of the resource: the body of a subresource, or options. Types of
@@ -64,7 +70,7 @@ fn media_type(info: &RequestInfo) -> Cow<'_, str> {
 
 /// The reason why an object does not fit its kind.
 pub(crate) enum Misfit {
-    /// The object has another kind or version than the path. Carries the finished response.
+    /// The object has another kind or version than the path.
     Identity(StatusError),
     /// A value of a wrong type, or an unknown field in a strict request. The message, whose prefix depends on the verb.
     Content(String),
@@ -92,16 +98,9 @@ impl Misfit {
     }
 }
 
-/// Checks an object against its kind: identity, types, and unknown fields by `fieldValidation`. Duplicate fields can be
-/// found in JSON only, here from the raw body.
-fn fit(info: &RequestInfo, object: Value) -> Result<Value, StatusError> {
-    let sent = if media_type(info) == "application/json" { &info.body[..] } else { &[] };
-    let fitted = fit_and_tell(info, object, None, sent);
-    fitted.map(|(object, _dropped)| object).map_err(|misfit| misfit.of_body(info.resource.kind_name()))
-}
-
-/// Checks an object like [`fit`], and returns it with the paths of its dropped fields. `stored` is the stored object,
-/// and `sent` is the JSON in which duplicate fields are found; they are not looked for if it is empty.
+/// Checks the identity, types and unknown fields of an object, and returns it with the paths of its dropped fields.
+/// `stored` is the stored object, and `sent` is the JSON in which duplicate fields are found; they are not looked for
+/// if it is empty.
 ///
 /// After the schema, missing metadata becomes an object, unknown fields are reported, and duplicate owner references
 /// are dropped with a warning.
@@ -191,8 +190,7 @@ pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Resu
     if kind == "Eviction" && object["apiVersion"] == "policy/v1beta1" {
         object["apiVersion"] = api_version.into();
     }
-    let sent = if media_type(info) == "application/json" { &info.body[..] } else { &[] };
-    fit_type(info, &mut object, kind, api_version, sent).map_err(|misfit| misfit.of_body(kind))?;
+    fit_type(info, &mut object, kind, api_version, sent_json(info)).map_err(|misfit| misfit.of_body(kind))?;
     Ok(object)
 }
 
@@ -246,20 +244,17 @@ fn fit_custom(
             crd::settle_embedded(schema, object);
             unknown
         }
-        None if other.is_some() => fields_beside_metadata(object),
+        // The CRD does not have the version of the object, so all fields are unknown.
+        None if other.is_some() => {
+            let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
+            fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(&field.as_str())).cloned().collect()
+        }
         None => Vec::new(),
     };
     if let Some(metadata) = object.get_mut("metadata") {
         decode::settle_metadata(metadata);
     }
     Ok(unknown)
-}
-
-/// Returns the names of all fields but `apiVersion`, `kind` and `metadata`: without a schema they are all unknown. Used
-/// for a version that the CRD does not have.
-fn fields_beside_metadata(object: &Value) -> Vec<String> {
-    let fields = object.as_object().into_iter().flat_map(|fields| fields.keys());
-    fields.filter(|field| !["apiVersion", "kind", "metadata"].contains(&field.as_str())).cloned().collect()
 }
 
 /// Removes duplicate owner references and returns a warning with their uids (`dedupOwnerReferences`). Only equal

@@ -28,8 +28,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     if old.is_some_and(|old| metadata::only_mutates_gc_fields(old, object)) {
         return Ok(());
     }
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let (rules, may) = if resource.is(&role::KIND) || resource.is(&cluster_role::KIND) {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
         (object["rules"].clone(), may(state, info, "escalate", &resource.id.resource, name))
     } else if resource.is(&role_binding::KIND) || resource.is(&cluster_role_binding::KIND) {
         let reference = &object["roleRef"];
@@ -50,7 +50,6 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     if may {
         return Ok(());
     }
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let lacking = lacking(state, &info.caller.user, &info.namespace, &rules);
     if lacking.is_empty() {
         return may_aggregate(state, info, old, object);
@@ -78,8 +77,7 @@ fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object:
     Ok(())
 }
 
-/// Returns `true` if RBAC grants the caller a verb on RBAC objects. Checked in the namespace of the request; empty for
-/// cluster roles.
+/// Returns `true` if RBAC grants the caller a verb on RBAC objects.
 fn may(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str) -> bool {
     let namespace = info.namespace.as_str();
     authorizer::allowed(
@@ -113,8 +111,7 @@ fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> BTreeS
     lacking
 }
 
-/// Returns the group, resource and verb of all combinations in a rule, in this order. Non-resource URLs are handled
-/// separately.
+/// Returns the group, resource and verb of all combinations in a rule, in this order.
 fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
     strings(rule, "apiGroups").flat_map(move |group| {
         strings(rule, "resources")
@@ -122,7 +119,7 @@ fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
     })
 }
 
-/// Returns the strings of a list field. Items of other types are skipped; validation reports them.
+/// Returns the strings of a list field.
 fn strings<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     rule[field].as_array().into_iter().flatten().filter_map(Value::as_str)
 }

@@ -25,8 +25,7 @@ pub(super) fn errors(state: &State, info: &RequestInfo, write: &Write) -> Errors
 }
 
 /// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`). Labels, annotations and owner references are
-/// validated here as well, as upstream validates them in both places. Metadata that the subresource does not write has
-/// no errors.
+/// validated here as well, as upstream validates them in both places.
 fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     let (was, is) = (&old["metadata"], &new["metadata"]);
     let mut field_errors = Errors::default();

@@ -52,7 +52,7 @@ pub(crate) struct Write {
     /// The stored object, in the version of the request; `None` if the write creates the object. Validation compares
     /// the object with it. It is converted with the CRD's conversion, if necessary.
     pub(crate) old: Option<Arc<Value>>,
-    /// The object that is written. Each step may change it. It is in the version of the request until `store`.
+    /// The object that is written. Each step may change it.
     pub(crate) object: Value,
     /// The source of `metadata.managedFields`.
     pub(crate) ownership: Ownership,
@@ -65,9 +65,9 @@ pub(crate) struct Write {
 /// The object that admission sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// The written object. Both phases of admission run in the pipeline.
+    /// The written object.
     OfObject,
-    /// The verb has admitted the object of its subresource, such as a `Scale`. Neither phase runs again.
+    /// The verb has admitted the object of its subresource, such as a `Scale`.
     Done,
 }
 
@@ -93,8 +93,7 @@ impl Write {
         self.old.as_deref()
     }
 
-    /// Returns the write in the form that admission uses. Takes the object out of the write. The caller puts it back
-    /// from the attributes, as changed by webhooks.
+    /// Returns the write in the form that admission uses.
     fn attributes<'a>(&mut self, info: &'a RequestInfo, name: &str) -> Attributes<'a> {
         let object = std::mem::take(&mut self.object);
         match &self.old {

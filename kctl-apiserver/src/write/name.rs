@@ -26,7 +26,7 @@ pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, w
 }
 
 /// Returns a key. If the object has only `generateName`, its name is generated. It is free unless all attempts find
-/// taken names. Without both fields the name is empty, and validation reports it.
+/// taken names.
 fn generated(state: &mut State, info: &RequestInfo, object: &mut Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     let (name, base) = (text("name"), text("generateName"));

@@ -3,8 +3,6 @@
 //! Checks that depend on the namespace object come from the admission plugin `NamespaceLifecycle`; the others from the
 //! request handlers.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::Write;
@@ -37,16 +35,6 @@ fn check_definition(state: &State, info: &RequestInfo, name: &str) -> Result<(),
     Err(StatusError::forbidden(&info.resource.id, name, why))
 }
 
-/// Returns the namespace of a request, which must exist. `None` for cluster-scoped requests.
-fn existing(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
-    if info.namespace.is_empty() {
-        return Ok(None);
-    }
-    let kind = &kinds::core::namespace::KIND;
-    let found = state.object(kind, "", &info.namespace);
-    found.map(Some).ok_or_else(|| StatusError::not_found(&kind.group_resource(), &info.namespace))
-}
-
 /// Rejects new objects in a namespace that does not exist or is being deleted (`NamespaceLifecycle`). If the object has
 /// no name, the error shows its `generateName`. Also used for objects that are not stored, such as evictions.
 ///
@@ -54,7 +42,12 @@ fn existing(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, Sta
 /// `NotFound` without the namespace, and `Forbidden` with the cause `NamespaceTerminating` while it is deleted. Clients
 /// rely on that cause to stop retrying.
 pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
-    let Some(found) = existing(state, info)? else { return Ok(()) };
+    if info.namespace.is_empty() {
+        return Ok(());
+    }
+    let kind = &kinds::core::namespace::KIND;
+    let found = state.object(kind, "", &info.namespace);
+    let found = found.ok_or_else(|| StatusError::not_found(&kind.group_resource(), &info.namespace))?;
     if found["metadata"]["deletionTimestamp"].is_null() {
         return Ok(());
     }
@@ -98,7 +91,7 @@ pub(crate) fn match_names(info: &RequestInfo, object: &mut Value) -> Result<(), 
     Ok(())
 }
 
-/// Sets the namespace of the path. Cluster-scoped objects lose theirs. An absent namespace is filled in.
+/// Sets the namespace of the path. Cluster-scoped objects lose theirs.
 ///
 /// # Errors
 /// Fails with 400 if the object names another namespace.

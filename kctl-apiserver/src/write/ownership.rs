@@ -28,10 +28,9 @@ use crate::{
 
 /// The way in which a write changes the owners of fields.
 pub(crate) enum Ownership {
-    /// The field manager of the request owns the fields that it sets or changes. Used for `POST`, `PUT` and patches
-    /// other than apply.
+    /// The field manager of the request owns the fields that it sets or changes.
     Written,
-    /// Apply has computed the `managedFields` that the object has. Defaults that the server adds belong to no manager.
+    /// Apply has computed the `managedFields` that the object has.
     Applied,
     /// The object gets these `managedFields`. Computed by the verb, such as the owners after a write of a `Scale`.
     Given(Value),
@@ -88,8 +87,7 @@ pub(crate) struct FieldManager<'a> {
 }
 
 impl<'a> FieldManager<'a> {
-    /// Reads the manager from the query, or else from `User-Agent`. `state` is borrowed for conversions; the result
-    /// lives within one step.
+    /// Reads the manager from the query, or else from `User-Agent`.
     pub(crate) fn from_request(info: &'a RequestInfo, state: &'a State) -> Self {
         let (name, api_version) = (info.field_manager(), info.resource.api_version());
         let versions = conversion::FieldVersions { state, info };
@@ -133,21 +131,16 @@ fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
 
 /// The source from which `managedFields` are computed.
 pub(super) enum OwnershipSource {
-    /// These `managedFields`, such as those that webhooks left. They are set unchanged.
+    /// These `managedFields`, such as those that webhooks left.
     Fields(Value),
-    /// The fields of this state of the object. The object itself is stored in another form.
+    /// The fields of this state of the object.
     State(Value),
-    /// The fields of the object as it is stored. The usual case for updates.
+    /// The fields of the object as it is stored.
     Stored,
 }
 
-/// Returns the source for a write without mutating admission. For some updates it is the object as it was sent. Called
-/// before plugins and the strategy change the object.
-pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
-    write.old().map_or(OwnershipSource::Stored, |old| changed_as_sent(info, old, &write.object))
-}
-
-/// Returns the source of `managedFields` for an update.
+/// Returns the source of `managedFields` for a write without mutating admission, before plugins and the strategy change
+/// the object.
 ///
 /// Most kinds are compared as they are stored ([`OwnershipSource::Stored`]). Exceptions are kinds whose strategy or
 /// plugins fill in fields. A client that omits such a field must not become its owner, so the object is compared as it
@@ -155,7 +148,8 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
 /// a part.
 ///
 /// An object of another type changes no owner; most are rejected later.
-fn changed_as_sent(info: &RequestInfo, old: &Value, new: &Value) -> OwnershipSource {
+pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
+    let (Some(old), new) = (write.old(), &write.object) else { return OwnershipSource::Stored };
     let (resource, kind) = (&info.resource, info.resource.kind);
     let owned_state = resource.part(&info.subresource).map_or(kind.managed_fields.owned_state, |part| part.owned_state);
     // No manager owns the fields that the server fills in or copies within the object, nor those that other clients

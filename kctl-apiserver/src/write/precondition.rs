@@ -11,7 +11,7 @@ use crate::{
 
 /// Checks that an update replaces the version that the client has seen (`Store.Update` of
 /// `k8s.io/apiserver/pkg/registry/generic/registry`). A version that is absent or `0` means an unconditional update,
-/// which most kinds allow. An equal version passes; versions are compared as strings.
+/// which most kinds allow.
 ///
 /// # Errors
 /// `Conflict` if the stored version is another one, `Invalid` if the kind requires a version, and 500 if the version is

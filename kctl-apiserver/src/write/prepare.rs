@@ -28,8 +28,7 @@ use crate::{
 pub(super) struct New {
     /// The object as the client sent it.
     pub(super) sent: Value,
-    /// The object with defaults, before plugins complete it. Compared with `sent` to find the fields that the server
-    /// has filled in.
+    /// The object with defaults, before plugins complete it.
     pub(super) prepared: Value,
 }
 
@@ -44,20 +43,17 @@ pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) 
     sent.map(|sent| New { sent, prepared: write.object.clone() })
 }
 
-/// Applies defaults and the strategy to an object that need not be stored. Also used for an object that only webhooks
-/// see.
+/// Applies defaults and the strategy to an object that need not be stored.
 pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<&Arc<Value>>, object: &mut Value) {
     match old {
-        None => prepare_new(state, info, object),
+        // The strategy runs before the defaults: fields that it resets get defaults too.
+        None => {
+            in_storage_version(&info.resource, object, |object| prepare_create(state, &info.resource, object));
+            default(info, object, None);
+            (info.resource.kind.strategy.set_times)(state, None, object);
+        }
         Some(old) => prepare_change(state, info, old, object),
     }
-}
-
-/// Prepares a new object. The strategy runs before the defaults: fields that it resets get defaults too.
-fn prepare_new(state: &mut State, info: &RequestInfo, object: &mut Value) {
-    in_storage_version(&info.resource, object, |object| prepare_create(state, &info.resource, object));
-    default(info, object, None);
-    (info.resource.kind.strategy.set_times)(state, None, object);
 }
 
 /// Prepares an updated object. The defaults come before the strategy: values that they fill in do not count as a

@@ -11,22 +11,16 @@ use crate::{
     lifecycle::Writer,
     quota::{Counter, QuotaChange, charged, shown},
     state::State,
-    status::{GroupResource, StatusError},
+    status::StatusError,
 };
 
 /// The field manager of the usage in the status of quotas.
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
-/// The quotas with the usage that they have once the object is stored. Dropping it without writing would lose usage,
-/// hence `must_use`.
+/// The quotas with the usage that they have once the object is stored.
 #[derive(Default)]
 #[must_use = "what is stored is counted"]
 pub(super) struct Charges(Vec<(Arc<Value>, Value)>);
-
-/// Returns the resource `resourcequotas`.
-fn of_quotas() -> GroupResource {
-    kinds::core::resource_quota::KIND.group_resource()
-}
 
 /// Checks all quotas of the namespace. Runs last, so that rejected writes are not charged. Quotas without a matching
 /// scope or resource are skipped. A dry run is checked, and its charges are dropped by `store`.
@@ -53,12 +47,13 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
 }
 
 impl Charges {
-    /// Writes the usage into the quotas. The usage is owned by the manager `kube-apiserver`.
+    /// Writes the usage into the quotas.
     pub(super) fn write(self, state: &mut State) {
+        let resource = kinds::core::resource_quota::KIND.group_resource();
         for (quota, used) in self.0 {
             let mut new = Value::clone(&quota);
             new["status"]["used"] = used;
-            WRITER.write(state, &of_quotas(), &key::of(&quota), &quota, new);
+            WRITER.write(state, &resource, &key::of(&quota), &quota, new);
         }
     }
 }

@@ -38,8 +38,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value
     Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "etcdserver: request is too large"))
 }
 
-/// Returns the bytes of all strings in a value, which approximates its protobuf encoding. Names of fields are not part
-/// of a protobuf message.
+/// Returns the bytes of all strings in a value, which approximates its protobuf encoding.
 fn values_len(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

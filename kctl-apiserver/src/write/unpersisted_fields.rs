@@ -14,7 +14,7 @@ use crate::request::RequestInfo;
 pub(crate) enum Unpersisted {
     /// There are no such fields: the usual case.
     Nothing,
-    /// The write counts as a change, even if readers see no difference. Used for fields of the status and of metadata.
+    /// The write counts as a change, even if readers see no difference.
     Something,
     /// The write also increments the generation. Used for fields of the spec.
     Counted,

@@ -154,11 +154,16 @@ fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, obje
     let was_validated = kind.validation.validates_spec_only && old.is_some_and(is_unchanged);
     let mut errors = match old {
         _ if !is_whole || was_validated => Errors::default(),
-        Some(old) => change_errors(info, old, object),
-        None => Errors::collect(|errors| {
-            declared::validate(None, object, errors);
+        _ => Errors::collect(|errors| {
+            declared::validate(old, object, errors);
             (kind.validation.validate)(object, errors);
-            (kind.validation.validate_create)(object, errors);
+            match old {
+                None => (kind.validation.validate_create)(object, errors),
+                Some(old) => {
+                    (kind.validation.validate_update)(old, object, errors);
+                    (kind.validation.validate_subresource)(&info.subresource, old, object, errors);
+                }
+            }
         }),
     };
     if let Some(old) = old.filter(|_| info.subresource == "status") {
@@ -169,18 +174,6 @@ fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, obje
         }));
     }
     errors
-}
-
-/// Returns the errors of a changed object. Order: declarative validation, rules of the object, rules of the change,
-/// rules of the subresource.
-fn change_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
-    let kind = info.resource.kind;
-    Errors::collect(|errors| {
-        declared::validate(Some(old), new, errors);
-        (kind.validation.validate)(new, errors);
-        (kind.validation.validate_update)(old, new, errors);
-        (kind.validation.validate_subresource)(&info.subresource, old, new, errors);
-    })
 }
 
 /// Returns the errors of the fields behind the subresource `scale` of a custom kind. A write of the status does not
@@ -197,7 +190,7 @@ fn scale_errors(info: &RequestInfo, custom: &Custom, object: &Value) -> Errors {
     errors
 }
 
-/// Returns `Invalid` if there are errors. The group in the error may differ from that of the resource (`error_group`).
+/// Returns `Invalid` if there are errors.
 fn invalid_unless_empty(resource: &Resource, object: &Value, field_errors: &[FieldError]) -> Result<(), StatusError> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let group = resource.kind.requests.error_group.unwrap_or(&resource.id.group);

@@ -15,7 +15,7 @@ use crate::{
     write::body::{self, identity},
 };
 
-/// The kind of the options. A body may have only this `kind` or none.
+/// The kind of the options.
 const KIND: &str = "DeleteOptions";
 /// The values of `propagationPolicy`, in the order in which the error for an unknown one lists them.
 const POLICIES: [(&str, Propagation); 3] =
@@ -24,7 +24,7 @@ const POLICIES: [(&str, Propagation); 3] =
 /// Valid options of a delete. Created by `Options::from_request` from a request, or by `Options::read` from the options
 /// inside an eviction.
 pub(in crate::verbs) struct Options {
-    /// The options as JSON, for admission. They are as the client sent them; admission gets a completed copy.
+    /// The options as JSON, for admission.
     pub(in crate::verbs) value: Value,
     /// `true` for `dryRun: All`.
     pub(in crate::verbs) is_dry: bool,
@@ -61,7 +61,8 @@ impl Options {
         }
         StatusError::unless_valid("meta.k8s.io", KIND, "", &errors)?;
         let propagation = match (&value["orphanDependents"], found.flatten()) {
-            (Value::Bool(orphans), _) => Propagation::of_orphans(*orphans),
+            (Value::Bool(true), _) => Propagation::Orphan,
+            (Value::Bool(false), _) => Propagation::NoOrphans,
             (_, Some((_, propagation))) => *propagation,
             (_, None) => Propagation::Default,
         };
@@ -69,11 +70,6 @@ impl Options {
         let seconds = value["gracePeriodSeconds"].as_i64().map(|seconds| if seconds < 0 { 1 } else { seconds });
         let grace = seconds.map_or(Grace::Default, Grace::Seconds);
         Ok(Self { is_dry: !runs.is_empty(), propagation, grace, value })
-    }
-
-    /// Returns `true` for `orphanDependents: false`, whose response says that dependents may still exist.
-    pub(super) fn are_old_cascade(&self) -> bool {
-        self.value["orphanDependents"] == false
     }
 }
 
@@ -96,7 +92,7 @@ fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
     Ok(value)
 }
 
-/// Decodes the options in the body. Unknown fields are ignored, as upstream decodes the options leniently.
+/// Decodes the options in the body.
 fn of_body(info: &RequestInfo) -> Result<Value, StatusError> {
     let value = body::read_built_in(info, KIND)?;
     let (kind, version) = (identity::given(&value, "kind"), identity::given(&value, "apiVersion"));

@@ -15,9 +15,9 @@ use crate::{
 
 /// The type in `apiVersion` and `kind` of a custom object.
 pub(crate) enum DeclaredType {
-    /// The type of the path. Group, version and kind are equal.
+    /// The type of the path.
     Own,
-    /// The kind of the path in this version. The group and the kind are equal.
+    /// The kind of the path in this version.
     OtherVersion(String),
     /// Another group or kind. Found after decoding, so such an object is not pruned.
     Other,
@@ -52,8 +52,7 @@ pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Mis
     identify_as(object, resource.kind_name(), &resource.api_version()).map_err(Misfit::Identity)
 }
 
-/// Checks that an object has no other type than this built-in one, and sets it. Sets both fields, so that later code
-/// can rely on them.
+/// Checks that an object has no other type than this built-in one, and sets it.
 pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> Result<(), StatusError> {
     let given_kind = given(object, "kind");
     let given_version = read_version(given(object, "apiVersion"))?;
@@ -83,7 +82,7 @@ pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
 }
 
 /// Returns group and version of an object without a leading slash (`ParseGroupVersion` of apimachinery). More than one
-/// slash, or a slash at the end, is 400. The string is returned, not its parts.
+/// slash, or a slash at the end, is 400.
 pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
     let version = api_version.strip_prefix('/').unwrap_or(api_version);
     if api_version.matches('/').count() > 1 || version.ends_with('/') {
@@ -93,7 +92,8 @@ pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
     Ok(version)
 }
 
-/// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme`). A patch can remove `apiVersion`, which is 500 upstream.
+/// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme`). A patch can remove `apiVersion`,
+/// which is 500 upstream.
 fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
     decode::identified(object).map_err(Misfit::Content)?;
     let api_version = &object["apiVersion"];

@@ -83,7 +83,7 @@ fn fill(state: &State, namespace: &str, pod: &mut Value) {
 }
 
 /// Sets the defaults of one container. Returns the names of the set defaults, for the annotation. `default` becomes
-/// limits, `defaultRequest` requests. Amounts that are present stay. An empty map is removed again.
+/// limits, `defaultRequest` requests. Amounts that are present stay.
 fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
     let mut messages = Vec::new();
     for (from, to, shown) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {

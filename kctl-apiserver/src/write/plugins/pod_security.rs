@@ -64,16 +64,14 @@ fn annotate(attributes: &Attributes<'_>, key: &str, value: &str) {
 /// Adds audit annotations and warnings for violations that do not reject the request. Each mode is evaluated by its own
 /// standard.
 fn report_violations(attributes: &Attributes<'_>, policy: &Policy, template: &Value) {
-    let found = violations(policy.audit, template);
-    if !found.is_empty() {
-        let message = format!("would violate PodSecurity \"{}\": {}", policy.audit, in_detail(&found));
+    let message = |standard: Standard| {
+        let found = violations(standard, template);
+        (!found.is_empty()).then(|| format!("would violate PodSecurity \"{standard}\": {}", in_detail(&found)))
+    };
+    if let Some(message) = message(policy.audit) {
         annotate(attributes, "audit-violations", &message);
     }
-    let found = violations(policy.warn, template);
-    if !found.is_empty() {
-        let message = format!("would violate PodSecurity \"{}\": {}", policy.warn, in_detail(&found));
-        attributes.info.round.warn(&message);
-    }
+    attributes.info.round.warn_all(message(policy.warn));
 }
 
 /// Checks a Pod against the enforced standard. An update without new images is allowed, so that a stricter policy does

@@ -22,7 +22,12 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
         return give_priority(state, mutation.info, mutation.object);
     }
     if let Some(old) = mutation.updates(&pod::KIND, "") {
-        keep_priority(old, mutation.object);
+        // A client that replaces a Pod may omit these fields. Validation reports a changed value.
+        for name in ["priority", "preemptionPolicy"] {
+            if mutation.object["spec"][name].is_null() && !old["spec"][name].is_null() {
+                mutation.object["spec"][name] = old["spec"][name].clone();
+            }
+        }
     }
     Ok(())
 }
@@ -57,16 +62,6 @@ fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(
         pod["spec"][field] = computed;
     }
     Ok(())
-}
-
-/// Keeps the priority of an updated Pod: a client that replaces a Pod may omit the fields that the plugin `Priority`
-/// set. A changed value is reported by validation: both fields are immutable.
-fn keep_priority(old: &Value, pod: &mut Value) {
-    for name in ["priority", "preemptionPolicy"] {
-        if pod["spec"][name].is_null() && !old["spec"][name].is_null() {
-            pod["spec"][name] = old["spec"][name].clone();
-        }
-    }
 }
 
 /// Checks that at most one `PriorityClass` is the global default (`validatePriorityClass`).

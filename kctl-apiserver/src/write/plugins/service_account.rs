@@ -44,21 +44,13 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
     Ok(())
 }
 
-/// Returns `true` for a mirror Pod of a kubelet.
-fn is_mirror(pod: &Value) -> bool {
-    pod["metadata"]["annotations"][MIRROR].is_string()
-}
-
 /// Returns a list field. A value of another type counts as an empty list.
 fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
     object[field].as_array().map_or(&[], Vec::as_slice)
 }
 
 /// Returns the account of a Pod. The error is `Forbidden`, also in a new namespace whose account `default` the
-/// controller has not created yet.
-///
-/// # Errors
-/// Fails if it does not exist.
+/// controller has not created yet. Fails if it does not exist.
 fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>, StatusError> {
     let (namespace, name) = (&info.namespace, text(&pod["spec"]["serviceAccountName"]));
     let found = state.object(&service_account::KIND, namespace, name);
@@ -66,12 +58,10 @@ fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>,
 }
 
 /// Sets the account of a Pod, the volume with its token, and its pull secrets. `automountServiceAccountToken` of the
-/// Pod overrides that of the account; the default is true. Pull secrets are copied if the Pod has none.
-///
-/// # Errors
-/// Fails if the account does not exist, or if the Pod uses Secrets that the account does not allow.
+/// Pod overrides that of the account; the default is true. Pull secrets are copied if the Pod has none. Fails if the
+/// account does not exist, or if the Pod uses Secrets that the account does not allow.
 fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
-    if is_mirror(pod) {
+    if pod["metadata"]["annotations"][MIRROR].is_string() {
         return check_mirror(info, pod);
     }
     if text(&pod["spec"]["serviceAccountName"]).is_empty() {
@@ -116,7 +106,7 @@ fn check_mirror(info: &RequestInfo, pod: &Value) -> Result<(), StatusError> {
 /// The lists of containers that may use Secrets. Ephemeral containers get no token upstream, either.
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
-/// Returns the Secrets that a container takes variables from. Volumes belong to the Pod and are checked there.
+/// Returns the Secrets that a container takes variables from.
 fn secrets_of(container: &Value) -> impl Iterator<Item = &str> {
     let variables =
         list(container, "env").iter().filter_map(|variable| variable["valueFrom"]["secretKeyRef"]["name"].as_str());
