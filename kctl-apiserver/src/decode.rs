@@ -49,7 +49,7 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     Ok(value)
 }
 
-/// Parses JSON. The repaired form is tried only if the strict parser fails, so valid JSON is parsed once.
+/// Parses JSON.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
     let read = serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&lenient::mended(bytes)));
     read.map_err(|error| format!("invalid JSON: {error}"))

@@ -10,8 +10,8 @@ use serde_json::Value;
 pub(crate) use super::names::NameRule;
 use crate::field_errors::{Errors, pairs, text};
 
-/// Maximum number of bytes of all keys and values of the annotations (`TotalAnnotationSizeLimitB`). 256 KiB. Labels
-/// have no such limit, because each of their values has at most 63 characters.
+/// Maximum number of bytes of all keys and values of the annotations (`TotalAnnotationSizeLimitB`). Labels have no such
+/// limit, because each of their values has at most 63 characters.
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
 /// The scope of a kind, `scope` of a CRD.
@@ -23,9 +23,8 @@ pub(crate) enum Scope {
     Cluster,
 }
 
-/// Validates the metadata of an object before it is stored, after its namespace is set and its name generated. A field
-/// with a wrong type counts as missing: decoding rejects such objects earlier. `namespaced` is the scope of the kind.
-/// The paths of the errors begin with `metadata`.
+/// Validates the metadata of an object before it is stored, after its namespace is set and its name generated.
+/// `namespaced` is the scope of the kind. The paths of the errors begin with `metadata`.
 pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule) -> Errors {
     let mut errors = Errors::default();
     validate_name(meta, name_rule, &mut errors);

@@ -80,43 +80,32 @@ mod tests {
 
     #[test]
     fn scalars_follow_yaml_1_1() {
-        for (text, value) in [
-            ("", json!(null)),
-            ("~", json!(null)),
-            ("Null", json!(null)),
-            ("nULL", json!("nULL")),
-            ("yes", json!(true)),
-            ("Off", json!(false)),
-            ("y", json!(true)),
-            ("oN", json!("oN")),
-            ("10", json!(10)),
-            ("+10", json!(10)),
-            ("-10", json!(-10)),
-            ("010", json!(8)),
-            ("08", json!(8.0)),
-            ("0o10", json!(8)),
-            ("0x1F", json!(31)),
-            ("-0x10", json!(-16)),
-            ("0b11", json!(3)),
-            ("1_000", json!(1000)),
-            ("0", json!(0)),
-            ("1e3", json!(1000.0)),
-            ("1.0", json!(1.0)),
-            (".5", json!(0.5)),
-            ("-.5", json!(-0.5)),
-            ("1:30", json!("1:30")),
-            ("1e400", json!("1e400")),
-            ("99999999999999999999", json!(1e20)),
-            ("9223372036854775808", json!(9_223_372_036_854_775_808_u64)),
-            ("2020-01-01", json!("2020-01-01")),
-            ("1.2.3", json!("1.2.3")),
-            ("-", json!("-")),
-            ("...", json!("...")),
-            ("inf", json!("inf")),
-            ("nan", json!("nan")),
-            ("é", json!("é")),
+        for (texts, value) in [
+            (&["", "~", "Null"][..], json!(null)),
+            (&["yes", "y"], json!(true)),
+            (&["Off"], json!(false)),
+            (&["0"], json!(0)),
+            (&["10", "+10"], json!(10)),
+            (&["-10"], json!(-10)),
+            (&["010", "0o10"], json!(8)),
+            (&["08"], json!(8.0)),
+            (&["0x1F"], json!(31)),
+            (&["-0x10"], json!(-16)),
+            (&["0b11"], json!(3)),
+            (&["1_000"], json!(1000)),
+            (&["1e3"], json!(1000.0)),
+            (&["1.0"], json!(1.0)),
+            (&[".5"], json!(0.5)),
+            (&["-.5"], json!(-0.5)),
+            (&["99999999999999999999"], json!(1e20)),
+            (&["9223372036854775808"], json!(9_223_372_036_854_775_808_u64)),
         ] {
-            assert_eq!(resolved(text), Ok(value), "{text}");
+            for text in texts {
+                assert_eq!(resolved(text), Ok(value.clone()), "{text}");
+            }
+        }
+        for text in ["nULL", "oN", "1:30", "1e400", "2020-01-01", "1.2.3", "-", "...", "inf", "nan", "é"] {
+            assert_eq!(resolved(text), Ok(text.into()));
         }
         for text in [".inf", "+.Inf", "-.INF", ".NaN"] {
             assert!(resolved(text).is_err(), "{text}");

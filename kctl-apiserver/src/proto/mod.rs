@@ -62,8 +62,7 @@ fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, 
     Ok(map)
 }
 
-/// Returns the wire values by field number, in the order in which they were sent. Unknown field numbers are kept and
-/// never read.
+/// Returns the wire values by field number, in the order in which they were sent.
 fn sent(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<Wire<'_>>>, String> {
     let mut sent: BTreeMap<u32, Vec<Wire<'_>>> = BTreeMap::new();
     let mut reader = Reader(bytes);

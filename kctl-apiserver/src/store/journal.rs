@@ -206,8 +206,7 @@ impl Journal {
         &self.folder
     }
 
-    /// Replaces the file by the objects of a new server, completely or not at all. The lines all have the present
-    /// revision.
+    /// Replaces the file by the objects of a new server, completely or not at all.
     pub(super) fn begin<'a>(
         &mut self,
         objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
@@ -245,8 +244,7 @@ impl Journal {
         written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", probe.display())))
     }
 
-    /// Returns an object whose last change is not in the file. It is the first by resource and key; the order does not
-    /// affect the result.
+    /// Returns an object whose last change is not in the file.
     pub(super) fn missed(&self) -> Option<(GroupResource, Key)> {
         self.missed.first().cloned()
     }

@@ -70,7 +70,7 @@ impl Queue {
     }
 }
 
-/// Returns `metadata.ownerReferences`. Absent and malformed lists count as empty.
+/// Returns `metadata.ownerReferences`.
 fn references(object: Option<&Value>) -> impl Iterator<Item = &Value> {
     let references = object.and_then(|object| object["metadata"]["ownerReferences"].as_array());
     references.into_iter().flatten()

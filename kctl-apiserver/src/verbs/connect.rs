@@ -12,11 +12,6 @@ use crate::{
     state::State, status::StatusError,
 };
 
-/// Returns `true` if the subresource connects to a process.
-pub(super) fn is_about_processes(info: &RequestInfo) -> bool {
-    info.resource.kind.requests.connects.contains(&info.subresource.as_str())
-}
-
 /// Answers a request for a process.
 ///
 /// A connection is admitted before its object is looked up (`ConnectResource` of
@@ -68,10 +63,8 @@ fn proxied(info: &RequestInfo) -> (&str, &str) {
 }
 
 /// Returns the connection's options after admission. The object of a `CONNECT` in admission is its options, such as
-/// `PodExecOptions`. Mutating webhooks may change them.
-///
-/// # Errors
-/// Fails with 400 for a dry run, which connections do not support, or with the error of admission.
+/// `PodExecOptions`. Mutating webhooks may change them. Fails with 400 for a dry run, which connections do not support,
+/// or with the error of admission.
 fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
     if info.dry_run() {
         return Err(StatusError::bad_request("dryRun is not supported"));

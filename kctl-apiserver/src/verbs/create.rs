@@ -10,8 +10,7 @@ use crate::{
 };
 
 /// Creates an object, by the steps of `write/mod.rs`. A review, such as a `SubjectAccessReview`, is evaluated and not
-/// stored. A `Binding` sets the node of its Pod. The generated name, uid and timestamps come from the state's clock and
-/// random sequence (`write/`), so that simulations are reproducible.
+/// stored. A `Binding` sets the node of its Pod.
 ///
 /// # Errors
 /// Fails if the body does not decode, or with the errors of the write. `AlreadyExists` comes last, after validation and

@@ -76,8 +76,7 @@ pub(super) fn evict(
     Ok(success(StatusCode::CREATED))
 }
 
-/// Checks the options before the budget is charged. Unlike other options of the delete, these are checked before
-/// anything is written.
+/// Checks the options before the budget is charged.
 ///
 /// # Errors
 /// `Invalid` for an option that evictions do not support, and 500 if the two places for `dryRun` disagree.
@@ -100,10 +99,8 @@ pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), S
 }
 
 /// Returns the budget of a Pod. A Pod that is pending, has ended or is being deleted needs none. Budgets without a
-/// selector select nothing; an empty selector selects all Pods of the namespace.
-///
-/// # Errors
-/// Fails if several budgets select the Pod.
+/// selector select nothing; an empty selector selects all Pods of the namespace. Fails if several budgets select the
+/// Pod.
 fn budget(
     state: &State,
     resource: &GroupResource,
@@ -170,7 +167,7 @@ fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
 }
 
 /// Returns the budget with one disruption less and the Pod in `disruptedPods`. The condition changes when no disruption
-/// is left. The entry in `disruptedPods` has the time of the eviction.
+/// is left.
 fn counted(budget: &Value, pod: &str, now: &str) -> Value {
     let mut new = budget.clone();
     let left = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) - 1;

@@ -154,7 +154,7 @@ fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page
     Page { items, more }
 }
 
-/// Formats a page of objects as items. The continue position is kept.
+/// Formats a page of objects as items.
 fn shown_in(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
     Page { items: page.items.iter().map(|object| item(resource, object)).collect(), more: page.more }
 }
@@ -217,8 +217,7 @@ pub(super) fn matches(resource: &Resource, selector: &Selector, object: &Value) 
     }
 }
 
-/// Returns the stored JSON of all items, or `None` if an item is stored in another version. A single other version
-/// makes the result `None`, since all items of a list must have the same form.
+/// Returns the stored JSON of all items, or `None` if an item is stored in another version.
 fn texts<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u8]>> {
     let head = head(resource);
     let text = |object: &'a Arc<Object>| {

@@ -68,8 +68,7 @@ pub(crate) enum Payload {
     /// An object or a list, which is serialized for the response. Shared with the store where possible, so that an
     /// answer costs no copy of the object.
     Json(Arc<Value>),
-    /// JSON as it is stored, with the name of the object. The name is empty for a list. Already serialized, with a line
-    /// break at the end; sent without parsing.
+    /// JSON as it is stored, with the name of the object. The name is empty for a list.
     Text { line: Bytes, name: String },
     /// A watch, which is streamed without the lock.
     Watch(Box<watch::Start>),
@@ -137,7 +136,7 @@ enum ResponseSource {
 fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     authorizer::authorize(state, info)?;
     info.round.warn_all(deprecation(info));
-    if connect::is_about_processes(info) {
+    if info.resource.kind.requests.connects.contains(&info.subresource.as_str()) {
         return connect::answer(state, info);
     }
     check_options(info)?;
@@ -171,8 +170,7 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
 }
 
 /// Returns the stored JSON of an object, if the response is exactly that object: it has been serialized already.
-/// Compares by identity of the object in memory, not by content. Objects in another version than the requested one do
-/// not qualify.
+/// Objects in another version than the requested one do not qualify.
 fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
     let name = object["metadata"]["name"].as_str()?;
     let stored = state.stored(&info.resource.id, &(info.namespace.clone(), name.into()))?;
@@ -180,8 +178,7 @@ fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<P
         .then(|| Payload::Text { line: stored.line().clone(), name: name.into() })
 }
 
-/// Returns the warning of a deprecated kind or version, which each response carries. For a custom kind the warning is
-/// that of the version, from the CRD.
+/// Returns the warning of a deprecated kind or version, which each response carries.
 fn deprecation(info: &RequestInfo) -> Option<String> {
     if let Some(custom) = &info.resource.custom {
         return custom.warning.clone();

@@ -41,8 +41,8 @@ pub(crate) enum EventOrder {
 /// client's informer is synced from this event on.
 const END_OF_STATE: &str = "k8s.io/initial-events-end";
 
-/// The version of `meta.k8s.io` in which a table or metadata is written: `v1`, or `v1beta1` for old versions of kubectl.
-/// They differ only in `apiVersion`.
+/// The version of `meta.k8s.io` in which a table or metadata is written: `v1`, or `v1beta1` for old versions of
+/// kubectl. They differ only in `apiVersion`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MetaVersion(&'static str);
 
@@ -120,8 +120,7 @@ impl OutputForm {
         Err(StatusError::not_acceptable(FORMS))
     }
 
-    /// Checks that the form fits the verb: metadata of an object for an object, and of a list for a list. Watches and
-    /// deletes accept all forms.
+    /// Checks that the form fits the verb: metadata of an object for an object, and of a list for a list.
     ///
     /// # Errors
     /// `NotAcceptable`, or 500 for a custom resource, as upstream.
@@ -150,19 +149,16 @@ impl OutputForm {
             Self::Table(include, version) if scale => {
                 Some(version.of(table::scale_table(answer, resource.custom.is_some(), now, include)))
             }
-            Self::Partial(version) | Self::PartialList(version) if scale => Some(version.of(table::partial(answer))),
             Self::Plain if object => in_version(resource, answer),
             Self::Plain => None,
-            Self::Partial(version) | Self::PartialList(version) if object => Some(version.of(table::partial(answer))),
+            Self::Partial(version) | Self::PartialList(version) if !list => Some(version.of(table::partial(answer))),
             Self::Partial(version) | Self::PartialList(version) => Some(version.of(partial_list(answer))),
             Self::Table(include, version) => {
-                let objects = if list { typed_items(resource, answer) } else { vec![answer.clone()] };
-                let meta = if list {
-                    meta_of(answer)
-                } else {
-                    // The object of a dry run has no `resourceVersion`.
-                    let version = &answer["metadata"]["resourceVersion"];
-                    if version.is_null() { json!({}) } else { json!({ "resourceVersion": version }) }
+                // The object of a dry run has no `resourceVersion`.
+                let (objects, meta) = match &answer["metadata"]["resourceVersion"] {
+                    _ if list => (typed_items(resource, answer), meta_of(answer)),
+                    Value::Null => (vec![answer.clone()], json!({})),
+                    version => (vec![answer.clone()], json!({ "resourceVersion": version })),
                 };
                 Some(version.of(rows(resource, &objects, now, include, meta)))
             }
@@ -209,10 +205,7 @@ fn has_columns(info: &RequestInfo) -> bool {
     kind.requests.review.is_none() && !kind.requests.answers_other_kinds.contains(&info.subresource.as_str())
 }
 
-/// Returns the part of each object that the rows of a table include. The default is `Metadata`.
-///
-/// # Errors
-/// Fails with 400 for an unknown value.
+/// Returns the part of each object that the rows of a table include. Fails with 400 for an unknown value.
 fn include(info: &RequestInfo) -> Result<Include, StatusError> {
     match info.params.text("includeObject") {
         "" | "Metadata" => Ok(Include::Metadata),
@@ -224,14 +217,11 @@ fn include(info: &RequestInfo) -> Result<Include, StatusError> {
     }
 }
 
-/// Returns the metadata of a list without an empty `continue`, which these forms omit. Only custom kinds need it;
-/// built-in lists never have an empty `continue`.
+/// Returns the metadata of a list without an empty `continue`, which these forms omit.
 fn meta_of(list: &Value) -> Value {
     let mut meta = list["metadata"].clone();
-    if let Some(meta) = meta.as_object_mut()
-        && meta.get("continue").is_some_and(|follows| follows == "")
-    {
-        meta.remove("continue");
+    if meta["continue"] == "" {
+        meta.as_object_mut().map(|meta| meta.remove("continue"));
     }
     meta
 }
@@ -242,8 +232,7 @@ fn partial_list(list: &Value) -> Value {
     table::partial_list(items, meta_of(list))
 }
 
-/// Returns items with the `kind` and `apiVersion` that lists of built-in kinds omit. A table row includes whole
-/// objects, which need their type.
+/// Returns items with the `kind` and `apiVersion` that lists of built-in kinds omit.
 fn typed_items(resource: &Resource, list: &Value) -> Vec<Value> {
     let items = list["items"].as_array().cloned().unwrap_or_default();
     let typed = |mut item: Value| {

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Returns the type of a patch. Parameters of the header, such as `charset`, are ignored.
+/// Returns the type of a patch.
 ///
 /// # Errors
 /// `UnsupportedMediaType` if the type is unknown, or not supported for the kind: custom resources have no strategic
@@ -138,7 +138,7 @@ fn undecodable(why: &str) -> StatusError {
     StatusError::bad_request(format!("error decoding patch: {why}"))
 }
 
-/// Applies a JSON patch (RFC 6902). The object may be partly changed after an error; callers discard it.
+/// Applies a JSON patch (RFC 6902).
 ///
 /// # Errors
 /// 400 if the patch does not decode, 413 if it has too many operations, 422 if an operation fails.
@@ -161,10 +161,8 @@ pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusErro
 /// unknown fields.
 ///
 /// If a request has several errors, conflicts come before unknown fields, and unknown fields before the check of the
-/// verb `create`.
-///
-/// # Errors
-/// `Conflict` with one cause per field that another manager owns with another value, unless `force=true`.
+/// verb `create`. `Conflict` with one cause per field that another manager owns with another value, unless
+/// `force=true`.
 fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let resource = &info.resource.id;
     let old = conversion::find(state, info)?;
@@ -208,7 +206,6 @@ fn unconverted(info: &RequestInfo, misfit: body::Misfit) -> StatusError {
 }
 
 /// Decodes the applied object, which must be of the kind of the path. Also returns a message for each duplicate field.
-/// YAML is a superset of JSON; duplicate keys are reported by `fieldValidation` later.
 fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
     let text = std::str::from_utf8(&info.body).map_err(|error| undecodable(&error.to_string()))?;
     let (mut applied, repeated) = if let Some(applied) = plain_json(text) {
@@ -249,7 +246,6 @@ fn plain_json(text: &str) -> Option<Value> {
 }
 
 /// Returns the error of a failed apply. A conflict has one cause per field, with the reason `FieldManagerConflict`.
-/// kubectl prints the message.
 pub(super) fn refused(info: &RequestInfo, error: apply::ApplyError) -> StatusError {
     let text = error.to_string();
     match error {

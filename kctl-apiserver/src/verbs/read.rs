@@ -7,12 +7,8 @@ use super::{Answer, ResponseSource};
 use crate::{conversion, registry::Resource, request::RequestInfo, state::State, status::StatusError, store::head};
 
 /// Returns one object. `is_text` means that the client accepts JSON without a table or conversion, so that it is sent
-/// as stored, without being parsed.
-///
-/// `resourceVersion` is only checked: the newest state is always returned, which satisfies any older version.
-///
-/// Sending the stored line avoids parsing and serializing. Most requests of clients that accept plain JSON take this
-/// path.
+/// as stored, without being parsed. `resourceVersion` is only checked: the newest state is always returned, which
+/// satisfies any older version.
 ///
 /// # Errors
 /// `NotFound`, and 400 for an invalid `resourceVersion` or the removed parameter `export`.

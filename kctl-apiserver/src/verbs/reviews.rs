@@ -93,8 +93,7 @@ fn check(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
     }
 }
 
-/// Sets the status to Go's zero value, which webhooks see. Fields that the client sent stay. They are overwritten by
-/// the result afterwards.
+/// Sets the status to Go's zero value, which webhooks see.
 fn show_answer(info: &RequestInfo, review: Option<&mut Value>) {
     let fields = match info.resource.kind.requests.review {
         Some(Review::SelfSubjectRules) => {

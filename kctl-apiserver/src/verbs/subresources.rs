@@ -51,8 +51,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     }
 }
 
-/// Returns a binding after mutating admission, if it is valid. As for any object, validation runs between mutating and
-/// validating admission.
+/// Returns a binding after mutating admission, if it is valid.
 fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> Result<Value, StatusError> {
     let mut attributes = Attributes::new(info, Operation::Create, name, sent);
     admission::mutate(state, &mut attributes)?;
@@ -99,7 +98,7 @@ pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Val
     bind(state, info, name, &pod, binding)
 }
 
-/// Returns the resource `pods`. The `Binding` itself is another resource, so errors about the Pod need this one.
+/// Returns the resource `pods`.
 fn pods() -> GroupResource {
     kinds::core::pod::KIND.group_resource()
 }

@@ -21,7 +21,7 @@ use crate::{
     write::precondition::{self, Subject},
 };
 
-/// The shortest lifetime of a token in seconds. Ten minutes; less is `Invalid`.
+/// The shortest lifetime of a token in seconds.
 const SECONDS_MIN: i64 = 600;
 /// The longest lifetime of a token in seconds (`ValidateTokenRequest`): about 136 years.
 const SECONDS_MAX: i64 = 1 << 32;
@@ -41,8 +41,6 @@ const API_VERSION: &str = "authentication.k8s.io/v1";
 /// Admission sees the request twice: mutating admission before the account is looked up, validating admission when
 /// everything but the token is known. Nothing is stored; the token contains all that is needed to validate it.
 /// `status.expirationTimestamp` is the time that was requested, even if the token lives longer for old clients.
-///
-/// `status.token` contains the only copy of the token: it cannot be read again.
 ///
 /// # Errors
 /// `NotFound` without the account or the bound object, `Invalid` for a lifetime out of bounds, `Conflict` for another
@@ -162,19 +160,19 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
         Some((group, version)) if !version.contains('/') => group,
         _ => "",
     };
-    let is_known = group.is_empty() && ["Pod", "Secret", "Node"].contains(&kind);
-    if is_known && name.is_empty() {
-        return Err(StatusError::bad_request("Name parameter required."));
-    }
-    let object = match (group, kind) {
-        ("", "Pod") => find(&pod::KIND, &info.namespace, name)?,
-        ("", "Secret") => find(&secret::KIND, &info.namespace, name)?,
-        ("", "Node") => find(&node::KIND, "", name)?,
+    let (bound_kind, namespace) = match (group, kind) {
+        ("", "Pod") => (&pod::KIND, info.namespace.as_str()),
+        ("", "Secret") => (&secret::KIND, info.namespace.as_str()),
+        ("", "Node") => (&node::KIND, ""),
         _ => {
             let why = format!("spec.boundObjectRef: must be a Pod, Secret or Node, found {kind:?} of {api_version:?}");
             return Err(StatusError::bad_request(why));
         }
     };
+    if name.is_empty() {
+        return Err(StatusError::bad_request("Name parameter required."));
+    }
+    let object = find(bound_kind, namespace, name)?;
     let named = Named::from_object(&object);
     if kind == "Pod" && object["spec"]["serviceAccountName"] != info.name.as_str() {
         let why = format!("spec.boundObjectRef: pod {name:?} does not run as service account {:?}", info.name);

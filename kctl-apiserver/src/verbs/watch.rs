@@ -44,11 +44,11 @@ const LIFE_DEFAULT: Duration = Duration::from_secs(1_800);
 pub(crate) struct Start {
     /// The kind in the requested version.
     resource: Arc<Resource>,
-    /// The namespace of the path; empty for all namespaces. Events of other namespaces are skipped.
+    /// The namespace of the path; empty for all namespaces.
     namespace: String,
     /// The selector. An object that starts or stops matching is sent as added or deleted.
     selector: Selector,
-    /// `allowWatchBookmarks`. The final bookmark of the initial events requires it, too.
+    /// `allowWatchBookmarks`.
     bookmarks: bool,
     /// The fault that sends bookmarks more often, if any.
     frequent_bookmarks: Option<FrequentBookmarks>,
@@ -58,7 +58,7 @@ pub(crate) struct Start {
     life: Duration,
     /// The first bytes of stored objects that are in the requested version, and are sent as they are.
     head: String,
-    /// The initial state, sent as events before the changes. `stream` takes the events; the list is empty afterwards.
+    /// The initial state, sent as events before the changes.
     initial: Vec<WatchEvent>,
     /// The revision after which the watch sends changes.
     revision: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Start {
     lag: Option<Duration>,
     /// The faults of this client's events.
     gate: Option<Gate>,
-    /// `true` if the watch ends after the initial events. Set after an error that replaces the watch.
+    /// `true` if the watch ends after the initial events.
     over: bool,
 }
 
@@ -156,7 +156,7 @@ impl Start {
         self.over = true;
     }
 
-    /// Applies the faults of a client to the watch. `connection` is `None` for a client without faults.
+    /// Applies the faults of a client to the watch.
     pub(crate) fn under(mut self, connection: Option<&Connection>) -> Self {
         let held_until = self.lag.map(|lag| Instant::now() + lag);
         let resource = &self.resource.id;

@@ -7,12 +7,11 @@ pub(in crate::verbs) const MATCH: &str = "resourceVersionMatch";
 
 /// Options that are valid by themselves; [`Self::selector`] checks them against the kind.
 pub(in crate::verbs) struct ListOptions {
-    /// The number of objects of a page; 0 for all. Negative limits count as 0.
+    /// The number of objects of a page; 0 for all.
     pub(super) limit: usize,
     /// `timeoutSeconds`; 0 if the client names no timeout. Only watches use it.
     pub(in crate::verbs) seconds: i64,
-    /// Label and field selector, before their fields are checked. Parsed; both must select the object, by labels and by
-    /// fields.
+    /// Label and field selector, before their fields are checked.
     selector: Selector,
 }
 

@@ -29,7 +29,7 @@ use crate::{
     store::{Key, Table},
 };
 
-/// The version of the format of continue tokens. Other versions are rejected.
+/// The version of the format of continue tokens.
 const TOKEN_VERSION: &str = "meta.k8s.io/v1";
 /// Base64 as Go decodes it: trailing bits may have any value. URL-safe, since the token is a query parameter, and
 /// without padding.
@@ -40,13 +40,13 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// The state and the first object of a list.
 pub(in crate::verbs) struct ListScope {
-    /// The revision of the state; `None` for the newest state. It is never newer than the state's revision.
+    /// The revision of the state; `None` for the newest state.
     pub(super) revision: Option<u64>,
     /// The object after which the list continues. Exclusive. It may name an object that does not exist.
     pub(super) after: Option<Key>,
     /// The number of objects of a page; 0 for all.
     pub(super) limit: usize,
-    /// The oldest revision that can be listed. Older ones return 410 `Expired`.
+    /// The oldest revision that can be listed.
     pub(super) compacted: u64,
 }
 

@@ -17,7 +17,7 @@ use crate::{
 /// An event for one watcher.
 #[derive(Clone)]
 pub(super) enum WatchEvent {
-    /// A complete line, shared with other watchers. Ends with a line break.
+    /// A complete line, shared with other watchers.
     Line(Bytes),
     /// An event whose object is not in the requested form yet. An object with `type` and `object`.
     Value(Value),
@@ -42,7 +42,7 @@ impl WatchEvent {
         Self::Value(json!({ "type": "ERROR", "object": status_error.body() }))
     }
 
-    /// Returns the objects that a webhook may have to convert. A complete line needs no conversion.
+    /// Returns the objects that a webhook may have to convert.
     fn objects(&mut self) -> Vec<&mut Value> {
         match self {
             Self::Line(_) => Vec::new(),
@@ -53,8 +53,7 @@ impl WatchEvent {
 }
 
 impl Transition {
-    /// Returns the event of this change for a selector, or `None` if neither state matches. Called after `convert`,
-    /// when both states are in the requested version.
+    /// Returns the event of this change for a selector, or `None` if neither state matches.
     pub(super) fn judged(self, selector: &Selector) -> Option<Value> {
         let matched = self.before.as_ref().is_some_and(|before| selector.matches(before));
         let kind = kind_of(matched, !self.deleted && selector.matches(&self.after))?;

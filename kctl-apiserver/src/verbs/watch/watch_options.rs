@@ -7,14 +7,14 @@ const NOT_OLDER: &str = "NotOlderThan";
 
 /// The options that decide where a watch starts.
 pub(super) struct WatchOptions<'a> {
-    /// `resourceVersion`. It is kept as the client sent it, so that an error can show it.
+    /// `resourceVersion`.
     pub(super) version: &'a str,
     /// `true` for the deprecated path `/watch/…`. Its options are validated as those of a list, and get no defaults
     /// (`ListResource` of `k8s.io/apiserver/pkg/endpoints/handlers/get.go`).
     by_path: bool,
     /// `sendInitialEvents`, if the client set it.
     pub(super) initial: Option<bool>,
-    /// `resourceVersionMatch`. Empty if the client did not set it.
+    /// `resourceVersionMatch`.
     matching: &'a str,
 }
 
@@ -31,8 +31,7 @@ impl<'a> WatchOptions<'a> {
         Self { version, by_path, initial, matching }
     }
 
-    /// Returns `true` if the watch sends the initial state first. The initial state is a series of `ADDED` events in
-    /// the order of keys.
+    /// Returns `true` if the watch sends the initial state first.
     pub(super) fn begins_with_state(&self) -> bool {
         self.initial == Some(true) || (self.by_path && ["", "0"].contains(&self.version))
     }

@@ -19,13 +19,11 @@ use crate::{
     verbs::output_form::EventOrder,
 };
 
-/// The time between two bookmarks, if the client requests them (`defaultBookmarkFrequency` of the watch cache). It
-/// starts with the watch.
+/// The time between two bookmarks, if the client requests them (`defaultBookmarkFrequency` of the watch cache).
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// The time before the end of a watch at which its last bookmark is sent (`nextBookmarkTime`). The bookmark lets a
-/// client resume from a recent revision.
+/// The time before the end of a watch at which its last bookmark is sent (`nextBookmarkTime`).
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
-/// The number of events in one chunk of the body. Bounds the time under the lock for one watcher.
+/// The number of events in one chunk of the body.
 const BATCH_LEN_MAX: usize = 100;
 
 /// The state of a running watch. It has no buffer: it reads the history of the table from its revision on.
@@ -34,7 +32,7 @@ pub(super) struct Watcher {
     start: Start,
     /// Locked briefly for each read of the history.
     state: Arc<Mutex<State>>,
-    /// The end of the watch. It never changes.
+    /// The end of the watch.
     end: Alarm,
     /// The next bookmark.
     bookmark: Alarm,
@@ -54,7 +52,7 @@ pub(super) struct Watcher {
 enum Next {
     /// These events match.
     Events(Vec<WatchEvent>),
-    /// No event matches yet. The watcher waits for the next change.
+    /// No event matches yet.
     Nothing,
     /// The history starts only after this revision.
     TooOld(u64),
