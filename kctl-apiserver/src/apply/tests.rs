@@ -70,15 +70,6 @@ fn time_of<'v>(object: &'v Value, manager: &str) -> Option<&'v str> {
 }
 
 #[test]
-fn applying_an_equal_value_shares_ownership_without_time() {
-    let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1", "b": "2"}})));
-    let live = applied(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
-    let expected = json!([["m2", {"f:data": {"f:a": {}}}], ["m1", {"f:data": {"f:a": {}, "f:b": {}}}]]);
-    assert_eq!(owners(&live), expected);
-    assert_eq!((time_of(&live, "m1"), time_of(&live, "m2")), (Some(NOW), None));
-}
-
-#[test]
 fn conflicts_are_grouped_by_manager() {
     let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
     let live = applied(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
@@ -147,16 +138,6 @@ fn finalizers_of_all_managers_are_kept_in_order() {
 }
 
 #[test]
-fn a_creator_owns_maps_and_their_entries() {
-    let rest = json!({"metadata": {"labels": {"l": "1"}, "finalizers": ["x.io/f"]}, "data": {"a": "1"}});
-    let metadata = json!({"f:finalizers": {".": {}, "v:\"x.io/f\"": {}}, "f:labels": {".": {}, "f:l": {}}});
-    let fields = json!({"f:data": {".": {}, "f:a": {}}, "f:metadata": metadata});
-    let live = updated(None, "up", config_map(&rest));
-    let entry = json!({"manager": "up", "operation": "Update", "apiVersion": "v1", "time": NOW, "fieldsType": "FieldsV1", "fieldsV1": fields});
-    assert_eq!(live["metadata"]["managedFields"], json!([entry]));
-}
-
-#[test]
 fn creating_a_deployment_does_not_own_its_structs() {
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {
         "containers": [{"name": "a", "image": "i", "resources": {}}], "securityContext": {}, "dnsPolicy": "Default",
@@ -182,16 +163,6 @@ fn creating_a_deployment_does_not_own_its_structs() {
     let expected =
         "Apply failed with 2 conflicts: conflicts with \"up\" using apps/v1:\n- .spec.replicas\n- .spec.selector";
     assert_eq!(error(Some(&live), "m1", &applied), expected);
-}
-
-#[test]
-fn an_update_takes_over_what_it_changes() {
-    let live = updated(None, "up", config_map(&json!({"data": {"a": "1"}})));
-    let live = applied(Some(&live), "m1", &config_map(&json!({"data": {"a": "1"}})));
-    let live = changed(&live, "p2", &json!({"data": {"a": "9"}}));
-    assert_eq!(owners(&live), json!([["p2", {"f:data": {"f:a": {}}}], ["up", {"f:data": {}}]]));
-    let live = changed(&live, "p3", &json!({"data": null}));
-    assert_eq!(live, config_map(&json!({})));
 }
 
 #[test]

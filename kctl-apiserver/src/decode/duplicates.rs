@@ -32,31 +32,9 @@ impl<'de> DeserializeSeed<'de> for DuplicateFinder<'_> {
 }
 
 /// A name, which is copied only when it is written with escapes.
-struct Name;
-
-impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Self::Value, D::Error> {
-        reader.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Name {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a name")
-    }
-
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-        Ok(name.into())
-    }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(name.to_owned().into())
-    }
-}
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de> Visitor<'de> for DuplicateFinder<'_> {
     type Value = ();
@@ -67,7 +45,7 @@ impl<'de> Visitor<'de> for DuplicateFinder<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut keys = HashSet::with_hasher(foldhash::fast::RandomState::default());
-        while let Some(key) = map.next_key_seed(Name)? {
+        while let Some(Name(key)) = map.next_key()? {
             let path = JsonPath::Field(&self.path, &key);
             if keys.contains(&key) {
                 self.found.push(path.to_string());

@@ -45,16 +45,6 @@ fn check_names(rule: NameRule, valid: &[&str], invalid: &[&str]) {
 }
 
 #[test]
-fn missing_name_is_required() {
-    for meta in
-        [json!({"namespace": "ns"}), json!({"namespace": "ns", "name": ""}), json!({"namespace": "ns", "name": 1})]
-    {
-        let error = FieldError::required("metadata.name", "name or generateName is required");
-        assert_eq!(*validate_metadata(&meta, Scope::Namespaced, NameRule::Subdomain), [error]);
-    }
-}
-
-#[test]
 fn names_are_subdomains() {
     let invalid = ["A", "a_b", "-a", "a..b", "a/b", ".", "é", &"a".repeat(254)];
     check_names(NameRule::Subdomain, &["a.b", &"a".repeat(253)], &invalid);
@@ -152,12 +142,6 @@ fn owner_references_need_four_fields() {
         let owner = json!({"apiVersion": api_version, "kind": "A", "name": "n", "uid": "u"});
         check(&json!({"name": "a", "ownerReferences": [owner]}), expected);
     }
-}
-
-#[test]
-fn only_one_owner_controls() {
-    let owner = |name: &str| json!({"apiVersion": "v1", "controller": true, "kind": "A", "name": name, "uid": "u"});
-    check_field("ownerReferences", &[json!([owner("b")])], &[json!([owner("b"), owner("c"), owner("d")])]);
 }
 
 #[test]

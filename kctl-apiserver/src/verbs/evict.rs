@@ -52,9 +52,9 @@ pub(super) fn evict(
     let options = &eviction["deleteOptions"];
     let dry = info.dry_run() || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
     let resource = crate::kinds::policy::pod_disruption_budget::KIND.group_resource();
-    if let Some(budget) = budget(state, &resource, info, pod)? {
-        allows(&budget, pod)?;
-        if !dry && !may_go_anyway(&budget, pod) {
+    if let Some(budget) = budget(state, &resource, info, pod)?.filter(|budget| !may_go_anyway(budget, pod)) {
+        allows(&budget)?;
+        if !dry {
             let new = counted(&budget, &info.name, &state.clock.seconds());
             let name = budget["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             lifecycle::update(state, &resource, &(info.namespace.clone(), name), &budget, new);
@@ -139,10 +139,7 @@ fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
 
 /// Fails if the budget allows no further disruption. An outdated status (`observedGeneration` below `generation`)
 /// allows nothing, and the error tells the client to retry after 10 seconds.
-fn allows(budget: &Value, pod: &Value) -> Result<(), StatusError> {
-    if may_go_anyway(budget, pod) {
-        return Ok(());
-    }
+fn allows(budget: &Value) -> Result<(), StatusError> {
     let name = budget["metadata"]["name"].as_str().unwrap_or_default();
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
     let seen = number("observedGeneration") >= budget["metadata"]["generation"].as_i64().unwrap_or(0);

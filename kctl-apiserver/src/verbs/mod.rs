@@ -45,7 +45,7 @@ pub(crate) use output_form::{OutputForm, wants_yaml};
 
 use crate::{
     authorizer,
-    field_errors::{Errors, FieldError},
+    field_errors::Errors,
     request::{RequestInfo, Verb},
     state::State,
     status::StatusError,
@@ -205,7 +205,13 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
     }
     // The options of a delete are validated together.
     if kind != "DeleteOptions" {
-        errors.extend(manager_errors(info.params.text("fieldManager")));
+        // `ValidateFieldManager`. An empty name is valid; the default is derived from the user agent.
+        let manager = info.params.text("fieldManager");
+        if manager.len() > MANAGER_LEN_MAX {
+            errors.too_long("fieldManager", MANAGER_LEN_MAX);
+        } else if manager.chars().any(char::is_control) {
+            errors.invalid("fieldManager", &manager.into(), "must not have control characters");
+        }
         let runs = info.params.values("dryRun");
         if runs.iter().any(|run| run != "All") {
             errors.unsupported("dryRun", &runs.into(), &["All"]);
@@ -216,14 +222,4 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
         }
     }
     StatusError::unless_valid("meta.k8s.io", kind, "", &errors)
-}
-
-/// Validates the name of a field manager (`ValidateFieldManager`). Returns at most one error. An empty name is valid
-/// here; the default is derived from the user agent.
-fn manager_errors(manager: &str) -> Option<FieldError> {
-    if manager.len() > MANAGER_LEN_MAX {
-        return Some(FieldError::too_long("fieldManager", MANAGER_LEN_MAX));
-    }
-    let is_printable = !manager.chars().any(char::is_control);
-    (!is_printable).then(|| FieldError::invalid("fieldManager", &manager.into(), "must not have control characters"))
 }

@@ -178,7 +178,13 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
     let in_metadata = Unpersisted::in_metadata(&new["metadata"]);
     let fitted = body::fit_and_tell(info, new, old.as_deref(), &[]);
-    let (mut new, lost) = fitted.map_err(|misfit| unconverted(info, misfit))?;
+    let (mut new, lost) = fitted.map_err(|misfit| match misfit {
+        // Upstream fails in the conversion of the merged object there.
+        body::Misfit::Content(why) if info.resource.custom.is_none() => {
+            StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
+        }
+        other => other.of_patch(),
+    })?;
     // Upstream decodes the patch strictly after it was applied (`applyPatcher` in `handlers/patch.go`).
     body::report_fields(info, repeated).map_err(StatusError::bad_request)?;
     let unpersisted = Unpersisted::decide(info, in_metadata, &lost);
@@ -192,17 +198,6 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
     };
     let new = Write::update(&old, new, Ownership::Applied);
     Ok(Answer::ok(write::write(state, info, Write { unpersisted, ..new })?))
-}
-
-/// Returns the error of an applied object that does not fit its built-in type. 500 for built-in kinds, because upstream
-/// fails in the conversion of the merged object there.
-fn unconverted(info: &RequestInfo, misfit: body::Misfit) -> StatusError {
-    match misfit {
-        body::Misfit::Content(why) if info.resource.custom.is_none() => {
-            StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
-        }
-        other => other.of_patch(),
-    }
 }
 
 /// Decodes the applied object, which must be of the kind of the path. Also returns a message for each duplicate field.

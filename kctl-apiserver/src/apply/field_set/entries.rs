@@ -81,9 +81,3 @@ impl From<Vec<Entry>> for Entries {
         Self((!entries.is_empty()).then(|| Arc::new(entries)))
     }
 }
-
-impl FromIterator<Entry> for Entries {
-    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
-        entries.into_iter().collect::<Vec<_>>().into()
-    }
-}

@@ -180,7 +180,7 @@ impl FieldSet {
                 below: mine.below.difference(&theirs.below),
             },
         });
-        let set = Self { entries: rest.filter(|entry| !entry.is_empty()).collect() };
+        let set = Self { entries: rest.filter(|entry| !entry.is_empty()).collect::<Vec<_>>().into() };
         set.check();
         set
     }
@@ -238,7 +238,7 @@ impl FieldSet {
             let (element, below) = (mine.element.clone(), mine.below.intersection(&theirs.below));
             Some(Entry { element, is_member: mine.is_member && theirs.is_member, below })
         });
-        Self { entries: both.filter(|entry| !entry.is_empty()).collect() }
+        Self { entries: both.filter(|entry| !entry.is_empty()).collect::<Vec<_>>().into() }
     }
 
     /// Returns all paths: those that end here first, then those below, each in order.
