@@ -23,13 +23,10 @@ use crate::{go, json_path::JsonPath, proto, schema::Schema};
 /// stack of every thread that visits an object. A deeper body is a decoding error.
 pub(crate) const DEPTH_MAX: usize = 127;
 
-/// Decodes a body of any media type into JSON. `kind` is the expected kind, for error messages.
-///
-/// JSON and YAML are only checked for `apiVersion` and `kind` here; [`typed`] checks the fields. Protobuf is decoded by
-/// the messages of its kind.
-///
-/// The media type is compared without parameters and case. A `null` body is accepted; callers treat it as an empty
-/// object.
+/// Decodes a body of any media type into JSON. `kind` is the expected kind, for error messages. JSON and YAML are only
+/// checked for `apiVersion` and `kind` here; [`typed`] checks the fields. Protobuf is decoded by the messages of its
+/// kind. The media type is compared without parameters and case. A `null` body is accepted; callers treat it as an
+/// empty object.
 ///
 /// # Errors
 /// Fails if the body cannot be parsed or has no kind.

@@ -53,10 +53,9 @@ pub(crate) fn own_finalizer(object: &Value) -> Option<&'static str> {
 }
 
 /// Makes `finalizer` the only finalizer for the garbage collector, or removes these finalizers for `None`. Returns
-/// `true` if the set of finalizers changes; their order does not count.
-///
-/// The finalizers of others stay in their order, and this one comes last. A list that becomes empty is removed from the
-/// object (`deletionFinalizersForGarbageCollection` of `store.go`).
+/// `true` if the set of finalizers changes; their order does not count. The finalizers of others stay in their order,
+/// and this one comes last. A list that becomes empty is removed from the object
+/// (`deletionFinalizersForGarbageCollection` of `store.go`).
 pub(crate) fn set_finalizers(object: &mut Value, finalizer: Option<&str>) -> bool {
     let existing = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let others = existing.iter().filter(|name| *name != FOREGROUND && *name != ORPHAN).cloned();

@@ -12,14 +12,10 @@ use crate::{
     state::State, status::StatusError,
 };
 
-/// Answers a request for a process.
-///
-/// A connection is admitted before its object is looked up (`ConnectResource` of
+/// Answers a request for a process. A connection is admitted before its object is looked up (`ConnectResource` of
 /// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`), so a webhook sees it even if the object does not exist. Logs are
-/// not admitted.
-///
-/// The checks run in this order: admission, form of the name, existence of the object, then the target. Only logs can
-/// succeed.
+/// not admitted. The checks run in this order: admission, form of the name, existence of the object, then the target.
+/// Only logs can succeed.
 ///
 /// # Errors
 /// `NotFound`, or the error of admission. A connection that passes both fails as well. A Node fails with a dial error,

@@ -175,9 +175,8 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
 
 /// Returns the number of objects, from the first on, that admission accepts, and the error of the next one. Webhooks
 /// are called for one object first, then for as many as were accepted: a webhook that denies everything is called for a
-/// single object.
-///
-/// While webhooks have not replied, at most as many further objects are visited as were already accepted.
+/// single object. While webhooks have not replied, at most as many further objects are visited as were already
+/// accepted.
 fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Value>]) -> (usize, Option<StatusError>) {
     let (mut n_admitted, mut n_asked) = (0, 0);
     for object in all {

@@ -31,13 +31,9 @@ use crate::{
 };
 
 /// Lists objects. `is_text` means that the client accepts them as JSON without a table or conversion, so that they are
-/// sent as stored.
-///
-/// Pages are consistent: a continue token names the revision of the first page, and later pages read that revision from
-/// the history.
-///
-/// The `resourceVersion` of the list is the revision that it reads, not that of the newest item, so a watch from it
-/// misses nothing.
+/// sent as stored. Pages are consistent: a continue token names the revision of the first page, and later pages read
+/// that revision from the history. The `resourceVersion` of the list is the revision that it reads, not that of the
+/// newest item, so a watch from it misses nothing.
 ///
 /// # Errors
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.

@@ -93,11 +93,10 @@ impl Answer {
     }
 }
 
-/// Performs a request. With `--data`, a change is in the journal before the client gets its response.
-///
-/// A request that only reads, or a dry run, never touches the journal. Before a change, earlier changes that could not
-/// be written to the journal are written first: if that fails, the request fails without an effect. If the disk fails
-/// afterwards, the change is in memory and the client gets an error that says so.
+/// Performs a request. With `--data`, a change is in the journal before the client gets its response. A request that
+/// only reads, or a dry run, never touches the journal. Before a change, earlier changes that could not be written to
+/// the journal are written first: if that fails, the request fails without an effect. If the disk fails afterwards, the
+/// change is in memory and the client gets an error that says so.
 ///
 /// # Errors
 /// Fails if the request does, and if the disk rejects a change: see

@@ -56,13 +56,10 @@ pub(super) fn check_syntax(info: &RequestInfo) -> Result<(), StatusError> {
     Ok(())
 }
 
-/// Patches an object.
-///
-/// The stored object is converted to the version of the request, patched as JSON, decoded again, and then written like
-/// an update (`write/mod.rs`). Unlike kube-apiserver's `patchResource`, no retry after a conflict is needed: the whole
-/// request runs under the lock.
-///
-/// For a merge patch, `fieldValidation` checks the patch itself, so only new unknown fields are reported.
+/// Patches an object. The stored object is converted to the version of the request, patched as JSON, decoded again, and
+/// then written like an update (`write/mod.rs`). Unlike kube-apiserver's `patchResource`, no retry after a conflict is
+/// needed: the whole request runs under the lock. For a merge patch, `fieldValidation` checks the patch itself, so only
+/// new unknown fields are reported.
 pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let resource = &info.resource.id;
     let media = media_type(info)?;

@@ -155,12 +155,10 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Returns the status of an access review.
-///
-/// `reason` names the binding and role that allow the request, or roles that are bound but do not exist. Field and
-/// label selectors cannot restrict an RBAC decision; invalid ones are reported in `evaluationError`.
-///
-/// `resourceAttributes` and `nonResourceAttributes` exclude each other; validation has checked that one is set.
+/// Returns the status of an access review. `reason` names the binding and role that allow the request, or roles that
+/// are bound but do not exist. Field and label selectors cannot restrict an RBAC decision; invalid ones are reported in
+/// `evaluationError`. `resourceAttributes` and `nonResourceAttributes` exclude each other; validation has checked that
+/// one is set.
 fn decided(state: &State, user: &User, spec: &Value) -> Value {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if other.is_object() {

@@ -35,18 +35,14 @@ pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
     let mut managed = Managed::default();
     for (manager, owned) in Managed::from_object(object).iter().filter(|(_, owned)| owned.set.contains(&path)) {
         let owned = Owned { set: in_scale.clone(), api_version: API_VERSION.to_owned(), time: owned.time.clone() };
-        managed.insert(read_by_scale(manager), owned);
+        // An updater gets the version of Scales. Appliers are identified by name alone.
+        let manager = match manager.operation {
+            Operation::Apply => manager.clone(),
+            Operation::Update => Manager::updater(&manager.name, API_VERSION, &manager.subresource),
+        };
+        managed.insert(manager, owned);
     }
     managed.encode()
-}
-
-/// Returns the manager as the Scale shows it: an updater gets the version of Scales. Appliers are identified by name
-/// alone, so they stay unchanged.
-fn read_by_scale(manager: &Manager) -> Manager {
-    match manager.operation {
-        Operation::Apply => manager.clone(),
-        Operation::Update => Manager::updater(&manager.name, API_VERSION, &manager.subresource),
-    }
 }
 
 /// Returns `managedFields` of the object after its `Scale` was written. A manager that no longer owns `spec.replicas`

@@ -36,11 +36,10 @@ const SECONDS_EXTENDED: i64 = 365 * 24 * 60 * 60;
 /// The version of `TokenRequest`.
 const API_VERSION: &str = "authentication.k8s.io/v1";
 
-/// Issues a token for a `ServiceAccount`.
-///
-/// Admission sees the request twice: mutating admission before the account is looked up, validating admission when
-/// everything but the token is known. Nothing is stored; the token contains all that is needed to validate it.
-/// `status.expirationTimestamp` is the time that was requested, even if the token lives longer for old clients.
+/// Issues a token for a `ServiceAccount`. Admission sees the request twice: mutating admission before the account is
+/// looked up, validating admission when everything but the token is known. Nothing is stored; the token contains all
+/// that is needed to validate it. `status.expirationTimestamp` is the time that was requested, even if the token lives
+/// longer for old clients.
 ///
 /// # Errors
 /// `NotFound` without the account or the bound object, `Invalid` for a lifetime out of bounds, `Conflict` for another

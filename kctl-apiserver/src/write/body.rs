@@ -100,10 +100,8 @@ impl Misfit {
 
 /// Checks the identity, types and unknown fields of an object, and returns it with the paths of its dropped fields.
 /// `stored` is the stored object, and `sent` is the JSON in which duplicate fields are found; they are not looked for
-/// if it is empty.
-///
-/// After the schema, missing metadata becomes an object, unknown fields are reported, and duplicate owner references
-/// are dropped with a warning.
+/// if it is empty. After the schema, missing metadata becomes an object, unknown fields are reported, and duplicate
+/// owner references are dropped with a warning.
 pub(crate) fn fit_and_tell(
     info: &RequestInfo,
     mut object: Value,

@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::{Write, admin_access};
 use crate::{
     field_errors::{Errors, FieldError},
-    registry::Resource,
     request::RequestInfo,
     state::State,
     validation,
@@ -47,7 +46,11 @@ fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
             field_errors.push(immutable(field));
         }
     }
-    let unchanged_fields = kept_metadata(&info.resource, &info.subresource);
+    // Errors in metadata that the subresource does not write are not reported.
+    let unchanged_fields = match info.subresource.as_str() {
+        "status" => info.resource.kind.strategy.kept_by_status,
+        name => info.resource.part(name).map_or(&[][..], |part| part.kept_metadata),
+    };
     let is_of = |field_error: &FieldError, fields: &[&str]| {
         let field = field_error.field.strip_prefix("metadata.").unwrap_or_default();
         fields.iter().any(|prefix| field.starts_with(prefix))
@@ -56,13 +59,4 @@ fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
     field_errors.extend(judged.filter(|field_error| is_of(field_error, &["labels", "annotations", "ownerReferences"])));
     field_errors.retain(|field_error| !is_of(field_error, unchanged_fields));
     field_errors
-}
-
-/// Returns the metadata that a write through the subresource does not change. Errors in unchanged metadata are not
-/// reported.
-fn kept_metadata(resource: &Resource, subresource: &str) -> &'static [&'static str] {
-    if subresource == "status" {
-        return resource.kind.strategy.kept_by_status;
-    }
-    resource.part(subresource).map_or(&[], |part| part.kept_metadata)
 }

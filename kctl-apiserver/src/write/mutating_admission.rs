@@ -11,13 +11,9 @@ use super::{
 use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 
 /// Runs mutating admission: policies and webhooks. Returns the source of `managedFields`, taken before plugins act: no
-/// manager owns the fields that they change.
-///
-/// Plugins run before and after the webhooks of an update. On a create they run before them here, and again in
-/// `complete.rs`, when the object has its defaults.
-///
-/// If nothing can mutate the object (no policies, no webhooks for the resource), the object is not converted to the
-/// form that webhooks see.
+/// manager owns the fields that they change. Plugins run before and after the webhooks of an update. On a create they
+/// run before them here, and again in `complete.rs`, when the object has its defaults. If nothing can mutate the object
+/// (no policies, no webhooks for the resource), the object is not converted to the form that webhooks see.
 ///
 /// # Errors
 /// Fails with the first policy, webhook or plugin that rejects the object, or with [`StatusError::waiting`] if a
@@ -34,13 +30,10 @@ pub(super) fn run(state: &mut State, info: &RequestInfo, write: &mut Write) -> R
     Ok(owned)
 }
 
-/// Runs policies and webhooks. Returns the `managedFields` that they leave.
-///
-/// Webhooks see `managedFields` as the write would set them without admission.
-///
-/// No manager owns a field that a webhook or a policy adds: `managedFields` are computed before admission, as upstream
-/// computes them (`FieldManager.UpdateNoErrors` in `handlers/create.go` and `handlers/update.go`). A webhook may still
-/// change or remove `managedFields` itself.
+/// Runs policies and webhooks. Returns the `managedFields` that they leave. Webhooks see `managedFields` as the write
+/// would set them without admission. No manager owns a field that a webhook or a policy adds: `managedFields` are
+/// computed before admission, as upstream computes them (`FieldManager.UpdateNoErrors` in `handlers/create.go` and
+/// `handlers/update.go`). A webhook may still change or remove `managedFields` itself.
 fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Value, StatusError> {
     let managed = ownership::before_admission(state, info, write)?;
     show(state, info, write)?;
@@ -56,12 +49,10 @@ fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Resu
     Ok(write.object["metadata"]["managedFields"].clone())
 }
 
-/// Converts an object to the form that webhooks see.
-///
-/// A new object loses the metadata that only the server sets, and gets the defaults of decoding and the additions of
-/// mutating plugins. An updated object gets the same defaults, and keeps values that are set only once.
-///
-/// This order is upstream's: decoding sets defaults before admission, and the strategy runs after it.
+/// Converts an object to the form that webhooks see. A new object loses the metadata that only the server sets, and
+/// gets the defaults of decoding and the additions of mutating plugins. An updated object gets the same defaults, and
+/// keeps values that are set only once. This order is upstream's: decoding sets defaults before admission, and the
+/// strategy runs after it.
 fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     let object = &mut write.object;
     if let Some(old) = write.old.as_deref() {

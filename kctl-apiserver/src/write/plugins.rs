@@ -19,7 +19,6 @@
 
 #![expect(clippy::unnecessary_wraps, reason = "all plugins have the signature of `Admit`")]
 
-mod certificate_subject_restriction;
 mod certificates;
 mod default_class;
 mod forbid;
@@ -70,7 +69,7 @@ const VALIDATE: &[Validate] = &[
     certificates::approval,
     certificates::signing,
     certificates::trust_bundle_attest,
-    certificate_subject_restriction::validate,
+    certificates::subject_restriction,
     pod_resize_validator::validate,
 ];
 

@@ -15,12 +15,10 @@ use crate::{
     store::{DEFINITIONS, Key},
 };
 
-/// Stores an object, unless the request is a dry run. Returns it in the version of the request.
-///
-/// The conversion to the storage version comes before all writes, because a conversion webhook may have to be called
-/// first. Quotas are charged immediately before the commit: no step in between can fail.
-///
-/// After the commit of a CRD, its names are accepted in the same request.
+/// Stores an object, unless the request is a dry run. Returns it in the version of the request. The conversion to the
+/// storage version comes before all writes, because a conversion webhook may have to be called first. Quotas are
+/// charged immediately before the commit: no step in between can fail. After the commit of a CRD, its names are
+/// accepted in the same request.
 ///
 /// # Errors
 /// `AlreadyExists` if the name is taken, 500 if the object is too large for etcd, and errors of the conversion.

@@ -9,13 +9,10 @@ use crate::go;
 /// The length up to which an element is built on the stack.
 const SHORT_LEN_MAX: usize = 64;
 
-/// One element of a field path, kept in its `FieldsV1` form: `f:name`, `k:{"name":"a"}`, `v:"a"` or `i:0`.
-///
-/// Keys are sorted and integers have no fraction, so that equal elements have equal strings.
-///
-/// The string is shared (`Arc`): most elements survive when sets are merged and subtracted.
-///
-/// The order of elements is that of these strings, which sorts the entries of a set and the JSON of `managedFields`.
+/// One element of a field path, kept in its `FieldsV1` form: `f:name`, `k:{"name":"a"}`, `v:"a"` or `i:0`. Keys are
+/// sorted and integers have no fraction, so that equal elements have equal strings. The string is shared (`Arc`): most
+/// elements survive when sets are merged and subtracted. The order of elements is that of these strings, which sorts
+/// the entries of a set and the JSON of `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PathElement(Arc<str>);
 

@@ -24,11 +24,3 @@ impl Alarm {
         self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(time))).await;
     }
 }
-
-/// Waits for a time, or forever without one.
-pub(super) async fn sleep_until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
-    }
-}

@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     Start,
-    alarm::{Alarm, sleep_until},
+    alarm::Alarm,
     watch_event::{WatchEvent, convert},
 };
 use crate::{
@@ -156,7 +156,7 @@ impl Watcher {
             tokio::select! {
                 biased;
                 () = changed => {}
-                () = sleep_until(held_until), if held_until.is_some() => {}
+                () = sleep_until(held_until.unwrap_or(self.end.time)), if held_until.is_some() => {}
                 () = self.end.ring() => {
                     self.over = true;
                     return None;

@@ -1,7 +1,8 @@
-//! The plugins that check permissions on the signers of certificates.
+//! The plugins about certificates: permissions on their signers, and a restriction of their subjects.
 //!
 //! Upstream: `approval`, `signing` and `ctbattest` in `plugin/pkg/admission/certificates`.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::rejection;
@@ -10,10 +11,17 @@ use crate::{
     field_errors::text,
     kinds::certificates::{certificate_signing_request, cluster_trust_bundle},
     metadata::only_mutates_gc_fields,
+    request::Operation,
     state::State,
     status::StatusError,
     write::signer_authorization::not_permitted,
+    x509::{Request, pem},
 };
+
+/// The signer of client certificates, which must not issue administrators.
+const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
+/// The group of administrators.
+const ADMINISTRATORS: &str = "system:masters";
 
 /// `CertificateApproval`: only users who may `approve` for a signer approve or deny its requests. The signer is that of
 /// the stored request, which the write cannot change.
@@ -47,6 +55,22 @@ pub(super) fn trust_bundle_attest(
     require(state, attributes, "attest", signer)
 }
 
+/// `CertificateSubjectRestriction`: rejects a new request for a client certificate of an administrator. Upstream:
+/// `Plugin.Validate` in `plugin/pkg/admission/certificates/subjectrestriction/admission.go`.
+pub(super) fn subject_restriction(_: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+    let info = attributes.info;
+    let is_new = attributes.operation == Operation::Create && info.subresource.is_empty();
+    if is_new
+        && info.resource.is(&certificate_signing_request::KIND)
+        && object["spec"]["signerName"] == OF_CLIENTS
+        && names_administrators(text(&object["spec"]["request"]))
+    {
+        let why = format!("use of {OF_CLIENTS} signer with {ADMINISTRATORS} group is not allowed");
+        return Err(rejection(attributes, &why));
+    }
+    Ok(())
+}
+
 /// Returns the stored `CertificateSigningRequest` that the request changes through the subresource.
 fn old_request<'a>(attributes: &'a Attributes<'_>, subresource: &str) -> Option<&'a Value> {
     let info = attributes.info;
@@ -57,4 +81,16 @@ fn old_request<'a>(attributes: &'a Attributes<'_>, subresource: &str) -> Option<
 /// Rejects the request with `Forbidden` unless its user may do this to the signer.
 fn require(state: &State, attributes: &Attributes<'_>, verb: &str, signer: &str) -> Result<(), StatusError> {
     not_permitted(state, attributes.info, verb, signer).map_or(Ok(()), |why| Err(rejection(attributes, &why)))
+}
+
+/// Returns `true` if a PEM request has the organization `system:masters`. Returns `false` for a malformed request,
+/// which validation rejects.
+fn names_administrators(request: &str) -> bool {
+    let request = STANDARD.decode(request).unwrap_or_default();
+    let block = pem::blocks(&String::from_utf8_lossy(&request)).next();
+    let is_theirs = |name: &String| name == ADMINISTRATORS;
+    block.is_some_and(|block| {
+        Request::read(&block.der)
+            .is_some_and(|certificate_request| certificate_request.organizations().iter().any(is_theirs))
+    })
 }
