@@ -201,12 +201,8 @@ fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Re
 fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
     let resource = &info.resource.id;
     let (group, kind, field, mut errors) = if info.resource.custom.is_some() {
-        (
-            &*resource.group,
-            info.resource.kind_name(),
-            format!(".{}", replicas_path(info, "spec").join(".")),
-            Errors::default(),
-        )
+        let field = format!(".{}", replicas_path(info, "spec").join("."));
+        (&*resource.group, info.resource.kind_name(), field, Errors::default())
     } else {
         let errors = validate_managed_fields(&scale["metadata"]);
         ("autoscaling", "Scale", "spec.replicas".to_owned(), errors)

@@ -72,11 +72,7 @@ fn policy(spec: &Value, n_families: usize) -> Errors {
     let policy = &spec["ipFamilyPolicy"];
     let mut errors = Errors::default();
     if policy == "RequireDualStack" || (policy == "SingleStack" && n_families > 1) {
-        errors.invalid(
-            "spec.ipFamilyPolicy",
-            policy,
-            "must fit the families of the Service and of the cluster, which has one",
-        );
+        errors.invalid("spec.ipFamilyPolicy", policy, "must fit the IP families of the Service and the cluster");
     }
     errors
 }
