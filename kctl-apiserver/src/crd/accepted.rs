@@ -3,12 +3,11 @@
 //!
 //! Upstream: `naming_controller.go`, `establishing_controller.go` and `crd_finalizer.go` of apiextensions-apiserver.
 //!
-//! Names are accepted after the CRD is stored, not during validation: two CRDs may claim one name,
-//! and then the one that came first keeps it. The other is stored with `NamesAccepted: False` and
-//! is not served until the conflict is over.
+//! Names are accepted after the CRD is stored, not during validation: two CRDs may claim one name, and then the one
+//! that came first keeps it. The other is stored with `NamesAccepted: False` and is not served until the conflict is
+//! over.
 //!
-//! Three controllers write these conditions upstream. The functions here are the pure part of all
-//! three.
+//! Three controllers write these conditions upstream. The functions here are the pure part of all three.
 
 use std::collections::BTreeSet;
 
@@ -20,15 +19,9 @@ use crate::conditions::{condition, is_true, report};
 /// The names that the CRDs of a group have been granted.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
-    /// Plurals, singulars and short names are one set.
-    ///
-    /// A short name therefore conflicts with the plural of another CRD: kubectl resolves both in
-    /// the same way.
+    /// Plurals, singulars and short names are one set, because kubectl resolves all of them in the same way.
     resources: BTreeSet<String>,
-    /// Kinds and list kinds are one set.
-    ///
-    /// `Pod` and `PodList` of one group must differ from the kinds and list kinds of all other
-    /// CRDs.
+    /// Kinds and list kinds are one set, too.
     kinds: BTreeSet<String>,
 }
 
@@ -50,8 +43,6 @@ impl Taken {
 }
 
 /// Returns the short names in a `names` object of a CRD.
-///
-/// Items that are not strings are skipped.
 fn short_names(names: &Value) -> impl Iterator<Item = &str> {
     names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
@@ -171,11 +162,8 @@ struct Naming<'a> {
 }
 
 impl Naming<'_> {
-    /// Grants the requested name if it is free or already granted; otherwise keeps the old name.
-    ///
-    /// Names that were granted earlier stay valid for the CRD even if they are in `taken`, to which
-    /// the CRD itself contributes its accepted names. Absent optional names are left out of the
-    /// status.
+    /// Grants the requested name if it is free or already granted; otherwise keeps the old name. `taken` includes the
+    /// accepted names of the CRD itself. Absent optional names are left out of the status.
     fn name(&mut self, field: &str, reason: &'static str, taken: &BTreeSet<String>) {
         let text = |names: &Value| names[field].as_str().unwrap_or_default().to_owned();
         let (requested, accepted) = (text(self.requested), text(self.accepted));
@@ -190,9 +178,8 @@ impl Naming<'_> {
         }
     }
 
-    /// Grants all requested short names, or keeps the old ones if any new one is taken.
-    ///
-    /// Upstream does not grant a part of the list. Several conflicts are joined into one message, in brackets.
+    /// Grants all requested short names, or keeps the old ones if any new one is taken, as upstream. Several conflicts
+    /// are joined into one message, in brackets.
     fn short_names(&mut self, taken: &BTreeSet<String>) {
         let had: Vec<&str> = short_names(self.accepted).collect();
         let is_taken = |name: &&str| !had.contains(name) && taken.contains(*name);
@@ -205,9 +192,7 @@ impl Naming<'_> {
         self.list("shortNames", self.accepted);
     }
 
-    /// Copies a list of names, unless it is empty.
-    ///
-    /// Go omits empty lists (`omitempty`).
+    /// Copies a list of names, unless it is empty (`omitempty`).
     fn list(&mut self, field: &str, from: &Value) {
         if let Some(list) = from[field].as_array().filter(|list| !list.is_empty()) {
             self.granted.insert(field.into(), list.clone().into());
@@ -216,8 +201,6 @@ impl Naming<'_> {
 }
 
 /// Returns the message about a taken name.
-///
-/// The string is part of the condition's message, with the name in double quotes.
 fn in_use(name: &str) -> String {
     format!("{name:?} is already in use")
 }

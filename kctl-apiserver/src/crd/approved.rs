@@ -4,8 +4,7 @@
 //! Upstream: `GetAPIApprovalState` of `pkg/apihelpers/helpers.go`, `validateAPIApproval` of `validation.go` and
 //! `pkg/controller/apiapproval/apiapproval_controller.go` of apiextensions-apiserver.
 //!
-//! The policy keeps groups of the Kubernetes project for reviewed APIs. CRDs in other groups are
-//! not affected.
+//! The policy keeps groups of the Kubernetes project for reviewed APIs. CRDs in other groups are not affected.
 
 use kctl_apimachinery::url::Url;
 use serde_json::Value;
@@ -40,9 +39,7 @@ fn annotation(definition: &Value) -> &str {
     definition["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default()
 }
 
-/// Returns `true` for CRDs in `k8s.io`, `kubernetes.io` and their subdomains, which the Kubernetes project reviews.
-///
-/// The whole label counts: `myk8s.io` is not protected, `a.k8s.io` is.
+/// Returns `true` for CRDs in `k8s.io`, `kubernetes.io` and their subdomains: `a.k8s.io`, but not `myk8s.io`.
 fn is_protected(definition: &Value) -> bool {
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
     let owners = ["k8s.io", "kubernetes.io"];
@@ -50,9 +47,7 @@ fn is_protected(definition: &Value) -> bool {
 }
 
 impl Approval {
-    /// Parses the annotation.
-    ///
-    /// A URL needs a scheme and a host.
+    /// Parses the annotation. A URL needs a scheme and a host.
     fn from_definition(definition: &Value) -> Self {
         match annotation(definition) {
             "" => Self::Missing,
@@ -63,8 +58,6 @@ impl Approval {
     }
 
     /// Returns the message that explains what the annotation lacks.
-    ///
-    /// Used in the field error and in the condition alike.
     fn problem(self) -> String {
         let with = match self {
             Self::Invalid => " with either a URL or a reason starting with \"unapproved\"",
@@ -94,8 +87,6 @@ pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldErro
 }
 
 /// Returns the status, reason and message of the condition; `None` for CRDs in unprotected groups.
-///
-/// The order is that of `report`: status, reason, message.
 fn told(definition: &Value) -> Option<[String; 3]> {
     let (is, value) = (Approval::from_definition(definition), annotation(definition));
     let (status, reason, message) = match is {

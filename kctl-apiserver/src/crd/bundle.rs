@@ -21,9 +21,7 @@ pub(super) fn is_broken(definition: &Value) -> bool {
     pem.is_some_and(|pem| !has_valid_certificates(&String::from_utf8_lossy(&pem)))
 }
 
-/// Returns `true` if a PEM bundle has a certificate, and no malformed one.
-///
-/// Blocks other than `CERTIFICATE` are skipped, as in upstream.
+/// Returns `true` if a PEM bundle has a certificate, and no malformed one. Other blocks are skipped, as in upstream.
 fn has_valid_certificates(bundle: &str) -> bool {
     let is_certificate = |block: &pem::Block| block.label == "CERTIFICATE" && !block.has_headers;
     let mut certificates = pem::blocks(bundle).filter(is_certificate).peekable();

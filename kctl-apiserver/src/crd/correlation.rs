@@ -34,8 +34,7 @@ impl<'a> Past<'a> {
 
     /// Returns a field that both objects have, if the schema declares it.
     ///
-    /// `None` if one of the objects lacks the field, or if the value is not an object. Values of a
-    /// map are fields too.
+    /// `None` if one of the objects lacks the field, or if the value is not an object. Values of a map are fields too.
     pub(super) fn field(self, name: &str) -> Option<Self> {
         let schema = self.schema.property(name).or_else(|| self.schema.additional_properties())?;
         Some(Self::new(schema, self.value.as_object()?.get(name)?, self.old.as_object()?.get(name)?))
@@ -79,9 +78,7 @@ impl<'a> Past<'a> {
     }
 }
 
-/// Returns the key fields of a map-list item as a string to look it up by.
-///
-/// Absent key fields become `null`, so two items without a key correlate.
+/// Returns the key fields of a map-list item as a string to look it up by. Absent ones become `null`.
 fn keys(item: &Value, names: &[Value]) -> String {
     let keys = names.iter().filter_map(Value::as_str).map(|name| &item[name]);
     keys.map(Value::to_string).collect::<Vec<_>>().join(",")
@@ -106,9 +103,8 @@ impl<'a> Lineage<'a> {
 
     /// Returns the lineage of a field. A new field has the object as its ancestor.
     ///
-    /// A field whose object could not be correlated keeps the lineage of that object: the ancestor
-    /// decides. `apiVersion` and `kind` of the root get an empty lineage, so that their errors are
-    /// always reported.
+    /// A field whose object could not be correlated keeps the lineage of that object: the ancestor decides.
+    /// `apiVersion` and `kind` of the root get an empty lineage, so that their errors are always reported.
     pub(super) fn field(self, name: &str) -> Self {
         let Some(here) = self.here else { return self };
         // Both objects are converted to one version, so these fields cannot show whether they changed.

@@ -1,8 +1,7 @@
 //! Defaulting: fills in the defaults of a structural schema.
 //!
-//! Defaults are filled in on each write, and again when an object is read from the store, since the
-//! schema may have gained new defaults after the object was stored. `validate` never sees a field
-//! whose default is missing.
+//! Defaults are filled in on each write, and again when an object is read from the store, since the schema may have
+//! gained new defaults after the object was stored. `validate` never sees a field whose default is missing.
 
 use serde_json::Value;
 
@@ -26,11 +25,8 @@ pub(crate) fn default_with_nulls(schema: Schema, object: &mut Value) {
     fill(schema, object, &mut Filling::new(Nulls::Kept));
 }
 
-/// Maximum bytes of JSON that all defaults of one object add. A long default for each item of a list could exhaust
-/// memory; an object beyond this bound is too large to be stored, so further defaults are left out.
-///
-/// Twice the maximum size of a request. At the bound an object silently lacks further defaults; it
-/// is then rejected for its size.
+/// Maximum bytes of JSON that all defaults of one object add: a long default for each item of a list could exhaust
+/// memory. Beyond it further defaults are left out, and the object is rejected for its size.
 const FILLED_LEN_MAX: usize = 2 * BODY_LEN_MAX;
 
 /// The state of defaulting one object.
@@ -69,10 +65,7 @@ enum Nulls {
 }
 
 /// Fills in an object or a list. Defaults are inserted first, and then everything below is filled in, including those
-/// defaults.
-///
-/// A null that is not `nullable` counts as absent. Unknown fields, which the schema preserves, are
-/// left alone. Scalars have nothing to fill in.
+/// defaults. A null that is not `nullable` counts as absent.
 fn fill(schema: Schema, object: &mut Value, filling: &mut Filling) {
     match object {
         Value::Object(fields) => {
@@ -117,9 +110,7 @@ fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
     fill(schema, value, filling);
 }
 
-/// Returns the default of a schema; a null default counts as absent.
-///
-/// This also applies to `nullable` schemas: `default: null` has no effect upstream.
+/// Returns the default of a schema. A null default counts as absent, also for `nullable` schemas.
 fn default_of(schema: Schema<'_>) -> Option<&Value> {
     schema.json().get("default").filter(|value| !value.is_null())
 }

@@ -34,14 +34,8 @@ fn node(schema: &Value, path: &str, schema_of: SchemaOf, errors: &mut Errors) {
     }
 }
 
-/// Checks the default of one schema: it must be unchanged by pruning, and valid by the schema and its CEL rules.
-///
-/// The steps run in this order and stop at the first one with errors. Errors of pruning do not stop them:
-///
-/// - pruning removes nothing (`FieldValueInvalid`, "must not have unknown fields");
-/// - a default for the whole object has `apiVersion` and `kind` (`FieldValueRequired`);
-/// - the value is valid by the schema;
-/// - the CEL rules hold on an update without a change, then on creation.
+/// Checks the default of one schema: pruning removes nothing, a whole object has `apiVersion` and `kind`, and the value
+/// is valid by the schema and its CEL rules. Later steps are skipped after an error, except for one of pruning.
 fn check_default(schema: &Value, field: &str, schema_of: SchemaOf, errors: &mut Errors) {
     let value = &schema["default"];
     if value.is_null() {
@@ -83,9 +77,7 @@ fn check_default(schema: &Value, field: &str, schema_of: SchemaOf, errors: &mut 
 }
 
 /// Returns the schema that upstream validates defaults with. It lacks the flag `x-kubernetes-int-or-string`, so a
-/// default there may be of any type.
-///
-/// A property of that name under `properties` is an object, and is kept.
+/// default there may be of any type. A property of that name is an object, and is kept.
 fn without_types(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {

@@ -15,8 +15,8 @@ pub(crate) fn default_definition(object: &mut Value) {
     let versions = spec.get("versions").and_then(Value::as_array).into_iter().flatten();
     // If there are several storage versions, which validation rejects later, the first one is recorded.
     let mut versions = versions.filter(|version| version["storage"] == true);
-    let stored = versions.next().map(|version| version["name"].as_str().unwrap_or_default().into());
-    let stored: Vec<Value> = stored.into_iter().collect();
+    let stored = versions.next().map(|version| Value::from(version["name"].as_str().unwrap_or_default()));
+    let stored = Vec::from_iter(stored);
     let status = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
     let Some(object) = object.as_object_mut() else { return };
     match object.get_mut("status").and_then(Value::as_object_mut) {
@@ -64,27 +64,10 @@ fn fill(names: &mut Map<String, Value>, name: &str, text: &str) {
 mod tests {
     use super::*;
 
-    fn thing() -> Value {
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "things.example.com"},
-            "spec": {
-                "group": "example.com", "names": {"plural": "things", "kind": "Thing"}, "scope": "Namespaced",
-                "versions": [{
-                    "name": "v1", "served": true, "storage": true, "deprecated": true,
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
-                    "subresources": {"status": {}, "scale": {
-                        "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
-                    "additionalPrinterColumns": [{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}],
-                    "selectableFields": [{"jsonPath": ".spec.color"}],
-                }],
-            },
-        })
-    }
-
     #[test]
     fn names_conversion_and_stored_versions_are_filled_in() {
-        let mut object = thing();
+        let version = json!({"name": "v1", "served": true, "storage": true});
+        let mut object = json!({"spec": {"names": {"plural": "things", "kind": "Thing"}, "versions": [version]}});
         default_definition(&mut object);
         let names = json!({"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"});
         assert_eq!(object["spec"]["names"], names);

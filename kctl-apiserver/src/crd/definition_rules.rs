@@ -4,12 +4,12 @@
 //! same schema, subresources or columns, errors name the field that v1beta1 had for all versions, such as
 //! `spec.validation`, as in upstream.
 //!
-//! All functions append to one list and return nothing. Validation starts after decoding, so all fields have the right
-//! types. A missing field is `null` and counts as Go's zero value.
+//! Validation starts after decoding, so all fields have the right types. A missing field is `null` and counts as Go's
+//! zero value.
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{approved, bundle, is_established, selectable, structural};
 use crate::{
@@ -33,9 +33,7 @@ pub(crate) fn validate_definition(object: &Value) -> Errors {
 }
 
 /// Validates a CRD. `old` is set on updates, where an unchanged API approval is not validated again.
-///
-/// `spec.preserveUnknownFields: true` was the default of v1beta1. v1 rejects it, and also rejects a conversion in
-/// combination with it.
+/// `spec.preserveUnknownFields: true`, the default of v1beta1, is rejected.
 fn validated(old: Option<&Value>, object: &Value) -> Errors {
     let mut errors = Errors::default();
     let spec = &object["spec"];
@@ -105,10 +103,7 @@ pub(super) fn check_kind(field: &str, kind: &str, errors: &mut Errors) {
     errors.extend(message.map(|message| FieldError::invalid(field, &kind.into(), message)));
 }
 
-/// Validates the name of the CRD: `PLURAL.GROUP`.
-///
-/// Reported twice if the name is malformed and does not match. An empty name is reported with the
-/// metadata.
+/// Validates the name of the CRD: `PLURAL.GROUP`. An empty name is reported with the metadata.
 fn name(object: &Value, errors: &mut Errors) {
     let name = text(&object["metadata"]["name"]);
     if name.is_empty() {
@@ -122,9 +117,7 @@ fn name(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the group: present (`FieldValueRequired`), a DNS subdomain, with at least one dot.
-///
-/// Groups without a dot belong to Kubernetes.
+/// Validates the group: a DNS subdomain with at least one dot, since groups without one belong to Kubernetes.
 fn group(spec: &Value, errors: &mut Errors) {
     let group = text(&spec["group"]);
     if group.is_empty() {
@@ -138,9 +131,6 @@ fn group(spec: &Value, errors: &mut Errors) {
 }
 
 /// Validates the names of the versions and that exactly one is the storage version.
-///
-/// The error about duplicates and the one about the storage version have the list of names as their
-/// value. No version at all means no storage version.
 fn all_versions(versions: &[Value], errors: &mut Errors) {
     let names: Vec<&str> = versions.iter().map(|version| text(&version["name"])).collect();
     for (i, name) in names.iter().enumerate() {
@@ -160,17 +150,12 @@ fn all_versions(versions: &[Value], errors: &mut Errors) {
 }
 
 /// Returns `true` if all versions have the same value of a field. Upstream then reports the v1beta1 field.
-///
-/// Also `true` for one version. The comparison is that of JSON values, after defaulting.
 fn is_shared(versions: &[Value], key: &str) -> bool {
     versions.iter().all(|version| version[key] == versions[0][key])
 }
 
-/// Validates the schema, subresources, columns, selectable fields and warning of each version.
-///
-/// A part that all versions share is validated once, under its path of v1beta1: `spec.validation`
-/// for the schema. Otherwise each version is validated under `spec.versions` with its index. A
-/// missing schema is always reported per version.
+/// Validates the schema, subresources, columns, selectable fields and warning of each version. A part that all versions
+/// share is validated once, under its path of v1beta1. A missing schema is always reported per version.
 fn version_parts(versions: &[Value], errors: &mut Errors) {
     for (i, version) in versions.iter().enumerate() {
         let path = format!("spec.versions[{i}]");
@@ -210,11 +195,9 @@ fn version_parts(versions: &[Value], errors: &mut Errors) {
     }
 }
 
-/// The keywords that the root of a schema may have if the status subresource is enabled.
-///
-/// A write of the status is validated by the schema below `properties.status` alone; a rule at the
-/// root that spans spec and status could not be evaluated for it. `x-kubernetes-validations` is
-/// allowed, since it is evaluated on the whole object.
+/// The keywords that the root of a schema may have if the status subresource is enabled. A write of the status is
+/// validated by the schema below `properties.status` alone, so other keywords at the root could not be evaluated for
+/// it.
 const FIT_FOR_STATUS: [&str; 22] = [
     "description",
     "type",
@@ -241,10 +224,8 @@ const FIT_FOR_STATUS: [&str; 22] = [
 ];
 
 /// Returns the error of a root keyword that the status subresource does not support
-/// (`ValidateCustomResourceDefinitionValidation`).
-///
-/// One error at most: a root type other than `object`, else the first unfit keyword by name. `path`
-/// is the path of the schema.
+/// (`ValidateCustomResourceDefinitionValidation`): a root type other than `object`, else the first unfit keyword by
+/// name.
 fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
     const WHERE: &str = "at the root of the schema if the status subresource is enabled";
     // Zero values that Go omits were removed by `settle`.
@@ -259,11 +240,8 @@ fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
     Some(FieldError::invalid(path, &unfit.into(), &format!("this keyword is not allowed {WHERE}")))
 }
 
-/// Validates the JSON paths of the scale subresource.
-///
-/// Spec and status path are required, the selector's path is optional. Only the first step of a
-/// path is checked: the fields need not be declared in the schema. Array notation is not rejected
-/// here, as in upstream.
+/// Validates the JSON paths of the scale subresource. Only the first step of a path is checked: the fields need not be
+/// declared in the schema. Array notation is not rejected here, as in upstream.
 fn scale(scale: &Value, path: &str, errors: &mut Errors) {
     if !scale.is_object() {
         return;
@@ -284,10 +262,8 @@ fn scale(scale: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates `additionalPrinterColumns`.
-///
-/// Paths of the errors end in `JSONPath` with capital letters, upstream's spelling. A JSON path is
-/// only checked to begin with a dot; a malformed one shows an empty cell.
+/// Validates `additionalPrinterColumns`. Paths of the errors end in `JSONPath` with capital letters, upstream's
+/// spelling. A JSON path is only checked to begin with a dot; a malformed one shows an empty cell.
 fn columns(columns: &Value, path: &str, errors: &mut Errors) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
@@ -316,10 +292,7 @@ fn columns(columns: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-/// Validates `spec.names` or `status.acceptedNames`; `path` is the field path of the names.
-///
-/// Empty names are valid in `acceptedNames`; other names follow the same rules as in `spec.names`. Kinds are DNS-1035
-/// labels in both.
+/// Validates `spec.names` or `status.acceptedNames`, where names may be empty; `path` is the field path of the names.
 fn resource_names(all: &Value, path: &str, errors: &mut Errors) {
     for key in ["plural", "singular", "kind", "listKind"] {
         let (name, field) = (text(&all[key]), format!("{path}.{key}"));
@@ -331,30 +304,23 @@ fn resource_names(all: &Value, path: &str, errors: &mut Errors) {
             _ => check_kind(&field, name, errors),
         }
     }
-    let labels = |key: &str, errors: &mut Errors| {
+    for key in ["shortNames", "categories"] {
         for (i, name) in all[key].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate() {
             errors.name(&format!("{path}.{key}[{i}]"), &name.into(), NameRule::Label1035);
         }
-    };
-    labels("shortNames", errors);
+    }
     let kind = text(&all["kind"]);
     if !kind.is_empty() && kind == text(&all["listKind"]) {
         let detail = "kind and listKind may not be the same";
         errors.invalid(&format!("{path}.listKind"), &kind.into(), detail);
     }
-    labels("categories", errors);
 }
 
-/// Validates `spec.conversion`. Errors name the fields of v1beta1, as in upstream.
-///
-/// With the strategy `Webhook` both client configuration and review versions are required; with
-/// `None` both are forbidden. The client configuration follows the rules of admission webhooks
-/// (`webhook_client`).
+/// Validates `spec.conversion`. Errors name the fields of v1beta1, as in upstream. The strategy `Webhook` requires both
+/// client configuration and review versions; `None` forbids both.
 fn conversion(conversion: &Value, errors: &mut Errors) {
     Field::new(&conversion["strategy"], "spec.conversion.strategy", errors).required_one_of(&["None", "Webhook"]);
-    let webhook = conversion["webhook"].as_object();
-    let part =
-        |key: &str| webhook.and_then(|webhook: &Map<String, Value>| webhook.get(key)).filter(|part| !part.is_null());
+    let part = |key: &str| Some(&conversion["webhook"][key]).filter(|part| !part.is_null());
     let (client, reviews) = (part("clientConfig"), part("conversionReviewVersions"));
     let (client_field, reviews_field) =
         ("spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions");
@@ -373,10 +339,8 @@ fn conversion(conversion: &Value, errors: &mut Errors) {
     review_versions(reviews, reviews_field, errors);
 }
 
-/// Validates `conversionReviewVersions` of a conversion webhook.
-///
-/// At least one of `v1` and `v1beta1`, the versions of `ConversionReview` that an API server can
-/// send. Others may be listed for the future. A duplicate is not validated further.
+/// Validates `conversionReviewVersions`, which must have one of `v1` and `v1beta1`. A duplicate is not validated
+/// further.
 fn review_versions(versions: &[Value], field: &str, errors: &mut Errors) {
     if versions.is_empty() {
         errors.required(field, "");
@@ -386,20 +350,18 @@ fn review_versions(versions: &[Value], field: &str, errors: &mut Errors) {
         let path = format!("{field}[{index}]");
         if versions[..index].contains(version) {
             errors.invalid(&path, version, "duplicate version");
-            continue;
+        } else {
+            errors.name(&path, version, NameRule::Label1035);
         }
-        errors.name(&path, version, NameRule::Label1035);
     }
     if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
         errors.invalid(field, &versions.into(), "must include at least one of v1, v1beta1");
     }
 }
 
-/// Validates `status.storedVersions`: it must include the storage version and only existing versions. If versions share
-/// a name, upstream uses the first (`ValidateCustomResourceDefinitionStoredVersions`).
-///
-/// `status.storedVersions` lists versions that objects may still be stored in. A version can leave
-/// the CRD only after a migration has removed it from this list.
+/// Validates `status.storedVersions`, the versions that objects may still be stored in: it must include the storage
+/// version and only existing versions. If versions share a name, upstream uses the first
+/// (`ValidateCustomResourceDefinitionStoredVersions`).
 fn stored_versions(object: &Value, versions: &[Value], errors: &mut Errors) {
     let field = "status.storedVersions";
     let stored = &object["status"]["storedVersions"];
@@ -415,11 +377,9 @@ fn stored_versions(object: &Value, versions: &[Value], errors: &mut Errors) {
         }
     }
     for (index, name) in stored.as_array().into_iter().flatten().enumerate() {
-        let version = name.as_str().unwrap_or_default();
-        if versions.iter().any(|declared| text(&declared["name"]) == version) {
-            continue;
+        if !versions.iter().any(|declared| text(&declared["name"]) == text(name)) {
+            let detail = "must stay in spec.versions while objects are stored in it or status.storedVersions has it";
+            errors.invalid(&format!("{field}[{index}]"), name, detail);
         }
-        let detail = "must stay in spec.versions until no object is stored in it and status.storedVersions lacks it";
-        errors.invalid(&format!("{field}[{index}]"), name, detail);
     }
 }

@@ -23,18 +23,12 @@ pub(crate) fn fit_embedded(schema: Schema<'_>, object: &mut Value) -> Result<(),
             Err(format!("{field}: {message}"))
         };
         for field in ["apiVersion", "kind"] {
-            match value.get(field) {
-                None | Some(Value::String(_)) => {}
-                Some(other) => return wrong(field, other, "must be a string"),
+            if let Some(other) = value.get(field).filter(|value| !value.is_string()) {
+                return wrong(field, other, "must be a string");
             }
         }
-        match value.get_mut("metadata") {
-            None => Ok(()),
-            Some(metadata) => match decode::typed_metadata(metadata) {
-                Ok(()) => Ok(()),
-                Err(why) => wrong("metadata", metadata, &why),
-            },
-        }
+        let Some(metadata) = value.get_mut("metadata") else { return Ok(()) };
+        decode::typed_metadata(metadata).or_else(|why| wrong("metadata", metadata, &why))
     })
 }
 
@@ -55,10 +49,7 @@ pub(crate) fn settle_embedded(schema: Schema<'_>, object: &mut Value) {
     debug_assert!(settled.is_ok(), "nothing that settles fails");
 }
 
-/// Calls the visitor on all embedded objects with their paths.
-///
-/// Parents come before their children: an embedded object may contain others. Paths are those of
-/// field errors, without a leading dot.
+/// Calls the visitor on all embedded objects with their paths, parents before their children.
 fn walk(
     schema: Schema<'_>,
     value: &mut Value,

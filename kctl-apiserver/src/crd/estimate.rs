@@ -3,10 +3,9 @@
 //!
 //! Upstream: `cel_validation.go` and `validation.go` of apiextensions-apiserver.
 //!
-//! The estimate of one rule multiplies the cost of one evaluation (by `kctl_cel::estimate`) with
-//! the number of times that the schema lets the value occur. Without `maxItems`, `maxLength` and so
-//! on, the size of the largest request is the only bound, and rules in nested lists easily exceed
-//! the limit.
+//! The estimate of one rule multiplies the cost of one evaluation (by `kctl_cel::estimate`) with the number of times
+//! that the schema lets the value occur. Without `maxItems`, `maxLength` and so on, the size of the largest request is
+//! the only bound, and rules in nested lists easily exceed the limit.
 //!
 //! Limits: `RULE_MAX` per expression and `TOTAL_MAX` for all expressions of a version's schema.
 
@@ -19,9 +18,7 @@ use crate::{
     field_errors::{Errors, FieldError},
 };
 
-/// Minimum cost of a rule to be named in the error about the total cost.
-///
-/// One percent of the limit: cheaper rules are not worth naming.
+/// Minimum cost of a rule to be named in the error about the total cost: one percent of the limit.
 const NAMED_MIN: u64 = TOTAL_MAX / 100;
 /// Maximum number of rules that the error about the total cost names.
 const N_NAMED_MAX: usize = 4;
@@ -31,9 +28,8 @@ const N_NAMED_MAX: usize = 4;
 pub(super) struct Total {
     /// Saturating: a cost beyond 64 bits stays at the maximum and always exceeds the limit.
     cost: u64,
-    /// Costs and paths of the most expensive rules, in descending order.
-    ///
-    /// At most `N_NAMED_MAX`; every entry costs at least `NAMED_MIN`.
+    /// Costs and paths of the most expensive rules, in descending order: at most `N_NAMED_MAX`, each at least
+    /// `NAMED_MIN`.
     dearest: Vec<(u64, String)>,
 }
 

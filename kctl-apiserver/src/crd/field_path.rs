@@ -2,9 +2,8 @@
 //!
 //! Upstream: `ValidFieldPath` in `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
 //!
-//! Grammar: steps of `.name` or `['key']`. List indexes are not supported. `statements` rejects a
-//! rule whose path does not resolve, and `rules` appends the resolved path to the path of the
-//! value.
+//! Grammar: steps of `.name` or `['key']`. List indexes are not supported. `statements` rejects a rule whose path does
+//! not resolve, and `rules` appends the resolved path to the path of the value.
 
 use serde_json::Value;
 
@@ -62,17 +61,15 @@ impl<'a> Iterator for Tokens<'a> {
     }
 }
 
-/// Returns the bytes of a quoted key, including its quotes. An escaped quote does not end it.
-///
-/// Without an end quote, all of the rest is the token, which `unquoted` rejects.
+/// Returns the bytes of a quoted key, including its quotes. An escaped quote does not end it. Without an end quote, the
+/// rest is the token, which `unquoted` rejects.
 fn quoted_len(text: &[u8]) -> usize {
     let end = text.windows(2).position(|pair| pair[1] == b'\'' && pair[0] != b'\\');
     end.map_or(text.len(), |end| end + 2)
 }
 
-/// Returns the key in single quotes with its escapes resolved; `None` if it is malformed.
-///
-/// Escapes are those of Go strings and `\'`. A backslash at the end of the key is kept as it is.
+/// Returns the key in single quotes with its escapes, those of Go strings and `\'`, resolved; `None` if it is
+/// malformed.
 fn unquoted(token: &str) -> Option<String> {
     let inner = token.strip_prefix('\'')?.strip_suffix('\'')?;
     let mut out = String::new();

@@ -13,13 +13,9 @@ use super::{statements, structural::ALTERNATIVES};
 use crate::field_errors::{Errors, FieldError, text};
 
 /// The types that a schema may have; `null` is not among them.
-///
-/// In the order of the error, which is sorted.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// JSON schema keywords that CRDs do not support.
-///
-/// The error is `FieldValueForbidden` with the keyword's name.
+/// JSON schema keywords that CRDs do not support (`FieldValueForbidden`).
 const UNSUPPORTED: [&str; 6] = ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
 
 /// The position of a schema, which decides the keywords that it may have.
@@ -43,9 +39,6 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Errors) {
 }
 
 /// Checks a schema and those below it.
-///
-/// Upstream forbids `uniqueItems` because comparing all pairs of items costs the square of their
-/// number.
 fn node(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Errors) {
     supported(schema, path, position, errors);
     if schema["uniqueItems"] == true {
@@ -64,9 +57,8 @@ fn node(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Error
     statements::texts(schema, path, errors);
 }
 
-/// Rejects unknown types, and keywords that are unsupported or not allowed at this position.
-///
-/// Zero values that Go omits were removed by `settle`. `nullable` replaces the type `null`.
+/// Rejects unknown types, and keywords that are unsupported or not allowed at this position. Zero values that Go omits
+/// were removed by `settle`.
 fn supported(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Errors) {
     let name = text(&schema["type"]);
     if !name.is_empty() && !TYPES.contains(&name) {
@@ -90,11 +82,8 @@ fn supported(schema: &Value, path: &str, position: SchemaPosition, errors: &mut 
     }
 }
 
-/// Checks the schemas below a schema. Fields named `apiVersion`, `kind` and `metadata` are special only in whole
-/// objects.
-///
-/// Order: map values, properties, `not`, `allOf`, `oneOf`, `anyOf`, definitions, items, dependencies. Schemas in
-/// unsupported keywords are checked, too, so that their errors are also reported.
+/// Checks the schemas below a schema, also in unsupported keywords. Fields named `apiVersion`, `kind` and `metadata`
+/// are special only in whole objects.
 fn children(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Errors) {
     let SchemaPosition { is_root, .. } = position;
     let position = SchemaPosition { is_root: false, ..position };
@@ -113,40 +102,26 @@ fn children(schema: &Value, path: &str, position: SchemaPosition, errors: &mut E
         let is_meta = is_object && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
         let is_in_meta = position.is_in_meta || is_meta;
         let has_no_defaults = position.has_no_defaults || (is_meta && is_root);
-        node(
-            field,
-            &format!("{path}.properties[{name}]"),
-            SchemaPosition { is_in_meta, has_no_defaults, ..position },
-            errors,
-        );
+        let position = SchemaPosition { is_in_meta, has_no_defaults, ..position };
+        node(field, &format!("{path}.properties[{name}]"), position, errors);
     }
-    if schema["not"].is_object() {
-        node(&schema["not"], &format!("{path}.not"), position, errors);
+    for key in ["not", "items"].into_iter().filter(|key| schema[key].is_object()) {
+        node(&schema[key], &format!("{path}.{key}"), position, errors);
     }
-    for key in [ALTERNATIVES[0], ALTERNATIVES[2], ALTERNATIVES[1]] {
+    for key in ALTERNATIVES.into_iter().chain(["items"]) {
         for (index, child) in schema[key].as_array().into_iter().flatten().enumerate() {
             node(child, &format!("{path}.{key}[{index}]"), position, errors);
         }
     }
-    for (name, child) in schema["definitions"].as_object().into_iter().flatten() {
-        node(child, &format!("{path}.definitions[{name}]"), position, errors);
-    }
-    if schema["items"].is_object() {
-        node(&schema["items"], &format!("{path}.items"), position, errors);
-    }
-    for (index, child) in schema["items"].as_array().into_iter().flatten().enumerate() {
-        node(child, &format!("{path}.items[{index}]"), position, errors);
-    }
-    for (name, child) in schema["dependencies"].as_object().into_iter().flatten().filter(|(_, child)| child.is_object())
-    {
-        node(child, &format!("{path}.dependencies[{name}]"), position, errors);
+    for key in ["definitions", "dependencies"] {
+        let children = schema[key].as_object().into_iter().flatten();
+        for (name, child) in children.filter(|(_, child)| child.is_object()) {
+            node(child, &format!("{path}.{key}[{name}]"), position, errors);
+        }
     }
 }
 
-/// Returns an error unless the schema has the type that a keyword requires.
-///
-/// `key` is the keyword that needs the type. Missing is `FieldValueRequired`, another type
-/// `FieldValueInvalid`.
+/// Returns an error unless the schema has the type that the keyword `key` requires.
 fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<FieldError> {
     let (field, name) = (format!("{path}.type"), text(&schema["type"]));
     let detail = format!("must be {expected} if {key} is specified");
@@ -157,17 +132,13 @@ fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<Fiel
     }
 }
 
-/// Returns an error unless the value of a keyword is supported.
-///
-/// An absent keyword has no error.
+/// Returns an error if a keyword has a value that is not supported.
 fn one_of(schema: &Value, path: &str, key: &str, supported: &[&str]) -> Option<FieldError> {
     let value = schema[key].as_str().filter(|value| !supported.contains(value))?;
     Some(FieldError::not_supported(&format!("{path}.{key}"), &value.into(), supported))
 }
 
 /// Checks `x-kubernetes-map-type`, which is for objects only.
-///
-/// An `atomic` map has one field manager for the whole; `granular`, the default, has one per field.
 fn map_type(schema: &Value, path: &str, errors: &mut Errors) {
     let key = "x-kubernetes-map-type";
     if schema[key].is_string() {
@@ -177,8 +148,6 @@ fn map_type(schema: &Value, path: &str, errors: &mut Errors) {
 }
 
 /// Checks `x-kubernetes-list-type`, which is for arrays only.
-///
-/// `set` and `map` lists are merged by server-side apply, `atomic` ones are replaced.
 fn list_type(schema: &Value, path: &str, errors: &mut Errors) {
     let key = "x-kubernetes-list-type";
     let Some(value) = schema[key].as_str() else { return };
@@ -190,10 +159,8 @@ fn list_type(schema: &Value, path: &str, errors: &mut Errors) {
     errors.extend(one_of(schema, path, key, &["atomic", "set", "map"]));
 }
 
-/// Checks that items of a set are scalar or atomic, because a set compares whole items.
-///
-/// Objects are granular by default and must be declared `atomic`; arrays are atomic by default. The error
-/// has the wrong keyword's path and value.
+/// Checks that items of a set are scalar or atomic, because a set compares whole items. Objects are granular by default
+/// and must be declared `atomic`; arrays are atomic by default.
 fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
     let list_type = &items["x-kubernetes-list-type"];
     let key = match text(&items["type"]) {
@@ -204,11 +171,8 @@ fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
     Some(FieldError::invalid(&format!("{path}.{key}"), &items[key], "must be atomic for the items of a set"))
 }
 
-/// Checks `x-kubernetes-list-map-keys`: distinct scalar fields of the items. A map list needs at least one.
-///
-/// The keys must be properties of the items, whose type is `object`. Scalars are strings, numbers
-/// and booleans. Each error of a key has the keyword's path, except that of a type, which has the
-/// path of the property.
+/// Checks `x-kubernetes-list-map-keys`: distinct scalar properties of the items, which are objects. A map list needs at
+/// least one.
 fn map_keys(schema: &Value, path: &str, errors: &mut Errors) {
     let (list_type, items) = (&schema["x-kubernetes-list-type"], &schema["items"]);
     let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -254,10 +218,8 @@ fn map_keys(schema: &Value, path: &str, errors: &mut Errors) {
     }
 }
 
-/// Checks that items of sets and maps are not nullable and that keys of map lists are required or have a default.
-///
-/// Without this, two items could lack a key and not be distinguished. A property that does not
-/// exist was reported by `map_keys`.
+/// Checks that items of sets and maps are not nullable and that keys of map lists are required or have a default: two
+/// items without a key could not be distinguished. A missing property was reported by `map_keys`.
 fn keys_are_there(schema: &Value, path: &str, errors: &mut Errors) {
     let (list_type, items) = (text(&schema["x-kubernetes-list-type"]), &schema["items"]);
     if !items.is_object() || !["set", "map"].contains(&list_type) {

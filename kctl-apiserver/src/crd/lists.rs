@@ -15,10 +15,7 @@ use crate::{
     schema::{ListType, Schema},
 };
 
-/// Calls the visitor on every value with its schema, parents first.
-///
-/// Fields that the schema does not declare are not visited. `path` is the field path of `value`, empty
-/// for the root.
+/// Calls the visitor on every value that the schema declares, parents first. `path` is that of `value`.
 fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMut(Schema<'a>, &Value, &str)) {
     visit(schema, value, path);
     match value {
@@ -58,9 +55,7 @@ pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mu
     });
 }
 
-/// Returns the key fields of a map-list item.
-///
-/// Absent keys are left out, so an absent key differs from `null`.
+/// Returns the key fields of a map-list item. Absent keys are left out, so an absent key differs from `null`.
 fn keys_of(item: &Value, keys: &[Value]) -> Value {
     let keys = keys.iter().filter_map(Value::as_str);
     Value::Object(keys.filter_map(|key| Some((key.to_owned(), item.get(key)?.clone()))).collect())
@@ -68,18 +63,12 @@ fn keys_of(item: &Value, keys: &[Value]) -> Value {
 
 /// Adds one error per value that occurs again. Values are compared as JSON, whose maps are sorted.
 fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Errors) {
-    // Maps each key, as JSON, to `true` if its duplicate was reported.
-    let mut seen = std::collections::HashMap::new();
+    let mut n_seen = std::collections::HashMap::new();
     for (i, key) in keys.enumerate() {
-        match seen.entry(key.to_string()) {
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(false);
-            }
-            std::collections::hash_map::Entry::Occupied(mut entry) => {
-                if !entry.insert(true) {
-                    errors.duplicate(&format!("{path}[{i}]"));
-                }
-            }
+        let n = n_seen.entry(key.to_string()).or_insert(0_usize);
+        *n += 1;
+        if *n == 2 {
+            errors.duplicate(&format!("{path}[{i}]"));
         }
     }
 }
@@ -99,7 +88,7 @@ pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut 
     });
 }
 
-/// Values of the wrong type were rejected while decoding, so they get no second error here.
+/// Checks one embedded object. Values of the wrong type were rejected while decoding, so they get no second error here.
 fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Errors) {
     let path_of = |name: &str| format!("{path}.{name}");
     match fields.get("apiVersion").map(|value| (value, value.as_str())) {
@@ -118,16 +107,8 @@ fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Errors)
         Some((_, None)) => {}
     }
     if let Some(metadata) = fields.get("metadata") {
-        embedded_metadata(metadata, &path_of("metadata"), errors);
+        // The kind is unknown, so any name passes. Paths of the metadata rules start with `metadata`.
+        let in_object = |error: FieldError| FieldError { field: format!("{path}.{}", error.field), ..error };
+        errors.extend(validate_embedded(metadata).into_iter().map(in_object));
     }
-}
-
-/// Validates the metadata of an embedded object. The kind is unknown, so any name passes.
-///
-/// Paths of the metadata rules start with `metadata`; the start is replaced by `path`.
-fn embedded_metadata(metadata: &Value, path: &str, errors: &mut Errors) {
-    errors.extend(validate_embedded(metadata).into_iter().map(|cause| {
-        let field = cause.field.replacen("metadata", path, 1);
-        FieldError { field, ..cause }
-    }));
 }

@@ -3,12 +3,12 @@
 //!
 //! A CRD is defaulted (`default_definition`) and validated (`validate_definition`) before it is stored. Its names are
 //! accepted afterwards (`accept_names`), and it is served once it is established (`establish`). A custom object is
-//! pruned (`prune`) when it is decoded, then defaulted (`default`), validated against the schema
-//! (`validate`) and by the CEL rules (`Rules`).
+//! pruned (`prune`) when it is decoded, then defaulted (`default`), validated against the schema (`validate`) and by
+//! the CEL rules (`Rules`).
 //!
-//! Everything here is a pure function of JSON, without storage, clock or network. The caller passes
-//! the time and the other CRDs. `kinds/apiextensions` and `controllers/definitions` use it for
-//! CRDs, `write` and `registry` for custom objects.
+//! Everything here is a pure function of JSON, without storage, clock or network. The caller passes the time and the
+//! other CRDs. `kinds/apiextensions` and `controllers/definitions` use it for CRDs, `write` and `registry` for custom
+//! objects.
 //!
 //! | step | functions |
 //! |---|---|
@@ -17,8 +17,7 @@
 //! | an object against the schema | `prune`, `default`, `validate`, `lists`, `number`, `embedded`, `replicas` |
 //! | CEL rules on an object | `rules`, `typed`, `correlation`, `field_path` |
 //!
-//! Reason and path of each error are those of kube-apiserver; the detail of a message may differ in
-//! wording.
+//! Reason and path of each error are those of kube-apiserver; the detail of a message may differ in wording.
 
 mod accepted;
 mod approved;

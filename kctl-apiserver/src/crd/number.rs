@@ -4,6 +4,8 @@
 //! at each comparison. The conversions lose fractions and precision in ways that clients can see, so this module
 //! reproduces them.
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 use crate::{
@@ -13,9 +15,8 @@ use crate::{
 
 /// 2^53 - 1, the largest magnitude up to which every integer has its own float.
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
-/// The relative difference from a whole number that upstream (`swag.IsFloat64AJSONInteger`) tolerates.
-///
-/// Relative to the sum of number and whole part, as in upstream's formula.
+/// The difference from a whole number, relative to the sum of number and whole part, that `swag.IsFloat64AJSONInteger`
+/// tolerates.
 const EPSILON: f64 = 1e-9;
 
 /// Returns `true` if a number counts as an integer.
@@ -25,9 +26,8 @@ pub(super) fn is_whole(value: &Value) -> bool {
     value.is_i64() || value.as_f64().is_some_and(whole)
 }
 
-/// Returns `true` for a whole number within rounding errors, as `swag.IsFloat64AJSONInteger`.
-///
-/// Numbers between -1 and 1 other than 0 never count, since their whole part is 0.
+/// Returns `true` for a whole number within rounding errors, as `swag.IsFloat64AJSONInteger`. Numbers between -1 and 1
+/// other than 0 never count, since their whole part is 0.
 fn whole(number: f64) -> bool {
     if number.abs() > WHOLE_MAX {
         return false;
@@ -74,10 +74,21 @@ pub(super) fn check(
     }
     for (key, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         let Some(bound) = json.get(key).filter(|bound| bound.is_number()) else { continue };
-        let limit = Limit { is_minimum: key == "minimum", is_exclusive: schema.flag(exclusive) };
         let value = range.comparable(value, bound, errors);
-        errors.extend(limit.check(&value, bound, path));
+        let (within, than) = if key == "minimum" { (Ordering::Greater, "greater") } else { (Ordering::Less, "less") };
+        let is_exclusive = schema.flag(exclusive);
+        if compared(&value, bound).is_some_and(|order| order != within && (is_exclusive || order.is_ne())) {
+            let or_equal = if is_exclusive { "" } else { " or equal" };
+            errors.invalid(path, &value, &format!("must be {than} than{or_equal} {bound}"));
+        }
     }
+}
+
+/// Compares a number with a bound. The bound of an integer loses its fraction first, as in upstream.
+#[expect(clippy::cast_possible_truncation, reason = "upstream truncates the limit of an integer")]
+fn compared(value: &Value, bound: &Value) -> Option<Ordering> {
+    let bound = bound.as_f64()?;
+    value.as_i64().map_or_else(|| value.as_f64()?.partial_cmp(&bound), |number| Some(number.cmp(&(bound as i64))))
 }
 
 /// The type and format whose value range a number must fit.
@@ -91,10 +102,8 @@ struct Range<'a> {
 }
 
 impl Range<'_> {
-    /// Returns a number as it is compared with a keyword and reported: as a float, if the keyword is out of the range. A
-    /// keyword out of the range is another error.
-    ///
-    /// A float prints with a fraction in the error (`1.0`).
+    /// Returns a number as it is compared with a keyword and reported: as a float, which prints with a fraction, if the
+    /// keyword is out of the range. That is another error.
     fn comparable(&self, value: &Value, keyword: &Value, errors: &mut Errors) -> Value {
         match self.check(keyword) {
             None => value.clone(),
@@ -105,10 +114,8 @@ impl Range<'_> {
         }
     }
 
-    /// Checks that a number is in the range of the type and format.
-    ///
-    /// Integers need 32 or 64 bits, `float` a magnitude of at most `f32::MAX`. Everything else
-    /// fits. The error is `FieldValueInvalid` at `<nil>`.
+    /// Checks that a number is in the range of the type and format: 32 or 64 bits, or `f32::MAX` for `float`. The error
+    /// is `FieldValueInvalid` at `<nil>`.
     fn check(&self, value: &Value) -> Option<FieldError> {
         let number = value.as_f64()?;
         // Upstream prints the number and parses it as an integer. A float without a fraction is compared as `i128`, which
@@ -131,10 +138,8 @@ fn is_integer_text(number: f64) -> Option<i128> {
     (number.fract() == 0.0).then_some(number as i128)
 }
 
-/// Returns the error of `multipleOf`.
-///
-/// A factor of 0 or below never divides. An integer is divided by the factor without its fraction:
-/// `multipleOf: 0.5` rejects every integer, as in upstream.
+/// Returns the error of `multipleOf`. A factor of 0 or below never divides. An integer is divided by the factor without
+/// its fraction: `multipleOf: 0.5` rejects every integer, as in upstream.
 #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the factor of an integer")]
 fn multiple(value: &Value, factor: &Value, path: &str) -> Option<FieldError> {
     let divides = if let Some(number) = value.as_i64() {
@@ -145,34 +150,4 @@ fn multiple(value: &Value, factor: &Value, path: &str) -> Option<FieldError> {
         divisor > 0.0 && whole(if divisor < 1.0 { 1.0 / divisor * number } else { number / divisor })
     };
     (!divides).then(|| FieldError::invalid(path, value, &format!("must be a multiple of {factor}")))
-}
-
-/// A `minimum` or `maximum`.
-struct Limit {
-    /// `false` for `maximum`.
-    is_minimum: bool,
-    /// `exclusiveMinimum` or `exclusiveMaximum` is `true`.
-    is_exclusive: bool,
-}
-
-impl Limit {
-    /// Returns the error of a number beyond the bound. The bound of an integer loses its fraction first, as in
-    /// upstream.
-    ///
-    /// A number that cannot be compared (`NaN` does not exist in JSON) has no error.
-    #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the limit of an integer")]
-    fn check(&self, value: &Value, bound: &Value, path: &str) -> Option<FieldError> {
-        let bound = bound.as_f64()?;
-        let ordering = match value.as_i64() {
-            Some(number) => number.cmp(&(bound as i64)),
-            None => value.as_f64()?.partial_cmp(&bound)?,
-        };
-        let ordering = if self.is_minimum { ordering } else { ordering.reverse() };
-        if ordering.is_gt() || (ordering.is_eq() && !self.is_exclusive) {
-            return None;
-        }
-        let than = if self.is_minimum { "greater" } else { "less" };
-        let or_equal = if self.is_exclusive { "" } else { " or equal" };
-        Some(FieldError::invalid(path, value, &format!("must be {than} than{or_equal} {bound}")))
-    }
 }

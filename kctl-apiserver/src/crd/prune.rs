@@ -1,16 +1,14 @@
 //! Pruning: removes the fields of an object that a structural schema does not declare.
 //!
-//! Runs when a request is decoded, and when an object is read from the store, so that a field that
-//! is removed from the schema disappears from responses. On writes, `fieldValidation` decides if
-//! the returned paths are errors, warnings or ignored.
+//! Runs when a request is decoded, and when an object is read from the store, so that a field that is removed from the
+//! schema disappears from responses. On writes, `fieldValidation` decides if the returned paths are errors, warnings or
+//! ignored.
 
 use serde_json::Value;
 
 use crate::schema::Schema;
 
-/// Fields of the root and of embedded objects that pruning keeps even if the schema does not declare them.
-///
-/// Their contents are decoded by other code.
+/// Fields of whole objects that pruning keeps. Their contents are decoded by other code.
 const KEPT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Name of the built-in schema that metadata is pruned by.
@@ -19,12 +17,10 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// Removes the fields that the schema does not declare and returns their paths, such as `spec.list[0].field`.
 ///
 /// Metadata is compared with the fields of `ObjectMeta`. Empty fields of embedded metadata are removed without being
-/// reported. Upstream: `structural-schema/pruning/algorithm.go` and `objectmeta/coerce.go` of
-/// apiextensions-apiserver.
+/// reported. Upstream: `structural-schema/pruning/algorithm.go` and `objectmeta/coerce.go` of apiextensions-apiserver.
 ///
-/// The object is changed in place; the schema must be structural. The root is always a whole
-/// object, also without the flag for embedded ones. Values of the wrong type are kept and left to
-/// validation.
+/// The object is changed in place; the schema must be structural. The root is always a whole object, also without the
+/// flag for embedded ones. Values of the wrong type are kept and left to validation.
 pub(crate) fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
     let mut pruned = Pruned::default();
     if let Some(metadata) = object.get_mut("metadata") {
@@ -55,15 +51,13 @@ enum ValueKind {
 /// Collects the paths of removed fields.
 #[derive(Default)]
 struct Pruned {
-    /// In the order of the walk. Fields below a removed field are not listed.
+    /// Fields below a removed field are not listed.
     paths: Vec<String>,
 }
 
 impl Pruned {
-    /// Prunes a value and everything below it. Without a schema, all fields of an object are removed.
-    ///
-    /// Lists are always entered; items without a schema lose all their fields. A list that preserves unknown fields is
-    /// pruned by `below_kept`.
+    /// Prunes a value and everything below it. Without a schema, all fields of an object are removed, also in lists. A
+    /// list that preserves unknown fields is pruned by `below_kept`.
     fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, kind: ValueKind) {
         match value {
             Value::Array(_) if schema.is_some_and(|schema| schema.preserves_unknown_fields()) => {
@@ -88,10 +82,8 @@ impl Pruned {
         }
     }
 
-    /// Prunes below a value that preserves unknown fields. Items of its lists preserve theirs, too (`skipPrune`).
-    ///
-    /// Fields that the schema declares are still pruned by their schemas: preserving applies
-    /// to undeclared fields only.
+    /// Prunes the declared fields below a value that preserves unknown ones. Items of its lists preserve theirs, too
+    /// (`skipPrune`).
     fn below_kept(&mut self, schema: Option<Schema>, value: &mut Value, path: &str) {
         let Some(schema) = schema else { return };
         match value {
@@ -111,10 +103,8 @@ impl Pruned {
         }
     }
 
-    /// Prunes a field and returns `true` if it is kept.
-    ///
-    /// Three things keep a field: a schema, `additionalProperties: true`, or a parent that
-    /// preserves unknown fields. Only a removed field is recorded.
+    /// Prunes a field and returns `true` if it is kept, by a schema, `additionalProperties: true`, or a parent that
+    /// preserves unknown fields.
     fn field(&mut self, schema: Option<Schema>, name: &str, value: &mut Value, path: &str) -> bool {
         let field = schema.and_then(|schema| schema.field(name));
         let any = schema.is_some_and(|schema| schema.json()["additionalProperties"] == true);
@@ -129,10 +119,8 @@ impl Pruned {
         stays
     }
 
-    /// Prunes the metadata of an embedded object by `ObjectMeta` and removes empty fields, as decoding it in Go would.
-    ///
-    /// Numbers and booleans are kept even if they are zero. Wrong types have been reported by
-    /// `fit_embedded`.
+    /// Prunes the metadata of an embedded object by `ObjectMeta` and removes empty fields, as decoding it in Go would,
+    /// except for numbers and booleans. Wrong types have been reported by `fit_embedded`.
     fn embedded_metadata(&mut self, metadata: &mut Value, path: &str) {
         fields_of_type(Schema::named(META), metadata, path, &mut self.paths);
         if let Value::Object(fields) = metadata {
@@ -153,10 +141,8 @@ fn value_kind(schema: Option<Schema>) -> ValueKind {
     if embedded { ValueKind::Object } else { ValueKind::Value }
 }
 
-/// Removes the fields that a built-in type does not declare.
-///
-/// A type without properties, such as a map of labels, is not entered. Removed paths are added to
-/// `pruned`.
+/// Removes the fields that a built-in type does not declare. A type without properties, such as a map of labels, is not
+/// entered.
 fn fields_of_type(schema: Option<Schema>, value: &mut Value, path: &str, pruned: &mut Vec<String>) {
     let Some(schema) = schema else { return };
     match value {

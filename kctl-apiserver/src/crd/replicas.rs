@@ -33,9 +33,8 @@ fn is_count(value: &Value) -> bool {
     value.as_i64().is_some_and(|count| (0..=i64::from(i32::MAX)).contains(&count))
 }
 
-/// Returns the error of the value at the path in field `which` of `scale`. Absent values are valid.
-///
-/// A step through a value that is not an object is an error with that value.
+/// Returns the error of the value at the path in field `which` of `scale`. Absent values are valid. A step through a
+/// value that is not an object is an error with that value.
 fn judge(scale: &Value, which: &str, object: &Value, is_valid: fn(&Value) -> bool, why: &str) -> Option<FieldError> {
     let path = scale[which].as_str()?;
     let (found, fits) = match value_at(object, path) {

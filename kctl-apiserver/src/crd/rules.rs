@@ -3,12 +3,11 @@
 //! `kube-cel` evaluates the expressions; this module decides what a rule sees and how its errors are reported.
 //! Upstream: `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
 //!
-//! Evaluation walks object and rules together. `self` is the value at the schema that has the rule,
-//! `oldSelf` the correlated old value. The order is own rules first, then fields by name, or items.
+//! Evaluation walks object and rules together. `self` is the value at the schema that has the rule, `oldSelf` the
+//! correlated old value. The order is own rules first, then fields by name, or items.
 //!
-//! Costs: each expression is charged to one budget per object before it runs, by the estimate for
-//! the actual sizes. An exhausted budget ends the evaluation with an error, since skipped rules
-//! must not pass silently.
+//! Costs: each expression is charged to one budget per object before it runs, by the estimate for the actual sizes. An
+//! exhausted budget ends the evaluation with an error, since skipped rules must not pass silently.
 
 use std::collections::BTreeMap;
 
@@ -31,16 +30,12 @@ use crate::{
 };
 
 /// Reasons of schema errors that block the evaluation of rules: a rule could fail on a value that the schema already
-/// rejects.
-///
-/// Errors of other reasons, such as a violated pattern, do not block: rules can work with such
-/// values.
+/// rejects. Rules can work with values that have other errors, such as a violated pattern.
 const BLOCKING: [&str; 5] =
     ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"];
 
-/// Maximum result of a `messageExpression`, in bytes. A longer one is ignored, and the static message is used.
-///
-/// Upstream: `MaxEvaluatedMessageExpressionSizeBytes`.
+/// Maximum bytes of the result of a `messageExpression` (`MaxEvaluatedMessageExpressionSizeBytes`). For a longer one
+/// the static message is used.
 const MESSAGE_LEN_MAX: usize = 5 * 1024;
 
 /// The compiled CEL rules of a schema and of all schemas nested in it.
@@ -55,9 +50,7 @@ pub(crate) struct Rules {
     own: Vec<Rule>,
     /// Converts values to what the own rules see; `None` if the schema has no own rules.
     typed: Option<Typed>,
-    /// Rules below `properties`.
-    ///
-    /// Only fields with rules in them. A field with an entry is never looked up in `values`.
+    /// Rules below `properties`, for fields with rules in them.
     fields: BTreeMap<String, Rules>,
     /// Rules below `additionalProperties`.
     values: Option<Box<Rules>>,
@@ -82,16 +75,12 @@ struct Found<'a> {
 /// One entry of `x-kubernetes-validations`, compiled.
 #[derive(Debug)]
 struct Rule {
-    /// The compiled rule, or its compile error.
-    ///
-    /// A stored CRD can have a rule that no longer compiles. It then fails for each object, like
-    /// upstream.
+    /// The compiled rule, or its compile error: a stored CRD can have a rule that no longer compiles. It then fails for
+    /// each object, like upstream.
     code: Result<Code, String>,
     /// `None` if absent or if it does not compile; then `message` is used.
     message_expression: Option<Code>,
-    /// The rule uses `oldSelf`: it is a transition rule.
-    ///
-    /// Found in the syntax tree, so a string that contains the name does not count.
+    /// The rule uses `oldSelf` (found in the syntax tree): it is a transition rule.
     names_old: bool,
     /// `optionalOldSelf`: `oldSelf` is an optional value, and the rule also runs on creation.
     is_old_optional: bool,
@@ -108,8 +97,7 @@ struct Rule {
 impl Rules {
     /// Compiles the rules of a structural schema.
     ///
-    /// Never fails: errors are kept in the rules. Costs grow with the schema, so compile once per
-    /// version.
+    /// Never fails: errors are kept in the rules. Costs grow with the schema, so compile once per version.
     pub(crate) fn compile(schema: Schema) -> Self {
         Self::compile_at(schema, SchemaOf::Object, |schema, rule, _| Rule::compile(schema, rule))
     }
@@ -122,8 +110,6 @@ impl Rules {
     }
 
     /// Compiles the rules of a nested schema, each by `compile`.
-    ///
-    /// A rule that was validated is only parsed; another one is also type-checked.
     fn compile_at(schema: Schema, schema_of: SchemaOf, compile: fn(Schema, &Value, SchemaOf) -> Rule) -> Self {
         let part = |schema: Schema| Self::compile_at(schema, SchemaOf::Value, compile);
         let below = |schema: Schema| Some(Box::new(part(schema))).filter(|rules| !rules.is_empty());
@@ -182,10 +168,8 @@ impl Rules {
         self.check(value, Before { old, lineage: Lineage::root(None) }, "", &mut found);
     }
 
-    /// Evaluates the rules of this schema and of those below it. Null values have no rules.
-    ///
-    /// Old values follow by field name, and by keys in map lists. Elsewhere an old value is unknown, and
-    /// transition rules are skipped.
+    /// Evaluates the rules of this schema and of those below it. Null values have no rules. Old values follow by field
+    /// name, and by keys in map lists; elsewhere transition rules are skipped.
     fn check(&self, value: &Value, before: Before, path: &str, found: &mut Found) {
         if value.is_null() {
             return;
@@ -219,11 +203,8 @@ impl Rules {
         }
     }
 
-    /// Evaluates the rules of this schema. A failure of a rule without `oldSelf` becomes a warning if the value is
-    /// unchanged.
-    ///
-    /// The value is converted once for all rules of the schema. Every rule runs, even after another
-    /// failed, until the budget is spent.
+    /// Evaluates the rules of this schema until the budget is spent. A failure of a rule without `oldSelf` becomes a
+    /// warning if the value is unchanged.
     fn check_own(&self, value: &Value, old: Option<&Value>, lineage: &Lineage, path: &str, found: &mut Found) {
         let Some(typed) = &self.typed else { return };
         let kinds = found.scope.kinds();
@@ -257,10 +238,8 @@ impl Rules {
         }
     }
 
-    /// Returns the old item with the same keys; `None` if the list has no keys.
-    ///
-    /// A linear search: map lists with rules are usually short, and `maxItems` bounds them by the
-    /// cost estimate.
+    /// Returns the old item with the same keys; `None` if the list has no keys. A linear search: map lists with rules
+    /// are usually short, and `maxItems` bounds them by the cost estimate.
     fn same<'a>(&self, item: &Value, old: Option<&'a Value>) -> Option<&'a Value> {
         let is_same = |candidate: &&Value| self.keys.iter().all(|key| candidate.get(key) == item.get(key));
         old?.as_array()?.iter().find(|candidate| !self.keys.is_empty() && is_same(candidate))
@@ -295,10 +274,8 @@ enum Wrong {
 }
 
 impl Rule {
-    /// Compiles a rule. A rule that does not compile becomes an error when it is evaluated.
-    ///
-    /// An unknown reason becomes `FieldValueInvalid`. A `fieldPath` that does not resolve is replaced by the path of
-    /// the value. Validation rejects both, so only CRDs from older versions have them.
+    /// Compiles a rule. An unknown reason becomes `FieldValueInvalid`. A `fieldPath` that does not resolve is replaced
+    /// by the path of the value. Validation rejects both, so only CRDs from older versions have them.
     fn compile(schema: Schema, rule: &Value) -> Self {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
         let is_old_optional = rule["optionalOldSelf"] == true;
@@ -323,10 +300,8 @@ impl Rule {
         }
     }
 
-    /// Compiles a rule that is not validated yet; its error is reported when it is evaluated.
-    ///
-    /// A rule that fails the checks is treated as a rule without `oldSelf`, so that it is also evaluated, and reported,
-    /// on creation.
+    /// Compiles a rule that is not validated yet. One that fails the checks is treated as a rule without `oldSelf`, so
+    /// that it is also evaluated, and reported, on creation.
     fn compile_unjudged(schema: Schema, rule: &Value, schema_of: SchemaOf) -> Self {
         let compiled = Self::compile(schema, rule);
         match statements::wrong(rule, schema.json(), schema_of) {
@@ -335,47 +310,30 @@ impl Rule {
         }
     }
 
-    /// Charges the estimated cost of the rule and its message to the budget.
-    ///
-    /// The message is charged even if the rule holds: its cost cannot be known after the fact.
-    /// `Err` is the limit that was exceeded.
+    /// Charges the estimated cost of the rule and its message, which is charged even if the rule holds.
     fn pay(&self, scope: &Scope, budget: &mut Budget) -> Result<(), CostExceeded> {
         let all = self.code.iter().chain(&self.message_expression);
         all.map(|code| scope.cost_of(code)).try_for_each(|cost| budget.pay(cost?))
     }
 
-    /// Returns the error of a rule that exceeds the budget.
-    ///
-    /// The first form is for one expression above its limit, the second for the sum of the object.
+    /// Returns the error of a rule that exceeds its limit or the budget.
     fn too_expensive(&self, excess: CostExceeded, path: &str) -> FieldError {
-        self.unevaluated(
-            path,
-            match excess {
-                CostExceeded::Expression => "its evaluation is too expensive; no more rules are evaluated",
-                CostExceeded::Budget => "the evaluation of all rules is too expensive; no more rules are evaluated",
-            },
-        )
+        let what = if excess == CostExceeded::Budget { "the evaluation of all rules" } else { "its evaluation" };
+        self.unevaluated(path, &format!("{what} is too expensive; no more rules are evaluated"))
     }
 
-    /// Returns the error of a rule that could not be evaluated.
-    ///
-    /// The reason is always `FieldValueInvalid`, regardless of the rule's `reason`.
+    /// Returns the error of a rule that could not be evaluated, regardless of the rule's `reason`.
     fn unevaluated(&self, path: &str, why: &str) -> FieldError {
         FieldError::new("FieldValueInvalid", named(path), format!("Invalid value: rule {:?}: {why}", self.name))
     }
 
-    /// Returns the value of `oldSelf`.
-    ///
-    /// An optional `oldSelf` is `optional.none()` on creation. Rules never see `null`, since
-    /// transition rules are skipped then.
+    /// Returns the value of `oldSelf`. An optional `oldSelf` is `optional.none()` on creation.
     fn old(&self, old: Option<Cel>) -> Cel {
         if self.is_old_optional { optional(old) } else { old.unwrap_or(Cel::Null) }
     }
 
-    /// Evaluates the rule; `None` if it holds. The value and the old value are in the scope already.
-    ///
-    /// A result that is not a boolean counts as `false`; type checking has excluded it for
-    /// validated CRDs.
+    /// Evaluates the rule; `None` if it holds. The value and the old value are in the scope already. A result that is
+    /// not a boolean counts as `false`; type checking has excluded it for validated CRDs.
     fn check(&self, scope: &mut Scope, value: &Value, old: Option<Cel>, path: &str) -> Option<Failure> {
         let failure = |error, wrong| Some(Failure { error, wrong });
         let code = match &self.code {
@@ -400,9 +358,6 @@ impl Rule {
     }
 
     /// Returns the error of a rule that is `false`. Scalar values are part of the message.
-    ///
-    /// Message by precedence: `messageExpression`, `message`, the expression itself. Objects and
-    /// lists are too long for a message.
     fn failed(&self, scope: &Scope, value: &Value, path: &str) -> FieldError {
         let evaluated = self.evaluate_message(scope);
         let (text, path) = (evaluated.as_deref().unwrap_or(&self.message), format!("{path}{}", self.field_path));
@@ -412,9 +367,7 @@ impl Rule {
         FieldError::new(self.reason, field, message)
     }
 
-    /// Returns the result of `messageExpression`, if it is one non-empty line within the length limit.
-    ///
-    /// Surrounding whitespace is removed. An evaluation error counts as no result.
+    /// Returns the trimmed result of `messageExpression`, if it is one non-empty line within the length limit.
     fn evaluate_message(&self, scope: &Scope) -> Option<String> {
         let Ok(Cel::String(message)) = scope.run(self.message_expression.as_ref()?) else { return None };
         let message = message.trim();
@@ -423,9 +376,7 @@ impl Rule {
     }
 }
 
-/// Returns the path as errors report it; `<nil>` for the root.
-///
-/// The leading dot of a `fieldPath` at the root is removed.
+/// Returns the path as errors report it, without a leading dot; `<nil>` for the root.
 fn named(path: &str) -> &str {
     if path.is_empty() { "<nil>" } else { path.trim_start_matches('.') }
 }

@@ -2,8 +2,7 @@
 //!
 //! Upstream: `ValidateCustomResourceSelectableFields` of apiextensions-apiserver.
 //!
-//! A field selector compares a single string, so only scalars can be selected: lists and objects
-//! have no such value.
+//! A field selector compares a single string, so only scalars can be selected: lists and objects have no such value.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +10,7 @@ use serde_json::Value;
 
 use crate::field_errors::Errors;
 
-/// Maximum number of selectable fields of one version.
-///
-/// Upstream: `MaxSelectableFields`. More are `FieldValueTooMany`.
+/// Maximum number of selectable fields of one version (`MaxSelectableFields`).
 const FIELDS_LEN_MAX: usize = 8;
 
 /// Checks the number of selectable fields, and that each is a distinct path to a string, boolean or integer.
@@ -41,10 +38,8 @@ pub(super) fn check(fields: &Value, schema: &Value, field_path: &str, errors: &m
     }
 }
 
-/// Returns `true` if the path of a field leads to a scalar outside of lists and metadata.
-///
-/// Values of maps can be selected, by a path that ends with the key. Fields of `metadata` have
-/// selectors of their kind.
+/// Returns `true` if the path of a field leads to a scalar, such as the value of a map key, outside of lists and
+/// metadata.
 fn is_comparable(schema: &Value, path: &str) -> bool {
     let Some(steps) = path.strip_prefix('.').filter(|steps| !steps.contains('[') && !steps.starts_with("metadata."))
     else {

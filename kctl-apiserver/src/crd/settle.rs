@@ -44,10 +44,8 @@ pub(super) fn definition(definition: &mut Value) {
     }
 }
 
-/// Normalizes a schema and those below it.
-///
-/// Numbers in the listed keywords lose a decimal point without a fraction. Values under `default`
-/// and `example` are otherwise left alone.
+/// Normalizes a schema and those below it. Values under `default` and `example` only lose a decimal point without a
+/// fraction.
 fn settle(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     // Validation reports `dependencies`, even empty ones.

@@ -16,24 +16,16 @@ use super::{
 use crate::field_errors::{Errors, FieldError};
 
 /// The reasons that a rule may name.
-///
-/// Sorted for the error `FieldValueNotSupported`.
 const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 /// Returns the errors of the CEL expressions in a schema. Expressions below a schema that has errors itself (`wrong`)
 /// are not compiled.
 ///
-/// `path` is that of the schema. Costs are summed over the whole schema, so the last errors are
-/// about the total.
+/// `path` is that of the schema. Costs are summed over the whole schema, so the last errors are about the total.
 pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Errors {
     let mut statements = StatementCheck { wrong, total: Total::default(), errors: Errors::default() };
-    let position = RulePosition {
-        lost: None,
-        schema_of: SchemaOf::Object,
-        is_below_rules: false,
-        is_in_unknown: false,
-        count: Count::of_root(),
-    };
+    let (schema_of, count) = (SchemaOf::Object, Count::of_root());
+    let position = RulePosition { lost: None, schema_of, is_below_rules: false, is_in_unknown: false, count };
     statements.node(schema, path, position);
     let StatementCheck { total, mut errors, .. } = statements;
     errors.extend(total.causes(path));
@@ -43,10 +35,7 @@ pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Errors 
 /// The position of a rule in the schema.
 #[derive(Clone, Copy)]
 struct RulePosition<'a> {
-    /// The path of the list above whose items cannot be correlated with old items: transition rules are forbidden below
-    /// it.
-    ///
-    /// Only the topmost such list is named in the error.
+    /// The topmost list above whose items cannot be correlated with old items: transition rules are forbidden below it.
     lost: Option<&'a str>,
     /// The values of the schema.
     schema_of: SchemaOf,
@@ -69,19 +58,14 @@ struct StatementCheck<'a> {
 }
 
 impl StatementCheck<'_> {
-    /// Checks the rules of a schema after those of the schemas below it.
-    ///
-    /// A schema without a CEL type (an unknown type, or preserved unknown fields without one) cannot
-    /// have rules: one `InternalError` at the list.
+    /// Checks the rules of a schema. One without a CEL type (an unknown type, or preserved unknown fields without one)
+    /// cannot have rules: one `InternalError` at the list.
     fn node(&mut self, schema: &Value, path: &str, position: RulePosition<'_>) {
         let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
         let is_below_rules = position.is_below_rules || !rules.is_empty();
         let is_in_unknown = position.is_in_unknown || (is_below_rules && !Environment::has_type(schema));
-        self.below(
-            schema,
-            path,
-            RulePosition { is_below_rules, is_in_unknown, schema_of: SchemaOf::Value, ..position },
-        );
+        let inner = RulePosition { is_below_rules, is_in_unknown, schema_of: SchemaOf::Value, ..position };
+        self.below(schema, path, inner);
         if rules.is_empty() || self.is_wrong(path) {
             return;
         }
@@ -96,9 +80,7 @@ impl StatementCheck<'_> {
         }
     }
 
-    /// Visits nested schemas first, because upstream reports their errors before those of the schema itself.
-    ///
-    /// `allOf`, `anyOf`, `oneOf` and `not` have no rules: `structural` forbids them there.
+    /// Visits nested schemas. `allOf`, `anyOf`, `oneOf` and `not` have no rules: `structural` forbids them there.
     fn below(&mut self, schema: &Value, path: &str, position: RulePosition<'_>) {
         let position = RulePosition { count: position.count.below(schema), ..position };
         if schema["additionalProperties"].is_object() {
@@ -114,9 +96,7 @@ impl StatementCheck<'_> {
         }
     }
 
-    /// Returns `true` if the schema at `path` or one below it already has an error.
-    ///
-    /// Compiling against a broken schema would add errors that only repeat the first.
+    /// Returns `true` if the schema at `path` or one below it already has an error, which compiling would only repeat.
     fn is_wrong(&self, path: &str) -> bool {
         self.wrong.iter().any(|cause| cause.field.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '['])))
     }
@@ -145,18 +125,13 @@ pub(super) fn texts(schema: &Value, path: &str, errors: &mut Errors) {
         }
         let path = text("fieldPath");
         if !path.is_empty() && (path.contains(['\n', '\r']) || field_path::resolved(path, schema).is_none()) {
-            errors.invalid(
-                &format!("{field_path}.fieldPath"),
-                &path.into(),
-                "must be the path of a field, in one line",
-            );
+            let detail = "must be the path of a field, in one line";
+            errors.invalid(&format!("{field_path}.fieldPath"), &path.into(), detail);
         }
     }
 }
 
-/// Checks one rule: its expressions, and that `oldSelf` is used only where old values can be correlated.
-///
-/// `oldSelf` below a list without keys has no meaning: an item cannot be found in the old list.
+/// Checks the expressions of a rule, and that `oldSelf` is used only where old values can be correlated.
 /// `optionalOldSelf` without `oldSelf` is an error, `false` included.
 fn check_rule(
     rule: &Value,
@@ -201,16 +176,13 @@ enum CompileStage {
 
 /// Returns why a rule does not compile for the values of a schema; `None` if it does.
 ///
-/// The message is without path and value. An empty rule counts as compiled, and is reported as
-/// missing elsewhere.
+/// The message is without path and value. An empty rule counts as compiled, and is reported as missing elsewhere.
 pub(super) fn wrong(rule: &Value, schema: &Value, schema_of: SchemaOf) -> Option<String> {
     wrong_expression(Expression::Rule, rule, schema, schema_of).map(|(_, why)| why)
 }
 
-/// Returns why an expression does not compile and the stage that it reaches upstream; `None` if it compiles.
-///
-/// A rule must be a boolean, a message a string. An expression whose type is unknown (`dyn`)
-/// passes.
+/// Returns why an expression does not compile and the stage that it reaches upstream; `None` if it compiles. A rule
+/// must be a boolean, a message a string, or of an unknown type (`dyn`).
 fn wrong_expression(
     which: Expression,
     rule: &Value,
@@ -235,10 +207,8 @@ fn wrong_expression(
     }
 }
 
-/// Compiles an expression, adds its cost to the total, and reports its errors.
-///
-/// The value in the error is the whole rule as JSON, as upstream prints it. An expression above the
-/// cost limit counts as compiled.
+/// Compiles an expression, adds its cost to the total, and reports its errors. The value in the error is the whole rule
+/// as JSON, as upstream prints it. An expression above the cost limit counts as compiled.
 fn compiled(
     which: Expression,
     rule: &Value,
@@ -257,15 +227,11 @@ fn compiled(
     }
     let Ok(tree) = crate::cel::tree(expression) else { return CompileStage::Whole };
     let values = Values { schema, schema_of: position.schema_of, count: position.count };
-    let too_dear = total.add(which, &tree, values, path.clone());
-    errors.extend(too_dear);
+    errors.extend(total.add(which, &tree, values, path));
     CompileStage::Whole
 }
 
 /// Validates the static message, which a rule of several lines must have.
-///
-/// At most one error. A multi-line expression would make an unreadable message, hence the
-/// requirement.
 fn message(rule: &Value, path: &str, errors: &mut Errors) {
     let field = format!("{path}.message");
     let (text, expression) = (rule["message"].as_str().unwrap_or_default(), rule["rule"].as_str().unwrap_or_default());

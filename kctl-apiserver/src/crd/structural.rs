@@ -14,15 +14,11 @@ use crate::{
     pattern,
 };
 
-/// Keywords that cannot be converted to a structural schema, in the order in which upstream checks them.
-///
-/// If one of them is present, the schema is not checked for structure at all, because upstream
-/// fails in the conversion.
+/// Keywords that cannot be converted to a structural schema. If one of them is present, the schema is not checked for
+/// structure at all, because upstream fails in the conversion.
 const UNREADABLE: [&str; 7] =
     ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
-/// Keywords that are forbidden inside `allOf`, `anyOf`, `oneOf` and `not`.
-///
-/// Alternatives may only validate values. Everything else about a value must be declared once, outside of them.
+/// Keywords that are forbidden inside `allOf`, `anyOf`, `oneOf` and `not`, which may only validate values.
 const NOT_IN_ALTERNATIVES: [&str; 13] = [
     "type",
     "title",
@@ -82,8 +78,6 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
 }
 
 /// Returns the first keyword that cannot be converted to a structural schema.
-///
-/// Depth first, the schema itself before those below it.
 fn unreadable(schema: &Value) -> Option<&'static str> {
     let is_there = |key: &str| match &schema[key] {
         Value::Null => false,
@@ -106,9 +100,7 @@ fn unreadable(schema: &Value) -> Option<&'static str> {
     fields.chain(alternatives).chain(others).filter(|below| below.is_object()).find_map(unreadable)
 }
 
-/// Checks a schema and those below it, which come first in the errors.
-///
-/// `path` is the field path of the schema. Upstream: `validateStructuralInvariants`.
+/// Checks a schema, which is at `path`, and those below it (`validateStructuralInvariants`).
 fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
     if text(&schema["type"]) == "array" && !schema["items"].is_object() {
         errors.required(&format!("{path}.items"), "must be specified");
@@ -148,8 +140,7 @@ fn extensions(schema: &Value, path: &str, errors: &mut Errors) {
 /// Checks that the schema has a type, which only int-or-string and schemas that preserve unknown fields may omit. An
 /// embedded object must be of the type `object` and declare its fields, unless it preserves unknown ones.
 ///
-/// At the root the type must be `object`. A missing one is reported as required, not as the wrong
-/// type.
+/// At the root the type must be `object`. A missing one is reported as required, not as the wrong type.
 fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
     let (field, name) = (format!("{path}.type"), text(&schema["type"]));
     let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
@@ -157,11 +148,10 @@ fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
         schema["x-kubernetes-int-or-string"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true;
     if is_embedded && name != "object" {
         let detail = "must be object if x-kubernetes-embedded-resource is true";
-        errors.push(if name.is_empty() {
-            FieldError::required(&field, detail)
-        } else {
-            FieldError::invalid(&field, &name.into(), detail)
-        });
+        match name {
+            "" => errors.required(&field, detail),
+            _ => errors.invalid(&field, &name.into(), detail),
+        }
     } else if name.is_empty() && !is_free {
         errors.required(&field, "must not be empty");
     }
@@ -179,11 +169,8 @@ fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
     }
 }
 
-/// Checks that `kind`, `apiVersion` and `metadata` have their types, and that the root restricts only the name in its
-/// metadata.
-///
-/// The server defines the schema of metadata. A CRD may restrict `name` and `generateName` with
-/// value validations, nothing else.
+/// Checks that `kind`, `apiVersion` and `metadata` have their types, and that the metadata of the root restricts only
+/// `name` and `generateName`, by value validations.
 fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
     if level == Level::Root || schema["x-kubernetes-embedded-resource"] == true {
         for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
@@ -207,8 +194,6 @@ fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
 }
 
 /// Returns `true` for `anyOf: [{type: integer}, {type: string}]`, the only form whose alternatives may have types.
-///
-/// Both alternatives have no other keyword, and the order is fixed.
 fn is_integer_or_string(any_of: &Value) -> bool {
     let has_type = |schema: &Value, name: &str| {
         schema.as_object().is_some_and(|schema| schema.len() == 1 && schema.get("type").is_some_and(|is| is == name))
@@ -218,10 +203,8 @@ fn is_integer_or_string(any_of: &Value) -> bool {
     )
 }
 
-/// Checks the contents of alternatives. The two forms of int-or-string are exempt from the ban on types.
-///
-/// The forms are `anyOf: [integer, string]` and the same as the first item of `allOf`, which leaves
-/// room for other alternatives.
+/// Checks the contents of alternatives. Two forms of int-or-string are exempt from the ban on types: `anyOf: [integer,
+/// string]`, and the same as the first item of `allOf`, which leaves room for other alternatives.
 fn alternatives(schema: &Value, path: &str, errors: &mut Errors) {
     let free = |key: &str, index: usize, alternative: &Value| match key {
         "anyOf" => is_integer_or_string(&schema["anyOf"]),
@@ -231,10 +214,9 @@ fn alternatives(schema: &Value, path: &str, errors: &mut Errors) {
     values(schema, path, &free, errors);
 }
 
-/// Checks the alternatives of a schema or of an alternative. `free` returns `true` for an alternative that may have
-/// types: directly for `anyOf`, in its nested `anyOf` for `allOf`.
-///
-/// Also checks `pattern`: a regular expression of RE2. `free` gets the keyword, the index and the alternative.
+/// Checks `pattern` and the alternatives of a schema or of an alternative. `free` gets the keyword, the index and the
+/// alternative, and returns `true` for one that may have types: directly for `anyOf`, in its nested `anyOf` for
+/// `allOf`.
 fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Errors) {
     for key in ALTERNATIVES {
         for (index, nested) in schema[key].as_array().into_iter().flatten().enumerate() {
@@ -255,8 +237,6 @@ fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool
 }
 
 /// Checks a schema inside `anyOf`, `oneOf`, `allOf` or `not`, which may only hold value validation.
-///
-/// `properties.metadata` is forbidden, because nested metadata has a fixed schema.
 fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Errors) {
     values(schema, path, free, errors);
     let none = |_: &str, _: usize, _: &Value| false;
@@ -282,10 +262,8 @@ fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) ->
     }
 }
 
-/// Checks that each field and item of an alternative is declared outside of the alternatives, too.
-///
-/// `alternative` starts as the schema itself. `path` is the field path where a declaration is needed. Upstream:
-/// `validateNestedValueValidationCompleteness`.
+/// Checks that each field and item of an alternative is declared outside of the alternatives, too, at `path`
+/// (`validateNestedValueValidationCompleteness`). `alternative` starts as the schema itself.
 fn complete(alternative: &Value, schema: &Value, path: &str, errors: &mut Errors) {
     if alternative["not"].is_object() {
         below(&alternative["not"], schema, path, errors);
@@ -295,9 +273,8 @@ fn complete(alternative: &Value, schema: &Value, path: &str, errors: &mut Errors
     }
 }
 
-/// Applies `complete` to an alternative and its nested items and properties.
-///
-/// A missing declaration is reported once, and nothing below it.
+/// Applies `complete` to an alternative and its nested items and properties. Nothing is reported below a missing
+/// declaration.
 fn below(alternative: &Value, schema: &Value, path: &str, errors: &mut Errors) {
     const MISSING: &str = "must be declared outside of anyOf, oneOf, allOf and not, because one of them uses it";
     complete(alternative, schema, path, errors);

@@ -38,10 +38,7 @@ pub(super) enum Typed {
     List(Box<Typed>, Option<ListKind>),
     /// Values of a map; also an object without declared fields.
     Map(Box<Typed>),
-    /// Fields by their names in JSON, with their names in expressions.
-    ///
-    /// Names that are not identifiers of CEL, or are its reserved words, are escaped: `a-b` is
-    /// `a__dash__b`.
+    /// Fields by their names in JSON, with their names in expressions: `a-b` is escaped to `a__dash__b`.
     Object(BTreeMap<String, (String, Typed)>),
 }
 
@@ -120,9 +117,8 @@ impl Typed {
     }
 }
 
-/// Returns the list type of a schema; `None` for atomic lists.
-///
-/// Keys of map lists are escaped like fields, since items are converted before they are compared.
+/// Returns the list type of a schema; `None` for atomic lists. Keys are escaped like fields, since items are converted
+/// before they are compared.
 fn kind(schema: &Value) -> Option<ListKind> {
     match schema["x-kubernetes-list-type"].as_str()? {
         "set" => Some(ListKind::Set),
@@ -141,8 +137,6 @@ fn map(entries: impl Iterator<Item = (String, Cel)>) -> Cel {
 }
 
 /// Parses a timestamp; `None` if it is invalid.
-///
-/// Serves `date` and `date-time`, whose caller has completed the string.
 fn time(text: &str) -> Option<Cel> {
     kctl_apimachinery::time::parse_with_offset(text).and_then(timestamp)
 }

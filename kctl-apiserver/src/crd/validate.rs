@@ -55,8 +55,6 @@ pub(crate) fn validate_status(schema: Schema, object: &Value, old: Option<&Value
 }
 
 /// Validates a value against the schema. Errors at values that are unchanged since `old` are dropped.
-///
-/// The first pass ignores `old`; the second one runs only if it found errors.
 fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Errors {
     let errors = node(schema, value, "", None).errors;
     match old.filter(|_| !errors.is_empty()) {
@@ -65,9 +63,7 @@ fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Errors {
     }
 }
 
-/// Reports duplicates, unless the old object already had some.
-///
-/// Upstream ratchets per object here, not per list.
+/// Reports duplicates, unless the old object already had some. Upstream ratchets per object here, not per list.
 fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let mut of_old = Errors::default();
     old.inspect(|old| lists::duplicates(schema, old, "", &mut of_old));
@@ -102,9 +98,8 @@ impl Outcome {
     }
 }
 
-/// Validates a value and drops its errors if it is unchanged.
-///
-/// `past` has the value and its old value; `path` is the field path of both.
+/// Validates a value and drops its errors if it is unchanged. `path` is the field path of the value and of its old
+/// value.
 fn forgiven(schema: Schema, past: Past, path: &str) -> Outcome {
     let mut outcome = node(schema, past.value, path, Some(past));
     if !outcome.errors.is_empty() && past.is_unchanged() {
@@ -131,21 +126,13 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>
     match value {
         Value::String(text) => {
             outcome.errors.extend(string(schema, text, path));
-            outcome.errors.extend(
-                types
-                    .format
-                    .filter(|format| !formats::matches(format, text))
-                    .map(|format| mismatch(path, format, text)),
-            );
+            let format = types.format.filter(|format| !formats::matches(format, text));
+            outcome.errors.extend(format.map(|format| mismatch(path, format, text)));
         }
-        Value::Number(_) => number::check(
-            schema,
-            types.single(),
-            types.format.filter(|_| !types.names.is_empty()),
-            value,
-            path,
-            &mut outcome.errors,
-        ),
+        Value::Number(_) => {
+            let format = types.format.filter(|_| !types.names.is_empty());
+            number::check(schema, types.single(), format, value, path, &mut outcome.errors);
+        }
         Value::Array(items) => list(schema, items, path, past, &mut outcome),
         _ => {}
     }
@@ -157,9 +144,7 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>
     outcome
 }
 
-/// Returns the error of a value of the wrong type.
-///
-/// `FieldValueTypeInvalid`, with the expected type or format and the actual one.
+/// Returns the error of a value of the wrong type, with the expected type or format and the actual one.
 fn mismatch(path: &str, expected: &str, actual: &str) -> FieldError {
     FieldError::new("FieldValueTypeInvalid", path, format!("must be of type {expected}, found {actual:?}"))
 }
@@ -198,9 +183,7 @@ impl<'a> Types<'a> {
         if let [name] = self.names.as_slice() { Some(name) } else { None }
     }
 
-    /// Returns the error of a value that is of none of the types.
-    ///
-    /// A whole number fits `integer` even if JSON writes it with a fraction of zero.
+    /// Returns the error of a value that is of none of the types. A whole number such as `1.0` fits `integer`.
     fn check(&self, value: &Value, path: &str) -> Option<FieldError> {
         if value.is_null() && (self.names.is_empty() || self.nullable) {
             return None;
@@ -245,8 +228,6 @@ pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
 }
 
 /// Returns the first violated limit of a string: `maxLength`, `minLength`, then `pattern`. Lengths are in characters.
-///
-/// At most one error; the length of a string that is too long is reported as the limit only.
 fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
     let n_chars = text.chars().count();
     if let Some(max) = bound(schema, "maxLength").filter(|&max| n_chars > max) {
@@ -259,17 +240,13 @@ fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
     Some(FieldError::invalid(path, &text.into(), &format!("must match {pattern}")))
 }
 
-/// Returns a non-negative integer keyword such as `maxItems`.
-///
-/// Negative values and fractions count as absent. A bound beyond the address space is saturated.
+/// Returns an integer keyword such as `maxItems`. Negative values and fractions count as absent.
 fn bound(schema: Schema, key: &str) -> Option<usize> {
     let bound = schema.json().get(key)?.as_u64()?;
     Some(usize::try_from(bound).unwrap_or(usize::MAX))
 }
 
-/// Validates the items of a list and their number.
-///
-/// Items come first, then the number of items. Only items of map lists have an old value.
+/// Validates the items of a list and their number. Only items of map lists have an old value.
 fn list(schema: Schema, items: &[Value], path: &str, past: Option<Past>, outcome: &mut Outcome) {
     if let Some(schema) = schema.items() {
         let pasts = past.map(Past::items).unwrap_or_default();
@@ -284,10 +261,7 @@ fn list(schema: Schema, items: &[Value], path: &str, past: Option<Past>, outcome
     size(schema, ("minItems", "maxItems"), items.len(), path, &mut outcome.errors);
 }
 
-/// Validates the fields of an object, their number and `required`.
-///
-/// The number of fields, then each field by name, then missing ones. A required field that is null
-/// counts as present.
+/// Validates the fields of an object, their number and `required`, which a null satisfies.
 fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome: &mut Outcome) {
     let Some(fields) = value.as_object() else { return };
     size(schema, ("minProperties", "maxProperties"), fields.len(), path, &mut outcome.errors);
@@ -314,9 +288,7 @@ fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome
     }
 }
 
-/// Checks the number of items or fields against two keywords.
-///
-/// Too few is `FieldValueInvalid`, too many `FieldValueTooMany`.
+/// Checks the number of items or fields. Too few is `FieldValueInvalid`, too many `FieldValueTooMany`.
 fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: &mut Errors) {
     if let Some(min) = bound(schema, min).filter(|&min| n < min) {
         errors.invalid(path, &n.into(), &format!("must have at least {min} items"));
@@ -327,8 +299,6 @@ fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: 
 }
 
 /// Returns the error of a value that `enum` does not contain.
-///
-/// The error lists the values as JSON.
 fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> {
     let allowed = schema.json().get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
     // Upstream never matches null, even if the `enum` contains it.
@@ -338,18 +308,13 @@ fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> 
     Some(FieldError::not_supported(path, value, &allowed.iter().map(Value::to_string).collect::<Vec<_>>()))
 }
 
-/// Checks `anyOf`, `oneOf`, `allOf` and `not`.
-///
-/// Each failure adds an error without a field path, plus errors of alternatives: of the closest one
-/// for `anyOf` and `oneOf`, of all for `allOf`. Alternatives see no old value, so nothing in them
-/// is ratcheted.
+/// Checks `anyOf`, `oneOf`, `allOf` and `not`. Each failure adds an error without a field path, plus errors of
+/// alternatives: of the closest one for `anyOf` and `oneOf`, of all for `allOf`. Alternatives see no old value, so
+/// nothing in them is ratcheted.
 fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome) {
     let all = |key: &str| {
-        let alternatives = schema.json().get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        alternatives
-            .iter()
-            .map(|alternative| node(Schema::structural(alternative), value, path, None))
-            .collect::<Vec<_>>()
+        let alternatives = schema.json()[key].as_array().into_iter().flatten();
+        alternatives.map(|schema| node(Schema::structural(schema), value, path, None)).collect::<Vec<_>>()
     };
     let nameless = |text: &str| FieldError::nameless(&format!("{path:?} must {text}"));
     let is_valid = |alternative: &&Outcome| alternative.errors.is_empty();
@@ -380,9 +345,7 @@ fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome
     }
 }
 
-/// Returns the alternative's failure to report: the first one with the most checks.
-///
-/// More checks mean that the alternative matched further, so its errors are probably the useful ones.
+/// Returns the failure to report: the first one with the most checks, since it matched further.
 fn closest(failures: Vec<Outcome>) -> Outcome {
     failures
         .into_iter()
