@@ -45,9 +45,8 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
 struct Measure {
     /// The open brackets. Invariant: not empty, because the outermost level has no brackets.
     open: Vec<Brackets>,
-    /// The number of open brackets and conditional operators.
-    ///
-    /// Falls when brackets close, and when an item of a list ends.
+    /// The number of open brackets and conditional operators. Falls when brackets close, and when an item of a list
+    /// ends.
     nesting: usize,
     /// The highest value of `nesting` so far. Invariant: at least `nesting`.
     nesting_max: usize,
@@ -81,9 +80,8 @@ impl Brackets {
 }
 
 impl Measure {
-    /// Reads a character outside of strings. `before` is the previous character that is not blank.
-    ///
-    /// `?` after a dot, a bracket or a comma belongs to optional syntax and does not nest.
+    /// Reads a character outside of strings. `before` is the previous character that is not blank. `?` after a dot, a
+    /// bracket or a comma belongs to optional syntax and does not nest.
     fn read(&mut self, before: char, letter: char) {
         match letter {
             '(' | '[' | '{' => {
@@ -102,12 +100,9 @@ impl Measure {
             }
             '&' | '|' => self.last(Brackets::end_part),
             ',' => {
-                let mut n_conditions = 0;
-                self.last(|level| {
-                    level.end_part();
-                    n_conditions = std::mem::take(&mut level.n_conditions);
-                });
-                self.nesting -= n_conditions;
+                let Some(level) = self.open.last_mut() else { return };
+                level.end_part();
+                self.nesting -= std::mem::take(&mut level.n_conditions);
             }
             '=' if matches!(before, '=' | '<' | '>') => {}
             // The parser turns several minus signs in a row into one operator or none.

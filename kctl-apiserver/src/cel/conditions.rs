@@ -30,9 +30,8 @@ const PROGRAMS_LEN_MAX: usize = 1_000;
 
 /// The depth limit of the parser: more than [`super::beyond`] allows, so that its error is never seen.
 const PARSER_DEPTH_MAX: u16 = 300;
-/// The stack for parsing: enough for the deepest expression that [`super::beyond`] accepts.
-///
-/// Address space only: pages are committed as the parser uses them.
+/// The stack for parsing: enough for the deepest expression that [`super::beyond`] accepts. Pages are committed as the
+/// parser uses them.
 const STACK_LEN: usize = 64 * 1024 * 1024;
 
 pub(crate) use kube_cel::cel::Value as Cel;
@@ -154,8 +153,6 @@ impl Scope {
 }
 
 /// Returns the message of a panic in the evaluator.
-///
-/// Panics with other payloads than strings are "unknown".
 fn internal_error(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let why = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("unknown");
@@ -193,9 +190,7 @@ pub(crate) fn type_of(expression: &str, environment: &Environment) -> Result<Opt
     kctl_cel::type_of(expression, environment).map_err(|issues| issues.to_string())
 }
 
-/// Returns a compiled expression from the cache.
-///
-/// Errors are cached as well.
+/// Returns a compiled expression, or its error, from the cache.
 fn compiled(expression: &str) -> CompiledExpression {
     let mut programs = PROGRAMS.lock();
     if let Some(program) = programs.get(expression) {

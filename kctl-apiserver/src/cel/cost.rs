@@ -4,9 +4,8 @@
 //! The size of a loop's range is taken from the values if possible. Otherwise the longest list of all variables is
 //! assumed.
 //!
-//! Only loops are estimated: everything else costs at most as much as the expression is long, or is
-//! checked by the evaluator as it happens. An estimate above the true cost can reject an expression
-//! that upstream would just accept.
+//! Only loops are estimated: everything else costs at most as much as the expression is long, or is checked by the
+//! evaluator as it happens. An estimate above the true cost can reject an expression that upstream would just accept.
 
 use kube_cel::cel::{
     Value as Cel,
@@ -18,10 +17,8 @@ use crate::evaluate::EvaluationError;
 
 /// The cost limit of one expression, at which upstream stops it (`PerCallLimit`).
 const EXPRESSION_COST_MAX: usize = 1_000_000;
-/// The cost limit of all rules of an object together.
-///
-/// Upstream allows 10,000,000 per object (`RuntimeCELCostBudget`). This limit is smaller, since the evaluation here
-/// blocks all other requests.
+/// The cost limit of all rules of an object together. Upstream allows 10,000,000 (`RuntimeCELCostBudget`). This limit
+/// is smaller, since the evaluation here blocks all other requests.
 const OBJECT_COST_MAX: usize = 2 * EXPRESSION_COST_MAX;
 /// The cost limit of all expressions of a policy, for one binding and one parameter (`RuntimeCELCostBudget`).
 const POLICY_COST_MAX: usize = 10 * EXPRESSION_COST_MAX;
@@ -110,8 +107,6 @@ fn item(value: &Cel, index: usize) -> Option<&Cel> {
 }
 
 /// Returns the size of a list or map.
-///
-/// The result of a loop has at most as many items as its range.
 fn n_items(value: &Cel) -> Option<usize> {
     match value {
         Cel::List(items) => Some(items.len()),
@@ -142,9 +137,7 @@ pub(crate) fn depth(tree: &IdedExpr) -> usize {
     1 + below.into_iter().map(depth).max().unwrap_or_default()
 }
 
-/// Returns the direct children of a node, except those of a loop.
-///
-/// Macros of one variable are loops; those of two variables are calls.
+/// Returns the direct children of a node, except those of a loop. Macros of two variables are calls, not loops.
 fn parts(tree: &IdedExpr) -> Vec<&IdedExpr> {
     match &tree.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
@@ -166,10 +159,8 @@ fn has_loops(tree: &IdedExpr) -> bool {
     matches!(tree.expr, Expr::Comprehension(_)) || parts(tree).into_iter().any(has_loops)
 }
 
-/// Returns the cost of a node without its children.
-///
-/// Upstream: `runtimecost.go` and `cost.go` of cel-go; creating a list costs 10, a map 30, a
-/// message 40.
+/// Returns the cost of a node without its children. Upstream: `runtimecost.go` and `cost.go` of cel-go; creating a list
+/// costs 10, a map 30, a message 40.
 fn weight(tree: &IdedExpr) -> usize {
     let is_empty =
         |tree: &IdedExpr| matches!(&tree.expr, Expr::Literal(LiteralValue::String(text)) if text.inner().is_empty());
@@ -191,9 +182,8 @@ fn weight(tree: &IdedExpr) -> usize {
 struct CostWalk<'a> {
     /// The cost that is left.
     left: usize,
-    /// The assumed size of a range that is not a variable.
-    ///
-    /// A safe assumption: no range can be longer than the longest value, unless it is computed.
+    /// The assumed size of a range that is not a variable. No range is longer than the longest value, unless it is
+    /// computed.
     longest: usize,
     /// Variables with their values, if these are known. A later entry shadows earlier ones of the same name.
     bound: Vec<(&'a str, Option<&'a Cel>)>,

@@ -101,9 +101,7 @@ pub(super) fn add(context: &mut Context<'static>) {
     });
 }
 
-/// Returns the value that represents a type.
-///
-/// A map with the single key `TYPE`, which `type_name` recognizes.
+/// Returns the value that represents a type: a map with the single key `TYPE`, which `type_name` recognizes.
 fn type_named(name: &str) -> Cel {
     map([(TYPE.to_owned(), Cel::String(Arc::new(name.to_owned())))].into())
 }

@@ -1,4 +1,4 @@
-//! IP addresses and CIDRs in expressions: which strings are valid. Upstream: `pkg/cel/library/ip.go` and `cidr.go` of apiserver.
+//! IP addresses and CIDRs in expressions. Upstream: `pkg/cel/library/ip.go` and `cidr.go` of apiserver.
 //!
 //! `kube-cel` implements the functions. This module first rejects strings that Go's `netip` rejects: addresses with
 //! zones (`fe80::1%eth0`) and IPv4-mapped addresses.
@@ -26,15 +26,12 @@ pub(super) fn called(function: &str, target: &Target<'_>, arguments: &[Cel]) -> 
 }
 
 /// Returns `true` for an address without a zone that is not an IPv4-mapped IPv6 address (`parseIPAddr`).
-///
-/// Rust's parser and Go's both reject leading zeros in IPv4 numbers.
 fn is_ip(text: &str) -> bool {
     text.parse().is_ok_and(|address: IpAddr| address.to_canonical() == address)
 }
 
-/// Returns `true` for an address with the length of a prefix (`netip.ParsePrefix`).
-///
-/// The length has no sign and no leading zeros. Bits beyond it may be set; `masked()` clears them.
+/// Returns `true` for an address with the length of a prefix, which has no sign and no leading zeros
+/// (`netip.ParsePrefix`).
 fn is_cidr(text: &str) -> bool {
     let Some((address, bits)) = text.rsplit_once('/') else { return false };
     let bits_max = if address.contains(':') { 128 } else { 32 };

@@ -11,22 +11,15 @@ use kube_cel::cel::Value as Cel;
 
 use super::{EvalResult, EvaluationError, Target, weight};
 
-/// Cost limit of one expression (`PerCallLimit`). Each call is checked against it by itself.
-///
-/// Upstream counts all calls of an expression together; one call above the limit always exceeds it.
+/// Cost limit of one call. Upstream counts all calls of an expression together (`PerCallLimit`); one call above the
+/// limit always exceeds it.
 const COST_MAX: usize = 1_000_000;
-/// Characters per unit of cost: traversing a string costs a tenth of its length.
-///
-/// Upstream: `StringTraversalCostFactor`, 0.1.
+/// Characters per unit of cost of traversing a string: 1 / `StringTraversalCostFactor` (0.1).
 const LETTERS_PER_STEP: usize = 10;
-/// Characters of a regular expression per unit of cost.
-///
-/// Upstream: `RegexStringLengthCostFactor`, 0.25.
+/// Characters of a regular expression per unit of cost: 1 / `RegexStringLengthCostFactor` (0.25).
 const PATTERN_LETTERS_PER_STEP: usize = 4;
 
-/// Functions that traverse their arguments completely, to compare or to format them.
-///
-/// Their cost is the size of the whole tree, where a shared part counts once per occurrence.
+/// Functions that traverse their arguments completely, where a shared part counts once per occurrence.
 const WALKS: [&str; 8] =
     ["contains", "distinct", "equivalent", "format", "indexOf", "intersects", "lastIndexOf", "string"];
 
@@ -36,8 +29,7 @@ const WALKS: [&str; 8] =
 /// Returns [`EvaluationError::CostExceeded`] if the call alone exceeds [`COST_MAX`].
 pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> EvalResult<()> {
     if WALKS.contains(&name) {
-        let target = if let Target::Value(value) = target { Some(value) } else { None };
-        weight::check(target.into_iter().chain(arguments))?;
+        weight::check(target.value().into_iter().chain(arguments))?;
     }
     within(cost(name, target, arguments).unwrap_or_default())
 }
@@ -69,16 +61,14 @@ pub(super) fn check_items(n: usize) -> EvalResult<()> {
     within(n)
 }
 
-/// Checks a cost against the limit. A cost equal to the limit is allowed.
+/// Checks a cost against the limit, which is allowed itself.
 fn within(cost: usize) -> EvalResult<()> {
     if cost > COST_MAX { Err(EvaluationError::CostExceeded) } else { Ok(()) }
 }
 
-/// Returns the estimated cost of a function; `None` for functions whose cost is bounded by the size of their arguments.
-///
-/// The formulas: `distinct` compares all pairs, `sets` functions the product of both lists,
-/// `replace` and `join` the length of the result, and regular expressions the product of string and
-/// pattern. All arithmetic saturates.
+/// Returns the estimated cost of a function; `None` if it is bounded by the size of the arguments. `distinct` compares
+/// all pairs, `sets` functions cost the product of both lists, `replace` and `join` the length of the result, and
+/// regular expressions the product of string and pattern.
 fn cost(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<usize> {
     Some(match (name, target, arguments) {
         ("distinct", Target::Value(Cel::List(items)), []) => items.len().saturating_mul(items.len()).saturating_mul(2),

@@ -27,9 +27,7 @@ fn invalid(text: &str, expected: &str) -> String {
     format!("{text:?} is not a valid {expected}")
 }
 
-/// Converts to `int`: timestamps to Unix seconds, durations to nanoseconds.
-///
-/// Floats are truncated towards zero. Strings are decimal with an optional sign.
+/// Converts to `int`: timestamps to Unix seconds, durations to nanoseconds, floats by truncation.
 #[expect(clippy::cast_possible_truncation, reason = "it is within the bounds")]
 fn to_int(value: &Cel) -> EvalResult {
     Ok(Cel::Int(match value {
@@ -45,9 +43,7 @@ fn to_int(value: &Cel) -> EvalResult {
     }))
 }
 
-/// Converts to `uint`; a negative number overflows.
-///
-/// Floats are truncated; strings have no sign (`strconv.ParseUint`).
+/// Converts to `uint`; a negative number overflows. Strings have no sign (`strconv.ParseUint`).
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within the bounds")]
 fn to_uint(value: &Cel) -> EvalResult {
     Ok(Cel::UInt(match value {
@@ -60,9 +56,7 @@ fn to_uint(value: &Cel) -> EvalResult {
     }))
 }
 
-/// Converts to `double`; large integers lose precision, as in upstream.
-///
-/// Strings are those of Go's `ParseFloat`.
+/// Converts to `double`. Strings are those of Go's `ParseFloat`.
 #[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
 fn to_double(value: &Cel) -> EvalResult {
     Ok(Cel::Float(match value {
@@ -74,10 +68,8 @@ fn to_double(value: &Cel) -> EvalResult {
     }))
 }
 
-/// Converts to `string`; `None` for values of libraries.
-///
-/// Timestamps are RFC 3339 with as many digits as needed, durations seconds with the suffix `s`,
-/// such as `90s` or `1.5s`.
+/// Converts to `string`; `None` for values of libraries. Timestamps are RFC 3339 with as many digits as needed,
+/// durations seconds with the suffix `s`, such as `1.5s`.
 #[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
 fn to_string(value: &Cel) -> Option<EvalResult> {
     let text = match value {
@@ -104,9 +96,12 @@ fn to_string(value: &Cel) -> Option<EvalResult> {
     Some(Ok(Cel::String(Arc::new(text))))
 }
 
+/// Returns the value as the CEL function `string` converts it; `None` if it cannot be converted.
+pub(super) fn text(value: &Cel) -> Option<String> {
+    if let Some(Ok(Cel::String(text))) = to_string(value) { Some(text.to_string()) } else { None }
+}
+
 /// Appends the fraction of a second without trailing zeros.
-///
-/// At most nine digits; nothing if the fraction is zero.
 fn with_fraction(whole: &str, nanoseconds: u32) -> String {
     let digits = format!("{nanoseconds:09}");
     let digits = digits.trim_end_matches('0');

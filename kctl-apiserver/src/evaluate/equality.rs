@@ -19,9 +19,7 @@ use kube_cel::cel::{Value as Cel, objects::Key};
 pub(crate) enum ListKind {
     /// Items are unique by value.
     Set,
-    /// Items are identified by these fields (`x-kubernetes-list-map-keys`).
-    ///
-    /// The names are escaped, as in expressions.
+    /// Items are identified by these fields (`x-kubernetes-list-map-keys`), whose names are escaped as in expressions.
     Map(Vec<String>),
 }
 
@@ -47,16 +45,13 @@ impl Kinds {
     }
 
     /// Returns the type of a list; `None` for atomic lists and lists that expressions create.
-    ///
-    /// The address of a clone is the same, since clones share the list.
     fn list_kind(&self, items: &Arc<Vec<Cel>>) -> Option<&ListKind> {
         self.0.get(&Arc::as_ptr(items).addr())
     }
 
     /// Returns `true` if two values are equal, by the list types of the lists within them.
     ///
-    /// Numbers of different types are equal if their values are. Maps are equal without regard to
-    /// the order.
+    /// Numbers of different types are equal if their values are. Maps are equal without regard to the order.
     pub(super) fn equal(&self, left: &Cel, right: &Cel) -> bool {
         match (left, right) {
             (Cel::List(left), Cel::List(right)) => left.len() == right.len() && self.equal_items(left, right),
@@ -69,10 +64,8 @@ impl Kinds {
         }
     }
 
-    /// Compares two lists of equal length. The type of the left list determines the comparison.
-    ///
-    /// Lengths are equal already, so it suffices that each right item is in the left list: items of
-    /// a set are unique.
+    /// Compares two lists of equal length, by the type of the left one. It suffices that each right item is in the left
+    /// list: items of a set are unique.
     fn equal_items(&self, left: &Arc<Vec<Cel>>, right: &[Cel]) -> bool {
         match self.list_kind(left) {
             None => left.iter().zip(right).all(|(left, right)| self.equal(left, right)),
@@ -120,9 +113,8 @@ impl Kinds {
     }
 }
 
-/// Returns the identity of a map-list item: the values of its key fields.
-///
-/// The empty string for an item that is not a map. Absent fields are empty, too.
+/// Returns the identity of a map-list item: the values of its key fields. Absent ones are empty, and so is that of an
+/// item that is not a map.
 fn key(item: &Cel, fields: &[String]) -> String {
     let Cel::Map(item) = item else { return String::new() };
     let field = |name: &String| item.map.get(&Key::String(Arc::new(name.clone()))).map_or_else(String::new, text);
@@ -130,8 +122,6 @@ fn key(item: &Cel, fields: &[String]) -> String {
 }
 
 /// Returns a canonical string that is the same for equal values. Map entries are sorted, because maps have no order.
-///
-/// Only equality of such strings is meaningful, not their order.
 fn text(value: &Cel) -> String {
     match value {
         Cel::List(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(",")),

@@ -50,9 +50,6 @@ pub(super) fn format(text: &str, values: &[Cel]) -> EvalResult {
 }
 
 /// Parses the clause after a `%`: returns its precision, its letter and the rest of the string.
-///
-/// The input starts after the percent sign. An error contains the rest of the string, as the
-/// clause's end is unknown.
 fn clause_of(clause: &str) -> EvalResult<(Option<usize>, char, &str)> {
     let invalid = || {
         format!("format: invalid clause %{clause:?}, expected a precision such as .2 and one of s, d, f, e, b, x, X, o")
@@ -72,10 +69,8 @@ fn clause_of(clause: &str) -> EvalResult<(Option<usize>, char, &str)> {
     Ok((precision, letter, &clause[letter.len_utf8()..]))
 }
 
-/// Formats a value by the letter of a clause; `None` if the letter does not accept a value of this type.
-///
-/// `X` is `x` in upper case. Integers of both kinds are written with their sign, never as two's
-/// complement.
+/// Formats a value by the letter of a clause; `None` if the letter does not accept a value of this type. Negative
+/// integers are written with their sign, never as two's complement.
 fn written(letter: char, precision: Option<usize>, value: &Cel) -> Option<String> {
     Some(match (letter, value) {
         ('s', _) => return string(value),
@@ -112,26 +107,19 @@ fn hex(bytes: &[u8]) -> String {
 fn float(value: &Cel) -> Option<f64> {
     match value {
         Cel::Float(number) => Some(*number),
-        Cel::String(text) => match text.as_str() {
-            "NaN" => Some(f64::NAN),
-            "Infinity" => Some(f64::INFINITY),
-            "-Infinity" => Some(f64::NEG_INFINITY),
-            _ => None,
-        },
+        Cel::String(text) if text.as_str() == "NaN" => Some(f64::NAN),
+        Cel::String(text) if text.as_str() == "Infinity" => Some(f64::INFINITY),
+        Cel::String(text) if text.as_str() == "-Infinity" => Some(f64::NEG_INFINITY),
         _ => None,
     }
 }
 
-/// Returns the spelling of NaN and infinities; `None` for finite numbers.
-///
-/// The names are those of upstream's locale: an infinity is printed as its symbol.
+/// Returns the spelling of NaN and infinities in upstream's locale; `None` for finite numbers.
 fn odd(number: f64) -> Option<&'static str> {
-    if number.is_nan() {
-        Some("NaN")
-    } else if number.is_infinite() {
-        Some(if number > 0.0 { "∞" } else { "-∞" })
-    } else {
-        None
+    match number {
+        f64::INFINITY => Some("∞"),
+        f64::NEG_INFINITY => Some("-∞"),
+        _ => number.is_nan().then_some("NaN"),
     }
 }
 
@@ -141,8 +129,6 @@ fn unsigned_if_zero(number: f64) -> f64 {
 }
 
 /// Formats a number for `%f`, with a comma between groups of three digits.
-///
-/// Rounds the exact value of the double, as Go does.
 fn fixed(number: f64, precision: usize) -> String {
     if let Some(odd) = odd(number) {
         return odd.to_owned();
@@ -155,9 +141,7 @@ fn fixed(number: f64, precision: usize) -> String {
     format!("{sign}{}{fraction}", grouped.join(","))
 }
 
-/// Formats a number for `%e`, with a superscript exponent such as `×10⁰³`.
-///
-/// One digit before the point and six after it; the exponent has at least two digits.
+/// Formats a number for `%e`, with a superscript exponent of at least two digits such as `×10⁰³`.
 fn scientific(number: f64) -> String {
     if let Some(odd) = odd(number) {
         return odd.to_owned();
@@ -170,9 +154,8 @@ fn scientific(number: f64) -> String {
     format!("{digits}×10{sign}{exponent}")
 }
 
-/// Formats a value for `%s`. Map entries are sorted, so that the result is deterministic.
-///
-/// `None` for a value without a string form, such as a type. Keys that are strings are quoted.
+/// Formats a value for `%s`; `None` for a value without a string form, such as a type. Map entries are sorted, so that
+/// the result is deterministic.
 fn string(value: &Cel) -> Option<String> {
     match value {
         Cel::Null => Some("null".into()),
@@ -190,16 +173,11 @@ fn string(value: &Cel) -> Option<String> {
             Some(format!("{{{}}}", entries.join(", ")))
         }
         Cel::Map(map) => map.map.values().next().map_or(Some(String::new()), string),
-        _ => match convert::to("string", value) {
-            Some(Ok(Cel::String(text))) => Some(text.to_string()),
-            _ => None,
-        },
+        _ => convert::text(value),
     }
 }
 
-/// Formats a value within a list or a map, where strings are quoted.
-///
-/// Times and bytes are written as the expressions that make them.
+/// Formats a value within a list or a map, where strings are quoted, and times and bytes written as expressions.
 fn part(value: &Cel) -> Option<String> {
     if let Cel::Float(number) = value
         && number.is_finite()

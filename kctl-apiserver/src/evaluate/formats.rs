@@ -16,9 +16,7 @@ use crate::names::{NameRule, check_label_value, check_qualified_name};
 #[derive(Debug, PartialEq, Eq)]
 struct Format(&'static str);
 
-/// Names that `format.named` accepts.
-///
-/// Each is also a function of the library, without arguments.
+/// Names that `format.named` accepts. Each is also a function of the library, without arguments.
 const NAMES: [&str; 13] = [
     "dns1123Label",
     "dns1123Subdomain",
@@ -63,9 +61,8 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 }
 
 impl Format {
-    /// Returns the validation error of a string in this format; `None` if it is valid.
-    ///
-    /// Prefix formats accept a dash at the end, as `generateName` does.
+    /// Returns the validation error of a string in this format. Prefix formats accept a dash at the end, as
+    /// `generateName` does.
     fn wrong(&self, text: &str) -> Option<&'static str> {
         let unless = |is_valid: bool, error| (!is_valid).then_some(error);
         match self.0 {

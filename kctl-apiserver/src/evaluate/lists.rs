@@ -22,7 +22,11 @@ pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<Eva
         ("sort", []) if items.iter().any(|item| type_name(item) != type_name(&items[0])) => {
             Err("list elements must have the same type".into())
         }
-        ("sort", []) => Ok(Cel::List(Arc::new(sorted(items)))),
+        ("sort", []) => {
+            let mut items = items.to_vec();
+            items.sort_by(|left, right| operators::order(left, right).unwrap_or(Ordering::Equal));
+            Ok(Cel::List(Arc::new(items)))
+        }
         ("join", []) => join(items, ""),
         ("join", [Cel::String(between)]) => join(items, between),
         ("slice", [Cel::Int(from), Cel::Int(to)]) => slice(items, *from, *to),
@@ -31,8 +35,6 @@ pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<Eva
 }
 
 /// Adds the items. The type of the first item selects the zero; the sum of an empty list is the integer 0.
-///
-/// Overflow is an error. Items of mixed types have no overload.
 fn sum(items: &[Cel]) -> EvalResult {
     let nothing = match items.first() {
         Some(Cel::UInt(_)) => Cel::UInt(0),
@@ -47,8 +49,6 @@ fn sum(items: &[Cel]) -> EvalResult {
 
 /// Returns the first item that no other item precedes (`min`) or follows (`max`). Items that cannot be compared count
 /// as equal.
-///
-/// An empty list is an error. The first of several equal items is returned.
 fn extreme(name: &str, items: &[Cel], direction: Ordering) -> EvalResult {
     let mut all = items.iter();
     let first = all.next().ok_or_else(|| format!("{name} called on empty list"))?;
@@ -57,18 +57,7 @@ fn extreme(name: &str, items: &[Cel], direction: Ordering) -> EvalResult {
     Ok(found.clone())
 }
 
-/// Sorts the items with a stable sort. Items that cannot be compared keep their order.
-///
-/// The caller has checked that all items are of one type.
-fn sorted(items: &[Cel]) -> Vec<Cel> {
-    let mut items = items.to_vec();
-    items.sort_by(|left, right| operators::order(left, right).unwrap_or(Ordering::Equal));
-    items
-}
-
-/// Joins strings; an item of another type is an error.
-///
-/// The size was checked by `bounds` before.
+/// Joins strings. `bounds` has checked the size.
 fn join(items: &[Cel], between: &str) -> EvalResult {
     let text = |item: &Cel| match item {
         Cel::String(text) => Ok(text.to_string()),
@@ -79,8 +68,6 @@ fn join(items: &[Cel], between: &str) -> EvalResult {
 }
 
 /// Returns the items from index `from` up to but excluding `to`.
-///
-/// Negative indexes, a start after the end and an end beyond the list are errors.
 fn slice(items: &[Cel], from: i64, to: i64) -> EvalResult {
     let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
     let slice = range.and_then(|(first, end)| items.get(first..end));

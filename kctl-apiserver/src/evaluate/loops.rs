@@ -1,11 +1,10 @@
 //! Comprehensions: the macros over lists and maps, with one or two variables.
 //!
-//! The parser expands `all`, `exists`, `exists_one`, `map` and `filter` with one variable to a
-//! fold. Running the fold literally would copy its list in each step; instead the macro is
-//! recognized by its shape, and a plain loop runs.
+//! The parser expands `all`, `exists`, `exists_one`, `map` and `filter` with one variable to a fold. Running the fold
+//! literally would copy its list in each step; instead the macro is recognized by its shape, and a plain loop runs.
 //!
-//! Iterations are bounded by the sizes of lists and maps, which exist in memory already. Nested
-//! loops multiply, which the cost estimate of the expression bounds.
+//! Iterations are bounded by the sizes of lists and maps, which exist in memory already. Nested loops multiply, which
+//! the cost estimate of the expression bounds.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -79,9 +78,7 @@ impl<'a> Evaluator<'a> {
         Some(self.rounds(target, &[first, second]).and_then(|rounds| self.pairs(name, rounds, rest)))
     }
 
-    /// Evaluates a two-variable macro that creates a list or a map.
-    ///
-    /// `rest` has the filter, if there is one, and the value.
+    /// Evaluates a two-variable macro. `rest` has the filter, if there is one, and the value.
     fn pairs(&mut self, name: &str, rounds: Vec<Round<'a>>, rest: &'a [IdedExpr]) -> EvalResult {
         let (test, value) = match rest {
             [test, value] => (Some(test), value),
@@ -98,10 +95,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates the range and returns the variables of each iteration. Maps are iterated in the order of their keys.
-    ///
-    /// All iterations are created before the first one runs: items are cheap to clone, since lists and
-    /// maps are shared. A one-variable macro over a map sees the keys.
+    /// Evaluates the range and returns the variables of each iteration. A one-variable macro over a map sees the keys.
+    /// Maps are iterated in the order of their keys.
     fn rounds(&mut self, range: &'a IdedExpr, names: &[&'a str]) -> EvalResult<Vec<Round<'a>>> {
         let range = self.evaluate(range)?;
         let round = |key: Cel, value: &Cel| match names {
@@ -120,10 +115,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates `all` (`deciding` is `false`) or `exists` (`true`). An error is returned only if no iteration decides
-    /// the result.
-    ///
-    /// If several iterations fail, the first error is returned.
+    /// Evaluates `all` (`deciding` is `false`) or `exists` (`true`). The first error is returned only if no iteration
+    /// decides the result.
     fn all(&mut self, rounds: &[Round<'a>], test: &'a IdedExpr, deciding: bool) -> EvalResult {
         decided(deciding, rounds.iter().map(|round| self.with(round, |evaluator| evaluator.evaluate(test))))
     }
@@ -136,9 +129,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates `exists_one`.
-    ///
-    /// Exactly one iteration must be true. An error makes the result an error, also after a second match.
+    /// Evaluates `exists_one`. An error makes the result an error, also after a second match.
     fn one(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr) -> EvalResult {
         let mut n_found = 0;
         for round in rounds {
@@ -158,9 +149,8 @@ impl<'a> Evaluator<'a> {
         Ok(Cel::List(Arc::new(items)))
     }
 
-    /// Returns a map of the entries that `entries` makes of each iteration and its result.
-    ///
-    /// A key that occurs twice is an error.
+    /// Returns a map of the entries that `entries` makes of each iteration and its result. A key that occurs twice is
+    /// an error.
     fn transform_map(
         &mut self,
         rounds: Vec<Round<'a>>,
@@ -184,9 +174,8 @@ impl<'a> Evaluator<'a> {
         Ok(Cel::Map(Map { map: Arc::new(made) }))
     }
 
-    /// Evaluates `sortBy`: returns the items in the order of their keys.
-    ///
-    /// Keys that are equal keep their order. It is an error if two neighbouring keys cannot be compared.
+    /// Evaluates `sortBy`: returns the items in the order of their keys. It is an error if two neighbouring keys cannot
+    /// be compared.
     fn sorted(&mut self, rounds: Vec<Round<'a>>, key: &'a IdedExpr) -> EvalResult {
         let mut pairs: Vec<(Cel, Cel)> = Vec::new();
         for round in rounds {

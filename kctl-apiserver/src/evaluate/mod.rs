@@ -89,8 +89,7 @@ impl From<&str> for EvaluationError {
 
 /// Key that marks a map as the representation of a CEL type (the result of `type(x)`).
 ///
-/// No JSON object from a client has this key with that meaning: it is added by the evaluation of
-/// `type(x)` only.
+/// No JSON object from a client has this key with that meaning: it is added by the evaluation of `type(x)` only.
 pub(crate) const TYPE: &str = "@type";
 /// Error of `cel-go` when no overload of a function or operator accepts the argument types.
 const NO_OVERLOAD: &str = "no such overload";
@@ -101,8 +100,6 @@ const OVERFLOW: &str = "overflow";
 /// expression can name them. A call with more arguments has no overload.
 const ARGUMENTS: [&str; 8] = ["@0", "@1", "@2", "@3", "@4", "@5", "@6", "@7"];
 /// Variable that carries the evaluated receiver of a member call, as [`ARGUMENTS`] does for arguments.
-///
-/// The tree is built again for each call, with identifiers in place of the operands.
 const TARGET: &str = "@target";
 
 /// The operand before the dot of a call.
@@ -115,15 +112,20 @@ enum Target<'a> {
     Library(&'a str),
 }
 
+impl Target<'_> {
+    /// Returns the receiver.
+    fn value(&self) -> Option<&Cel> {
+        if let Self::Value(value) = self { Some(value) } else { None }
+    }
+}
+
 /// Evaluates one expression. It borrows the tree, so that loop variables need no copies of their names.
 pub(crate) struct Evaluator<'a> {
     /// Functions of `kube-cel`, for calls that this module does not evaluate itself.
     functions: &'a Context<'static>,
     /// Variables of the expression, such as `self` and `oldSelf`.
     variables: &'a HashMap<String, Cel>,
-    /// Lists that the schema declares as sets or maps; they compare and concatenate by those rules.
-    ///
-    /// Keyed by address, so it must belong to the same values as `variables`.
+    /// Lists among `variables` that the schema declares as sets or maps; they compare and concatenate by those rules.
     kinds: &'a Kinds,
     /// Variables of loops, the innermost last.
     bound: Vec<(&'a str, Cel)>,
@@ -137,9 +139,8 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `tree`, including its subexpressions, by recursion.
     ///
-    /// The depth of the recursion is that of the tree; the caller bounds it when it parses, and
-    /// runs deep trees on a larger stack. An identifier that is neither a variable here nor in
-    /// `functions` is an error of `kube-cel`.
+    /// The depth of the recursion is that of the tree; the caller bounds it when it parses, and runs deep trees on a
+    /// larger stack. An identifier that is neither a variable here nor in `functions` is an error of `kube-cel`.
     ///
     /// # Errors
     /// Fails if a function or an operator does.
@@ -161,16 +162,13 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Returns the value of a variable. Loop variables shadow outer ones and the variables of the expression.
-    ///
-    /// Linear in the depth of nested loops, which is small.
     fn variable(&self, name: &str) -> Option<&Cel> {
         let bound = self.bound.iter().rev().find(|(bound_name, _)| *bound_name == name).map(|(_, value)| value);
         bound.or_else(|| self.variables.get(name))
     }
 
-    /// Evaluates `a.b` and `has(a.b)`. Selection from an optional value yields an optional value.
-    ///
-    /// A missing key is an error, except in `has()`. Selecting from a scalar finds nothing.
+    /// Evaluates `a.b` and `has(a.b)`. Selection from an optional value yields an optional value. A missing key is an
+    /// error, except in `has()`. Selecting from a scalar finds nothing.
     fn select(&mut self, select: &'a SelectExpr) -> EvalResult {
         let operand = self.evaluate(&select.operand)?;
         let key = Cel::String(Arc::new(select.field.clone()));
@@ -186,8 +184,6 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates a list literal; an absent optional element (`[?x]`) is left out.
-    ///
-    /// An element marked as optional must be an optional value.
     fn list(&mut self, list: &'a ListExpr) -> EvalResult {
         let mut items = Vec::with_capacity(list.elements.len());
         for (index, element) in list.elements.iter().enumerate() {
@@ -202,10 +198,8 @@ impl<'a> Evaluator<'a> {
         Ok(Cel::List(Arc::new(items)))
     }
 
-    /// Evaluates a map literal; an entry with an absent optional value (`{?k: v}`) is left out.
-    ///
-    /// A repeated key replaces the earlier value. Only strings, integers and booleans are keys, and
-    /// floats that are whole.
+    /// Evaluates a map literal; an entry with an absent optional value (`{?k: v}`) is left out. A repeated key replaces
+    /// the earlier value.
     fn map(&mut self, map: &'a MapExpr) -> EvalResult {
         let mut entries = HashMap::new();
         for entry in &map.entries {
@@ -225,32 +219,20 @@ impl<'a> Evaluator<'a> {
     /// Evaluates a call. Operators, optional functions and macros come first, because they control whether their
     /// operands are evaluated at all.
     fn call(&mut self, call: &'a CallExpr) -> EvalResult {
-        if let Some(result) = self.operator(call) {
-            return result;
-        }
-        if let Some(result) = self.optional(call) {
-            return result;
-        }
-        if let Some(result) = self.macros(call) {
-            return result;
-        }
-        self.function(call)
+        let special = self.operator(call).or_else(|| self.optional(call)).or_else(|| self.macros(call));
+        special.unwrap_or_else(|| self.function(call))
     }
 
-    /// Evaluates an ordinary function. The receiver and then the arguments are evaluated first; an error in one of them
-    /// is the result of the call. The cost is checked before the function runs.
-    ///
-    /// A receiver that is an identifier but not a variable names a library, such as `math`.
+    /// Evaluates an ordinary function, after its receiver and its arguments. A receiver that is an identifier but not a
+    /// variable names a library, such as `math`.
     fn function(&mut self, call: &'a CallExpr) -> EvalResult {
         let target = match call.target.as_deref() {
             Some(IdedExpr { expr: Expr::Ident(name), .. }) if self.variable(name).is_none() => Target::Library(name),
             Some(target) => Target::Value(self.evaluate(target)?),
             None => Target::None,
         };
-        let mut arguments = Vec::with_capacity(call.args.len());
-        for argument in &call.args {
-            arguments.push(self.evaluate(argument)?);
-        }
+        let arguments: Vec<Cel> =
+            call.args.iter().map(|argument| self.evaluate(argument)).collect::<EvalResult<_>>()?;
         let name = call.func_name.as_str();
         bounds::check(name, &target, &arguments)?;
         if let Some(why) = overloads::refused(name, &target, &arguments) {
@@ -263,8 +245,6 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Calls a function that only `kube-cel` implements, with the evaluated values bound to reserved variables.
-    ///
-    /// More arguments than `ARGUMENTS` has names cannot match any function.
     fn plain(&self, name: &str, target: Target<'_>, arguments: Vec<Cel>) -> EvalResult {
         let ident = |name: &str| IdedExpr { id: 0, expr: Expr::Ident(name.to_owned()) };
         let mut scope = self.functions.new_inner_scope();
@@ -289,10 +269,7 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Returns the result of a function that this module or its submodules implement, or `None` if `kube-cel` has to
-/// evaluate it.
-///
-/// Conversions and member functions by the type of the receiver are tried before the libraries,
-/// which look at name and target.
+/// evaluate it. Conversions and member functions by the type of the receiver are tried before the libraries.
 fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let of_libraries = [
         patterns::called,
@@ -347,10 +324,7 @@ fn key_of(value: &Cel) -> Option<Key> {
 ///
 /// Used in error messages, which omit values without a string form.
 pub(crate) fn as_text(value: &Cel) -> String {
-    match convert::to("string", value) {
-        Some(Ok(Cel::String(text))) => text.to_string(),
-        _ => String::new(),
-    }
+    convert::text(value).unwrap_or_default()
 }
 
 /// Returns the runtime type name of a value, as `cel-go` spells it in errors.
@@ -375,9 +349,8 @@ pub(crate) fn type_name(value: &Cel) -> String {
     name.into()
 }
 
-/// Converts a number of any type to `i64`; `None` if it has a fraction or is out of range.
-///
-/// Doubles beyond 9e18 count as out of range, since the bounds of `i64` are not exact doubles.
+/// Converts a number of any type to `i64`; `None` if it has a fraction or is out of range, as doubles beyond 9e18,
+/// since the bounds of `i64` are not exact doubles.
 #[expect(clippy::cast_possible_truncation, reason = "it is whole and within the bounds")]
 fn whole(number: &Cel) -> Option<i64> {
     match number {
@@ -388,10 +361,8 @@ fn whole(number: &Cel) -> Option<i64> {
     }
 }
 
-/// Returns the item of a list at an index, or the value of a map at a key. `Ok(None)` means that it is absent. Signed
-/// and unsigned integer keys are interchangeable.
-///
-/// A negative index, or one beyond the end, is `Ok(None)`. `Err` is for an index of the wrong type.
+/// Returns the item of a list at an index, or the value of a map at a key; `Ok(None)` if it is absent. Signed and
+/// unsigned integer keys are interchangeable. `Err` is for an index of the wrong type.
 fn part(container: &Cel, key: &Cel) -> EvalResult<Option<Cel>> {
     match container {
         Cel::Map(map) => {

@@ -1,7 +1,6 @@
 //! Operators: logical operators, checked arithmetic, comparisons and indexes.
 //!
-//! Numbers of different types compare, but do not add: `1 + 1.0` has no overload. Integers never
-//! wrap.
+//! Numbers of different types compare, but do not add: `1 + 1.0` has no overload. Integers never wrap.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -22,8 +21,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates an operator; `None` if the call is not one. The parser gives operators names such as `_&&_` and no
     /// receiver.
     ///
-    /// The logical operators and the conditional evaluate their operands themselves, all others
-    /// evaluate both first.
+    /// The logical operators and the conditional evaluate their operands themselves, all others evaluate both first.
     pub(super) fn operator(&mut self, call: &'a CallExpr) -> Option<EvalResult> {
         if call.target.is_some() {
             return None;
@@ -55,11 +53,8 @@ impl<'a> Evaluator<'a> {
         Ok((self.evaluate(left)?, self.evaluate(right)?))
     }
 
-    /// Evaluates `&&` (`deciding` is `false`) or `||` (`true`). Either side may decide the result, even if the other
-    /// one fails. An error is returned only if neither side decides.
-    ///
-    /// This makes the operators commutative, as the CEL specification demands: `1/0 == 1 || true`
-    /// is true.
+    /// Evaluates `&&` (`deciding` is `false`) or `||` (`true`). An error is returned only if neither side decides, as
+    /// the CEL specification demands: `1/0 == 1 || true` is true.
     fn both(&mut self, left: &'a IdedExpr, right: &'a IdedExpr, deciding: bool) -> EvalResult {
         decided(deciding, [left, right].into_iter().map(|side| self.evaluate(side)))
     }
@@ -73,10 +68,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates `==` and `!=`. A library value compares only with a value of the same type or null.
-    ///
-    /// Values of different types are unequal, not an error. The weight is checked, because equality
-    /// walks both trees.
+    /// Evaluates `==` and `!=`. A library value compares only with a value of the same type or null. Other values of
+    /// different types are unequal. The weight is checked, because equality walks both trees.
     fn equal(&self, name: &str, left: &Cel, right: &Cel) -> EvalResult {
         let is_equal = name == "_==_";
         let is_of_library = matches!(left, Cel::Opaque(_)) && optional::downcast(left).is_none();
@@ -87,9 +80,7 @@ impl<'a> Evaluator<'a> {
         Ok(Cel::Bool(self.kinds.equal(left, right) == is_equal))
     }
 
-    /// Evaluates `in`: membership in a list, or presence of a key in a map.
-    ///
-    /// For a list, equality follows the list types. Absence of a key is `false`.
+    /// Evaluates `in`: membership in a list, by the list types, or presence of a key in a map.
     fn is_in(&self, value: &Cel, container: &Cel) -> EvalResult {
         match container {
             Cel::List(items) => {
@@ -187,8 +178,6 @@ integer_arithmetic! {
 }
 
 /// Evaluates the unary minus.
-///
-/// Unsigned integers cannot be negated.
 fn negated(value: &Cel) -> EvalResult {
     match value {
         Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or_else(|| OVERFLOW.into()),
@@ -211,12 +200,9 @@ pub(super) fn order(left: &Cel, right: &Cel) -> Option<Ordering> {
 }
 
 /// Evaluates `<`, `<=`, `>` and `>=`.
-///
-/// Operands without an order have no overload, such as lists and maps.
 fn compared(name: &str, left: &Cel, right: &Cel) -> EvalResult {
-    let is_number_or_time =
-        matches!(left, Cel::Int(_) | Cel::UInt(_) | Cel::Float(_) | Cel::Duration(_) | Cel::Timestamp(_));
-    if !is_number_or_time && !matches!(left, Cel::Bool(_) | Cel::String(_) | Cel::Bytes(_)) {
+    // Lists, maps, null and library values have no order.
+    if matches!(left, Cel::List(_) | Cel::Map(_) | Cel::Null | Cel::Opaque(_) | Cel::Function(..)) {
         return Err(NO_OVERLOAD.into());
     }
     let order = order(left, right).ok_or(NO_OVERLOAD)?;
@@ -229,8 +215,6 @@ fn compared(name: &str, left: &Cel, right: &Cel) -> EvalResult {
 }
 
 /// Evaluates `a[b]`. Indexing an optional value yields an optional value.
-///
-/// The error about a missing key or index contains it, as CEL's `string` would write it.
 fn index(container: &Cel, key: &Cel) -> EvalResult {
     if let Some(there) = optional::downcast(container) {
         let found = there.value().and_then(|container| part(container, key).unwrap_or_default());

@@ -28,8 +28,7 @@ pub(crate) fn wrap(value: Option<Cel>) -> Cel {
 
 /// Returns the result of `optional.unwrap` or `unwrapOpt`; `None` for other functions.
 ///
-/// Both drop absent items and unwrap the others. A list with an item that is not optional has no
-/// overload.
+/// Both drop absent items and unwrap the others. A list with an item that is not optional has no overload.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let (("unwrap", Target::Library("optional"), [Cel::List(items)])
     | ("unwrapOpt", Target::Value(Cel::List(items)), [])) = (name, target, arguments)
@@ -44,8 +43,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 impl<'a> Evaluator<'a> {
     /// Evaluates a function of optional values; `None` for other functions.
     ///
-    /// Functions whose arguments are evaluated only if needed must be handled before ordinary
-    /// functions.
+    /// Functions whose arguments are evaluated only if needed must be handled before ordinary functions.
     pub(super) fn optional(&mut self, call: &'a CallExpr) -> Option<EvalResult> {
         Some(match (call.func_name.as_str(), call.target.as_deref(), call.args.as_slice()) {
             ("_?._" | "_[?_]", None, [operand, key]) => self.optional_part(operand, key),
@@ -73,10 +71,8 @@ impl<'a> Evaluator<'a> {
         Ok(downcast(&value).ok_or(NO_OVERLOAD)?.value().cloned())
     }
 
-    /// Evaluates `a.?b` and `a[?b]`.
-    ///
-    /// On a plain value a missing part is absent, but an index of the wrong type is an error. On an optional value,
-    /// such an index also yields an absent value.
+    /// Evaluates `a.?b` and `a[?b]`. On a plain value an index of the wrong type is an error; on an optional value it
+    /// yields an absent value.
     fn optional_part(&mut self, tree: &'a IdedExpr, key: &'a IdedExpr) -> EvalResult {
         let value = self.evaluate(tree)?;
         let key = self.evaluate(key)?;
@@ -88,8 +84,6 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates `optional.of`, `optional.none` and `optional.ofNonZeroValue`.
-    ///
-    /// `ofNonZeroValue` returns an absent value if its argument is a zero value.
     fn constructed(&mut self, name: &str, values: &'a [IdedExpr]) -> EvalResult {
         let [value] = values else {
             return if name == "none" && values.is_empty() { Ok(wrap(None)) } else { Err(NO_OVERLOAD.into()) };
@@ -98,9 +92,8 @@ impl<'a> Evaluator<'a> {
         Ok(wrap(Some(value).filter(|value| name == "of" || !is_zero(value))))
     }
 
-    /// Evaluates `hasValue`, `value`, `or` and `orValue`.
-    ///
-    /// `value` of an absent optional is an error. `or` takes and returns an optional value, `orValue` a plain value.
+    /// Evaluates `hasValue`, `value`, `or` and `orValue`. `or` takes and returns an optional value, `orValue` a plain
+    /// value.
     fn optional_call(&mut self, name: &str, target: &'a IdedExpr, values: &'a [IdedExpr]) -> EvalResult {
         let value = self.evaluate(target)?;
         // `orValue` of a value that is not optional returns the value.
@@ -121,9 +114,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates `optMap` and `optFlatMap`; the expression is evaluated only if the value is present.
-    ///
-    /// `optMap` wraps the result, `optFlatMap` expects an optional result and returns it as it is.
+    /// Evaluates `optMap` and `optFlatMap`; the expression is evaluated only if the value is present. `optMap` wraps
+    /// the result, `optFlatMap` expects an optional result.
     fn mapped(&mut self, name: &str, target: &'a IdedExpr, variable: &'a IdedExpr, result: &'a IdedExpr) -> EvalResult {
         let Expr::Ident(variable) = &variable.expr else { return Err(NO_OVERLOAD.into()) };
         let Some(value) = self.there(target)? else { return Ok(wrap(None)) };
@@ -132,9 +124,8 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Returns `true` for the zero value of a type, which `optional.ofNonZeroValue` treats as absent.
-///
-/// Timestamps and library values are never zero.
+/// Returns `true` for the zero value of a type, which `optional.ofNonZeroValue` treats as absent. Timestamps and
+/// library values are never zero.
 fn is_zero(value: &Cel) -> bool {
     match value {
         Cel::Null | Cel::Bool(false) | Cel::Int(0) | Cel::UInt(0) => true,

@@ -19,10 +19,10 @@ use super::{NO_OVERLOAD, Target, type_name};
 /// Functions of a library are looked up by their qualified name, such as `math.greatest`. The error
 /// lists the types of the arguments.
 pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<String> {
-    let (name, first) = match target {
-        Target::Library(library) => (Cow::Owned(format!("{library}.{name}")), None),
-        Target::Value(value) => (Cow::Borrowed(name), Some(value)),
-        Target::None => (Cow::Borrowed(name), None),
+    let first = target.value();
+    let name = match target {
+        Target::Library(library) => Cow::Owned(format!("{library}.{name}")),
+        Target::Value(_) | Target::None => Cow::Borrowed(name),
     };
     let values = || first.into_iter().chain(arguments);
     let n_given = arguments.len() + usize::from(first.is_some());
@@ -34,9 +34,8 @@ pub(super) fn refused(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opt
     Some(format!("{NO_OVERLOAD}: {name}({})", values().map(type_name).collect::<Vec<_>>().join(", ")))
 }
 
-/// Returns `true` if a value is of a declared type. Only the first item of a list is checked, as in upstream.
-///
-/// Type parameters fit any value. An empty list fits every list type.
+/// Returns `true` if a value is of a declared type. Type parameters fit any value. Only the first item of a list is
+/// checked, as in upstream.
 fn fits(is: &Type, value: &Cel) -> bool {
     match (is, value) {
         (Type::Dyn | Type::Any | Type::Error | Type::Param(_), _)

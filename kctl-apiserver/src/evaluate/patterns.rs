@@ -14,8 +14,7 @@ use crate::pattern;
 /// Returns the result of `matches`, `find` or `findAll`; `None` for other functions. A negative limit of `findAll`
 /// means no limit.
 ///
-/// `matches` looks for a match anywhere, not for a full match. `find` without a match returns the
-/// empty string.
+/// `matches` looks for a match anywhere, not for a full match. `find` without a match returns the empty string.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let (text, pattern, rest) = match (target, arguments) {
         (Target::Value(Cel::String(text)), [Cel::String(pattern), rest @ ..]) => (text, pattern, rest),

@@ -51,8 +51,6 @@ pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<EvalRe
 
 /// Splits a string into at most `n_max` parts, or without a limit if it is negative. An empty separator splits into
 /// characters.
-///
-/// A limit of 0 returns an empty list, a limit of 1 the whole string.
 fn split(text: &str, by: &str, n_max: i64) -> Cel {
     let n_max = usize::try_from(n_max).unwrap_or(usize::MAX);
     let parts: Vec<&str> = if n_max == 0 {
@@ -77,9 +75,7 @@ fn count(n: usize) -> Cel {
     Cel::Int(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// Returns an index from 0 to `n_letters`, both included.
-///
-/// The end itself is a valid position, for empty substrings.
+/// Returns an index from 0 to `n_letters`, both included: the end is a position for empty substrings.
 fn index(index: i64, n_letters: usize) -> EvalResult<usize> {
     let in_range = usize::try_from(index).ok().filter(|index| *index <= n_letters);
     in_range.ok_or_else(|| format!("index out of range: {index}").into())
@@ -94,10 +90,8 @@ enum Occurrence {
     Last,
 }
 
-/// Returns the index of an occurrence of `part`, seen from `from`; -1 if there is no such occurrence. An empty `part` is
-/// found at `from`.
-///
-/// A negative `from` is an error; one at or beyond the end returns -1.
+/// Returns the index of an occurrence of `part`, seen from `from`; -1 if there is no such occurrence. An empty `part`
+/// is found at `from`.
 fn found(letters: &[char], part: &str, from: i64, which: Occurrence) -> EvalResult {
     let part: Vec<char> = part.chars().collect();
     if part.is_empty() {

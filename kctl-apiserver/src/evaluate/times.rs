@@ -43,9 +43,7 @@ pub(super) fn arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResu
     })
 }
 
-/// Returns a shifted timestamp, or the overflow error if it leaves the years 1 to 9999.
-///
-/// `None` means that chrono could not represent the result.
+/// Returns a shifted timestamp, or the overflow error if it leaves the years 1 to 9999 or what chrono can represent.
 fn moved(time: Option<DateTime<FixedOffset>>) -> EvalResult {
     let time = time.filter(|time| SECONDS.contains(&time.timestamp()));
     time.map(Cel::Timestamp).ok_or_else(|| OVERFLOW.into())
@@ -82,10 +80,8 @@ pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]
     }))
 }
 
-/// Returns the UTC offset of a time zone in seconds at the Unix time `time`. The zone is an offset such as `02:00` or
-/// an IANA name.
-///
-/// `time` determines whether daylight saving time applies. The minutes of an offset take the sign of the hours.
+/// Returns the UTC offset of a time zone in seconds at the Unix time `time`. The zone is an offset such as `02:00`,
+/// whose minutes take the sign of the hours, or an IANA name.
 fn offset(zone: &str, time: i64) -> EvalResult<i32> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         // `Local` is UTC, as on hosts that run API servers.

@@ -29,10 +29,8 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
     match (name, target, arguments) {
         ("url", Target::None, [Cel::String(text)]) => {
             let url = Url::parse(text).filter(|_| Url::is_of_request(text));
-            Some(
-                url.map(|url| Cel::Opaque(Arc::new(UrlValue(url))))
-                    .ok_or_else(|| format!("{text:?} is not a valid URL").into()),
-            )
+            let url = url.map(|url| Cel::Opaque(Arc::new(UrlValue(url))));
+            Some(url.ok_or_else(|| format!("{text:?} is not a valid URL").into()))
         }
         ("isURL", Target::None, [Cel::String(text)]) => Some(Ok(Cel::Bool(Url::is_of_request(text)))),
         (_, Target::Value(Cel::Opaque(value)), []) => part(&value.downcast_ref::<UrlValue>()?.0, name).map(Ok),
@@ -40,9 +38,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
     }
 }
 
-/// Returns the result of an accessor such as `getHost`.
-///
-/// `getEscapedPath` keeps escapes; values of the query are decoded. Absent parts are empty strings.
+/// Returns the result of an accessor such as `getHost`. Absent parts are empty strings.
 fn part(url: &Url, function: &str) -> Option<Cel> {
     let string = |text: &str| Cel::String(Arc::new(text.to_owned()));
     Some(match function {

@@ -1,8 +1,7 @@
 //! Semantic versions and their functions. Upstream: `github.com/blang/semver`, and `pkg/cel/library/semverlib.go` of
 //! apiserver.
 //!
-//! Precedence follows semver 2.0.0, by the derived order of the fields: numbers first, then the
-//! prerelease.
+//! Precedence follows semver 2.0.0, by the derived order of the fields: numbers first, then the prerelease.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -87,10 +86,8 @@ pub(super) fn compared(name: &str, order: Ordering) -> Option<EvalResult> {
     }))
 }
 
-/// Adds missing numbers and drops leading zeros and a leading `v` (`normalizeAndParse`).
-///
-/// `None` if a version with less than three numbers has a prerelease or build metadata. `v1`
-/// becomes `1.0.0`.
+/// Adds missing numbers and drops leading zeros and a leading `v` (`normalizeAndParse`). `None` if a version with less
+/// than three numbers has a prerelease or build metadata.
 fn normalized(text: &str) -> Option<String> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let part = |part: &str| {
@@ -109,9 +106,8 @@ fn normalized(text: &str) -> Option<String> {
 }
 
 impl Version {
-    /// Parses a version with exactly three numbers; `None` if it is invalid.
-    ///
-    /// The build metadata must be well-formed, though it is dropped.
+    /// Parses a version with exactly three numbers; `None` if it is invalid. Build metadata must be well-formed, though
+    /// it is dropped.
     fn read(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.splitn(3, '.').collect();
         let [major, minor, rest] = parts.as_slice() else { return None };
@@ -129,23 +125,17 @@ impl Version {
 }
 
 /// Returns `true` for a nonempty identifier of ASCII letters, digits and hyphens.
-///
-/// Leading zeros are allowed.
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Parses a number without leading zeros.
-///
-/// `0` is the only number that starts with a zero. Numbers beyond 64 bits are invalid.
+/// Parses a number without leading zeros, except for `0`. Numbers beyond 64 bits are invalid.
 fn number(text: &str) -> Option<u64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     text.parse().ok().filter(|_| is_plain)
 }
 
 /// Parses a prerelease identifier; a numeric one must not have leading zeros.
-///
-/// `None` for an empty identifier.
 fn part(text: &str) -> Option<PrereleaseIdentifier> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return number(text).map(PrereleaseIdentifier::Number);

@@ -45,9 +45,8 @@ pub(crate) fn check_variable(value: &Cel) -> EvalResult<()> {
     if depth > DEPTH_MAX { Err(EvaluationError::CostExceeded) } else { bounds::check_items(steps) }
 }
 
-/// Measures a tree by visiting each shared part once.
-///
-/// `measured` maps addresses to results; it is valid only while the values live.
+/// Measures a tree by visiting each shared part once. `measured` maps addresses to results; it is valid only while the
+/// values live.
 fn extent(value: &Cel, measured: &mut HashMap<usize, Extent>) -> Extent {
     let of_parts = |parts: &mut dyn Iterator<Item = &Cel>, measured: &mut HashMap<usize, Extent>| {
         let whole = Extent { steps: 1, depth: 1 };
