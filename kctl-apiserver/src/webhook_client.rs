@@ -50,10 +50,8 @@ pub(crate) fn client_config(config: &Value, field_path: &str, errors: &mut Error
     }
 }
 
-/// Validates `url`: HTTPS with a host, and without user information, fragment or query (`ValidateWebhookURL`).
-///
-/// As upstream, a string that is not a URL is `FieldValueRequired`. All other errors are `FieldValueInvalid`, with the
-/// part as value. The port and the path are not restricted.
+/// Validates `url`: HTTPS with a host, and without user information, fragment or query (`ValidateWebhookURL`). As
+/// upstream, a string that is not a URL is `FieldValueRequired`, and all other errors are `FieldValueInvalid`.
 fn webhook_url(url: &str, path: &str, errors: &mut Errors) {
     let Some(parsed) = Url::parse(url) else { return errors.required(path, "must be a URL such as https://host/path") };
     for (part, why) in parsed.webhook_problems() {
@@ -62,10 +60,7 @@ fn webhook_url(url: &str, path: &str, errors: &mut Errors) {
 }
 
 /// Validates `service.path`: segments that are DNS-1123 subdomains (`ValidateWebhookService`). One trailing slash is
-/// allowed.
-///
-/// `/` and the empty path are valid. Each empty or invalid segment is an error with its index.
-/// Percent escapes are not allowed, since they are not part of a subdomain.
+/// allowed. Each empty or invalid segment is an error.
 fn service_path(path: &str, field_path: &str, errors: &mut Errors) {
     if path == "/" || path.is_empty() {
         return;
@@ -75,10 +70,7 @@ fn service_path(path: &str, field_path: &str, errors: &mut Errors) {
     }
     let inner = path.get(1..).unwrap_or_default();
     for (index, segment) in inner.strip_suffix('/').unwrap_or(inner).split('/').enumerate() {
-        if segment.is_empty() {
-            errors.invalid(field_path, &path.into(), &format!("segment[{index}] may not be empty"));
-            continue;
-        }
+        // An empty segment is invalid, too.
         if let Some(failure) = NameRule::Subdomain.check(segment) {
             errors.invalid(field_path, &path.into(), &format!("segment[{index}]: {failure}"));
         }

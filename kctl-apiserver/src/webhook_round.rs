@@ -15,9 +15,8 @@ use serde_json::Value;
 
 use crate::{clock::Rng, status::StatusError};
 
-/// The number of webhook calls of one request. A request with more fails with `Timeout` (504).
-///
-/// A request reaches it if its object keeps changing between runs, or if it deletes a very large collection.
+/// The number of webhook calls of one request. More fail with `Timeout` (504): the object keeps changing between runs,
+/// or a very large collection is deleted.
 const CALLS_LEN_MAX: usize = 10_000;
 
 /// One call of an admission or conversion webhook. Two calls are the same if all fields are equal.
@@ -101,10 +100,7 @@ impl WebhookRound {
         let mut inner = self.inner.lock();
         inner.warnings.clear();
         inner.annotations.clear();
-        debug_assert!(
-            inner.pending.is_empty(),
-            "a run begins only after the pending calls of the run before have replies"
-        );
+        debug_assert!(inner.pending.is_empty(), "a run begins after the pending calls of the run before have replies");
         inner.start.get_or_insert_with(|| (rng.clone(), now)).clone()
     }
 

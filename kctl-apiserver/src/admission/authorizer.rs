@@ -1,12 +1,11 @@
 //! The variable `authorizer` of CEL expressions: checks with RBAC what the user of a request, or a service account, may
 //! do.
 //!
-//! Upstream: `k8s.io/apiserver/pkg/cel/library/authz.go`. A check under construction is a CEL map of strings; its
-//! keys start with `@` or are those of [`PARTS`].
+//! Upstream: `k8s.io/apiserver/pkg/cel/library/authz.go`. A check under construction is a CEL map of strings; its keys
+//! start with `@` or are those of [`PARTS`].
 //!
-//! A check is built step by step,
-//! `authorizer.group('apps').resource('deployments').check('create')`, and each step returns a new
-//! map. Checks read a snapshot of the RBAC objects, taken when the expression is evaluated.
+//! A check is built step by step, `authorizer.group('apps').resource('deployments').check('create')`, and each step
+//! returns a new map. Checks read a snapshot of the RBAC objects, taken when the expression is evaluated.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -26,27 +25,18 @@ use crate::{
     state::State,
 };
 
-/// The user of a check.
-///
-/// A key with `@` cannot collide with a part.
+/// The user of a check. A key with `@` cannot collide with a part.
 const USER: &str = "@user";
 /// The groups of the user, a list of strings.
 const GROUPS: &str = "@groups";
-/// The result in a decision.
-///
-/// The value is a boolean.
+/// The result in a decision, a boolean.
 const ALLOWED: &str = "@allowed";
-/// The reason in a decision.
-///
-/// The reason is empty for a denial and for administrators.
+/// The reason in a decision, empty for a denial and for administrators.
 const REASON: &str = "@reason";
-/// The parts of a check that functions such as `group(…)` and `resource(…)` set.
-///
-/// A check with `path` applies to a path, any other check to a resource.
+/// The parts of a check that functions such as `group(…)` and `resource(…)` set. A check with `path` applies to a path,
+/// any other check to a resource.
 const PARTS: [&str; 6] = ["group", "resource", "subresource", "namespace", "name", "path"];
 /// Parts that RBAC ignores.
-///
-/// Functions set them like the other parts, but no check reads them.
 const SELECTORS: [&str; 2] = ["fieldSelector", "labelSelector"];
 
 /// Returns `true` if an expression of a webhook or a policy may use `authorizer`. The variable is added only then.
@@ -124,8 +114,6 @@ fn text(value: &str) -> Cel {
 }
 
 /// Returns an entry of a CEL map.
-///
-/// `None` for a value that is not a map.
 fn field<'a>(value: &'a Cel, name: &str) -> Option<&'a Cel> {
     let Cel::Map(Map { map }) = value else { return None };
     map.get(&Key::String(Arc::new(name.to_owned())))
@@ -139,9 +127,7 @@ fn text_of(value: &Cel, name: &str) -> String {
     }
 }
 
-/// Returns the check with one more part.
-///
-/// A later call of the same function replaces the part.
+/// Returns the check with one more part, or another value of it.
 fn with(check: &Cel, part: &str, value: &str) -> ResolveResult {
     let Cel::Map(Map { map: fields }) = check else { return Err(ExecutionError::NoSuchOverload) };
     let converted = fields.iter().filter_map(|(key, value)| match key {
@@ -154,9 +140,6 @@ fn with(check: &Cel, part: &str, value: &str) -> ResolveResult {
 }
 
 /// Evaluates a check to a decision.
-///
-/// The groups are those of the user, without `system:authenticated` for service accounts that an
-/// expression names.
 fn decided(snapshot: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
     let groups = match field(check, GROUPS) {
         Some(Cel::List(groups)) => groups.iter().filter_map(|group| match group {
@@ -171,11 +154,8 @@ fn decided(snapshot: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
     let reason = if field(check, "path").is_some() {
         authorizer::granted_path(snapshot, &user, verb, path)
     } else {
-        authorizer::granted(
-            snapshot,
-            &user,
-            &AuthorizationAttributes { verb, group, resource, subresource, namespace, name },
-        )
+        let attributes = AuthorizationAttributes { verb, group, resource, subresource, namespace, name };
+        authorizer::granted(snapshot, &user, &attributes)
     };
     let allowed = authorizer::is_admin(&user) || reason.is_some();
     let reason = reason.filter(|_| !authorizer::is_admin(&user)).unwrap_or_default();

@@ -62,8 +62,6 @@ pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
 }
 
 /// Built-in resources that share one table under several names (`EquivalentResourceRegistry`).
-///
-/// Events exist in two groups.
 const EQUIVALENT: &[(&str, &str, &str)] =
     &[("", "v1", event::KIND.resource), ("events.k8s.io", "v1", event::KIND.resource)];
 
@@ -89,9 +87,7 @@ pub(crate) fn matching_resource(
     rules.iter().find_map(|rule| others.iter().find(|other| rule_matches(rule, other, attributes)).cloned())
 }
 
-/// Returns the other versions and names of a resource.
-///
-/// Versions that are not served are left out.
+/// Returns the other served versions and names of a resource.
 fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
     let is_requested = |(group, version, resource): &(&str, &str, &str)| {
         (*group, *version, *resource) == (&requested.group, &requested.version, &requested.resource)
@@ -109,29 +105,23 @@ fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
     versions.filter(|other| other.version != requested.version).map(|other| Versioned::for_resource(&other)).collect()
 }
 
-/// Returns `true` if a rule matches a resource and the operation.
-///
-/// All parts of a rule must match. In `resources`, `*` alone matches objects but no subresources,
-/// `pods/*` Pods and all of their subresources, and `*/*` everything.
+/// Returns `true` if a rule matches a resource and the operation. In `resources`, `*` alone matches objects but no
+/// subresources, `pods/*` Pods and all of their subresources, and `*/*` everything.
 fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>) -> bool {
-    let has = |field: &str, value: &str| {
-        let list = rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
-        list.into_iter().any(|listed| listed == "*" || listed == value)
-    };
-    let named = |field: &str| rule[field].as_array().is_none_or(Vec::is_empty);
+    let list = |field: &str| rule[field].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let has = |field: &str, value: &str| list(field).any(|listed| listed == "*" || listed == value);
     // Only rules of policies have `resourceNames`.
-    let fits_name = named("resourceNames")
-        || rule["resourceNames"].as_array().into_iter().flatten().any(|name| *name == attributes.name.as_str());
-    let whole_scope = rule["scope"].as_str().unwrap_or("*");
+    let fits_name = rule["resourceNames"].as_array().is_none_or(Vec::is_empty)
+        || list("resourceNames").any(|name| name == attributes.name);
     // A Namespace object is cluster-scoped, although its requests have a namespace.
     let namespaced = attributes.info.resource.listed.namespaced;
-    let fits_scope = match whole_scope {
-        "Namespaced" => namespaced,
-        "Cluster" => !namespaced,
+    let fits_scope = match rule["scope"].as_str() {
+        Some("Namespaced") => namespaced,
+        Some("Cluster") => !namespaced,
         _ => true,
     };
     let subresource = attributes.info.subresource.as_str();
-    let fits_resource = rule["resources"].as_array().into_iter().flatten().filter_map(Value::as_str).any(|listed| {
+    let fits_resource = list("resources").any(|listed| {
         let (name, sub) = listed.split_once('/').unwrap_or((listed, ""));
         (name == "*" || name == resource.resource) && (sub == "*" || sub == subresource)
     });

@@ -78,9 +78,7 @@ impl<'a> Attributes<'a> {
         Self { info, operation, name, object: None, old: Some(old.clone()), options, shown_as: None }
     }
 
-    /// Creates the attributes of a connection with these options.
-    ///
-    /// The options are the object.
+    /// Creates the attributes of a connection, whose options are the object.
     fn connect(info: &'a RequestInfo, object: Value) -> Self {
         let (operation, name) = (Operation::Connect, info.name.clone());
         Self { info, operation, name, object: Some(object), old: None, options: Value::Null, shown_as: None }
@@ -92,9 +90,7 @@ impl<'a> Attributes<'a> {
         if self.info.resource.kind.requests.is_own_namespace { &self.name } else { &self.info.namespace }
     }
 
-    /// Returns `true` for a dry run.
-    ///
-    /// Reads the options, which come from the query parameters or from the body of a delete.
+    /// Returns `true` for a dry run, by the query parameters or by the body of a delete.
     fn is_dry(&self) -> bool {
         self.options["dryRun"].as_array().is_some_and(|all| !all.is_empty())
     }
@@ -110,8 +106,6 @@ impl<'a> Attributes<'a> {
     }
 
     /// Returns the attributes with objects in another version of the resource, or `None` if that is not served.
-    ///
-    /// Old and new object are converted. Options stay as they are.
     ///
     /// # Errors
     /// Fails if the objects cannot be converted, or with [`StatusError::waiting`].
@@ -131,9 +125,8 @@ impl<'a> Attributes<'a> {
         }))
     }
 
-    /// Returns the scope in which the expressions of a webhook or policy (`subject`) are evaluated.
-    ///
-    /// The variables are `object`, `oldObject`, `request`, and `authorizer` if the expressions use it.
+    /// Returns the scope in which the expressions of a webhook or policy (`subject`) are evaluated: `object`,
+    /// `oldObject`, `request`, and `authorizer` if the expressions use it.
     fn scope(&self, state: &State, subject: &Value) -> Scope {
         let requested = || (Versioned::for_resource(&self.info.resource), self.kind());
         let (resource, kind) = self.shown_as.clone().unwrap_or_else(requested);
@@ -155,9 +148,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// Returns the options of a create or an update, decoded from the query.
-///
-/// Empty parameters are left out, as Go omits them.
+/// Returns the options of a create or an update, decoded from the query. Go omits empty parameters.
 fn options(info: &RequestInfo, operation: Operation) -> Value {
     let kind = if operation == Operation::Create { "CreateOptions" } else { "UpdateOptions" };
     let mut options = json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });

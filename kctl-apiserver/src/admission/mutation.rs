@@ -2,9 +2,8 @@
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/mutating`.
 //!
-//! A policy has mutations, each a CEL expression that returns either a part of the object to apply,
-//! or JSON patch operations. The result is decoded again after each mutation, so the next one sees
-//! defaults and no unknown fields.
+//! Each mutation is a CEL expression that returns either a part of the object to apply, or JSON patch operations. The
+//! result is decoded again after each mutation, so the next one sees defaults and no unknown fields.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube_cel::cel::objects::Key;
@@ -32,8 +31,6 @@ use crate::{
 /// The reason why a policy does not change an object.
 enum MutationFailure {
     /// An error that `failurePolicy` decides about.
-    ///
-    /// The message names the expression.
     Fails(String),
     /// The result is not an object of the kind. The request always fails with this decoding error.
     Untyped(StatusError),
@@ -70,9 +67,8 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, pass: Pass) ->
     Ok(any)
 }
 
-/// Applies all mutations of one policy, each to the result of those before it.
-///
-/// Match conditions are evaluated once, on the object before the mutations of this policy.
+/// Applies all mutations of one policy, each to the result of those before it. Match conditions are evaluated once,
+/// before them.
 fn change(
     state: &State,
     bound: &Bound,
@@ -105,15 +101,12 @@ fn change(
 }
 
 /// Returns the object after one mutation.
-///
-/// An unknown `patchType` counts as an apply configuration; validation has checked it.
 fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
     let object = attributes.object.clone().unwrap_or_default();
     let field = if mutation["patchType"] == "JSONPatch" { "jsonPatch" } else { "applyConfiguration" };
     let expression = mutation[field]["expression"].as_str().unwrap_or_default();
     let failed = |why: String| MutationFailure::Fails(format!("expression {expression:?}: {why}"));
-    let result = scope.evaluate(expression).map_err(|failure| failure.to_string());
-    let result = result.map_err(&failed)?;
+    let result = scope.evaluate(expression).map_err(|failure| failed(failure.to_string()))?;
     let mut changed = if field == "jsonPatch" {
         patched(object, &to_json(&result).map_err(MutationFailure::Fails)?)?
     } else {
@@ -123,9 +116,8 @@ fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_
     Ok(changed)
 }
 
-/// Returns the object after a JSON patch. If a `test` operation fails, the object is unchanged.
-///
-/// A failed `test` is the way to express a condition in a patch.
+/// Returns the object after a JSON patch. If a `test` operation fails, which is how a patch expresses a condition, the
+/// object is unchanged.
 fn patched(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
     let mut patched = object.clone();
     match patch::apply(&mut patched, patch.to_string().as_bytes()) {
@@ -137,10 +129,8 @@ fn patched(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
     }
 }
 
-/// Returns the object after an `ApplyConfiguration`, merged as server-side apply merges.
-///
-/// Lists are merged by the rules of server-side apply. Values that an apply can only replace as a whole are rejected,
-/// since an expression would silently drop the fields that others have set.
+/// Returns the object after an `ApplyConfiguration`, merged as server-side apply merges. Values that an apply can only
+/// replace as a whole are rejected, since an expression would silently drop the fields that others have set.
 fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
     let position = Position::root(attributes.info.resource.schema());
     // Upstream sets the type of the object and ignores the type that the expression returns.
@@ -148,20 +138,17 @@ fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<V
     if let Some(fields) = part.as_object_mut() {
         fields.retain(|field, _| field != "kind" && field != "apiVersion");
     }
-    let part = &part;
-    validate(position, part, None, Duplicates::Refused).map_err(MutationFailure::Fails)?;
+    validate(position, &part, None, Duplicates::Refused).map_err(MutationFailure::Fails)?;
     let mut whole = Vec::new();
-    atomic(position, part, "", &mut whole);
+    atomic(position, &part, "", &mut whole);
     if !whole.is_empty() {
         let why = format!("an apply configuration must not set parts of one value: {}", whole.join(", "));
         return Err(MutationFailure::Fails(why));
     }
-    Ok(merge(position, Some(&object), Some(part)).unwrap_or(object))
+    Ok(merge(position, Some(&object), Some(&part)).unwrap_or(object))
 }
 
-/// Collects the paths of values that an apply could only replace as a whole.
-///
-/// Paths start with a dot. Nothing below an atomic value is listed.
+/// Collects the paths, with a leading dot, of values that an apply could only replace as a whole.
 fn atomic(position: Position<'_>, value: &Value, path: &str, found: &mut Vec<String>) {
     match (position.shape(value), value) {
         (Shape::List(ListType::Atomic), Value::Array(_)) | (Shape::Map { is_atomic: true }, Value::Object(_)) => {
@@ -181,9 +168,8 @@ fn atomic(position: Position<'_>, value: &Value, path: &str, found: &mut Vec<Str
     }
 }
 
-/// Returns the value of an expression as JSON.
-///
-/// The size is checked first: a value with shared parts can be huge as JSON.
+/// Returns the value of an expression as JSON. The size is checked first: a value with shared parts can be huge as
+/// JSON.
 ///
 /// # Errors
 /// Fails if the value is too large, or if JSON has no such value.
@@ -192,9 +178,7 @@ fn to_json(value: &Cel) -> Result<Value, String> {
     written(value)
 }
 
-/// Converts a CEL value to JSON.
-///
-/// Bytes become base64, times strings. Types and library values have no JSON form.
+/// Converts a CEL value to JSON. Types and library values have no JSON form.
 fn written(value: &Cel) -> Result<Value, String> {
     Ok(match value {
         Cel::Null => Value::Null,
@@ -217,9 +201,7 @@ fn written(value: &Cel) -> Result<Value, String> {
     })
 }
 
-/// Returns the error of a policy that fails, with a message that does not name the resource, unlike
-/// `Forbidden` errors.
-///
+/// Returns the error of a policy that fails, with a message that does not name the resource, unlike `Forbidden` errors.
 /// The code is 403 for every reason.
 fn refused(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };

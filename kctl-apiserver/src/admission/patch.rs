@@ -1,8 +1,7 @@
 //! JSON patches of webhooks and policies, applied as the library `evanphx/json-patch` does.
 //!
-//! The library is more lenient than RFC 6902 in some places and stricter in others; `patch::json`
-//! has the common rules. Patches of clients are applied by `crate::patch`, with the same bounds on
-//! memory.
+//! The library is more lenient than RFC 6902 in some places and stricter in others; `patch::json` has the common rules.
+//! Patches of clients are applied by `crate::patch`, with the same bounds on memory.
 
 use json_patch::{Patch, PatchOperation};
 use serde_json::Value;
@@ -18,23 +17,15 @@ use crate::{
 /// The reason why a patch was not applied.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PatchError {
-    /// The bytes are not a JSON patch.
-    ///
-    /// For a webhook, `failurePolicy` applies.
+    /// The bytes are not a JSON patch. For a webhook, `failurePolicy` applies.
     Undecodable(String),
-    /// An operation does not fit the object.
-    ///
-    /// For a webhook, this is always an error.
+    /// An operation does not fit the object. For a webhook, this is always an error.
     Inapplicable(String),
-    /// A `test` operation found another value.
-    ///
-    /// A policy ignores it.
+    /// A `test` operation found another value. A policy ignores it.
     TestFailed(String),
 }
 
 /// The operations of RFC 6902.
-///
-/// The order is that of the error message.
 const OPERATIONS: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test"];
 
 /// Applies a patch, completely or not at all.
@@ -70,10 +61,8 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
         if !path.is_empty() && !path.contains('/') {
             return inapplicable(format!("{kind} operation: path {path:?} must begin with a slash"));
         }
-        let operation: PatchOperation = match serde_json::from_value(addressed(&patched, operation)) {
-            Ok(operation) => operation,
-            Err(error) => return inapplicable(error.to_string()),
-        };
+        let operation: PatchOperation = serde_json::from_value(addressed(&patched, operation))
+            .map_err(|error| PatchError::Inapplicable(error.to_string()))?;
         // `test` of an absent value compares with null.
         let is_null = matches!(&operation, PatchOperation::Test(test) if test.value.is_null());
         if is_null && has_parent(&patched, &path) && patched.pointer(&path).is_none() {
@@ -91,9 +80,8 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
     Ok(())
 }
 
-/// Returns `true` if the parent of a path is an object or a list.
-///
-/// Without a parent, a failed `test` is an inapplicable operation and not a comparison.
+/// Returns `true` if the parent of a path is an object or a list. Otherwise a failed `test` is an inapplicable
+/// operation and not a comparison.
 fn has_parent(object: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
     parent.is_some_and(|parent| parent.is_object() || parent.is_array())

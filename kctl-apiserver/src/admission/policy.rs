@@ -2,9 +2,8 @@
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/policy/validating/{dispatcher,validator}.go`.
 //!
-//! An evaluation has these inputs: the object, the old object, the request, parameters, the
-//! namespace, variables and the authorizer. Costs are bounded per expression and per policy
-//! (`cel::cost`).
+//! An evaluation has these inputs: the object, the old object, the request, parameters, the namespace, variables and
+//! the authorizer. Costs are bounded per expression and per policy (`cel::cost`).
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -79,17 +78,13 @@ impl Bound {
     }
 
     /// Returns the resource in the version that the policy matches.
-    ///
-    /// `None` if the policy has no rule that matches, which `fits` has excluded.
     fn asks_about(&self, state: &State, attributes: &Attributes<'_>) -> Option<Versioned> {
         let constraints = &self.policy["spec"]["matchConstraints"];
         let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
         matching::matching_resource(state, &constraints["resourceRules"], policy, attributes)
     }
 
-    /// Returns `true` if the binding has this validation action.
-    ///
-    /// Actions are `Deny`, `Warn` and `Audit`.
+    /// Returns `true` if the binding has this validation action: `Deny`, `Warn` or `Audit`.
     fn does(&self, action: &str) -> bool {
         self.binding["spec"]["validationActions"].as_array().into_iter().flatten().any(|listed| listed == action)
     }
@@ -112,9 +107,7 @@ pub(super) fn bound(state: &State, info: &RequestInfo, kind: &str) -> Vec<Bound>
     with_bindings.collect()
 }
 
-/// Returns `true` if constraints match the request.
-///
-/// Absent rules match all requests; exclusions take precedence.
+/// Returns `true` if constraints match the request. Absent rules match all requests; exclusions take precedence.
 fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'_>) -> bool {
     let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
     let matches = |rules: &Value| matching::matching_resource(state, rules, policy, attributes).is_some();
@@ -175,9 +168,8 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
     denial.map_or(Ok(()), Err)
 }
 
-/// Returns the error of a denial. Its message starts like `Forbidden`, for every reason.
-///
-/// The code follows the reason; an unknown reason is 422.
+/// Returns the error of a denial. Its message starts like `Forbidden`, for every reason. The code follows the reason;
+/// an unknown reason is 422.
 fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let mut status_error = StatusError::forbidden(&attributes.info.resource.id, name, why);
@@ -225,16 +217,14 @@ pub(super) fn parameters(
         return Ok(vec![None]);
     }
     let named = reference["namespace"].as_str().filter(|namespace| !namespace.is_empty());
-    let namespace = match (resource.listed.namespaced, named) {
-        (true, named) => named.unwrap_or(attributes.namespace()),
-        (false, None) => "",
-        (false, Some(_)) => {
-            return Err("spec.paramRef.namespace: must not be set for a cluster-scoped paramKind".into());
+    let namespace = match (resource.listed.namespaced, named.unwrap_or(attributes.namespace())) {
+        (true, "") => {
+            return Err("spec.paramRef.namespace: must be set if the policy matches cluster-scoped resources".into());
         }
+        (true, namespace) => namespace,
+        (false, _) if named.is_none() => "",
+        (false, _) => return Err("spec.paramRef.namespace: must not be set for a cluster-scoped paramKind".into()),
     };
-    if resource.listed.namespaced && namespace.is_empty() {
-        return Err("spec.paramRef.namespace: must be set if the policy matches cluster-scoped resources".into());
-    }
     let found: Vec<Option<Arc<Value>>> = match reference["name"].as_str().filter(|name| !name.is_empty()) {
         Some(name) => state.get(&resource.id, &(namespace.into(), name.into())).into_iter().map(Some).collect(),
         None => state
@@ -255,8 +245,7 @@ pub(super) struct PolicyScope {
     pub(super) scope: Scope,
     /// The errors of variables. A failed variable matters only to expressions that use it.
     failed: BTreeMap<String, EvaluationError>,
-    /// The costs of variables that no expression has used yet. The cost is charged to the first expression that uses
-    /// the variable.
+    /// The costs of variables that no expression has used yet. The first one that does is charged.
     unpaid: BTreeMap<String, Unpaid>,
     /// The cost that all expressions of the policy may still use together.
     budget: Budget,
@@ -306,9 +295,7 @@ impl PolicyScope {
         all
     }
 
-    /// Charges an expression, and the variables that no earlier expression has used.
-    ///
-    /// Variables that a charged variable uses are charged as well, each once per policy.
+    /// Charges an expression, and the variables that it uses, directly or through others, each once per policy.
     ///
     /// # Errors
     /// Fails if the cost exceeds a limit.
@@ -336,9 +323,8 @@ impl PolicyScope {
         self.evaluate_uncharged(expression)
     }
 
-    /// Evaluates an expression without charging it.
-    ///
-    /// An error about a missing variable is replaced by the error of that variable.
+    /// Evaluates an expression without charging it. An error about a missing variable is replaced by the error of that
+    /// variable.
     fn evaluate_uncharged(&self, expression: &str) -> Result<Cel, EvaluationError> {
         self.scope.evaluate(expression).map_err(|error| {
             let EvaluationError::NoSuchKey(name) = &error else { return error };
@@ -348,19 +334,16 @@ impl PolicyScope {
     }
 }
 
-/// Returns `true` if an expression uses a variable.
-///
-/// Searches for the name without parsing, so a string that contains the name counts as well.
+/// Returns `true` if an expression uses a variable. A string that contains the name counts as well.
 fn names_variable(text: &str, name: &str) -> bool {
     let reference = format!("variables.{name}");
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '_';
     text.match_indices(&reference).any(|(offset, _)| !text[offset + reference.len()..].starts_with(is_letter))
 }
 
-/// Returns the violations of a policy, with these parameters.
-///
-/// Match conditions come first. The cost of all validations is charged before the first is evaluated, so that a
-/// policy is denied as a whole if its budget does not suffice. Audit annotations get a new budget of the same size.
+/// Returns the violations of a policy, with these parameters. The cost of all validations is charged before the first
+/// is evaluated, so that a policy is denied as a whole if its budget does not suffice. Audit annotations get a new
+/// budget of the same size.
 ///
 /// With `failurePolicy: Ignore`, errors of expressions are dropped; a result of `false` is never dropped.
 fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: &Attributes<'_>) -> Vec<Violation> {
@@ -397,10 +380,8 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
     judged
 }
 
-/// Returns a violation with the message of `messageExpression`, or else of `message`.
-///
-/// The expression for the message is charged. If it fails or returns several lines, the static
-/// message is used.
+/// Returns a violation with the message of `messageExpression`, or else of `message`. The expression for the message is
+/// charged.
 fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
     let text = |field: &str| validation[field].as_str().unwrap_or_default().trim();
     let violation =
@@ -422,9 +403,7 @@ fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
     }
 }
 
-/// Adds the audit annotations of the policy. Returns the errors of those that fail.
-///
-/// Keys are prefixed with the name of the policy. A null value adds nothing.
+/// Adds the audit annotations of the policy, whose name prefixes the keys. Returns the errors of those that fail.
 fn annotate(bound: &Bound, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Vec<String> {
     let policy = bound.policy["metadata"]["name"].as_str().unwrap_or_default();
     let mut failures = Vec::new();

@@ -40,10 +40,7 @@ pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Resul
     redecode_built_in(attributes, &own, object)
 }
 
-/// Decodes a built-in object.
-///
-/// A changed kind is an error even if it is a known one. Defaults are those of decoding, which
-/// webhooks see.
+/// Decodes a built-in object. A changed kind is an error even if it is a known one.
 fn redecode_built_in(attributes: &Attributes<'_>, own: &TypeMeta, object: &mut Value) -> Result<(), StatusError> {
     let (kind, api_version) = (own.kind.as_str(), own.api_version.as_str());
     let text = |field: &str, own: &str| match object[field].as_str() {
@@ -78,9 +75,8 @@ fn redecode_built_in(attributes: &Attributes<'_>, own: &TypeMeta, object: &mut V
     Ok(())
 }
 
-/// Decodes a custom object: prunes it, and sets defaults.
-///
-/// A webhook or policy may not remove the kind or change the version.
+/// Decodes a custom object: prunes it, and sets defaults. A webhook or policy may not remove the kind or change the
+/// version.
 fn redecode_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
     let resource = &attributes.info.resource;
     let text = |field: &str| object[field].as_str().unwrap_or_default();

@@ -1,8 +1,7 @@
 //! `AdmissionReview`: builds the request for a webhook, and decodes its response.
 //!
-//! Go encodes reviews from typed structs, so fields appear in a fixed form: `object` and
-//! `oldObject` are null where they do not apply, empty strings are left out. Webhooks written for
-//! kube-apiserver rely on that.
+//! Go encodes reviews from typed structs, so fields appear in a fixed form: `object` and `oldObject` are null where
+//! they do not apply, empty strings are left out. Webhooks written for kube-apiserver rely on that.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +12,7 @@ use serde_json::{Map, Number, Value, json};
 use super::{Attributes, Stage, matching::Versioned};
 use crate::{client_config, decode::misfit, webhook_round::WebhookReply};
 
-/// The versions of reviews that the server supports.
-///
-/// The webhook's order of preference is used, not the order of this list.
+/// The versions of reviews that the server supports. The webhook's order of preference is used.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Returns the `request` of a review. `resource` and `kind` are those under which the webhook matches the object.
@@ -52,8 +49,7 @@ pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &
 
 /// Returns a review in the first version of the webhook that the server supports.
 ///
-/// A webhook without a supported version is rejected when its configuration is written; `v1` is the
-/// fallback.
+/// A webhook without a supported version is rejected when its configuration is written; `v1` is the fallback.
 pub(super) fn review(webhook: &Value, request: &Value) -> Value {
     let accepted = webhook["admissionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let version = accepted.into_iter().find(|version| VERSIONS.contains(version)).unwrap_or("v1");
@@ -85,8 +81,7 @@ pub(super) struct WebhookStatus {
 /// Decodes the reply of a webhook (`VerifyAdmissionResponse` of
 /// `k8s.io/apiserver/pkg/admission/plugin/webhook/request`).
 ///
-/// `review` is the review that was sent. In `v1beta1` the uid and the type of the patch are not
-/// checked.
+/// `review` is the review that was sent. In `v1beta1` the uid and the type of the patch are not checked.
 ///
 /// # Errors
 /// Fails with the message that the client sees after `failed calling webhook "name": `.
@@ -137,9 +132,8 @@ fn field<T: DeserializeOwned + Default>(response: &Value, name: &str) -> Result<
     decoded.map(Option::unwrap_or_default).map_err(|why| format!("failed to call webhook: response.{name}: {why}"))
 }
 
-/// Returns the bytes of the patch. Go decodes them from base64, or from a list of numbers, where null is 0.
-///
-/// Line breaks in base64 are ignored, as Go does.
+/// Returns the bytes of the patch. Go decodes them from base64, where it ignores line breaks, or from a list of
+/// numbers, where null is 0.
 fn patch(response: &Value) -> Result<Vec<u8>, String> {
     if let Value::String(text) = &response["patch"] {
         let bytes = STANDARD.decode(text.replace(['\r', '\n'], ""));

@@ -3,9 +3,8 @@
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
 //!
-//! Calls are described here and sent elsewhere (`webhook_round`). Mutating webhooks are called one
-//! after the other, since each sees the result of those before it; validating ones are independent
-//! and are sent together.
+//! Calls are described here and sent elsewhere (`webhook_round`). Mutating webhooks are called one after the other,
+//! since each sees the result of those before it; validating ones are independent and are sent together.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -43,8 +42,6 @@ struct Webhook {
 
 impl Webhook {
     /// Returns its entry in the configuration.
-    ///
-    /// `null` never occurs: the index was taken from the list.
     fn value(&self) -> &Value {
         &self.configuration["webhooks"][self.index]
     }
@@ -68,18 +65,13 @@ impl Webhook {
 /// The reason why a webhook does not let a request pass.
 enum WebhookFailure {
     /// The webhook denies the request, or its patch does not fit the object. `failurePolicy` does not apply.
-    ///
-    /// The request fails with it.
     Final(StatusError),
-    /// The call failed: `failurePolicy` decides.
-    ///
-    /// The message is completed with the name of the webhook.
+    /// The call failed: `failurePolicy` decides. The message is completed with the name of the webhook.
     Call(String),
 }
 
-/// Returns all webhooks of a kind of configuration, in the order of the names of the configurations.
-///
-/// Webhooks of one configuration are in the order of its list.
+/// Returns all webhooks of a kind of configuration, by the names of the configurations, then in the order of their
+/// lists.
 fn webhooks(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
     if !matching::takes_webhooks(info) {
         return Vec::new();
@@ -93,12 +85,9 @@ fn webhooks(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
         .collect()
 }
 
-/// Returns the resource under which a webhook matches the request, or `None` if it does not match.
-///
-/// Selectors come first, then rules, then match conditions, as in `ShouldCallHook`
+/// Returns the resource under which a webhook matches the request, and under which the review shows the object; `None`
+/// if it does not match. Selectors come first, then rules, then match conditions, as in `ShouldCallHook`
 /// (`k8s.io/apiserver/pkg/admission/plugin/webhook/generic/webhook.go`).
-///
-/// Returns the resource that the rule matched. The review shows the object under this resource.
 ///
 /// # Errors
 /// `Forbidden` if a match condition fails and `failurePolicy` is `Fail`.
@@ -117,16 +106,11 @@ fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Resu
         Fit::Fits => Ok(Some(resource)),
         Fit::FitsNot => Ok(None),
         Fit::Fails(_) if webhook.ignores_failures() => Ok(None),
-        Fit::Fails(why) => {
-            let name = &attributes.name;
-            Err(StatusError::forbidden(&attributes.info.resource.id, name, &why))
-        }
+        Fit::Fails(why) => Err(StatusError::forbidden(&attributes.info.resource.id, &attributes.name, &why)),
     }
 }
 
-/// Returns the call of a webhook.
-///
-/// If the address cannot be resolved, the call has failed.
+/// Returns the call of a webhook. If the address cannot be resolved, the call has failed.
 fn call_for(
     state: &State,
     webhook: &Webhook,
@@ -148,9 +132,7 @@ fn call_for(
     })
 }
 
-/// Returns the `request` of a review with objects in another version of the resource.
-///
-/// If that version is no longer served, the version of the request is used.
+/// Returns the `request` of a review with objects in another version of the resource, if that is still served.
 fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) -> Result<Value, StatusError> {
     let shown = attributes.in_version(state, resource)?;
     let kind = shown.as_ref().and_then(|shown| shown.shown_as.as_ref()).map(|(_, kind)| kind.clone());
@@ -158,9 +140,7 @@ fn in_version(state: &State, attributes: &Attributes<'_>, resource: &Versioned) 
     Ok(review::request(shown.as_ref().unwrap_or(attributes), resource, &kind))
 }
 
-/// Decodes a reply, and passes its warnings and annotations on.
-///
-/// Warnings and annotations are used even if the webhook denies the request.
+/// Decodes a reply, and passes its warnings and annotations on, even if the webhook denies the request.
 fn read_verdict(
     webhook: &Webhook,
     review: &Value,
@@ -177,15 +157,10 @@ fn read_verdict(
     if verdict.allowed { Ok(verdict) } else { Err(WebhookFailure::Final(denied(webhook.name(), verdict.status))) }
 }
 
-/// Returns the error of a webhook that denies the request, with the status of its response (`ToStatusErr`).
-///
-/// Codes below 400 are replaced by 400.
+/// Returns the error of a webhook that denies the request, with the status of its response (`ToStatusErr`). Codes below
+/// 400 are replaced by 400.
 fn denied(name: &str, status: WebhookStatus) -> StatusError {
-    let code = status
-        .code
-        .and_then(|code| code.as_u64())
-        .and_then(|code| u16::try_from(code).ok())
-        .filter(|code| *code >= 400);
+    let code = status.code.and_then(|code| u16::try_from(code.as_u64()?).ok()).filter(|code| *code >= 400);
     let code = code.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(StatusCode::BAD_REQUEST);
     let by = format!("admission webhook {name:?} denied the request");
     let reason = status.reason.unwrap_or_default();
@@ -201,8 +176,6 @@ fn denied(name: &str, status: WebhookStatus) -> StatusError {
 }
 
 /// Returns the error of a failed webhook, or `Ok` if `failurePolicy` ignores it.
-///
-/// The default of `failurePolicy` is `Fail`.
 fn by_policy(webhook: &Webhook, failure: WebhookFailure) -> Result<(), StatusError> {
     match failure {
         WebhookFailure::Final(error) => Err(error),
@@ -272,25 +245,24 @@ impl Mutating {
     }
 }
 
-/// Calls a webhook. Returns `true` if its patch changed the object.
-///
-/// A patch for a request without an object is an error. A patch that does not decode is a failed
-/// call, one that does not apply an error.
+/// Calls a webhook. Returns `true` if its patch changed the object. A patch that does not decode is a failed call; one
+/// that does not apply, or that has no object, is an error.
 fn ask_mutating(
     state: &State,
     webhook: &Webhook,
     attributes: &mut Attributes<'_>,
     resource: &Versioned,
 ) -> Result<bool, StatusError> {
+    let unchanged = |failure| by_policy(webhook, failure).map(|()| false);
     let webhook_call = match call_for(state, webhook, attributes, resource) {
         Ok(webhook_call) => webhook_call,
-        Err(failure) => return by_policy(webhook, failure).map(|()| false),
+        Err(failure) => return unchanged(failure),
     };
     let review = webhook_call.review.clone();
     let reply = attributes.info.round.call(webhook_call)?;
     let verdict = match read_verdict(webhook, &review, &reply, attributes, Stage::Mutating) {
         Ok(verdict) => verdict,
-        Err(failure) => return by_policy(webhook, failure).map(|()| false),
+        Err(failure) => return unchanged(failure),
     };
     if verdict.patch.is_empty() {
         return Ok(false);
@@ -305,7 +277,7 @@ fn ask_mutating(
         Ok(()) => {}
         Err(PatchError::Undecodable(why)) => {
             let why = format!("received undecodable patch in webhook response: {why}");
-            return by_policy(webhook, WebhookFailure::Call(why)).map(|()| false);
+            return unchanged(WebhookFailure::Call(why));
         }
         Err(PatchError::Inapplicable(why) | PatchError::TestFailed(why)) => return Err(StatusError::internal(&why)),
     }
