@@ -8,14 +8,10 @@ use serde_json::{Map, Value, json};
 use super::{META, render::OpenApiVersion};
 use crate::registry::Resource;
 
-/// The document that descriptions of standard fields link to.
-///
-/// Followed by a fragment, such as `#metadata`.
+/// The document that descriptions of standard fields link to, by a fragment such as `#metadata`.
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
-/// The description of `apiVersion`.
-///
-/// Upstream's string for all custom kinds.
+/// The description of `apiVersion`, upstream's string for all custom kinds.
 const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
 /// The description of `kind`.
 const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
@@ -88,9 +84,7 @@ fn object_metadata(version: OpenApiVersion) -> Value {
     standard("object's", "metadata", "ObjectMeta", version)
 }
 
-/// Returns a reference to standard metadata, with its description.
-///
-/// `anchor` is the fragment of the conventions.
+/// Returns a reference to standard metadata, with its description; `anchor` is the fragment of the conventions.
 fn standard(whose: &str, anchor: &str, name: &str, version: OpenApiVersion) -> Value {
     let reference = version.reference(&format!("{META}.{name}"));
     let mut shown = json!({ "description": format!("Standard {whose} metadata. More info: {CONVENTIONS}#{anchor}") });
@@ -101,10 +95,8 @@ fn standard(whose: &str, anchor: &str, name: &str, version: OpenApiVersion) -> V
     shown
 }
 
-/// Returns the schema with `change` applied to it and to all schemas below it.
-///
-/// Only `properties`, `items` and `additionalProperties` are visited. Schemas in `allOf`, `anyOf` and `oneOf` have no
-/// extensions that a change would concern.
+/// Returns the schema with `change` applied to it and to all schemas below `properties`, `items` and
+/// `additionalProperties`. Schemas in `allOf`, `anyOf` and `oneOf` have no extensions that a change would concern.
 fn walk(schema: &Value, change: &impl Fn(&mut Map<String, Value>)) -> Value {
     let Some(fields) = schema.as_object() else { return schema.clone() };
     let mut fields = fields.clone();
@@ -122,15 +114,12 @@ fn walk(schema: &Value, change: &impl Fn(&mut Map<String, Value>)) -> Value {
 }
 
 /// Returns `true` if a keyword is `true`.
-///
-/// An absent keyword is not.
 fn is(fields: &Map<String, Value>, key: &str) -> bool {
     fields.get(key) == Some(&Value::Bool(true))
 }
 
-/// Returns a schema for `OpenAPI` v3: extensions are written out.
-///
-/// Int-or-string gets its union of types, unless the CRD has written it.
+/// Returns a schema for `OpenAPI` v3: extensions are written out. Int-or-string gets its union of types, unless the CRD
+/// has written it.
 fn completed(schema: &Value) -> Value {
     walk(schema, &|fields| {
         let union = json!([{ "type": "integer" }, { "type": "string" }]);
@@ -146,8 +135,6 @@ fn completed(schema: &Value) -> Value {
 }
 
 /// Adds the fields of an embedded object: `apiVersion`, `kind` and `metadata`. The first two are required.
-///
-/// Properties of the CRD with these names are replaced.
 fn embed(fields: &mut Map<String, Value>, version: OpenApiVersion) {
     let more = "More info: ";
     let api_version = format!(
@@ -170,9 +157,7 @@ fn embed(fields: &mut Map<String, Value>, version: OpenApiVersion) {
 }
 
 /// Returns a schema for `OpenAPI` v2, which lacks defaults, alternatives and `nullable`. A nullable or open value is
-/// published without a type, so that old clients accept it.
-///
-/// Required fields that are nullable are no longer required.
+/// published without a type, so that old clients accept it, and is not required if nullable.
 fn older(schema: &Value) -> Value {
     walk(schema, &|fields| {
         for unknown in ["default", "allOf", "anyOf", "oneOf", "not"] {

@@ -4,8 +4,7 @@
 //! The flow of a document: `resources` lists the paths of each resource, `parameters` and `operations` describe them,
 //! `types` and `custom` have the schemas, `render` writes version 2 or 3, and `protobuf` encodes it.
 //!
-//! Documents are functions of the registry: equal registries give equal bytes, apart from
-//! `Last-Modified`.
+//! Documents are functions of the registry: equal registries give equal bytes, apart from `Last-Modified`.
 
 mod custom;
 mod names;
@@ -27,9 +26,7 @@ use crate::{
     version,
 };
 
-/// The package of the types that all groups share.
-///
-/// `ObjectMeta`, `ListMeta`, `Status` and options live there.
+/// The package of the types that all groups share, such as `ObjectMeta` and `Status`.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
 /// Returns the document of `/openapi/v3`: the URL of the document of each group and version. `tag_of` returns the hash
@@ -142,24 +139,18 @@ pub(crate) fn v2(registry: &Registry) -> Value {
 }
 
 /// Returns the `info` object.
-///
-/// `v0.1.0` of apiextensions is a separate object.
 fn info() -> Value {
     json!({ "title": "Kubernetes", "version": format!("1.{}", version::minor()) })
 }
 
-/// Returns the security scheme.
-///
-/// One scheme: a bearer token in the header `Authorization`.
+/// Returns the security scheme: a bearer token in the header `Authorization`.
 fn token() -> Value {
     let description = "Bearer Token authentication";
     json!({ "BearerToken": { "type": "apiKey", "name": "authorization", "in": "header", "description": description } })
 }
 
 /// Returns the paths in the form of the version, and all types that they reference, directly or through other types.
-///
-/// `group_version` is the group and version of a version 3 document. A worklist follows references until no
-/// new type is found; unknown names are skipped.
+/// `group_version` is the group and version of a version 3 document.
 fn parts(
     resources: &[&Resource],
     paths: &[PathItem],

@@ -8,9 +8,6 @@ enum First {
 }
 
 /// Returns a name in camel case: the parts between dots, dashes and colons joined, each with a capital letter.
-///
-/// Other characters are kept, so the result is an identifier only for names of groups, versions and
-/// kinds.
 fn identifier(text: &str, first: First) -> String {
     let mut name = String::new();
     let mut is_start = first == First::Capital;
@@ -57,24 +54,18 @@ impl<'a> PathGroup<'a> {
 ///
 /// The first letter stays lowercase.
 pub(super) fn tag(root: &str) -> String {
-    let path_group = PathGroup::parse(root);
-    match (path_group.group, path_group.version) {
-        (Some(group), Some(version)) => {
-            format!("{}_{}", identifier(group, First::AsWritten), identifier(version, First::AsWritten))
-        }
-        (Some(group), None) => identifier(group, First::AsWritten),
-        (None, _) => identifier(path_group.first, First::AsWritten),
-    }
+    let PathGroup { group, version, first } = PathGroup::parse(root);
+    let parts = [Some(group.unwrap_or(first)), version].into_iter().flatten();
+    parts.map(|part| identifier(part, First::AsWritten)).collect::<Vec<_>>().join("_")
 }
 
 /// Returns an `operationId`: `readCoreV1NamespacedPod` for the verb `read` and `NamespacedPod` under `api/v1`.
 ///
 /// Generators of clients name their methods after it, so it must not change.
 pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
-    let path_group = PathGroup::parse(root);
-    let group = path_group.group.map_or_else(String::new, |group| identifier(group, First::Capital));
-    let version = path_group.version.map_or_else(String::new, |version| identifier(version, First::Capital));
-    format!("{verb}{group}{version}{}", identifier(rest, First::Capital))
+    let PathGroup { group, version, .. } = PathGroup::parse(root);
+    let parts = [group.unwrap_or_default(), version.unwrap_or_default(), rest];
+    format!("{verb}{}", parts.map(|part| identifier(part, First::Capital)).concat())
 }
 
 /// Returns a kind with its article, as in a sentence. Plural names get none.

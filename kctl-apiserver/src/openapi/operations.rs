@@ -92,10 +92,8 @@ pub(super) fn discovery(root: &str) -> PathItem {
         _ => ("APIResources", "get available resources", "APIResourceList"),
     };
     let answer = format!("{META}.{kind}");
-    PathItem::new(
-        format!("/{root}/"),
-        vec![plain(root, names::operation(root, "get", rest), description, FORMS, answer)],
-    )
+    let operation = plain(root, names::operation(root, "get", rest), description, FORMS, answer);
+    PathItem::new(format!("/{root}/"), vec![operation])
 }
 
 /// Returns the path `/version`.
@@ -110,12 +108,8 @@ pub(super) fn version() -> PathItem {
 /// Their responses are strings in the document.
 pub(super) fn of_tokens() -> [PathItem; 2] {
     let text = |root: &str, tag: &str, id: &str, what: &str, forms| {
-        let operation = OpenApiOperation {
-            tag: tag.into(),
-            consumes: &[],
-            answer: None,
-            ..plain(root, id.into(), what, forms, String::new())
-        };
+        let plain = plain(root, id.into(), what, forms, String::new());
+        let operation = OpenApiOperation { tag: tag.into(), consumes: &[], answer: None, ..plain };
         PathItem::new(format!("/{root}/"), vec![operation])
     };
     let issuer = "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'";

@@ -59,9 +59,7 @@ pub(super) fn of_subresource(subresource: &str) -> impl Iterator<Item = &'static
 /// A parameter of an operation.
 #[derive(Clone)]
 pub(super) enum Used {
-    /// A parameter of the data file.
-    ///
-    /// Compared by address: each parameter exists once.
+    /// A parameter of the data file, compared by address: each parameter exists once.
     Known(&'static Parameter),
     /// The name of the object in the path; its description has the kind.
     Name(String),
@@ -92,8 +90,6 @@ impl Used {
     }
 
     /// Returns the whole parameter.
-    ///
-    /// The name parameter is the only one that is not in the file.
     fn whole(&self) -> Value {
         match self {
             Self::Known(parameter) => parameter.whole.clone(),

@@ -29,9 +29,7 @@ impl OpenApiVersion {
         json!({ "$ref": format!("#/{section}/{name}") })
     }
 
-    /// Returns a parameter.
-    ///
-    /// In version 2 a shared parameter is a reference.
+    /// Returns a parameter. In version 2 a shared parameter is a reference.
     fn parameter(self, used: &Used) -> Value {
         match self {
             Self::Two => used.v2(),
@@ -57,15 +55,10 @@ pub(super) fn path(path: &PathItem, version: OpenApiVersion) -> Value {
     item.into()
 }
 
-/// Returns the fields that both versions share.
-///
-/// In version 2 the body is a parameter. A parameter list is omitted if it is empty.
+/// Returns the fields that both versions share. In version 2 the body is a parameter.
 fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
-    let mut shown = json!({
-        "description": operation.description,
-        "operationId": operation.id,
-        "tags": [operation.tag],
-    });
+    let mut shown =
+        json!({ "description": operation.description, "operationId": operation.id, "tags": [operation.tag] });
     if let (Some(action), Some(kind)) = (operation.action, &operation.kind) {
         shown["x-kubernetes-action"] = action.into();
         shown["x-kubernetes-group-version-kind"] = kind.clone();
@@ -73,10 +66,8 @@ fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     let mut parameters: Vec<((&str, &str), Value)> =
         operation.parameters.iter().map(|used| (used.order(), version.parameter(used))).collect();
     if let (OpenApiVersion::Two, Some(body)) = (version, &operation.body) {
-        let shared = body
-            .shared
-            .and_then(|variant| parameters::named("body", variant))
-            .map(|declared| Used::Known(declared).v2());
+        let shared = body.shared.and_then(|variant| parameters::named("body", variant));
+        let shared = shared.map(|declared| Used::Known(declared).v2());
         let own =
             || json!({ "name": "body", "in": "body", "required": true, "schema": version.reference(&body.type_name) });
         parameters.push((("body", "body"), shared.unwrap_or_else(own)));
@@ -88,16 +79,12 @@ fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     shown
 }
 
-/// Returns the schema of an operation's response.
-///
-/// Logs and connections return strings.
+/// Returns the schema of an operation's response. Logs and connections return strings.
 fn answer(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     operation.answer.as_ref().map_or_else(|| json!({ "type": "string" }), |name| version.reference(name))
 }
 
 /// Writes an operation of version 2.
-///
-/// Every operation has the response 401 besides its own.
 fn v2(operation: &OpenApiOperation) -> Value {
     let mut shown = common(operation, OpenApiVersion::Two);
     if !operation.consumes.is_empty() {
@@ -114,8 +101,6 @@ fn v2(operation: &OpenApiOperation) -> Value {
 }
 
 /// Writes an operation of version 3.
-///
-/// The body's media types are those that the operation consumes.
 fn v3(operation: &OpenApiOperation) -> Value {
     let mut shown = common(operation, OpenApiVersion::Three);
     let content = |forms: &[&str], schema: Value| {

@@ -34,8 +34,6 @@ const CUSTOM_PATCHES: &[&str] =
     &["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
 /// All methods that a proxy forwards.
-///
-/// Each method is an operation of its path.
 const PROXIED: &[&str] = &["delete", "get", "head", "options", "patch", "post", "put"];
 
 /// Parameters of creates and updates.
@@ -145,9 +143,8 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Creates the description of a resource or subresource (`listed`) for the paths of one scope.
-    ///
-    /// `listed` is the entry of discovery.
+    /// Creates the description of a resource or subresource, whose entry of discovery is `listed`, for the paths of one
+    /// scope.
     fn new(resource: &'a Resource, root: &'a str, listed: &'a Listed, scope: PathScope) -> Self {
         let group = listed.group.as_ref().unwrap_or(&resource.id.group);
         let version = listed.version.as_ref().unwrap_or(&resource.version);
@@ -159,17 +156,12 @@ impl<'a> Writer<'a> {
         let kind = json!({ "group": group, "version": version, "kind": named });
         let sub = listed.name.split_once('/').map_or("", |(_, sub)| sub);
         let (is_namespaced, has_name) = (resource.listed.namespaced, scope == PathScope::Object);
-        let in_namespace = match scope {
-            PathScope::Object | PathScope::Collection => is_namespaced,
-            PathScope::AllNamespaces => false,
-        };
+        let in_namespace = is_namespaced && scope != PathScope::AllNamespaces;
         Self { resource, root, sub, type_name, kind, named, in_namespace, has_name }
     }
 
     /// Returns the path with its operations; absent ones are left out. `prefix` is `watch/` for the deprecated watch
     /// paths.
-    ///
-    /// The template has `{namespace}` and `{name}` as needed.
     fn path<const N: usize>(&self, prefix: &str, operations: [Option<OpenApiOperation>; N]) -> PathItem {
         let namespace = if self.in_namespace { "namespaces/{namespace}/" } else { "" };
         let name = if self.has_name { "/{name}" } else { "" };
@@ -179,10 +171,8 @@ impl<'a> Writer<'a> {
         PathItem::new(path, operations.into_iter().flatten().collect())
     }
 
-    /// Returns the paths of a subresource.
-    ///
-    /// Types that end with `Options` mark connections, which have no verbs of objects. A proxy has
-    /// a second path with the rest of the URL.
+    /// Returns the paths of a subresource. Types that end with `Options` mark connections, which have no verbs of
+    /// objects. A proxy has a second path with the rest of the URL.
     fn paths_of_subresource(&self, sub: &Listed) -> Vec<PathItem> {
         if self.type_name.ends_with("Options") {
             let is_proxy = self.sub == "proxy";
@@ -213,9 +203,8 @@ impl<'a> Writer<'a> {
         self.resource.custom.is_some()
     }
 
-    /// Returns an operation without parameters.
-    ///
-    /// `verb` is part of the id, `action` the extension; they differ for lists and connections.
+    /// Returns an operation without parameters. `verb` is part of the id, `action` the extension; they differ for lists
+    /// and connections.
     fn operation(
         &self,
         method: &'static str,
@@ -245,9 +234,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns these parameters, and those of the path.
-    ///
-    /// `pretty` is a parameter of every operation, and `method` selects its variant.
+    /// Returns these parameters, and those of the path. `pretty` is a parameter of every operation, and `method`
+    /// selects its variant.
     fn parameters(&self, names: &[&str], method: &str) -> Vec<Used> {
         let own = names.iter().chain(self.in_namespace.then_some(&"namespace")).chain(["pretty"].iter());
         let mut all: Vec<Used> = own.filter_map(|name| parameters::named(name, method)).map(Used::Known).collect();
@@ -267,8 +255,6 @@ impl<'a> Writer<'a> {
     }
 
     /// Describes `get` of one object. Logs are plain text and have further parameters, such as `tailLines`.
-    ///
-    /// Custom resources document `resourceVersion` here, built-in kinds do not.
     fn read(&self) -> OpenApiOperation {
         let mut operation = self.operation("get", "read", "get", format!("read {}", self.specified()));
         if self.is_custom() {
@@ -288,9 +274,7 @@ impl<'a> Writer<'a> {
         OpenApiOperation { body: Some(self.body()), answers: MAYBE_CREATED, parameters, ..operation }
     }
 
-    /// Describes `patch`. Custom resources do not accept strategic merge patches.
-    ///
-    /// Upstream lists 201 for built-in kinds only, since an apply may create.
+    /// Describes `patch`. Custom resources do not accept strategic merge patches, and do not document 201.
     fn patch(&self) -> OpenApiOperation {
         let operation = self.operation("patch", "patch", "patch", format!("partially update {}", self.specified()));
         let type_name = format!("{META}.Patch");
@@ -304,8 +288,6 @@ impl<'a> Writer<'a> {
     }
 
     /// Describes `post`.
-    ///
-    /// 202 is documented and never sent.
     fn create(&self) -> OpenApiOperation {
         let kind = names::with_article(self.resource.kind_name());
         let prefix = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
@@ -319,27 +301,20 @@ impl<'a> Writer<'a> {
     }
 
     /// Describes `delete` of one object. The response is a `Status`, or the object for some kinds.
-    ///
-    /// The options are an optional body.
     fn delete(&self) -> OpenApiOperation {
         let what = format!("delete {}", names::with_article(self.resource.kind_name()));
         let operation = self.operation("delete", "delete", "delete", what);
+        let is_shown = self.resource.kind.answers_deleted();
         OpenApiOperation {
             body: Some(deletion()),
             answers: MAYBE_LATER,
-            answer: Some(if self.resource.kind.answers_deleted() {
-                self.type_name.clone()
-            } else {
-                format!("{META}.Status")
-            }),
+            answer: Some(if is_shown { self.type_name.clone() } else { format!("{META}.Status") }),
             parameters: self.parameters(DELETED, "delete"),
             ..operation
         }
     }
 
-    /// Describes `delete` of a collection.
-    ///
-    /// Custom resources have the parameters of a list, and no body.
+    /// Describes `delete` of a collection. Custom resources have the parameters of a list, and no body.
     fn delete_collection(&self) -> OpenApiOperation {
         let what = format!("delete collection of {}", self.resource.kind_name());
         let operation = self.operation("delete", "delete", "deletecollection", what);
@@ -357,8 +332,6 @@ impl<'a> Writer<'a> {
     }
 
     /// Describes `get` of a collection.
-    ///
-    /// Watching a list is the same operation, by a parameter.
     fn list(&self) -> OpenApiOperation {
         let kind = self.resource.kind_name();
         let or_watch = if !self.is_custom() && self.resource.allows("", "watch") { " or watch" } else { "" };
@@ -390,9 +363,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns an operation that leads to a process or an endpoint.
-    ///
-    /// Ids of connections have the method in front of the namespace part.
+    /// Returns an operation that leads to a process or an endpoint. Its id has the method in front of the namespace
+    /// part.
     fn connect(&self, method: &'static str) -> OpenApiOperation {
         let what =
             format!("connect {} requests to {} of {}", method.to_uppercase(), self.sub, self.resource.kind_name());
@@ -417,16 +389,12 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns the body of a delete.
-///
-/// In version 2, all deletes refer to it.
+/// Returns the body of a delete, to which all deletes refer in version 2.
 fn deletion() -> Body {
     Body { type_name: format!("{META}.DeleteOptions"), is_required: false, shared: Some("delete") }
 }
 
 /// Returns a word with an upper-case first letter.
-///
-/// An empty word stays empty.
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

@@ -82,9 +82,8 @@ pub(super) fn list_of(resource: &Resource) -> String {
     }
 }
 
-/// Groups that apiextensions-apiserver does not serve.
-///
-/// Their kinds are left out of `DeleteOptions` and `WatchEvent` in documents of custom resources.
+/// Groups that apiextensions-apiserver does not serve. `DeleteOptions` and `WatchEvent` in documents of custom
+/// resources leave them out.
 const NOT_OF_CUSTOM: [&str; 4] =
     ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
 
@@ -113,9 +112,7 @@ pub(super) fn built_in(name: &str, version: OpenApiVersion, group_version: Optio
     Some(shown)
 }
 
-/// Adds what only version 3 has.
-///
-/// Quantities and int-or-string become unions.
+/// Adds what only version 3 has. Quantities and int-or-string become unions.
 fn complete_for_three(name: &str, shown: &mut Value, group_version: Option<(&str, &str)>) {
     if let Some(properties) = shown.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(beside_reference);
