@@ -69,16 +69,9 @@ enum Nulls {
 fn fill(schema: Schema, object: &mut Value, filling: &mut Filling) {
     match object {
         Value::Object(fields) => {
-            for (name, field) in schema.properties() {
-                if default_of(field).is_none() {
-                    continue;
-                }
-                match fields.get(name) {
-                    None => {}
-                    Some(Value::Null) if !field.flag("nullable") => {}
-                    Some(_) => continue,
-                }
-                if let Some(value) = filling.default_of(field) {
+            for (name, field) in schema.properties().filter(|(_, field)| default_of(*field).is_some()) {
+                let is_absent = fields.get(name).is_none_or(|value| value.is_null() && !field.flag("nullable"));
+                if is_absent && let Some(value) = filling.default_of(field) {
                     fields.insert(name.to_owned(), value);
                 }
             }

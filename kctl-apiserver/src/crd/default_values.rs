@@ -15,22 +15,15 @@ use crate::{
     schema::Schema,
 };
 
-/// Checks the defaults of a structural schema, from its root.
-///
-/// `path` is the field path of the schema in the CRD. Errors have the path of the default, followed by
-/// the path within it.
-pub(super) fn check(schema: &Value, path: &str, errors: &mut Errors) {
-    node(schema, path, SchemaOf::Object, errors);
-}
-
-/// Checks the default of a schema and of those below it. Schemas of map values are skipped, as in upstream.
-fn node(schema: &Value, path: &str, schema_of: SchemaOf, errors: &mut Errors) {
+/// Checks the default of a structural schema, which is at `path` in the CRD, and of those below it. Schemas of map
+/// values are skipped, as in upstream. Errors have the path of the default, followed by the path within it.
+pub(super) fn check(schema: &Value, path: &str, schema_of: SchemaOf, errors: &mut Errors) {
     check_default(schema, &format!("{path}.default"), schema_of, errors);
     if schema["items"].is_object() {
-        node(&schema["items"], &format!("{path}.items"), SchemaOf::Value, errors);
+        check(&schema["items"], &format!("{path}.items"), SchemaOf::Value, errors);
     }
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        node(field, &format!("{path}.properties[{name}]"), SchemaOf::Value, errors);
+        check(field, &format!("{path}.properties[{name}]"), SchemaOf::Value, errors);
     }
 }
 

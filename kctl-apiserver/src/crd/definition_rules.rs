@@ -62,9 +62,7 @@ fn validated(old: Option<&Value>, object: &Value) -> Errors {
 ///
 /// Runs on writes of the subresource `status`. Conditions are not validated.
 pub(crate) fn validate_definition_status(object: &Value) -> Errors {
-    let mut errors = Errors::default();
-    resource_names(&object["status"]["acceptedNames"], "status.acceptedNames", &mut errors);
-    errors
+    Errors::collect(|errors| resource_names(&object["status"]["acceptedNames"], "status.acceptedNames", errors))
 }
 
 /// Validates an updated CRD and the change. Scope and kind may change until the CRD is established, so that a user

@@ -278,13 +278,7 @@ impl Rule {
     /// by the path of the value. Validation rejects both, so only CRDs from older versions have them.
     fn compile(schema: Schema, rule: &Value) -> Self {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
-        let is_old_optional = rule["optionalOldSelf"] == true;
-        let reason = match text("reason") {
-            "FieldValueForbidden" => "FieldValueForbidden",
-            "FieldValueRequired" => "FieldValueRequired",
-            "FieldValueDuplicate" => "FieldValueDuplicate",
-            _ => "FieldValueInvalid",
-        };
+        let reason = statements::REASONS.into_iter().find(|reason| *reason == text("reason"));
         let field_path = field_path::resolved(text("fieldPath"), schema.json()).filter(|path| !path.is_empty());
         let name = if text("message").is_empty() { text("rule") } else { text("message") }.trim();
         let message_expression = Some(text("messageExpression")).filter(|text| !text.is_empty());
@@ -292,8 +286,8 @@ impl Rule {
             code: compile(text("rule")),
             message_expression: message_expression.and_then(|text| compile(text).ok()),
             names_old: kctl_cel::names(text("rule"), "oldSelf"),
-            is_old_optional,
-            reason,
+            is_old_optional: rule["optionalOldSelf"] == true,
+            reason: reason.unwrap_or("FieldValueInvalid"),
             field_path: field_path.map(|path| format!(".{path}")).unwrap_or_default(),
             message: if text("message").is_empty() { format!("failed rule: {name}") } else { name.to_owned() },
             name: name.to_owned(),

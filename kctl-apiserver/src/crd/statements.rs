@@ -16,7 +16,8 @@ use super::{
 use crate::field_errors::{Errors, FieldError};
 
 /// The reasons that a rule may name.
-const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+pub(super) const REASONS: [&str; 4] =
+    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
 /// Returns the errors of the CEL expressions in a schema. Expressions below a schema that has errors itself (`wrong`)
 /// are not compiled.

@@ -6,6 +6,7 @@
 //! Only a structural schema can drive pruning, defaulting and server-side apply: each value must
 //! have exactly one schema that declares its type.
 
+use kctl_cel::SchemaOf;
 use serde_json::{Map, Value};
 
 use super::{default_values, keywords, statements};
@@ -64,7 +65,7 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
         invariants(schema, Level::Root, path, &mut found);
         complete(schema, schema, path, &mut found);
         if found.is_empty() {
-            default_values::check(schema, path, &mut found);
+            default_values::check(schema, path, SchemaOf::Object, &mut found);
         }
     }
     let is_structural = unreadable.is_none() && found.is_empty();

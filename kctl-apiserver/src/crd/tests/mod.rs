@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::schema::Schema;
+use crate::{json_path::set_at, schema::Schema};
 
 mod definitions;
 mod formats;
@@ -17,12 +17,6 @@ fn check_errors(errors: &[crate::field_errors::FieldError], expected: &[&str], c
         |error: &crate::field_errors::FieldError| format!("{} {}", error.reason.replace("FieldValue", ""), error.field);
     let found: BTreeSet<String> = errors.iter().map(meaning).collect();
     assert_eq!(found, expected.iter().map(|&text| text.to_owned()).collect(), "{case}");
-}
-
-fn check_definition(expected: &[&str], object: &Value) {
-    let mut defaulted = object.clone();
-    crate::crd::default_definition(&mut defaulted);
-    check_errors(&validate_definition(&defaulted), expected, &object.to_string());
 }
 
 fn with(change: impl FnOnce(&mut Value)) -> Value {
@@ -39,8 +33,13 @@ fn with(change: impl FnOnce(&mut Value)) -> Value {
     object
 }
 
-fn check_with(change: impl FnOnce(&mut Value), expected: &[&str]) {
-    check_definition(expected, &with(change));
+/// Checks the errors of a CRD that is valid except for these values at JSON pointers.
+fn check_with<const N: usize>(values: [(&str, Value); N], expected: &[&str]) {
+    let set = |object: &mut Value| values.into_iter().for_each(|(at, value)| set_at(object, at, Some(value)));
+    let mut object = with(set);
+    let case = object.to_string();
+    crate::crd::default_definition(&mut object);
+    check_errors(&validate_definition(&object), expected, &case);
 }
 
 /// Returns the schema of an object whose field `spec.f` has this schema.
