@@ -16,9 +16,7 @@ use crate::{
 ///
 /// `path` is the field path of the configuration, such as `webhooks[0].clientConfig`.
 pub(crate) fn validate(config: &Value, path: &str) -> Errors {
-    let mut errors = Errors::default();
-    client_config(config, path, &mut errors);
-    errors
+    Errors::collect(|errors| client_config(config, path, errors))
 }
 
 /// Validates `clientConfig`: exactly one of `url` and `service`. `field_path` is the field path of the config.

@@ -19,7 +19,10 @@ use serde_json::Value;
 use super::Attributes;
 use crate::{
     authorizer::{self, Attributes as AuthorizationAttributes, Snapshot},
-    cel::conditions::{Cel, Scope, map},
+    cel::{
+        conditions::{Cel, Scope, map},
+        cost::field,
+    },
     names::NameRule,
     request::User,
     state::State,
@@ -57,10 +60,7 @@ pub(super) fn is_asked(value: &Value) -> bool {
 /// `serviceAccount(…)` must have valid names; they need not exist.
 pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>) {
     let info = attributes.info;
-    let user = HashMap::from([
-        (USER.to_owned(), text(&info.caller.user.name)),
-        (GROUPS.to_owned(), Cel::List(Arc::new(info.caller.user.groups.iter().map(|group| text(group)).collect()))),
-    ]);
+    let user = of_user(&info.caller.user.name, info.caller.user.groups.iter().map(String::as_str));
     let mut of_request = user.clone();
     let parts = [
         ("group", info.resource.id.group.as_str()),
@@ -91,11 +91,7 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         // `system:authenticated`.
         let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
         let user = format!("system:serviceaccount:{namespace}:{name}");
-        let fields = [
-            (USER.to_owned(), text(&user)),
-            (GROUPS.to_owned(), Cel::List(Arc::new(groups.into_iter().map(text).collect()))),
-        ];
-        ResolveResult::Ok(map(fields.into()))
+        ResolveResult::Ok(map(of_user(&user, groups.into_iter())))
     });
     let snapshot = Snapshot::take(state);
     context.add_function("check", move |This(check): This<Cel>, verb: Arc<String>| decided(&snapshot, &check, &verb));
@@ -108,15 +104,15 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
     context.add_function("error", |This(_): This<Cel>| ResolveResult::Ok(text("")));
 }
 
+/// Returns the entries of a check for a user.
+fn of_user<'a>(name: &str, groups: impl Iterator<Item = &'a str>) -> HashMap<String, Cel> {
+    let groups = Cel::List(Arc::new(groups.map(text).collect()));
+    [(USER.to_owned(), text(name)), (GROUPS.to_owned(), groups)].into()
+}
+
 /// Returns a CEL string.
 fn text(value: &str) -> Cel {
     Cel::String(Arc::new(value.to_owned()))
-}
-
-/// Returns an entry of a CEL map.
-fn field<'a>(value: &'a Cel, name: &str) -> Option<&'a Cel> {
-    let Cel::Map(Map { map }) = value else { return None };
-    map.get(&Key::String(Arc::new(name.to_owned())))
 }
 
 /// Returns a string entry of a CEL map, or the empty string.
@@ -130,13 +126,9 @@ fn text_of(value: &Cel, name: &str) -> String {
 /// Returns the check with one more part, or another value of it.
 fn with(check: &Cel, part: &str, value: &str) -> ResolveResult {
     let Cel::Map(Map { map: fields }) = check else { return Err(ExecutionError::NoSuchOverload) };
-    let converted = fields.iter().filter_map(|(key, value)| match key {
-        Key::String(name) => Some((name.to_string(), value.clone())),
-        _ => None,
-    });
-    let mut fields: HashMap<String, Cel> = converted.collect();
-    fields.insert(part.into(), text(value));
-    Ok(map(fields))
+    let mut fields = fields.as_ref().clone();
+    fields.insert(Key::String(Arc::new(part.into())), text(value));
+    Ok(Cel::Map(Map { map: Arc::new(fields) }))
 }
 
 /// Evaluates a check to a decision.
@@ -159,5 +151,5 @@ fn decided(snapshot: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
     };
     let allowed = authorizer::is_admin(&user) || reason.is_some();
     let reason = reason.filter(|_| !authorizer::is_admin(&user)).unwrap_or_default();
-    Ok(map([(ALLOWED.to_owned(), Cel::Bool(allowed)), (REASON.to_owned(), text(&reason))].into()))
+    Ok(map([(ALLOWED.to_owned(), Cel::Bool(allowed)), (REASON.to_owned(), text(&reason))]))
 }

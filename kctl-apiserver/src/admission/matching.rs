@@ -61,9 +61,8 @@ pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
     info.resource.custom.is_some() || (info.resource.id.group != GROUP && !info.resource.kind.is_exempt_from_webhooks())
 }
 
-/// Built-in resources that share one table under several names (`EquivalentResourceRegistry`).
-const EQUIVALENT: &[(&str, &str, &str)] =
-    &[("", "v1", event::KIND.resource), ("events.k8s.io", "v1", event::KIND.resource)];
+/// The groups of Events, which share one table (`EquivalentResourceRegistry`).
+const EVENT_GROUPS: [&str; 2] = ["", "events.k8s.io"];
 
 /// Returns the resource under which one of the rules matches; the requested one is tried first.
 ///
@@ -89,16 +88,11 @@ pub(crate) fn matching_resource(
 
 /// Returns the other served versions and names of a resource.
 fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
-    let is_requested = |(group, version, resource): &(&str, &str, &str)| {
-        (*group, *version, *resource) == (&requested.group, &requested.version, &requested.resource)
-    };
-    let same = |(group, version, resource): &(&str, &str, &str)| Versioned {
-        group: (*group).into(),
-        version: (*version).into(),
-        resource: (*resource).into(),
-    };
-    if EQUIVALENT.iter().any(is_requested) {
-        return EQUIVALENT.iter().filter(|other| !is_requested(other)).map(same).collect();
+    let group = requested.group.as_str();
+    let is_event = requested.version == "v1" && requested.resource == event::KIND.resource;
+    if is_event && EVENT_GROUPS.contains(&group) {
+        let others = EVENT_GROUPS.into_iter().filter(|other| *other != group);
+        return others.map(|other| Versioned { group: other.into(), ..requested.clone() }).collect();
     }
     let group_resource = GroupResource::new(&requested.group, &requested.resource);
     let versions = state.registry.versions_of(&group_resource);

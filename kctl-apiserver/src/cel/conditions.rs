@@ -257,16 +257,12 @@ pub(crate) fn to_cel(value: &Value) -> Cel {
         },
         Value::String(text) => Cel::String(Arc::new(text.clone())),
         Value::Array(items) => Cel::List(Arc::new(items.iter().map(to_cel).collect())),
-        Value::Object(fields) => {
-            let key = |name: &String| Key::String(Arc::new(name.clone()));
-            let map = fields.iter().map(|(name, value)| (key(name), to_cel(value))).collect();
-            Cel::Map(Map { map: Arc::new(map) })
-        }
+        Value::Object(fields) => map(fields.iter().map(|(name, value)| (name.clone(), to_cel(value)))),
     }
 }
 
-/// Creates a map of CEL values.
-pub(crate) fn map(fields: HashMap<String, Cel>) -> Cel {
+/// Creates a CEL map with string keys.
+pub(crate) fn map(fields: impl IntoIterator<Item = (String, Cel)>) -> Cel {
     let map = fields.into_iter().map(|(name, value)| (Key::String(Arc::new(name)), value)).collect();
     Cel::Map(Map { map: Arc::new(map) })
 }

@@ -95,7 +95,7 @@ pub(crate) fn cost<'a>(tree: &'a IdedExpr, variables: Vec<(&'a str, &'a Cel)>) -
 }
 
 /// Returns an entry of a map.
-fn field<'a>(value: &'a Cel, name: &str) -> Option<&'a Cel> {
+pub(crate) fn field<'a>(value: &'a Cel, name: &str) -> Option<&'a Cel> {
     let Cel::Map(map) = value else { return None };
     map.map.get(&Key::String(name.to_owned().into()))
 }

@@ -56,9 +56,9 @@ pub(super) fn add(context: &mut Context<'static>) {
     }
     context.add_variable_from_value("uint", type_named("uint"));
     let times = ["Duration", "Timestamp"].map(|name| (name.to_owned(), type_named(&format!("google.protobuf.{name}"))));
-    context.add_variable_from_value("google", map([("protobuf".to_owned(), map(times.into()))].into()));
+    context.add_variable_from_value("google", map([("protobuf".to_owned(), map(times))]));
     let addresses = ["CIDR", "IP"].map(|name| (name.to_owned(), type_named(&format!("net.{name}"))));
-    context.add_variable_from_value("net", map(addresses.into()));
+    context.add_variable_from_value("net", map(addresses));
     context.add_function("type", |value: Cel| ResolveResult::Ok(type_named(&type_name(&value))));
     context.add_function("dyn", |value: Cel| ResolveResult::Ok(value));
     context.add_function("bool", |value: Cel| match &value {
@@ -103,5 +103,5 @@ pub(super) fn add(context: &mut Context<'static>) {
 
 /// Returns the value that represents a type: a map with the single key `TYPE`, which `type_name` recognizes.
 fn type_named(name: &str) -> Cel {
-    map([(TYPE.to_owned(), Cel::String(Arc::new(name.to_owned())))].into())
+    map([(TYPE.to_owned(), Cel::String(Arc::new(name.to_owned())))])
 }

@@ -5,17 +5,13 @@
 //! A CEL expression sees a timestamp where JSON has a string, and a set where JSON has a list. The
 //! conversion is built once per schema and applied per value.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kube_cel::cel::objects::{Key, Map};
 use serde_json::Value;
 
 use crate::{
-    cel::{Cel, duration, timestamp, to_cel},
+    cel::{Cel, conditions::map, duration, timestamp, to_cel},
     evaluate::{Kinds, ListKind},
 };
 
@@ -128,12 +124,6 @@ fn kind(schema: &Value) -> Option<ListKind> {
         }
         _ => None,
     }
-}
-
-/// Creates a CEL map with string keys.
-fn map(entries: impl Iterator<Item = (String, Cel)>) -> Cel {
-    let map: HashMap<Key, Cel> = entries.map(|(key, value)| (Key::String(Arc::new(key)), value)).collect();
-    Cel::Map(Map { map: Arc::new(map) })
 }
 
 /// Parses a timestamp; `None` if it is invalid.

@@ -32,7 +32,7 @@ mod urls;
 mod versions;
 pub(crate) mod weight;
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use kube_cel::cel::{
     Context, ExecutionError, Value as Cel,
@@ -50,29 +50,20 @@ pub(crate) use self::{
 type EvalResult<T = Cel> = Result<T, EvaluationError>;
 
 /// The reason why an expression has no value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum EvaluationError {
     /// A map has no such key.
+    #[error("no such key: {0}")]
     NoSuchKey(String),
     /// The expression exceeds the cost limit of one expression.
+    #[error("the expression is too expensive; simplify it or bound the sizes of its values")]
     CostExceeded,
     /// The expression exceeds the cost limit of all expressions together (`environment.ErrOutOfBudget`).
+    #[error("all expressions together are too expensive; no more are evaluated")]
     BudgetExceeded,
     /// Another reason. The message does not repeat the expression.
+    #[error("{0}")]
     Fails(String),
-}
-
-impl fmt::Display for EvaluationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchKey(key) => write!(f, "no such key: {key}"),
-            Self::CostExceeded => {
-                f.write_str("the expression is too expensive; simplify it or bound the sizes of its values")
-            }
-            Self::BudgetExceeded => f.write_str("all expressions together are too expensive; no more are evaluated"),
-            Self::Fails(why) => f.write_str(why),
-        }
-    }
 }
 
 impl From<String> for EvaluationError {
