@@ -56,6 +56,21 @@ fn addresses_beyond_the_limit_are_validated() {
 }
 
 #[test]
+fn endpoints_and_ports_of_slice_are_bounded() {
+    let endpoints = |n: usize| vec![json!({ "addresses": ["10.0.0.1"], "hostname": "A" }); n];
+    let ports = |n: usize| (0..n).map(|n| json!({ "name": format!("p{n}") })).collect::<Value>();
+    let slice = |n: usize, ports: Value| json!({ "addressType": "IPv4", "endpoints": endpoints(n), "ports": ports });
+    let created = |slice: &Value| found(|errors| endpoint_slice::validation::validate_create(slice, errors));
+    assert_eq!(created(&slice(0, ports(20_000))), set([]));
+    assert_eq!(created(&slice(0, vec![json!({ "name": "A" }); 20_001].into())), set([("FieldValueTooMany", "ports")]));
+    assert_eq!(created(&slice(1_000, ports(0))).len(), 1_000);
+    let long = slice(1_001, ports(0));
+    assert_eq!(created(&long), set([("FieldValueTooMany", "endpoints")]));
+    // Endpoints that an update does not change are not validated.
+    assert_eq!(found(|errors| endpoint_slice::validation::validate(&long, &long, errors)), set([]));
+}
+
+#[test]
 fn binding_conditions_beyond_the_limit_are_compared() {
     let device = json!({ "bindingConditions": ["x"], "bindingFailureConditions": ["a", "b", "c", "d", "x"] });
     let errors = found(|errors| {

@@ -13,6 +13,12 @@ use crate::{
     validation::{address, entries},
 };
 
+/// Maximum number of endpoints of a slice (`maxEndpoints`).
+const ENDPOINTS_MAX: usize = 1_000;
+
+/// Maximum number of ports of a slice (`maxPorts`).
+const PORTS_MAX: usize = 20_000;
+
 /// Maximum number of zones, and of nodes, that the hints of one endpoint may name.
 const HINTS_MAX: usize = 8;
 
@@ -23,20 +29,22 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     validate(object, &Value::Null, errors);
 }
 
-/// Validates a slice. Addresses are validated only if the endpoints differ from those of `old`.
+/// Validates a slice. Endpoints are validated only if they differ from those of `old`.
 ///
 /// An endpoint that was stored before a rule existed therefore does not block updates of labels.
-/// Ports have unique names; one port may have the empty name.
+/// Ports have unique names; one port may have the empty name. The items of a list that is too long are not validated.
 pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
     let slice = Field::new(object, "", errors);
     let (kind, ports, endpoints) = (slice.at("addressType"), slice.at("ports"), slice.at("endpoints"));
+    ports.max_items(PORTS_MAX);
     ports.unique_at("name");
     ports.items().for_each(|port| validate_port(&port));
-    let is_changed = old["endpoints"] != *endpoints;
+    if old["endpoints"] == *endpoints {
+        return;
+    }
+    endpoints.max_items(ENDPOINTS_MAX);
     for endpoint in endpoints.items() {
-        if is_changed {
-            addresses(&endpoint.at("addresses"), kind.text());
-        }
+        addresses(&endpoint.at("addresses"), kind.text());
         for (name, rule) in [("nodeName", NameRule::Subdomain), ("hostname", NameRule::Label)] {
             let field = endpoint.at(name);
             if !field.is_null() {
