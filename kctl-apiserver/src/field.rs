@@ -146,7 +146,13 @@ impl<'a> Field<'a> {
     /// Removes all errors found so far below this field: those of tags, about a value that kube-apiserver does not validate.
     /// Call it before rules add errors there.
     pub(crate) fn discard_errors_below(&self) {
-        self.with_errors(Errors::discard_errors_below);
+        self.discard_errors_below_each([self.clone()]);
+    }
+
+    /// Discards the errors below several fields at once, in one pass over the errors.
+    pub(crate) fn discard_errors_below_each(&self, fields: impl IntoIterator<Item = Self>) {
+        let paths = fields.into_iter().map(|field| field.path).collect();
+        self.with_errors(|errors, _path| errors.discard_errors_below(&paths));
     }
 
     /// Passes the errors and the path to a function. It must not add errors through a `Field`: they would be lost.
@@ -251,6 +257,19 @@ mod tests {
             ("FieldValueForbidden", "spec.ports"),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn errors_below_discarded_fields_are_removed() {
+        let object = json!({});
+        let mut errors = Errors::default();
+        let field = Field::new(&object, "", &mut errors);
+        for path in ["a", "a.b", "a[0].c", "ab", "c.a", "d[x.y].e", "d[x.z].e"] {
+            field.at(path).required();
+        }
+        field.discard_errors_below_each(["a", "d[x.y]"].map(|path| field.at(path)));
+        let found: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(found, ["a", "ab", "c.a", "d[x.z].e"]);
     }
 
     #[test]

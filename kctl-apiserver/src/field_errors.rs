@@ -64,12 +64,11 @@ impl Errors {
         self.too_long.contains(list)
     }
 
-    /// Removes all errors found so far below a path whose value kube-apiserver does not validate.
+    /// Removes all errors found so far below paths whose values kube-apiserver does not validate.
     ///
     /// Declarative rules (tags) run before the functions, so their errors exist already when a function decides.
-    pub(crate) fn discard_errors_below(&mut self, path: &str) {
-        let is_below =
-            |field: &str| field.strip_prefix(path).is_some_and(|rest| rest.starts_with('.') || rest.starts_with('['));
+    pub(crate) fn discard_errors_below(&mut self, paths: &BTreeSet<String>) {
+        let is_below = |field: &str| field.match_indices(['.', '[']).any(|(end, _)| paths.contains(&field[..end]));
         self.found.retain(|error| !is_below(&error.field));
     }
 

@@ -53,6 +53,7 @@ const PROBES: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "star
 pub(crate) fn containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
     let mut names = BTreeSet::new();
     spec.require_children(&["containers"]);
+    discard_unvalidated(spec);
     for container in spec.at("containers").items() {
         common(&container, spec, volumes, claims);
         named(&container, &mut names);
@@ -86,6 +87,18 @@ pub(crate) fn containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claim
     }
 }
 
+/// Discards errors of tags below probes and lifecycles that kube-apiserver does not validate. All containers are done at
+/// once, before their rules add errors, so that the errors are searched only once.
+fn discard_unvalidated(spec: &Field<'_>) {
+    let is_sidecar = |container: &Field<'_>| container.at("restartPolicy").text() == "Always";
+    let (sidecars, others): (Vec<_>, Vec<_>) = spec.at("initContainers").items().partition(is_sidecar);
+    let surplus =
+        spec.at("containers").items().chain(sidecars).flat_map(|container| probe::surplus_handlers(&container));
+    let never = others.into_iter().chain(spec.at("ephemeralContainers").items());
+    let forbidden = never.flat_map(|container| PROBES.map(|name| container.at(name)));
+    spec.discard_errors_below_each(surplus.chain(forbidden));
+}
+
 /// Rejects fields that an ephemeral container may not have.
 ///
 /// Upstream has a list of allowed fields and forbids all others. `NEVER` and `PROBES` list the forbidden ones. An empty
@@ -99,9 +112,6 @@ pub(crate) fn containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claim
 fn ephemeral(container: &Field<'_>, spec: &Field<'_>) {
     const NEVER: [&str; 5] = ["ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules"];
     let detail = "cannot be set for an Ephemeral Container";
-    for field in PROBES.map(|name| container.at(name)) {
-        field.discard_errors_below();
-    }
     for field in NEVER.iter().chain(&PROBES).map(|name| container.at(name)) {
         field.forbidden_if(!field.is_empty() || field.is_string(), detail);
     }
@@ -123,7 +133,6 @@ fn ephemeral(container: &Field<'_>, spec: &Field<'_>) {
 /// `FieldValueInvalid`.
 fn ends_before(container: &Field<'_>) {
     for field in PROBES.map(|name| container.at(name)).iter().filter(|field| !field.is_null()) {
-        field.discard_errors_below();
         field.forbidden("may not be set for init containers without restartPolicy=Always");
     }
     for restarts in container.at("resizePolicy").items().map(|policy| policy.at("restartPolicy")) {

@@ -42,6 +42,16 @@ pub(crate) fn of_container(container: &Field<'_>, spec: &Value) {
     }
 }
 
+/// Returns the handlers of a container which are forbidden because they are not the first of their probe or hook.
+pub(crate) fn surplus_handlers<'a>(container: &Field<'a>) -> Vec<Field<'a>> {
+    let hooks = ["postStart", "preStop"].map(|name| (container.at("lifecycle").at(name), OF_LIFECYCLES));
+    let probes = ["livenessProbe", "readinessProbe", "startupProbe"].map(|name| (container.at(name), OF_PROBES));
+    let surplus = |(handler, kinds): (Field<'a>, &'static [&'static str])| {
+        kinds.iter().map(move |kind| handler.at(kind)).filter(|kind| kind.is_object()).skip(1)
+    };
+    hooks.into_iter().chain(probes).flat_map(surplus).collect()
+}
+
 /// Validates that exactly one of the handler types in `kinds` is set (`validateHandler`). `grace` is the grace period of
 /// the Pod, in seconds.
 ///
@@ -54,9 +64,7 @@ fn handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
         None => handler.required_with("must specify a handler type"),
     }
     for kind in present {
-        let further = handler.at(kind);
-        further.discard_errors_below();
-        further.forbidden("may not specify more than 1 handler type");
+        handler.at(kind).forbidden("may not specify more than 1 handler type");
     }
 }
 

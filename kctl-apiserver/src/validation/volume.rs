@@ -83,10 +83,9 @@ pub(crate) fn volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>
         .map(|(_, volume)| text(&volume["name"]))
         .collect();
     // Before the rules, so that only the errors of tags are searched.
-    for volume in list.items() {
-        let surplus = SOURCES.iter().filter(|source| volume[**source].is_object()).skip(1);
-        surplus.for_each(|source| volume.at(source).discard_errors_below());
-    }
+    list.discard_errors_below_each(list.items().flat_map(|volume| {
+        SOURCES.iter().map(move |source| volume.at(source)).filter(|source| source.is_object()).skip(1)
+    }));
     for volume in list.items() {
         let name = volume.at("name");
         let is_valid = volume.is_valid_by(|| {
