@@ -1,10 +1,11 @@
 //! Options of a manager for several replicas: leader election, and shards.
 
 use kube::Client;
+use tokio::runtime::Handle;
 
 use super::{
     Manager,
-    lease::{ElectionConfig, ElectionError, Elector},
+    lease::{ElectionConfig, ElectionError, ElectionRuntime, Elector},
     shards::{Coordinator, Planted, ShardConfig},
 };
 use crate::{object::Kind, writer::WritePermit};
@@ -51,6 +52,31 @@ impl Manager {
         self.permit.bind(&elector.leadership().permit());
         self.elector = Some(elector);
         Ok(self)
+    }
+
+    /// Runs all elections on another runtime, with a client that was created there (in the scope of `handle.enter()`).
+    ///
+    /// A reconcile that computes for seconds without an `await` blocks its thread. If that is the thread of the elections,
+    /// Leases are not renewed meanwhile, and other replicas acquire them. client-go renews a Lease in a goroutine, which no
+    /// reconcile blocks.
+    ///
+    /// ```
+    /// # use kctl_runtime::manager::Manager;
+    /// # fn configure(manager: Manager, connect: impl Fn() -> kube::Client) -> std::io::Result<Manager> {
+    /// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// let handle = runtime.handle().clone();
+    /// let client = {
+    ///     let _in_runtime = handle.enter();
+    ///     connect()
+    /// };
+    /// std::thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+    /// Ok(manager.run_elections_on(handle, client))
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn run_elections_on(mut self, handle: Handle, client: Client) -> Self {
+        self.election_runtime = Some(ElectionRuntime { handle, client });
+        self
     }
 
     /// Enables leader election without the check before writes, so that tests show what it prevents.

@@ -177,6 +177,7 @@ impl Manager {
     /// Watches are opened in the background, and the first requests leave when the runtime polls them.
     fn start(mut self) -> Running {
         let (view, servers) = (self.view(), std::mem::take(&mut self.servers));
+        self.elector = self.elector.map(|elector| elector.with_runtime(self.election_runtime.clone()));
         if let Some(coordinator) = &self.coordinator {
             let envs = self.controllers.iter().map(|controller| &controller.env);
             coordinator.limit_caches(envs, &self.whole);
@@ -187,6 +188,7 @@ impl Manager {
         let (mut slots, mut leave) = (JoinSet::new(), None);
         let mut guarded = None;
         if let (Some(coordinator), Some(leadership)) = (self.coordinator.take(), leadership.clone()) {
+            let coordinator = coordinator.with_election_runtime(self.election_runtime.take());
             guarded = self.elector.take().map(|elector| coordinator.guard(elector));
             let (sender, stop) = oneshot::channel();
             leave = Some(sender);

@@ -95,7 +95,7 @@ use self::{
     debug::History,
     endpoints::Page,
     external::{Bound, ReadyCheck},
-    lease::{Elector, SoleLease},
+    lease::{ElectionRuntime, Elector, SoleLease},
     metrics::Metrics,
     register::Registered,
     ring::RingView,
@@ -156,6 +156,8 @@ pub struct Manager {
     permit: WritePermit,
     sole_lease: SoleLease,
     elector: Option<Elector>,
+    /// The runtime of all elections; `None` for that of the manager.
+    election_runtime: Option<ElectionRuntime>,
     /// Set in a sharded program.
     coordinator: Option<Coordinator>,
     /// Set in a shard of a controller ring.
@@ -206,6 +208,7 @@ impl Manager {
             history: Arc::default(),
             permit: WritePermit::always(),
             sole_lease: SoleLease::default(),
+            election_runtime: None,
             elector: None,
             coordinator: None,
             ring: None,

@@ -245,6 +245,11 @@ impl ManagerOptions {
         Ok(Box::pin(serve_metrics_securely(listener, metrics, self.certificate(), client)?))
     }
 
+    /// Returns `true` if the process elects a leader or holds slots.
+    pub(super) fn takes_part_in_elections(&self) -> bool {
+        self.leader_elect || self.slots().is_some()
+    }
+
     /// Returns the permissions for the Leases: those that `generate-rbac --leader-elect` or `--shards`
     /// prints.
     pub(super) fn lease_role(&self, app: &str, namespace: &str) -> Result<Option<Extra>> {

@@ -16,7 +16,7 @@ use kctl_runtime::{
     worker::{CONFLICTS_USUAL, Decision, Observer, Outcome},
 };
 use kube::{Client, config::Config};
-use tokio::task::JoinSet;
+use tokio::{runtime::Handle, task::JoinSet};
 use tower::util::option_layer;
 
 use super::{
@@ -90,7 +90,7 @@ async fn run_manager(
     beside: impl FnOnce(&mut Manager, Client, String) + Send,
 ) -> Result<()> {
     let manager = tokio::select! {
-        manager = start(app, options, beside) => manager?,
+        manager = start(app, options, signals.runtime(), beside) => manager?,
         // No reconcile has begun, so there is nothing to finish.
         () = signals.stopped() => {
             ended_unready(signals);
@@ -122,7 +122,8 @@ fn ended_unready(signals: &Signals) {
 ///
 /// The order matters. Permission checks start as soon as there is a client, so that their lines stand in the
 /// log before the errors that missing permissions cause. They never delay the start for longer than
-/// [`PERMISSIONS_FIRST_FOR`]. The Lease has a client without the rate limit of `--kube-api-qps`, and so
+/// [`PERMISSIONS_FIRST_FOR`]. Elections run on `election_runtime`, so that a reconcile that blocks its thread does not
+/// delay the renewal of a Lease. The Lease has a client without the rate limit of `--kube-api-qps`, and so
 /// have the reviews of scrapers' tokens.
 ///
 /// # Errors
@@ -130,6 +131,7 @@ fn ended_unready(signals: &Signals) {
 async fn start(
     app: App,
     options: RunOptions,
+    election_runtime: Option<&Handle>,
     beside: impl FnOnce(&mut Manager, Client, String) + Send,
 ) -> Result<Manager> {
     #[cfg(feature = "webhook")]
@@ -149,13 +151,19 @@ async fn start(
     clients::name(&mut config, &app.name, app.version.as_deref().unwrap_or(UNVERSIONED));
     let namespace = config.default_namespace.clone();
     let requests = RequestCounter::new(&host(&config));
-    let client = |outgoing: &ClientOptions| -> Result<Client> {
+    let client_of = |outgoing: &ClientOptions| -> Result<Client> {
         let connected = clients::builder(config.clone())?.with_layer(&option_layer(token.clone()));
         Ok(connected.with_layer(outgoing).with_layer(&requests).build())
     };
     let unlimited = outgoing.unlimited();
-    let (client, lease, reviews) = (client(&outgoing)?, client(&unlimited)?, client(&unlimited)?);
+    let (client, lease, reviews) = (client_of(&outgoing)?, client_of(&unlimited)?, client_of(&unlimited)?);
     let ring = options.ring(&namespace).transpose()?;
+    let takes_part = ring.is_some() || options.takes_part_in_elections();
+    let elections = election_runtime.filter(|_| takes_part).map(|runtime| {
+        let _in_runtime = runtime.enter();
+        client_of(&unlimited).map(|client| (runtime.clone(), client))
+    });
+    let elections = elections.transpose()?;
     let of_ring = ring.as_ref().map(|ring| app.ring_role(ring.ring(), ring.namespace()));
     let extra = options.lease_role(&app.name, &namespace)?.into_iter().chain(of_ring);
     #[cfg(feature = "webhook")]
@@ -178,6 +186,9 @@ async fn start(
     };
     requests.register(manager.metrics());
     let mut manager = options.apply(&app.name, &namespace, lease, reviews, manager).await?;
+    if let Some((runtime, client)) = elections {
+        manager = manager.run_elections_on(runtime, client);
+    }
     beside(&mut manager, client, namespace);
     Ok(manager)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::{runtime::Handle, sync::watch};
 
 use super::log::say_error;
 
@@ -32,6 +32,7 @@ pub(super) const BLOCKED_HELP: &str =
 #[derive(Clone)]
 pub(super) struct Signals {
     requested: watch::Receiver<Option<StopRequest>>,
+    runtime: Option<Handle>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,9 +48,9 @@ impl Signals {
     /// The thread works even where reconciles block all others: a person can still end the program,
     /// and it ends by itself after `grace` (never if `None`).
     pub(super) fn listen(grace: Option<Duration>) -> Self {
-        let blocked = Blocked { grace, runtime: tokio::runtime::Handle::current() };
+        let blocked = Blocked { grace, runtime: Handle::current() };
         let (ask, requested) = watch::channel(None);
-        let (open, opened) = std::sync::mpsc::channel::<()>();
+        let (open, opened) = std::sync::mpsc::channel();
         let listen = move || {
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
@@ -60,16 +61,20 @@ impl Signals {
             };
             runtime.block_on(async {
                 let source = SignalSource::open();
-                drop(open);
+                let _received = open.send(Handle::current());
                 handle_signals(source, &ask, &blocked).await;
             });
         };
         if let Err(error) = std::thread::Builder::new().name("signals".into()).spawn(listen) {
             tracing::error!(%error, "failed to listen for signals: they end the program without a graceful shutdown");
         }
-        // Waits until the thread has installed its handlers: it drops the sender then, so an error is expected.
-        let _listens = opened.recv();
-        Self { requested }
+        // Waits until the thread has installed its handlers. An error means that it could not start.
+        Self { requested, runtime: opened.recv().ok() }
+    }
+
+    /// Returns the runtime of the thread that listens, which no reconcile blocks; `None` if it could not be started.
+    pub(super) fn runtime(&self) -> Option<&Handle> {
+        self.runtime.as_ref()
     }
 
     pub(super) async fn stopped(&self) {
@@ -90,7 +95,7 @@ impl Signals {
 /// The program's runtime, which may have no free thread.
 struct Blocked {
     grace: Option<Duration>,
-    runtime: tokio::runtime::Handle,
+    runtime: Handle,
 }
 
 impl Blocked {

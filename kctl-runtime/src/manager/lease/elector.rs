@@ -21,8 +21,8 @@ use tokio::{
 };
 
 use super::{
-    Effect, Election, ElectionConfig, ElectionError, End, Holders, Input, Leadership, LeaseRequest, Record, Standing,
-    Step, handback,
+    Effect, Election, ElectionConfig, ElectionError, ElectionRuntime, End, Holders, Input, Leadership, LeaseRequest,
+    Record, Standing, Step, handback,
 };
 use crate::{
     manager::Clock,
@@ -60,6 +60,8 @@ pub struct Elector {
     suspect: Option<(Record, Instant)>,
     /// The processes that may hold the Lease under its identity.
     holders: Holders,
+    /// The runtime that it runs on, if that is another one than the caller's.
+    runtime: Option<ElectionRuntime>,
     /// An annotation that follows the state of this process.
     annotation: Option<LeaseAnnotation>,
 }
@@ -115,8 +117,21 @@ impl Elector {
             watched: None,
             suspect: None,
             holders: Holders::One,
+            runtime: None,
             annotation: None,
         })
+    }
+
+    /// Runs it on another runtime, unless that is `None`.
+    pub(in crate::manager) fn with_runtime(mut self, runtime: Option<ElectionRuntime>) -> Self {
+        self.runtime = runtime;
+        self
+    }
+
+    /// Replaces the client.
+    pub(super) fn with_client(mut self, client: Client) -> Self {
+        self.client = client;
+        self
     }
 
     /// Adds an annotation to the Lease while it is held.
@@ -191,6 +206,14 @@ impl Elector {
     /// # Cancel safety
     /// Dropping the future leaves the Lease to expire. Writes are permitted no longer than that.
     pub async fn run(mut self, stop: impl Future<Output = bool> + Send) -> End {
+        match self.runtime.take() {
+            Some(runtime) => runtime.run(self, stop).await,
+            None => self.take_part(stop).await,
+        }
+    }
+
+    /// Does the same on the runtime that polls it.
+    pub(super) async fn take_part(mut self, stop: impl Future<Output = bool> + Send) -> End {
         let mut election = Election::new(self.config.clone(), Instant::now());
         election = election.with_holders(self.holders);
         let watched = self.watched.take();

@@ -41,6 +41,7 @@ mod expired;
 mod handback;
 mod leadership;
 mod record;
+mod runtime;
 mod sole;
 
 pub(super) use config::LEASE_DURATION;
@@ -52,6 +53,7 @@ pub(super) use elector::{LeaseAnnotation, Missing, Watched};
 pub(super) use expired::release_expired;
 pub use leadership::{Leadership, Standing};
 pub use record::Record;
+pub(super) use runtime::ElectionRuntime;
 pub(super) use sole::SoleLease;
 
 /// The next request of an election to the API server.

@@ -26,7 +26,7 @@ use crate::{
     manager::{
         Clock,
         handlers::enqueue_slots,
-        lease::{ElectionConfig, Elector, Holders, Leadership, Missing, Record, Watched},
+        lease::{ElectionConfig, ElectionRuntime, Elector, Holders, Leadership, Missing, Record, Watched},
     },
     object::{Kind, Stored},
     queue::WorkQueue,
@@ -61,6 +61,8 @@ pub(in crate::manager) struct Coordinator {
     /// The watch of the Leases of slots and seats.
     source: Arc<Source>,
     planted: Option<Planted>,
+    /// The runtime of the elections for slots and seats; `None` for that of the coordinator.
+    election_runtime: Option<ElectionRuntime>,
 }
 
 /// A task that holds or awaits one slot.
@@ -82,7 +84,23 @@ impl Coordinator {
         let tenures = Arc::new(Tenures::new(config.slots(), common));
         let (shared, changed, source) = (Arc::default(), Arc::default(), Arc::new(source(client.clone(), &config)));
         let (config, note_changed) = (Arc::new(config), Arc::default());
-        Self { client, clock, config, tenures, shared, changed, note_changed, source, planted: None }
+        Self {
+            client,
+            clock,
+            config,
+            tenures,
+            shared,
+            changed,
+            note_changed,
+            source,
+            planted: None,
+            election_runtime: None,
+        }
+    }
+
+    pub(in crate::manager) fn with_election_runtime(mut self, runtime: Option<ElectionRuntime>) -> Self {
+        self.election_runtime = runtime;
+        self
     }
 
     pub(in crate::manager) fn plant(mut self, bug: Planted) -> Self {
@@ -345,7 +363,7 @@ impl Coordinator {
         // The configuration was checked when it was created.
         let name = config.name.clone();
         let elector = Elector::new(self.client.clone(), config, self.clock.clone()).ok()?;
-        let elector = elector.with_process_number(self.config.process());
+        let elector = elector.with_process_number(self.config.process()).with_runtime(self.election_runtime.clone());
         self.shared.lock().elections.insert(name, elector.leadership());
         Some(elector.with_watch(Watched { seen, missing, free: free.clone() }))
     }
