@@ -21,7 +21,7 @@ pub(crate) use self::{
     quota::{FreesUsage, Quota},
     requests::{ConnectTarget, Requests, Review},
     storage::{SharedTable, StorageVersion},
-    strategy::{Environment, NewStatus, Part, Requester, Strategy},
+    strategy::{Environment, NewStatus, Part, RequestContext, Strategy},
     table::{Cell, Printer, TableColumns},
     validation::Validation,
 };

@@ -38,7 +38,7 @@ use self::{
 };
 
 use crate::{
-    registry::{Registry, Resource, kind::Requester},
+    registry::{Registry, Resource, kind::RequestContext},
     stale::{FrequentBookmarks, Stale},
     status::StatusError,
     webhook_round::WebhookRound,
@@ -77,7 +77,7 @@ pub(crate) struct RequestInfo {
     pub(crate) round: Arc<WebhookRound>,
 }
 
-impl Requester for RequestInfo {
+impl RequestContext for RequestInfo {
     fn user_info(&self) -> Value {
         self.caller.user_info()
     }

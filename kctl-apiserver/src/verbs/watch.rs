@@ -3,7 +3,7 @@
 //! A watcher has no buffer: it reads the history at its own pace. If it falls behind the oldest event of the history,
 //! the watch ends with 410. Writers never wait for it.
 
-mod alarm;
+mod deadline;
 mod watch_event;
 mod watch_options;
 mod watcher;

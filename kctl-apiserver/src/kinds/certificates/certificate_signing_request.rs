@@ -15,7 +15,7 @@ use crate::{
     json_path::set,
     names::NameRule,
     registry::kind::{
-        Cell, Environment, Kind, ManagedFields, Metadata, NewStatus, Requester, Requests, Strategy, TableColumns,
+        Cell, Environment, Kind, ManagedFields, Metadata, NewStatus, RequestContext, Requests, Strategy, TableColumns,
         Validation,
     },
     table::{
@@ -75,8 +75,8 @@ fn keep_request(subresource: &str, old: &Value, new: &mut Value) {
 }
 
 /// Sets the identity of the creator: the certificate is for this user (`csrStrategy.PrepareForCreate`).
-fn identify(requester: &dyn Requester, object: &mut Value) {
-    if let Value::Object(user) = requester.user_info() {
+fn identify(request: &dyn RequestContext, object: &mut Value) {
+    if let Value::Object(user) = request.user_info() {
         for (field, value) in user {
             object["spec"][field] = value;
         }

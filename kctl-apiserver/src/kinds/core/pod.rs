@@ -23,7 +23,7 @@ use crate::{
     field_errors::{Errors, text},
     json_path::{push, set},
     registry::kind::{
-        Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part, Quota, Requester,
+        Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part, Quota, RequestContext,
         Requests, Strategy, TableColumns, Validation,
     },
     validation::warnings,
@@ -138,7 +138,7 @@ fn complete_create(object: &mut Value) {
 
 /// Copies `AppArmor` profiles from annotations to the containers (`applyAppArmorVersionSkew`). The field takes
 /// precedence over the annotation. Invalid annotations are reported with the same warning and otherwise ignored.
-fn take_profiles(requester: &dyn Requester, pod: &mut Value) {
+fn take_profiles(request: &dyn RequestContext, pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
         return;
     }
@@ -155,7 +155,7 @@ fn take_profiles(requester: &dyn Requester, pod: &mut Value) {
             if let Some(profile) = profile {
                 container["securityContext"]["appArmorProfile"] = profile;
             }
-            requester.warn(&warnings::old_profile(&format!("metadata.annotations[{key}]")));
+            request.warn(&warnings::old_profile(&format!("metadata.annotations[{key}]")));
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) trait Environment {
 }
 
 /// The parts of a write request that a strategy may use: its user and its warnings.
-pub(crate) trait Requester {
+pub(crate) trait RequestContext {
     /// Returns the user, as `UserInfo` of `authentication.k8s.io`.
     fn user_info(&self) -> Value;
     /// Adds a warning to the response.
@@ -40,7 +40,7 @@ pub(crate) struct Strategy {
     /// not own the added fields.
     pub(crate) complete_create: fn(&mut Value),
     /// Sets fields of a new object that depend on the request (the part of `PrepareForCreate` that needs its context).
-    pub(crate) finish_create: fn(&dyn Requester, &mut Value),
+    pub(crate) finish_create: fn(&dyn RequestContext, &mut Value),
     /// Sets times that were left out or that a change renews. The arguments include the old and the new object.
     pub(crate) set_times: fn(&dyn Environment, Option<&Value>, &mut Value),
     /// Sets the times in a status that was written.

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::{
     Start,
-    alarm::Alarm,
+    deadline::Deadline,
     watch_event::{WatchEvent, convert},
 };
 use crate::{
@@ -33,9 +33,9 @@ pub(super) struct Watcher {
     /// Locked briefly for each read of the history.
     state: Arc<Mutex<State>>,
     /// The end of the watch.
-    end: Alarm,
+    end: Deadline,
     /// The next bookmark.
-    bookmark: Alarm,
+    bookmark: Deadline,
     /// The start of the watch.
     started: Instant,
     /// The revision at which the watch started: no bookmark repeats it.
@@ -65,8 +65,8 @@ impl Watcher {
     pub(super) fn new(mut start: Start, state: Arc<Mutex<State>>) -> Self {
         let now = Instant::now();
         let mut watcher = Self {
-            end: Alarm::new(now + start.life),
-            bookmark: Alarm::new(now),
+            end: Deadline::new(now + start.life),
+            bookmark: Deadline::new(now),
             started: now,
             start_revision: start.revision,
             over: start.over,
@@ -157,11 +157,11 @@ impl Watcher {
                 biased;
                 () = changed => {}
                 () = sleep_until(held_until.unwrap_or(self.end.time)), if held_until.is_some() => {}
-                () = self.end.ring() => {
+                () = self.end.elapsed() => {
                     self.over = true;
                     return None;
                 }
-                () = self.bookmark.ring(), if self.start.bookmarks => {
+                () = self.bookmark.elapsed(), if self.start.bookmarks => {
                     self.next_bookmark();
                     if self.start.revision > self.start_revision {
                         let event = self.start.bookmark(self.start.revision);
@@ -179,7 +179,7 @@ impl Watcher {
         let frequent = self.start.frequent_bookmarks.filter(|frequent| now < self.started + frequent.lasts);
         let every = frequent.map_or(BOOKMARK_EVERY, |frequent| frequent.every);
         let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
-        self.bookmark = Alarm::new(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + every)));
+        self.bookmark = Deadline::new(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + every)));
     }
 
     /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events. Moves the watch's revision past

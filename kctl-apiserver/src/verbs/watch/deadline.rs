@@ -5,21 +5,21 @@ use std::pin::Pin;
 use tokio::time::{Instant, Sleep};
 
 /// A time to wait for, repeatedly and with a single timer.
-pub(super) struct Alarm {
+pub(super) struct Deadline {
     /// The time.
     pub(super) time: Instant,
     /// Created at the first wait.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Alarm {
-    /// Creates an alarm.
+impl Deadline {
+    /// Creates a deadline.
     pub(super) fn new(time: Instant) -> Self {
         Self { time, timer: None }
     }
 
     /// Waits for the time. Cancel safe: the timer is kept, and the next call waits for the same time.
-    pub(super) async fn ring(&mut self) {
+    pub(super) async fn elapsed(&mut self) {
         let time = self.time;
         self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(time))).await;
     }
