@@ -90,10 +90,7 @@ fn to_int(constant: Constant) -> Result<Option<Constant>, String> {
         Constant::Uint(number) => i64::try_from(number).map_err(|_| overflow())?,
         Constant::Double(number) if number.abs() < INT => number as i64,
         Constant::Double(_) => return Err(overflow()),
-        Constant::Text(text) => match text.parse() {
-            Ok(number) => number,
-            Err(_) => return wrong("string", "int"),
-        },
+        Constant::Text(text) => text.parse().or_else(|_| wrong("string", "int"))?,
         Constant::UnknownText => return wrong("string", "int"),
         // No later conversion depends on the number.
         Constant::Other(TIMESTAMP | DURATION) => 0,
@@ -110,11 +107,8 @@ fn to_uint(constant: Constant) -> Result<Option<Constant>, String> {
         Constant::Int(number) => u64::try_from(number).map_err(|_| overflow())?,
         Constant::Double(number) if (0.0..UINT).contains(&number) => number as u64,
         Constant::Double(_) => return Err(overflow()),
-        Constant::Text(text) => match text.parse() {
-            Ok(number) if !text.starts_with('+') => number,
-            _ => return wrong("string", "uint"),
-        },
-        Constant::UnknownText => return wrong("string", "uint"),
+        Constant::Text(text) if !text.starts_with('+') => text.parse().or_else(|_| wrong("string", "uint"))?,
+        Constant::Text(_) | Constant::UnknownText => return wrong("string", "uint"),
         _ => return Ok(None),
     })))
 }
@@ -126,10 +120,7 @@ fn to_double(constant: Constant) -> Result<Option<Constant>, String> {
         Constant::Double(number) => number,
         Constant::Int(number) => number as f64,
         Constant::Uint(number) => number as f64,
-        Constant::Text(text) => match double(&text) {
-            Some(number) => number,
-            None => return wrong("string", "double"),
-        },
+        Constant::Text(text) => double(&text).map_or_else(|| wrong("string", "double"), Ok)?,
         Constant::UnknownText => return wrong("string", "double"),
         _ => return Ok(None),
     })))

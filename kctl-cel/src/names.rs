@@ -3,29 +3,8 @@
 //! Upstream: `reservedIds` of `cel-go/parser/parser.go`, `apiserver/pkg/cel/escaping.go`.
 
 /// Words that can't be identifiers.
-const RESERVED: [&str; 21] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "false",
-    "for",
-    "function",
-    "if",
-    "import",
-    "in",
-    "let",
-    "loop",
-    "namespace",
-    "null",
-    "package",
-    "return",
-    "true",
-    "var",
-    "void",
-    "while",
-];
+const RESERVED: &str = "as break const continue else false for function if import in let \
+                        loop namespace null package return true var void while";
 
 /// Escapes of characters in field names. Underscores come first, or the escapes of the others would be escaped again.
 const WRITTEN: [(&str, &str); 4] = [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
@@ -37,7 +16,7 @@ const WRITTEN: [(&str, &str); 4] = [("__", "__underscores__"), (".", "__dot__"),
 /// assert!(!kctl_cel::is_reserved("int")); // the name of a type, which a variable may shadow
 /// ```
 pub fn is_reserved(word: &str) -> bool {
-    RESERVED.contains(&word)
+    RESERVED.split(' ').any(|reserved| reserved == word)
 }
 
 /// Returns the name of a field as expressions write it: reserved words and special characters are escaped.

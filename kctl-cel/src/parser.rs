@@ -12,27 +12,22 @@ use crate::{
 };
 
 /// Macros that are called on a receiver: the name, its number of variables, and its number of arguments including these.
-const MACROS: [(&str, usize, usize); 20] = [
-    ("all", 1, 2),
-    ("exists", 1, 2),
-    ("exists_one", 1, 2),
-    ("filter", 1, 2),
-    ("map", 1, 2),
-    ("map", 1, 3),
-    ("sortBy", 1, 2),
-    ("optMap", 1, 2),
-    ("optFlatMap", 1, 2),
-    ("all", 2, 3),
-    ("exists", 2, 3),
-    ("existsOne", 2, 3),
-    ("exists_one", 2, 3),
-    ("transformList", 2, 3),
-    ("transformList", 2, 4),
-    ("transformMap", 2, 3),
-    ("transformMap", 2, 4),
-    ("transformMapEntry", 2, 3),
-    ("transformMapEntry", 2, 4),
-    ("transformMapEntry", 2, 5),
+const MACROS: [(&str, usize, &[usize]); 15] = [
+    ("all", 1, &[2]),
+    ("exists", 1, &[2]),
+    ("exists_one", 1, &[2]),
+    ("filter", 1, &[2]),
+    ("map", 1, &[2, 3]),
+    ("sortBy", 1, &[2]),
+    ("optMap", 1, &[2]),
+    ("optFlatMap", 1, &[2]),
+    ("all", 2, &[3]),
+    ("exists", 2, &[3]),
+    ("existsOne", 2, &[3]),
+    ("exists_one", 2, &[3]),
+    ("transformList", 2, &[3, 4]),
+    ("transformMap", 2, &[3, 4]),
+    ("transformMapEntry", 2, &[3, 4, 5]),
 ];
 
 /// Returns the tree of an expression, or `None` for syntax that this parser does not know.
@@ -164,7 +159,7 @@ impl Parser {
                 };
                 let call_at = self.position();
                 node = if !is_optional && !is_quoted && self.takes("(") {
-                    let arguments = self.arguments(")")?;
+                    let arguments = self.separated(")", Self::ternary)?;
                     self.method(call_at, node, field, arguments)
                 } else {
                     Node { at, is: Expr::Select { operand: Box::new(node), field, is_optional } }
@@ -206,21 +201,14 @@ impl Parser {
                 self.takes(")").then_some(inner)
             }
             Token::Sign("[") => {
-                let mut items = Vec::new();
-                while !self.takes("]") {
-                    let is_optional = self.takes("?");
-                    let node = self.ternary()?;
-                    items.push(Item { at: node.at, is_optional, node });
-                    if !self.takes(",") && !matches!(self.peek(), Token::Sign("]")) {
-                        return None;
-                    }
-                }
+                let items = self.separated("]", |parser| {
+                    let is_optional = parser.takes("?");
+                    let node = parser.ternary()?;
+                    Some(Item { at: node.at, is_optional, node })
+                })?;
                 simple(Expr::List(items))
             }
-            Token::Sign("{") => {
-                let is = Expr::Map(self.entries()?);
-                simple(is)
-            }
+            Token::Sign("{") => simple(Expr::Map(self.entries()?)),
             // `.name` is an identifier that no container prefixes.
             Token::Sign(".") => match self.take() {
                 Token::Name(name) => self.named(at, name),
@@ -245,7 +233,7 @@ impl Parser {
         if !self.takes("(") {
             return Some(Node { at, is: Expr::Name(name) });
         }
-        let mut arguments = self.arguments(")")?;
+        let mut arguments = self.separated(")", Self::ternary)?;
         if name == "has" && arguments.len() == 1 {
             return match arguments.remove(0).is {
                 Expr::Select { operand, field, .. } => Some(Node { at: call_at, is: Expr::Has { operand, field } }),
@@ -255,11 +243,11 @@ impl Parser {
         Some(Node { at: call_at, is: Expr::Call { target: None, name, arguments } })
     }
 
-    /// Reads expressions up to the closing bracket `end`.
-    fn arguments(&mut self, end: &str) -> Option<Vec<Node>> {
+    /// Reads parts that commas separate, up to the closing bracket `end`. A comma may follow the last part.
+    fn separated<T>(&mut self, end: &str, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut all = Vec::new();
         while !self.takes(end) {
-            all.push(self.ternary()?);
+            all.push(read(self)?);
             if !self.takes(",") && !matches!(self.peek(), Token::Sign(next) if *next == end) {
                 return None;
             }
@@ -269,46 +257,36 @@ impl Parser {
 
     /// Reads the entries of a map literal, after `{`.
     fn entries(&mut self) -> Option<Vec<(Item, Item)>> {
-        let mut all = Vec::new();
-        while !self.takes("}") {
-            let is_optional = self.takes("?");
-            let key = self.ternary()?;
-            if !self.takes(":") {
+        self.separated("}", |parser| {
+            let is_optional = parser.takes("?");
+            let key = parser.ternary()?;
+            if !parser.takes(":") {
                 return None;
             }
-            let value = self.ternary()?;
+            let value = parser.ternary()?;
             let key = Item { at: key.at, is_optional: false, node: key };
-            all.push((key, Item { at: value.at, is_optional, node: value }));
-            if !self.takes(",") && !matches!(self.peek(), Token::Sign("}")) {
-                return None;
-            }
-        }
-        Some(all)
+            Some((key, Item { at: value.at, is_optional, node: value }))
+        })
     }
 
     /// Reads the fields of a constructed object, after `{`.
     fn fields(&mut self) -> Option<Vec<(String, Item)>> {
-        let mut all = Vec::new();
-        while !self.takes("}") {
-            let is_optional = self.takes("?");
-            let (Token::Name(name) | Token::Quoted(name)) = self.take() else { return None };
-            let at = self.position();
-            if !self.takes(":") {
+        self.separated("}", |parser| {
+            let is_optional = parser.takes("?");
+            let (Token::Name(name) | Token::Quoted(name)) = parser.take() else { return None };
+            let at = parser.position();
+            if !parser.takes(":") {
                 return None;
             }
-            let node = self.ternary()?;
-            all.push((name, Item { at, is_optional, node }));
-            if !self.takes(",") && !matches!(self.peek(), Token::Sign("}")) {
-                return None;
-            }
-        }
-        Some(all)
+            let node = parser.ternary()?;
+            Some((name, Item { at, is_optional, node }))
+        })
     }
 
     /// Returns a method call, or a macro if name and number of arguments fit one.
     fn method(&mut self, at: usize, target: Node, name: String, mut arguments: Vec<Node>) -> Node {
         let found =
-            MACROS.iter().find(|(macro_name, _, n_arguments)| *macro_name == name && *n_arguments == arguments.len());
+            MACROS.iter().find(|(known, _, n_arguments)| *known == name && n_arguments.contains(&arguments.len()));
         let target = Box::new(target);
         let Some((_, n_declared, _)) = found else {
             return Node { at, is: Expr::Call { target: Some(target), name, arguments } };
