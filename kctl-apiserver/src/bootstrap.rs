@@ -19,10 +19,9 @@ use crate::{
 /// The objects of one data file, each without uid and times.
 type BootstrapObjects = LazyLock<Vec<(GroupResource, Key, Value)>>;
 
-/// Roles and bindings, with the rules of aggregated roles.
-///
-/// Each has the annotation `rbac.authorization.kubernetes.io/autoupdate`: kube-apiserver reconciles it at a start. This
-/// server only adds missing objects.
+/// Roles and bindings, with the rules of aggregated roles. Each has the annotation
+/// `rbac.authorization.kubernetes.io/autoupdate`: kube-apiserver reconciles it at a start. This server only adds
+/// missing objects.
 static ACCESS: BootstrapObjects = LazyLock::new(|| parse(include_str!("../data/access.json")));
 /// All other objects.
 static STANDARD: BootstrapObjects = LazyLock::new(|| parse(include_str!("../data/standard.json")));
@@ -43,9 +42,8 @@ fn parse(file: &str) -> Vec<(GroupResource, Key, Value)> {
     entries.into_iter().map(whole).collect()
 }
 
-/// Stores all objects that the server does not have yet, without events.
-///
-/// The next cluster IP is computed last, because the Service `kubernetes` takes the first one.
+/// Stores all objects that the server does not have yet, without events. The next cluster IP is computed last, because
+/// the Service `kubernetes` takes the first one.
 pub(crate) fn objects(store: &mut Store) {
     load(store, &ACCESS, ACCESS_SEED);
     load(store, &STANDARD, STANDARD_SEED);
@@ -53,10 +51,8 @@ pub(crate) fn objects(store: &mut Store) {
 }
 
 /// Stores the objects of a file. All times in an object are the same: those of creation, of its field managers and of
-/// its conditions.
-///
-/// Draws a uid for each object, even if it exists already. The uids therefore do not depend on the contents of the data
-/// folder.
+/// its conditions. Draws a uid for each object, even if it exists already. The uids therefore do not depend on the
+/// contents of the data folder.
 fn load(store: &mut Store, objects: &[(GroupResource, Key, Value)], seed: u64) {
     let now = store.clock.seconds();
     let mut rng = Rng::new(seed);

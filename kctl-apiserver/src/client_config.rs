@@ -12,12 +12,9 @@ use crate::{
 };
 
 /// Returns the call of the webhook that a `clientConfig` names, without a review (`ClientManager.HookClient` of
-/// `k8s.io/apiserver/pkg/util/webhook/client.go`). `seconds` is the timeout.
-///
-/// A Service that a handler in this process serves needs no object of kind Service.
-///
-/// Clients name a webhook either by `url` or by `service`. A Service is called at its cluster IP,
-/// with its DNS name in TLS: `NAME.NAMESPACE.svc` has to be in the certificate.
+/// `k8s.io/apiserver/pkg/util/webhook/client.go`). `seconds` is the timeout. A Service that a handler in this process
+/// serves needs no object of kind Service. Clients name a webhook either by `url` or by `service`. A Service is called
+/// at its cluster IP, with its DNS name in TLS: `NAME.NAMESPACE.svc` has to be in the certificate.
 ///
 /// # Errors
 /// Fails if the Service does not exist or does not have the port.
@@ -42,9 +39,8 @@ pub(crate) fn resolve(state: &State, config: &Value, seconds: u64) -> Result<Web
     Ok(ask(url, Some(address)))
 }
 
-/// Returns the address of a Service (`ResolveCluster` of `k8s.io/apiserver/pkg/util/proxy`).
-///
-/// This process has nothing like kube-proxy: the cluster IP has to be reachable from this machine.
+/// Returns the address of a Service (`ResolveCluster` of `k8s.io/apiserver/pkg/util/proxy`). This process has nothing
+/// like kube-proxy: the cluster IP has to be reachable from this machine.
 fn service_address(state: &State, namespace: &str, name: &str, port: u64) -> Result<String, String> {
     let found = state.object(&service::KIND, namespace, name);
     let service = found.ok_or_else(|| format!("service {name:?} not found"))?;
@@ -62,9 +58,7 @@ fn service_address(state: &State, namespace: &str, name: &str, port: u64) -> Res
     }
 }
 
-/// Returns the document in the response of a webhook (`rest.Result`).
-///
-/// The reply may be JSON or YAML.
+/// Returns the document in the response of a webhook (`rest.Result`). The reply may be JSON or YAML.
 ///
 /// # Errors
 /// Fails if the call failed, or if the document is of another type.

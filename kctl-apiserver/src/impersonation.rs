@@ -30,21 +30,18 @@ const GROUP: &str = "impersonate-group";
 const EXTRA: &str = "impersonate-extra-";
 /// The group of virtual resources such as `uids` and `userextras`.
 const AUTHENTICATION: &str = "authentication.k8s.io";
-/// With this many groups or extra values, one check for all of them is tried first.
-///
-/// Upstream checks the wildcard first then, to save requests to its authorizer.
+/// With this many groups or extra values, one check for all of them is tried first. Upstream checks the wildcard first
+/// then, to save requests to its authorizer.
 const MANY: usize = 4;
-/// Maximum number of users in [`LastModes`], as upstream. Beyond it all are dropped.
-///
-/// The order of attempts depends on this cache, and with it the error. Also the groups of an impersonated node depend
-/// on it, as upstream: the constrained modes put it into `system:nodes`, and the verb `impersonate` into no such group.
+/// Maximum number of users in [`LastModes`], as upstream. Beyond it all are dropped. The order of attempts depends on
+/// this cache, and with it the error. Also the groups of an impersonated node depend on it, as upstream: the
+/// constrained modes put it into `system:nodes`, and the verb `impersonate` into no such group.
 const LAST_MODES_LEN_MAX: usize = 10_000;
 /// The extra field of a service account token with the node of its Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Returns the caller as which a request acts: the impersonated user, or the caller itself without these headers.
-///
-/// All modes that fit the headers are tried, the last successful one of this user first. The first mode that allows the
+/// Returns the caller as which a request acts: the impersonated user, or the caller itself without these headers. All
+/// modes that fit the headers are tried, the last successful one of this user first. The first mode that allows the
 /// impersonation is used. The audit log and admission then see the impersonated user only.
 ///
 /// # Errors
@@ -90,10 +87,8 @@ impl LastModes {
     }
 }
 
-/// Returns the user that the headers name.
-///
-/// Values that are not UTF-8 are replaced. Header names are lower case, and percent escapes in
-/// extra keys are decoded.
+/// Returns the user that the headers name. Values that are not UTF-8 are replaced. Header names are lower case, and
+/// percent escapes in extra keys are decoded.
 fn requested(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let header = |name: &str| headers.get(name).map(text).unwrap_or_default();
@@ -129,9 +124,7 @@ impl Mode {
     }
 }
 
-/// All modes, in the order in which they are tried.
-///
-/// From the narrowest to the widest.
+/// All modes, in the order in which they are tried. From the narrowest to the widest.
 const MODES: &[Mode] = &[
     Mode { name: "associated-node", fits: is_own_node },
     Mode { name: "arbitrary-node", fits: |requested, _| is_only_named(requested) && node(requested).is_some() },
@@ -143,16 +136,13 @@ const MODES: &[Mode] = &[
     Mode { name: "", fits: |_, _| true },
 ];
 
-/// Returns `true` if the headers name only a user.
-///
-/// The server adds the groups of nodes and service accounts itself.
+/// Returns `true` if the headers name only a user. The server adds the groups of nodes and service accounts itself.
 fn is_only_named(requested: &Caller) -> bool {
     requested.user.groups.is_empty() && requested.uid.is_empty() && requested.extra.is_empty()
 }
 
-/// Returns `true` if a service account impersonates the node on which its Pod runs.
-///
-/// The node name is an extra field of the caller's token.
+/// Returns `true` if a service account impersonates the node on which its Pod runs. The node name is an extra field of
+/// the caller's token.
 fn is_own_node(requested: &Caller, caller: &Caller) -> bool {
     let own = caller.extra.get(NODE_NAME).map_or(&[] as &[String], Vec::as_slice);
     is_only_named(requested)
@@ -160,26 +150,20 @@ fn is_own_node(requested: &Caller, caller: &Caller) -> bool {
         && node(requested).is_some_and(|name| own == [name.to_owned()])
 }
 
-/// Returns the name of a node user.
-///
-/// `None` for another user, and for an invalid node name.
+/// Returns the name of a node user. `None` for another user, and for an invalid node name.
 fn node(requested: &Caller) -> Option<&str> {
     let name = requested.user.name.strip_prefix("system:node:")?;
     NameRule::Subdomain.check(name).is_none().then_some(name)
 }
 
-/// Returns the namespace and name of a service account.
-///
-/// `None` for another user.
+/// Returns the namespace and name of a service account. `None` for another user.
 fn account(user: &User) -> Option<(&str, &str)> {
     let (namespace, name) = user.name.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     let is_right = NameRule::Label.check(namespace).is_none() && NameRule::Subdomain.check(name).is_none();
     is_right.then_some((namespace, name))
 }
 
-/// An attempt to impersonate a user.
-///
-/// All modes share the inputs.
+/// An attempt to impersonate a user. All modes share the inputs.
 struct Attempt<'a, R> {
     resolver: &'a R,
     caller: &'a Caller,
@@ -188,9 +172,8 @@ struct Attempt<'a, R> {
 }
 
 impl<R: RuleResolver> Attempt<'_, R> {
-    /// Returns the impersonated caller if a mode allows it.
-    ///
-    /// Adds the groups that the impersonated user has as a node or service account, and `system:authenticated`.
+    /// Returns the impersonated caller if a mode allows it. Adds the groups that the impersonated user has as a node or
+    /// service account, and `system:authenticated`.
     fn allowed_by(&self, mode: &Mode) -> Result<Caller, StatusError> {
         let is_constrained = mode.is_constrained();
         let verb = if is_constrained { format!("impersonate:{}", mode.name) } else { "impersonate".to_owned() };
@@ -226,9 +209,8 @@ impl<R: RuleResolver> Attempt<'_, R> {
         Ok(user)
     }
 
-    /// Checks that the caller may send this request by this mode.
-    ///
-    /// A constrained mode needs a second permission, for the request itself.
+    /// Checks that the caller may send this request by this mode. A constrained mode needs a second permission, for the
+    /// request itself.
     fn check_request(&self, mode: &str) -> Result<(), StatusError> {
         let path = self.parts.uri.path();
         let method = self.parts.method.as_str().to_lowercase();
@@ -266,9 +248,8 @@ impl<R: RuleResolver> Attempt<'_, R> {
         self.check(&Attributes { name: &self.requested.uid, ..of_authentication(verb, "uids", "") })
     }
 
-    /// Checks that the caller may impersonate the groups.
-    ///
-    /// Constrained modes never allow the empty group and `system:masters`.
+    /// Checks that the caller may impersonate the groups. Constrained modes never allow the empty group and
+    /// `system:masters`.
     fn check_groups(&self, verb: &str, group: &str, mode: &Mode) -> Result<(), StatusError> {
         let groups = &self.requested.user.groups;
         let of_groups = Attributes { verb, group, resource: "groups", subresource: "", namespace: "", name: "" };
@@ -285,9 +266,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
         groups.iter().try_for_each(|name| self.check(&Attributes { name, ..of_groups }))
     }
 
-    /// Checks that the caller may impersonate the extra values.
-    ///
-    /// The key is the subresource, the value the name.
+    /// Checks that the caller may impersonate the extra values. The key is the subresource, the value the name.
     fn check_extra(&self, verb: &str, mode: &Mode) -> Result<(), StatusError> {
         let extra = &self.requested.extra;
         let n_values: usize = extra.values().map(Vec::len).sum();

@@ -21,10 +21,8 @@ use crate::{
     status::GroupResource,
 };
 
-/// Maximum number of label sets of the request counter. Requests with further label sets are counted together, with
-/// the resource `other`.
-///
-/// A client that requests many resources of CRDs with many codes could otherwise fill the memory.
+/// Maximum number of label sets of the request counter. Requests with further label sets are counted together, with the
+/// resource `other`. A client that requests many resources of CRDs with many codes could otherwise fill the memory.
 const LABEL_SETS_MAX: usize = 20_000;
 
 /// A request that was answered.
@@ -60,9 +58,7 @@ struct Labels {
 }
 
 impl Labels {
-    /// Returns the labels of a request.
-    ///
-    /// A create has the scope `resource` although its path has no name.
+    /// Returns the labels of a request. A create has the scope `resource` although its path has no name.
     fn for_request(Answered { info, code, dry_run }: Answered<'_>) -> Self {
         let is_apply = info.applies();
         let verb = match info.verb {
@@ -119,9 +115,8 @@ impl RequestKind {
     }
 }
 
-/// The number of requests that are being handled. A watch counts until its response begins.
-///
-/// Atomic, because a request ends without the lock of the state.
+/// The number of requests that are being handled. A watch counts until its response begins. Atomic, because a request
+/// ends without the lock of the state.
 #[derive(Default)]
 struct Handled {
     /// Requests that may change something: the limit of upstream's `--max-mutating-requests-inflight`.
@@ -140,9 +135,8 @@ impl Handled {
     }
 }
 
-/// Counts a request as being handled until it is dropped.
-///
-/// It lives as long as the future of the request, and ends as well if the client drops the future.
+/// Counts a request as being handled until it is dropped. It lives as long as the future of the request, and ends as
+/// well if the client drops the future.
 pub(crate) struct Handling {
     handled: Arc<Handled>,
     /// The kind with which the request was counted.
@@ -174,10 +168,8 @@ impl Counts {
 }
 
 /// Returns all metrics in Prometheus' exposition format: the counters, the number of objects of each resource
-/// (`sizes`), and for a client under a plan of faults the number of injected faults.
-///
-/// Each family has its `HELP` and `TYPE` line even without samples. Label values are names of
-/// Kubernetes, which need no escapes.
+/// (`sizes`), and for a client under a plan of faults the number of injected faults. Each family has its `HELP` and
+/// `TYPE` line even without samples. Label values are names of Kubernetes, which need no escapes.
 pub(crate) fn exposed<'a>(
     Counts { requests, handled }: &Counts,
     sizes: impl Iterator<Item = (&'a GroupResource, usize)>,

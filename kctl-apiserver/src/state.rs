@@ -47,9 +47,7 @@ pub(crate) struct State {
     pub(crate) requests: RequestLog,
     /// The counters behind `/metrics`.
     pub(crate) counts: Counts,
-    /// The file of the audit log.
-    ///
-    /// `None` without an audit log, and after a failed write to it.
+    /// The file of the audit log. `None` without an audit log, and after a failed write to it.
     pub(crate) audit: Option<File>,
     /// The source of ids of audit events. Separate from the random sequence of the store, so that uids of objects do
     /// not depend on the number of requests.
@@ -184,10 +182,9 @@ impl State {
         self.controllers.trust(&mut self.store, authority);
     }
 
-    /// Runs a request that may run several times because it waits for webhooks.
-    ///
-    /// All runs use the time and the random sequence of the first one. A run that waits restores the server's own
-    /// sequence, clock and allocated addresses. Meanwhile, other requests draw from another random sequence.
+    /// Runs a request that may run several times because it waits for webhooks. All runs use the time and the random
+    /// sequence of the first one. A run that waits restores the server's own sequence, clock and allocated addresses.
+    /// Meanwhile, other requests draw from another random sequence.
     pub(crate) fn run_repeatably<T>(&mut self, round: &WebhookRound, run: impl FnOnce(&mut Self) -> T) -> T {
         let is_first = round.is_first_run();
         let (rng, now) = round.begin_run(&self.rng, self.clock.now());

@@ -17,9 +17,8 @@ const USER_AGENT: &str = "kube-apiserver-admission";
 
 /// The pending response of a handler.
 type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
-/// A webhook that runs in this process.
-///
-/// It gets the whole request and returns the whole response; streams are not supported.
+/// A webhook that runs in this process. It gets the whole request and returns the whole response; streams are not
+/// supported.
 type Handler = Arc<dyn Fn(Request<Bytes>) -> Answering + Send + Sync>;
 
 /// Handlers of webhooks that run in this process, by host or `host:port`.
@@ -43,19 +42,16 @@ impl Transport {
         self.handler(url).is_some()
     }
 
-    /// Returns the handler for the authority of a URL, or else for its host without the port.
-    ///
-    /// A handler for `host:443` serves only that port, one for `host` any.
+    /// Returns the handler for the authority of a URL, or else for its host without the port. A handler for `host:443`
+    /// serves only that port, one for `host` any.
     fn handler(&self, url: &str) -> Option<&Handler> {
         let uri: Uri = url.parse().ok()?;
         let whole = uri.authority().map(http::uri::Authority::as_str);
         whole.and_then(|host| self.in_process.get(host)).or_else(|| self.in_process.get(uri.host()?))
     }
 
-    /// Sends a call with this `request.uid`, and waits for the response at most `call.timeout`.
-    ///
-    /// The uid is set here and not in the call, so that calls can be compared between the runs of a
-    /// request.
+    /// Sends a call with this `request.uid`, and waits for the response at most `call.timeout`. The uid is set here and
+    /// not in the call, so that calls can be compared between the runs of a request.
     pub(crate) async fn send(&self, call: &WebhookCall, uid: String) -> WebhookReply {
         let mut review = call.review.clone();
         review["request"]["uid"] = uid.clone().into();
@@ -64,10 +60,8 @@ impl Transport {
         WebhookReply { uid, outcome }
     }
 
-    /// Returns the response of a handler in the process or of a server.
-    ///
-    /// The deadline of a handler in this process is the same as over the network, so a test sees
-    /// the same timeout.
+    /// Returns the response of a handler in the process or of a server. The deadline of a handler in this process is
+    /// the same as over the network, so a test sees the same timeout.
     async fn answer(&self, call: &WebhookCall, review: Bytes) -> Result<Response<Bytes>, String> {
         let deadline = Instant::now() + call.timeout;
         let Some(handler) = self.handler(&call.url) else { return over_tls(call, &review, deadline).await };
@@ -87,9 +81,8 @@ fn failed(call: &WebhookCall, why: &str) -> String {
     format!("{}: {why}", call.url)
 }
 
-/// Sends a call over TLS on a new connection.
-///
-/// Connections are not reused: tests start several webhooks on the same port, with other certificates.
+/// Sends a call over TLS on a new connection. Connections are not reused: tests start several webhooks on the same
+/// port, with other certificates.
 async fn over_tls(call: &WebhookCall, review: &Bytes, deadline: Instant) -> Result<Response<Bytes>, String> {
     let uri: Uri = call.url.parse().map_err(|error: http::uri::InvalidUri| failed(call, &error.to_string()))?;
     let (authority, dial) = (uri.authority().cloned(), call.dial.clone());

@@ -35,16 +35,14 @@ pub(crate) struct Attributes<'a> {
 }
 
 /// Returns the namespace in which a request has to be allowed: that of the path, and for a Namespace object its name.
-///
 /// The group is not compared, because `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go` does not compare it
 /// either: in `namespaces/NAME`, any group's, it takes the name as the namespace.
 pub(crate) fn object_namespace<'a>(resource: &str, namespace: &'a str, name: &'a str) -> &'a str {
     if namespace.is_empty() && resource == namespace::KIND.resource { name } else { namespace }
 }
 
-/// Checks that the user of a request may send it.
-///
-/// The first step of each request, after authentication and impersonation.
+/// Checks that the user of a request may send it. The first step of each request, after authentication and
+/// impersonation.
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
@@ -53,9 +51,7 @@ pub(crate) fn authorize(resolver: &impl RuleResolver, info: &RequestInfo) -> Res
 }
 
 /// Checks that a user who applies or updates an object that does not exist may create it (`endpoints/handlers/patch.go`
-/// and `update.go` of `k8s.io/apiserver`).
-///
-/// The message differs from that of the first check only in the verb.
+/// and `update.go` of `k8s.io/apiserver`). The message differs from that of the first check only in the verb.
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
@@ -104,9 +100,8 @@ pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts
     Err(denied(resolver, user, &attributes).into_filter_error())
 }
 
-/// Returns the error for a user without permission. It names roles that are bound to the user but do not exist.
-///
-/// Missing roles are appended, so that a broken binding can be found.
+/// Returns the error for a user without permission. It names roles that are bound to the user but do not exist. Missing
+/// roles are appended, so that a broken binding can be found.
 fn denied(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> StatusError {
     forbidden(user, attributes).because(&denial(resolver, user, attributes.namespace).unwrap_or_default())
 }
@@ -117,16 +112,13 @@ pub(crate) fn denial(resolver: &impl RuleResolver, user: &User, namespace: &str)
     Some(format!("rbac: RBAC: {}", missing_roles(resolver, user, namespace)?))
 }
 
-/// Returns an error that names the roles which are bound to the user and do not exist.
-///
-/// `None` if all bound roles exist.
+/// Returns an error that names the roles which are bound to the user and do not exist. `None` if all bound roles exist.
 pub(crate) fn missing_roles(resolver: &impl RuleResolver, user: &User, namespace: &str) -> Option<String> {
     resolver.rules_for(user, namespace).error()
 }
 
-/// Returns the error for a user without permission.
-///
-/// Upstream: `responsewriters.Forbidden` and its message for resources.
+/// Returns the error for a user without permission. Upstream: `responsewriters.Forbidden` and its message for
+/// resources.
 pub(crate) fn forbidden(user: &User, attributes: &Attributes<'_>) -> StatusError {
     let Attributes { verb, group, resource, subresource, namespace, name } = attributes;
     let whole = if subresource.is_empty() { (*resource).to_owned() } else { format!("{resource}/{subresource}") };
@@ -145,9 +137,7 @@ pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> StatusError
     StatusError::new(StatusCode::FORBIDDEN, "Forbidden", why).with_empty_details().into_filter_error()
 }
 
-/// Returns `true` if a user may do everything.
-///
-/// The group bypasses RBAC entirely.
+/// Returns `true` if a user may do everything. The group bypasses RBAC entirely.
 pub(crate) fn is_admin(user: &User) -> bool {
     user.groups.iter().any(|group| group == "system:masters")
 }
@@ -157,10 +147,9 @@ pub(crate) fn allowed(resolver: &impl RuleResolver, user: &User, attributes: &At
     is_admin(user) || granted(resolver, user, attributes).is_some()
 }
 
-/// Returns the reason for which RBAC allows a request: the binding and the role, in the words of kube-apiserver.
-///
-/// The first of several matching rules is named; rules of `ClusterRoleBindings` come first. Administrators without a
-/// rule also get `None`.
+/// Returns the reason for which RBAC allows a request: the binding and the role, in the words of kube-apiserver. The
+/// first of several matching rules is named; rules of `ClusterRoleBindings` come first. Administrators without a rule
+/// also get `None`.
 pub(crate) fn granted(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Option<String> {
     let resources = Resources::from_attributes(attributes);
     let user_rules = resolver.rules_for(user, attributes.namespace);
@@ -190,9 +179,8 @@ fn covers(pattern: &str, path: &str) -> bool {
     pattern == path || pattern.strip_suffix('*').is_some_and(|start| path.starts_with(start))
 }
 
-/// Returns the rules of a user in a namespace: those for resources, and those for non-resource paths.
-///
-/// Used for `SelfSubjectRulesReview`. Rules are not merged.
+/// Returns the rules of a user in a namespace: those for resources, and those for non-resource paths. Used for
+/// `SelfSubjectRulesReview`. Rules are not merged.
 pub(crate) fn rules_of(resolver: &impl RuleResolver, user: &User, namespace: &str) -> (Vec<Value>, Vec<Value>) {
     let user_rules = resolver.rules_for(user, namespace);
     user_rules.rules.iter().map(|rule| rule.value.clone()).partition(|rule| rule["nonResourceURLs"].is_null())
@@ -217,10 +205,8 @@ impl Resources {
     }
 }
 
-/// Returns `true` if a rule allows the request.
-///
-/// Names restrict a rule to these objects; an empty list allows all. Creates have no name, so a
-/// rule with names never allows them.
+/// Returns `true` if a rule allows the request. Names restrict a rule to these objects; an empty list allows all.
+/// Creates have no name, so a rule with names never allows them.
 fn allows(rule: &Value, attributes: &Attributes<'_>, resources: &Resources) -> bool {
     let has = |field: &str, value: &str| {
         rule[field].as_array().into_iter().flatten().any(|listed| listed == "*" || listed == value)

@@ -21,9 +21,8 @@ use crate::{
 /// The group of roles and bindings.
 pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Maximum number of pairs of user and namespace in the cache. Beyond it the cache is emptied.
-///
-/// Emptying is simpler than evicting, and the entries are cheap to find again.
+/// Maximum number of pairs of user and namespace in the cache. Beyond it the cache is emptied. Emptying is simpler than
+/// evicting, and the entries are cheap to find again.
 const CACHE_LEN_MAX: usize = 1_000;
 
 /// A rule that applies to a user.
@@ -60,18 +59,16 @@ impl UserRules {
     }
 }
 
-/// Finds the rules of users (`AuthorizationRuleResolver`).
-///
-/// Two implementations: the store with a cache, and a snapshot that outlives the lock.
+/// Finds the rules of users (`AuthorizationRuleResolver`). Two implementations: the store with a cache, and a snapshot
+/// that outlives the lock.
 pub(crate) trait RuleResolver {
     /// Returns the rules of all roles that are bound to a user in a namespace, and in the whole cluster. An empty
     /// namespace selects only the rules for the whole cluster.
     fn rules_for(&self, user: &User, namespace: &str) -> Arc<UserRules>;
 }
 
-/// The rules that were found, by user and namespace.
-///
-/// A mutex, because the authorizer has a shared reference to the state.
+/// The rules that were found, by user and namespace. A mutex, because the authorizer has a shared reference to the
+/// state.
 #[derive(Default)]
 pub(crate) struct RuleCache(Mutex<Cached>);
 
@@ -93,7 +90,6 @@ impl RuleCache {
     }
 
     /// Returns the cached rules of a user, or finds them. A change of any role or binding empties the cache first.
-    ///
     /// `revision` is that of the last change in the group.
     fn get_or_find(
         &self,
@@ -145,9 +141,8 @@ impl RuleResolver for Rbac<'_> {
     }
 }
 
-/// A copy of all roles and bindings, for CEL expressions, which outlive the borrow of the store.
-///
-/// Cheap: objects are shared, and only the keys are copied.
+/// A copy of all roles and bindings, for CEL expressions, which outlive the borrow of the store. Cheap: objects are
+/// shared, and only the keys are copied.
 pub(crate) struct Snapshot(HashMap<&'static str, BTreeMap<Key, Arc<Value>>>);
 
 impl Snapshot {
@@ -173,10 +168,8 @@ impl RuleResolver for Snapshot {
     }
 }
 
-/// Returns the rules of the roles that these bindings bind to a user.
-///
-/// A binding applies once, by the first subject that matches. Bindings to roles that do not exist
-/// add no rules.
+/// Returns the rules of the roles that these bindings bind to a user. A binding applies once, by the first subject that
+/// matches. Bindings to roles that do not exist add no rules.
 fn bound_rules(
     bindings: &[Arc<Value>],
     user: &User,
@@ -213,9 +206,8 @@ fn bound_rules(
     UserRules { rules, missing }.into()
 }
 
-/// Returns the subject of a binding that matches a user, in the words of kube-apiserver.
-///
-/// Subjects are compared by name; the API group is ignored.
+/// Returns the subject of a binding that matches a user, in the words of kube-apiserver. Subjects are compared by name;
+/// the API group is ignored.
 fn bound(binding: &Value, user: &User) -> Option<String> {
     binding["subjects"].as_array().into_iter().flatten().find_map(|subject| {
         let name = subject["name"].as_str().unwrap_or_default();

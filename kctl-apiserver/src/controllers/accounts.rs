@@ -28,10 +28,8 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
 /// The field manager of these objects.
 const WRITER: Writer = Writer::of_manager("");
 
-/// Returns the namespace that may lack one of its objects after a change.
-///
-/// A deleted account or `ConfigMap` is created again, and a changed `ConfigMap` is restored. A changed account is
-/// ignored.
+/// Returns the namespace that may lack one of its objects after a change. A deleted account or `ConfigMap` is created
+/// again, and a changed `ConfigMap` is restored. A changed account is ignored.
 pub(super) fn touched(resource: &GroupResource, event: &Event) -> Option<String> {
     let (namespace, name) = &event.key;
     if namespace::KIND.is_of(resource) {
@@ -42,9 +40,8 @@ pub(super) fn touched(resource: &GroupResource, event: &Event) -> Option<String>
     (is_default_account || is_authority).then(|| namespace.clone())
 }
 
-/// Returns all namespaces, for a start with existing objects.
-///
-/// Used when the controllers are enabled on a server that already has namespaces.
+/// Returns all namespaces, for a start with existing objects. Used when the controllers are enabled on a server that
+/// already has namespaces.
 pub(super) fn namespaces(store: &Store) -> Vec<String> {
     store
         .objects_of(&namespace::KIND, None)
@@ -52,9 +49,8 @@ pub(super) fn namespaces(store: &Store) -> Vec<String> {
         .collect()
 }
 
-/// Creates or repairs the missing objects of a namespace. A namespace that is being deleted is skipped.
-///
-/// Each of the two objects has its own controller, which may be disabled.
+/// Creates or repairs the missing objects of a namespace. A namespace that is being deleted is skipped. Each of the two
+/// objects has its own controller, which may be disabled.
 pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str) {
     let Some(namespace) = store.object(&namespace::KIND, "", name) else { return };
     if namespace["metadata"]["deletionTimestamp"].is_string() {
@@ -72,18 +68,16 @@ pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str)
     }
 }
 
-/// Returns the metadata of a new object.
-///
-/// The uid comes from the store's random generator, so that the same seed gives the same objects.
+/// Returns the metadata of a new object. The uid comes from the store's random generator, so that the same seed gives
+/// the same objects.
 fn metadata(store: &mut Store, namespace: &str, name: &str) -> Value {
     json!({
         "name": name, "namespace": namespace, "uid": store.rng.uid(), "creationTimestamp": store.clock.seconds(),
     })
 }
 
-/// Creates the account, unless it exists.
-///
-/// It has no fields but its metadata: token Secrets are no longer created for accounts.
+/// Creates the account, unless it exists. It has no fields but its metadata: token Secrets are no longer created for
+/// accounts.
 fn create_account(store: &mut Store, namespace: &str) {
     let resource = service_account::KIND.group_resource();
     let key: Key = (namespace.to_owned(), DEFAULT_ACCOUNT.to_owned());
@@ -94,9 +88,8 @@ fn create_account(store: &mut Store, namespace: &str) {
     store.put(&resource, key, json!({ "kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata }));
 }
 
-/// Creates or restores the `ConfigMap` with the server's certificate authority.
-///
-/// Other annotations of an existing `ConfigMap` are dropped when its data is restored.
+/// Creates or restores the `ConfigMap` with the server's certificate authority. Other annotations of an existing
+/// `ConfigMap` are dropped when its data is restored.
 fn publish(store: &mut Store, namespace: &str, authority: &str) {
     let resource = config_map::KIND.group_resource();
     let key: Key = (namespace.to_owned(), ROOT_CA.to_owned());

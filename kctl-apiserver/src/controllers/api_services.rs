@@ -30,16 +30,14 @@ const DEFAULT_PORT: i64 = 443;
 /// The status, reason and message of the condition `Available`.
 type Availability = (&'static str, &'static str, String);
 
-/// Returns `true` if the availability of another server's `APIService` may change with objects of this resource.
-///
-/// Local versions depend on no other object.
+/// Returns `true` if the availability of another server's `APIService` may change with objects of this resource. Local
+/// versions depend on no other object.
 pub(super) fn depend_on(resource: &GroupResource) -> bool {
     service::KIND.is_of(resource) || endpoint_slice::KIND.is_of(resource)
 }
 
-/// Updates the conditions of all `APIServices`.
-///
-/// An unchanged condition is not written again, so `lastTransitionTime` stays as it was.
+/// Updates the conditions of all `APIServices`. An unchanged condition is not written again, so `lastTransitionTime`
+/// stays as it was.
 pub(super) fn update(store: &mut Store) {
     let all: Vec<Arc<Value>> = store.objects(&API_SERVICES, None).collect();
     for service in all {
@@ -109,9 +107,8 @@ fn availability(store: &Store, api_service: &Value) -> Availability {
     )
 }
 
-/// Returns `true` if a slice has a ready endpoint and a port of this name (`hasAvailableEndpoint`).
-///
-/// An endpoint without the condition `ready` counts as ready.
+/// Returns `true` if a slice has a ready endpoint and a port of this name (`hasAvailableEndpoint`). An endpoint without
+/// the condition `ready` counts as ready.
 fn is_reachable(slice: &Value, port_name: &str) -> bool {
     let mut endpoints = slice["endpoints"].as_array().into_iter().flatten();
     let mut ports = slice["ports"].as_array().into_iter().flatten();

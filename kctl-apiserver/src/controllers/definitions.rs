@@ -23,12 +23,9 @@ use crate::{
 const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
 
 /// Accepts the names of a CRD if they are free in its group, and sets its conditions: `NamesAccepted`, `Established`,
-/// and `KubernetesAPIApprovalPolicyConformant` for groups of Kubernetes.
-///
-/// On a cluster, controllers do this some time after the CRD was created. Here it is part of the same request, so the
-/// next request finds the kind served.
-///
-/// The steps are the same for each write; a step without a change writes nothing.
+/// and `KubernetesAPIApprovalPolicyConformant` for groups of Kubernetes. On a cluster, controllers do this some time
+/// after the CRD was created. Here it is part of the same request, so the next request finds the kind served. The steps
+/// are the same for each write; a step without a change writes nothing.
 pub(crate) fn name(store: &mut Store, key: &Key) {
     if let Some(definition) = store.get(&DEFINITIONS, key).filter(|definition| !crd::is_judged(definition)) {
         write(store, key, &definition, crd::judge);
@@ -73,10 +70,8 @@ fn of_group(store: &mut Store, group: &Value) -> Vec<(Key, Arc<Value>)> {
 }
 
 /// Deletes the objects of a CRD that is being deleted, and removes this controller's finalizer when none is left. A CRD
-/// that was never established has no objects.
-///
-/// The condition `Terminating` shows the progress. An object with a finalizer keeps the CRD until
-/// the finalizer is removed.
+/// that was never established has no objects. The condition `Terminating` shows the progress. An object with a
+/// finalizer keeps the CRD until the finalizer is removed.
 pub(super) fn end(store: &mut Store, key: &Key) {
     let is_held = |definition: &Arc<Value>| has_finalizer(definition, CUSTOM_RESOURCE_CLEANUP);
     let Some(definition) = store.get(&DEFINITIONS, key).filter(is_held) else { return };
@@ -96,9 +91,7 @@ pub(super) fn end(store: &mut Store, key: &Key) {
     }
 }
 
-/// Changes the status of a CRD, if that changes anything.
-///
-/// `change` gets the CRD and the present time.
+/// Changes the status of a CRD, if that changes anything. `change` gets the CRD and the present time.
 fn write(store: &mut Store, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mut Value, &str)) {
     let (mut new, now) = (Value::clone(old), store.clock.seconds());
     change(&mut new, &now);

@@ -58,7 +58,6 @@ enum Undecided {
 }
 
 /// Returns the state of an owner reference: the owner exists if its kind, name and uid match (`isDangling`).
-///
 /// `namespace` is that of the dependent: an owner is in the same namespace or cluster-scoped.
 fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undecided> {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
@@ -83,9 +82,7 @@ fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undec
     Ok(if is_waiting { Fate::Waiting } else { Fate::Solid })
 }
 
-/// Returns the owner references.
-///
-/// An object without references is never collected.
+/// Returns the owner references. An object without references is never collected.
 fn references(object: &Value) -> &[Value] {
     object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
 }
@@ -133,17 +130,14 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
     }
 }
 
-/// Returns `true` if an object is in foreground deletion.
-///
-/// The graph of owners records this.
+/// Returns `true` if an object is in foreground deletion. The graph of owners records this.
 fn waits(store: &Store, resource: &GroupResource, key: &Key) -> bool {
     let object = store.get(resource, key);
     object.is_some_and(|object| object["metadata"]["uid"].as_str().is_some_and(|uid| store.waits_for_dependents(uid)))
 }
 
-/// Sets `blockOwnerDeletion: false` in all references of an object.
-///
-/// Without it, two objects that own each other would wait for each other forever.
+/// Sets `blockOwnerDeletion: false` in all references of an object. Without it, two objects that own each other would
+/// wait for each other forever.
 fn unblock(store: &mut Store, resource: &GroupResource, key: &Key, object: &Arc<Value>) {
     let mut new = Value::clone(object);
     for reference in new["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
@@ -154,9 +148,8 @@ fn unblock(store: &mut Store, resource: &GroupResource, key: &Key, object: &Arc<
     WRITER.write(store, resource, key, object, new);
 }
 
-/// Removes the references to an object from its dependents, and then its finalizer.
-///
-/// Dependents are written first: if the process stopped in between, the finalizer would still exist.
+/// Removes the references to an object from its dependents, and then its finalizer. Dependents are written first: if
+/// the process stopped in between, the finalizer would still exist.
 fn orphan(store: &mut Store, resource: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     for (resource, dependent_key) in store.dependents(uid) {
@@ -184,9 +177,8 @@ fn await_dependents(store: &mut Store, resource: &GroupResource, key: &Key, obje
     }
 }
 
-/// Removes the references to these owners.
-///
-/// An object that has lost all references has no `ownerReferences`, rather than an empty list.
+/// Removes the references to these owners. An object that has lost all references has no `ownerReferences`, rather than
+/// an empty list.
 fn release(store: &mut Store, resource: &GroupResource, key: &Key, uids: &[&str]) {
     let Some(object) = store.get(resource, key).filter(|_| !uids.is_empty()) else { return };
     let mut new = Value::clone(&object);

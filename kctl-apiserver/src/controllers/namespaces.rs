@@ -1,10 +1,8 @@
 //! Deletion of a namespace: all objects in it are deleted first, Pods before everything else.
 //!
-//! Upstream: `namespaced_resources_deleter.go` and `status_condition_utils.go` of
-//! `pkg/controller/namespace/deletion`.
+//! Upstream: `namespaced_resources_deleter.go` and `status_condition_utils.go` of `pkg/controller/namespace/deletion`.
 //!
-//! The deletion is reported in the conditions of the namespace, which `kubectl describe namespace`
-//! shows:
+//! The deletion is reported in the conditions of the namespace, which `kubectl describe namespace` shows:
 //!
 //! | condition | `True` if |
 //! |---|---|
@@ -37,9 +35,7 @@ const FINALIZER: &str = "kubernetes";
 /// Objects that still exist after their deletion, because of finalizers or grace periods.
 #[derive(Default)]
 pub(super) struct Remaining {
-    /// The number of remaining objects of each resource.
-    ///
-    /// The order is that of the message.
+    /// The number of remaining objects of each resource. The order is that of the message.
     by_resource: BTreeMap<GroupResource, usize>,
     /// The number of remaining objects with each finalizer.
     by_finalizer: BTreeMap<String, usize>,
@@ -68,10 +64,8 @@ impl Remaining {
         }
     }
 
-    /// Returns the conditions of the namespace's status: type, status, reason and message of each.
-    ///
-    /// A message is `Some resources are remaining: pods. has 2 resource instances`, in which the
-    /// core group has no name.
+    /// Returns the conditions of the namespace's status: type, status, reason and message of each. A message is `Some
+    /// resources are remaining: pods. has 2 resource instances`, in which the core group has no name.
     fn conditions(&self) -> [[String; 4]; 5] {
         let condition =
             |r#type: &str, reason: &str, message: &str| [r#type, "False", reason, message].map(str::to_owned);
@@ -116,13 +110,9 @@ impl Remaining {
 }
 
 /// Deletes the objects of a namespace, reports the remaining ones in its status, and removes the finalizer once the
-/// namespace is empty.
-///
-/// Runs again whenever an object of the namespace is removed. Objects with finalizers are marked as deleted once, and
-/// then only counted.
-///
-/// Pods come first, because their containers may still use a `ConfigMap` or the account's token
-/// while they terminate.
+/// namespace is empty. Runs again whenever an object of the namespace is removed. Objects with finalizers are marked as
+/// deleted once, and then only counted. Pods come first, because their containers may still use a `ConfigMap` or the
+/// account's token while they terminate.
 pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
     let is_held =
         |namespace: &Arc<Value>| namespace["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
@@ -151,10 +141,8 @@ pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
     }
 }
 
-/// Removes this controller's finalizer. Upstream writes the remaining ones sorted.
-///
-/// Finalizers of other controllers keep the namespace. The API server removes an object without
-/// finalizers itself.
+/// Removes this controller's finalizer. Upstream writes the remaining ones sorted. Finalizers of other controllers keep
+/// the namespace. The API server removes an object without finalizers itself.
 fn finalize(store: &mut Store, resource: &GroupResource, key: &Key) {
     let Some(namespace) = store.get(resource, key) else { return };
     let finalizers = namespace["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -164,10 +152,8 @@ fn finalize(store: &mut Store, resource: &GroupResource, key: &Key) {
     Writer::of_manager("finalize").write(store, resource, key, &namespace, new);
 }
 
-/// Deletes the objects of a resource, and counts those that still exist.
-///
-/// With `namespace: None`, all objects of the resource are deleted: this is used when a CRD is deleted. A
-/// cluster-scoped resource has no objects in a namespace.
+/// Deletes the objects of a resource, and counts those that still exist. With `namespace: None`, all objects of the
+/// resource are deleted: this is used when a CRD is deleted. A cluster-scoped resource has no objects in a namespace.
 pub(super) fn empty(
     store: &mut Store,
     group_resource: &GroupResource,

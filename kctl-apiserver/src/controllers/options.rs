@@ -8,8 +8,7 @@ use std::{collections::BTreeSet, str::FromStr, time::Duration};
 pub enum Controller {
     /// `clusterrole-aggregation-controller`: fills in the rules of `ClusterRoles` with an `aggregationRule`.
     ClusterRoleAggregation,
-    /// `garbage-collector-controller`: deletes objects whose owners no longer exist, and applies deletion
-    /// propagation.
+    /// `garbage-collector-controller`: deletes objects whose owners no longer exist, and applies deletion propagation.
     GarbageCollector,
     /// `namespace-controller`: deletes the objects of a namespace that is being deleted, and then the namespace.
     Namespace,
@@ -129,7 +128,6 @@ pub struct UnknownControllerError {
 }
 
 /// Parses the list of kube-controller-manager's `--controllers` (`IsControllerEnabled` of `k8s.io/controller-manager`).
-///
 /// `*` selects all controllers, `foo` adds and `-foo` removes one. The first entry that names a controller decides.
 /// Without `*`, only the named controllers run.
 impl FromStr for ControllerOptions {

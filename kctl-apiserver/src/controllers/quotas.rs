@@ -1,8 +1,7 @@
 //! The usage of `ResourceQuotas` (`pkg/controller/resourcequota`): computed again when an object is deleted or shrinks,
 //! and for a new quota. The admission plugin charges creates and updates.
 //!
-//! The admission plugin only adds to `status.used`. Everything that lowers the usage is found by
-//! counting again:
+//! The admission plugin only adds to `status.used`. Everything that lowers the usage is found by counting again:
 //!
 //! - an object was deleted,
 //! - an update has freed something (`Quota::frees_usage` of the kind), such as a Pod that has
@@ -25,16 +24,14 @@ use crate::{
 /// Writes the status of quotas as kube-controller-manager.
 const WRITER: Writer = Writer::of_manager("status");
 
-/// Returns `true` if there are quotas. Most servers have none, and count nothing.
-///
-/// The look-up does not create the table of a resource that has no objects.
+/// Returns `true` if there are quotas. Most servers have none, and count nothing. The look-up does not create the table
+/// of a resource that has no objects.
 pub(super) fn has_any(store: &Store) -> bool {
     let resource = kinds::core::resource_quota::KIND.group_resource();
     store.known_table(&resource).is_some_and(|table| !table.is_empty())
 }
 
 /// Returns the namespace whose quotas a change may free, or whose quota is not counted yet (`DefaultUpdateFilter`).
-///
 /// Cluster-scoped objects, and kinds that quotas ignore, never affect a quota.
 pub(super) fn touched(resource: &GroupResource, event: &Event, now: jiff::Timestamp) -> Option<String> {
     let quota = kinds::find(resource).map_or(&Quota::DEFAULT, |kind| &kind.quota);
@@ -49,9 +46,8 @@ pub(super) fn touched(resource: &GroupResource, event: &Event, now: jiff::Timest
     is_touched.then(|| event.key.0.clone())
 }
 
-/// Computes the usage of all quotas in a namespace.
-///
-/// Only resources that a quota names in `spec.hard` are read. A quota whose status is up to date is not written.
+/// Computes the usage of all quotas in a namespace. Only resources that a quota names in `spec.hard` are read. A quota
+/// whose status is up to date is not written.
 pub(super) fn recount(store: &mut Store, namespace: &str) {
     let group_resource = kinds::core::resource_quota::KIND.group_resource();
     let quotas: Vec<Arc<Value>> = store.objects(&group_resource, Some(namespace)).collect();

@@ -1,8 +1,7 @@
 //! Aggregated `ClusterRoles` (`pkg/controller/clusterroleaggregation`).
 //!
-//! `admin`, `edit` and `view` are such roles: their rules are those of all roles with a label such
-//! as `rbac.authorization.k8s.io/aggregate-to-view: "true"`. A CRD's author adds a role with the
-//! label to extend them.
+//! `admin`, `edit` and `view` are such roles: their rules are those of all roles with a label such as
+//! `rbac.authorization.k8s.io/aggregate-to-view: "true"`. A CRD's author adds a role with the label to extend them.
 
 use std::sync::Arc;
 
@@ -19,9 +18,8 @@ use crate::{
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// Returns the rules of the roles that an aggregation rule selects: by selector, then by name, each rule once. `None`
-/// for a role without an aggregation rule.
-///
-/// A role never includes itself. Rules are compared as a whole, so overlapping ones are kept.
+/// for a role without an aggregation rule. A role never includes itself. Rules are compared as a whole, so overlapping
+/// ones are kept.
 fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array()?;
     let mut rules: Vec<Value> = Vec::new();
@@ -39,12 +37,9 @@ fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
     Some(rules)
 }
 
-/// Updates all aggregated roles.
-///
-/// The rules are applied with force, so that this controller owns them: a user who wrote them loses the field. Roles
-/// that aggregate aggregated roles take another pass, because each write queues all roles again.
-///
-/// A role whose rules are up to date is not written. A failure is logged, and the role keeps its rules.
+/// Updates all aggregated roles. The rules are applied with force, so that this controller owns them: a user who wrote
+/// them loses the field. Roles that aggregate aggregated roles take another pass, because each write queues all roles
+/// again. A role whose rules are up to date is not written. A failure is logged, and the role keeps its rules.
 pub(super) fn aggregate(store: &mut Store) {
     let group_resource = cluster_role::KIND.group_resource();
     let Some(resource) = store.registry.any_version(&group_resource) else { return };

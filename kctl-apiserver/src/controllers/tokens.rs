@@ -36,18 +36,15 @@ const SERVER: Writer = Writer { manager: "kube-apiserver", subresource: "" };
 pub(super) enum TokenWork {
     /// A Secret of the type was created or changed.
     Secret(Key),
-    /// A Secret of the type was deleted, to which an account may refer.
-    ///
-    /// The account may still list the Secret in `secrets`.
+    /// A Secret of the type was deleted, to which an account may refer. The account may still list the Secret in
+    /// `secrets`.
     Removed { account: Key, secret: String },
     /// A `ServiceAccount` was deleted.
     Account(Key),
 }
 
-/// Returns the work that a change causes.
-///
-/// A new account causes no work: a Secret that names no existing account is deleted as soon as it
-/// is created.
+/// Returns the work that a change causes. A new account causes no work: a Secret that names no existing account is
+/// deleted as soon as it is created.
 pub(super) fn touched(resource: &GroupResource, event: &Event) -> Option<TokenWork> {
     if service_account::KIND.is_of(resource) {
         return event.deleted.then(|| TokenWork::Account(event.key.clone()));
@@ -105,9 +102,8 @@ pub(super) fn sync(store: &mut Store, issuer: &Issuer<'_>, work: TokenWork) {
     }
 }
 
-/// Completes a Secret, or deletes it if its account does not exist or has another uid.
-///
-/// An account with the same name and another uid is another account. The Secret must not get its tokens.
+/// Completes a Secret, or deletes it if its account does not exist or has another uid. An account with the same name
+/// and another uid is another account. The Secret must not get its tokens.
 fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
     let group_resource = secrets();
     let Some(secret) = store.get(&group_resource, key).filter(|secret| secret["type"] == TOKEN_TYPE) else { return };
@@ -127,10 +123,8 @@ fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
     }
 }
 
-/// Returns the Secret with the data that it lacks; `None` if it lacks nothing.
-///
-/// Keys that the client has set are kept, apart from `ca.crt`. A failure to sign is logged, and the
-/// Secret stays without a token.
+/// Returns the Secret with the data that it lacks; `None` if it lacks nothing. Keys that the client has set are kept,
+/// apart from `ca.crt`. A failure to sign is logged, and the Secret stays without a token.
 fn completed(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value>) -> Option<Value> {
     let encoded = |text: &str| Value::from(BASE64_STANDARD.encode(text));
     let is_empty = |field: &str| secret["data"][field].as_str().unwrap_or_default().is_empty();
@@ -158,9 +152,8 @@ fn completed(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value
     Some(new)
 }
 
-/// Removes a deleted Secret from the list of its account.
-///
-/// A Secret that was created again under the same name keeps the reference.
+/// Removes a deleted Secret from the list of its account. A Secret that was created again under the same name keeps the
+/// reference.
 fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
     let resource = service_account::KIND.group_resource();
     let Some(existing) = store.get(&resource, account) else { return };
@@ -179,9 +172,8 @@ fn forget_reference(store: &mut Store, account: &Key, secret: &str) {
 }
 
 /// Labels a Secret with the day on which its token was last used (`patchSecretWithLastUsedDate` of
-/// `pkg/serviceaccount/legacy.go`).
-///
-/// It is written at most once a day for each Secret, so that requests do not become writes.
+/// `pkg/serviceaccount/legacy.go`). It is written at most once a day for each Secret, so that requests do not become
+/// writes.
 pub(crate) fn label_used(store: &mut Store, key: &Key) {
     let resource = secrets();
     let Some(secret) = store.get(&resource, key) else { return };

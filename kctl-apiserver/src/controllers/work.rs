@@ -54,10 +54,8 @@ impl Controllers {
     }
 
     /// Returns the controllers of a copied server: no controller of kube-controller-manager runs, and the work that all
-    /// servers share is pending.
-    ///
-    /// Work of controllers of kube-controller-manager that is not shared is dropped, because they
-    /// do not run on the copy.
+    /// servers share is pending. Work of controllers of kube-controller-manager that is not shared is dropped, because
+    /// they do not run on the copy.
     pub(crate) fn fork(&self) -> Self {
         Self {
             roles_changed: self.roles_changed,
@@ -72,9 +70,8 @@ impl Controllers {
         self.enabled.runs(controller)
     }
 
-    /// Selects the controllers of this server, and queues their work for existing objects.
-    ///
-    /// Earlier changes are first observed with the old selection.
+    /// Selects the controllers of this server, and queues their work for existing objects. Earlier changes are first
+    /// observed with the old selection.
     pub(crate) fn enable(&mut self, store: &mut Store, options: &ControllerOptions) {
         self.observe(store);
         self.enabled = options.clone();
@@ -111,11 +108,9 @@ impl Controllers {
         self.runs(Controller::ServiceAccount) || self.runs(Controller::RootCaCertificatePublisher)
     }
 
-    /// Queues the work of all changes since the last call. Work of controllers that don't run is queued only if
-    /// another server may need it after a fork.
-    ///
-    /// It is called before and after each pass, so no change is missed and none is counted twice:
-    /// taking the changes empties their list.
+    /// Queues the work of all changes since the last call. Work of controllers that don't run is queued only if another
+    /// server may need it after a fork. It is called before and after each pass, so no change is missed and none is
+    /// counted twice: taking the changes empties their list.
     fn observe(&mut self, store: &mut Store) {
         let announced = store.take_announced();
         if announced.is_empty() {
@@ -143,9 +138,7 @@ impl Controllers {
         }
     }
 
-    /// Returns the number of objects that are queued.
-    ///
-    /// Tests and the simulator wait until it is 0.
+    /// Returns the number of objects that are queued. Tests and the simulator wait until it is 0.
     pub(crate) fn pending(&mut self, store: &mut Store) -> usize {
         self.observe(store);
         store.owners().n_suspects()
@@ -177,10 +170,8 @@ impl Controllers {
         }
     }
 
-    /// Works on one object. Returns `false` if the queues are empty.
-    ///
-    /// The caller holds the lock of the server for one step, so requests are served between two of
-    /// them.
+    /// Works on one object. Returns `false` if the queues are empty. The caller holds the lock of the server for one
+    /// step, so requests are served between two of them.
     pub(crate) fn step(&mut self, store: &mut Store, signer: &SharedSigner) -> bool {
         self.observe(store);
         let is_left = self.step_once(store, signer);
@@ -188,10 +179,9 @@ impl Controllers {
         is_left
     }
 
-    /// Works on one object of the first queue that is not empty. Returns `false` if all are empty.
-    ///
-    /// The order is fixed: roles, `APIServices`, names of CRDs, quotas, objects of namespaces, tokens, and last the
-    /// garbage collector, whose queue is the longest.
+    /// Works on one object of the first queue that is not empty. Returns `false` if all are empty. The order is fixed:
+    /// roles, `APIServices`, names of CRDs, quotas, objects of namespaces, tokens, and last the garbage collector,
+    /// whose queue is the longest.
     fn step_once(&mut self, store: &mut Store, signer: &SharedSigner) -> bool {
         if std::mem::take(&mut self.roles_changed) {
             if self.runs(Controller::ClusterRoleAggregation) {
@@ -224,9 +214,8 @@ impl Controllers {
         self.sync_suspect(store)
     }
 
-    /// Runs the garbage collector for one object whose owners or dependents have changed, or that is being deleted.
-    ///
-    /// The deletion of a namespace or a CRD is completed here, too, because both wait for objects that the graph sees
+    /// Runs the garbage collector for one object whose owners or dependents have changed, or that is being deleted. The
+    /// deletion of a namespace or a CRD is completed here, too, because both wait for objects that the graph sees
     /// disappear.
     fn sync_suspect(&self, store: &mut Store) -> bool {
         let Some((group_resource, key)) = store.owners().next_suspect() else { return false };

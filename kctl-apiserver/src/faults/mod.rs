@@ -263,9 +263,7 @@ impl Faults {
 }
 
 /// Returns the fault of the first rule that acts, and notifies that rule alone: the faults of the others are not
-/// injected.
-///
-/// The later rules are asked too, because each rule counts its matches even if an earlier rule decides.
+/// injected. The later rules are asked too, because each rule counts its matches even if an earlier rule decides.
 fn decide<F>(rules: &mut [Rule], mut fault_of: impl FnMut(&mut Rule) -> Option<F>) -> Option<F> {
     let mut decided = None;
     for rule in rules {

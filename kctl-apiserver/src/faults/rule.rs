@@ -13,8 +13,7 @@ use crate::{
 
 /// A request, as a rule's function sees it.
 ///
-/// It is made from the method, the path and the query, before the server sees the request. The
-/// resource need not exist.
+/// It is made from the method, the path and the query, before the server sees the request. The resource need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequestSummary {
@@ -37,16 +36,14 @@ pub struct RequestSummary {
 }
 
 impl RequestSummary {
-    /// Returns `true` for every verb but `get`, `list` and `watch`.
-    ///
-    /// Verbs on subresources count too: `create` of `pods/exec` is a write.
+    /// Returns `true` for every verb but `get`, `list` and `watch`. Verbs on subresources count too: `create` of
+    /// `pods/exec` is a write.
     pub fn is_write(&self) -> bool {
         !["get", "list", "watch"].contains(&self.verb)
     }
 
-    /// Summarizes a request; `None` if it is not about a resource.
-    ///
-    /// Discovery, `/metrics` and the like have no summary, and never get a fault.
+    /// Summarizes a request; `None` if it is not about a resource. Discovery, `/metrics` and the like have no summary,
+    /// and never get a fault.
     pub(super) fn new<B>(connection: &Connection, request: &Request<B>) -> Option<Self> {
         let path = decode(request.uri().path());
         let resource_path = parse_path(&path)?;
@@ -70,8 +67,7 @@ impl RequestSummary {
 
 /// A watch event, as a rule's function sees it.
 ///
-/// Events are selected when they are about to be sent, after the selectors of the watch. Bookmarks
-/// are never selected.
+/// Events are selected when they are about to be sent, after the selectors of the watch. Bookmarks are never selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventSummary {
@@ -93,9 +89,7 @@ pub struct EventSummary {
     pub revision: u64,
 }
 
-/// Selects requests.
-///
-/// It is called for each request in the order in which they arrive.
+/// Selects requests. It is called for each request in the order in which they arrive.
 type OfRequest = Box<dyn Fn(&RequestSummary) -> bool + Send>;
 /// Selects watch events.
 type OfEvent = Box<dyn Fn(&EventSummary) -> bool + Send>;
@@ -153,38 +147,32 @@ impl Rule {
         Self { picks, nth: None, per_mille: 1_000, times: u64::MAX, n_picked: 0, then: None }
     }
 
-    /// Limits the rule to the nth match, counted from one.
-    ///
-    /// A match counts even if another limit keeps the rule from acting.
+    /// Limits the rule to the nth match, counted from one. A match counts even if another limit keeps the rule from
+    /// acting.
     #[must_use]
     pub fn nth(mut self, nth: u64) -> Self {
         self.nth = Some(nth);
         self
     }
 
-    /// Injects the fault at random, with this probability in thousandths.
-    ///
-    /// 0 is never, 1,000 is always. The random numbers come from the seed of the plan, so the same
-    /// requests get the same faults.
+    /// Injects the fault at random, with this probability in thousandths. 0 is never, 1,000 is always. The random
+    /// numbers come from the seed of the plan, so the same requests get the same faults.
     #[must_use]
     pub fn per_mille(mut self, per_mille: u16) -> Self {
         self.per_mille = per_mille.into();
         self
     }
 
-    /// Injects the fault at most this many times.
-    ///
-    /// A match on which the rule acts counts even if an earlier rule of the plan decides about the
-    /// fault.
+    /// Injects the fault at most this many times. A match on which the rule acts counts even if an earlier rule of the
+    /// plan decides about the fault.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = times;
         self
     }
 
-    /// Calls a function each time the fault is injected. It must not use the server or the plan.
-    ///
-    /// It is not called for a match whose fault an earlier rule of the plan decides.
+    /// Calls a function each time the fault is injected. It must not use the server or the plan. It is not called for a
+    /// match whose fault an earlier rule of the plan decides.
     #[must_use]
     pub fn then(mut self, notify: impl FnMut() + Send + 'static) -> Self {
         self.then = Some(Box::new(notify));
@@ -213,10 +201,8 @@ impl Rule {
         (fits && self.acts(rng)).then_some(fault)
     }
 
-    /// Counts a match. Returns `true` if the rule acts on it.
-    ///
-    /// A random number is drawn only if the other limits allow the injection and the probability is
-    /// below 1,000: rules without one do not shift the sequence of others.
+    /// Counts a match. Returns `true` if the rule acts on it. A random number is drawn only if the other limits allow
+    /// the injection and the probability is below 1,000: rules without one do not shift the sequence of others.
     fn acts(&mut self, rng: &mut Rng) -> bool {
         self.n_picked += 1;
         let acts = self.times > 0

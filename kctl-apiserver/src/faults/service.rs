@@ -34,10 +34,8 @@ use crate::{
 #[error("the connection was reset by a fault on purpose")]
 pub struct ConnectionResetError;
 
-/// Returns the state that a read gets under this fault, if the fault is about reads.
-///
-/// An outdated server answers with an old state even where the request demands a newer one, which a correct server never
-/// does.
+/// Returns the state that a read gets under this fault, if the fault is about reads. An outdated server answers with an
+/// old state even where the request demands a newer one, which a correct server never does.
 fn stale_of(fault: RequestFault) -> Option<Stale> {
     match fault {
         RequestFault::Stale { past, lag } => Some(Stale { past, lag, is_outdated: false }),
@@ -49,8 +47,7 @@ fn stale_of(fault: RequestFault) -> Option<Stale> {
 /// A service that sends requests to the service `S` under the faults of a plan. `S` is the service of one client of the
 /// server: [`ApiServer::faulty`](crate::ApiServer::faulty) puts [`InProcess`](crate::InProcess) under a plan.
 ///
-/// Requests that are not about resources pass without a fault. Clones share the plan and its
-/// counts.
+/// Requests that are not about resources pass without a fault. Clones share the plan and its counts.
 #[derive(Clone, Debug)]
 pub struct Faulty<S> {
     /// The service behind the faults.
@@ -173,10 +170,8 @@ async fn after(
     Ok(answer)
 }
 
-/// Returns a response whose body is shorter than its `Content-Length`.
-///
-/// The body must not report its length: in debug builds, hyper panics if the body contradicts the header before
-/// anything is sent.
+/// Returns a response whose body is shorter than its `Content-Length`. The body must not report its length: in debug
+/// builds, hyper panics if the body contradicts the header before anything is sent.
 async fn half(answer: Response<Body>) -> Response<Body> {
     let (mut parts, body) = answer.into_parts();
     let Some(length) = body.size_hint().exact() else { return Response::from_parts(parts, body) };

@@ -21,9 +21,8 @@ pub(crate) struct Gate {
     resource: GroupResource,
     /// The present pause of the watch; `None` while it delivers events.
     pause: Option<WatchPause>,
-    /// The revision of a held event that was already decided; 0 at first.
-    ///
-    /// The event passes when the watch offers it a second time.
+    /// The revision of a held event that was already decided; 0 at first. The event passes when the watch offers it a
+    /// second time.
     decided: u64,
     /// `true` after [`EventFault::Expire`].
     expired: bool,
@@ -42,26 +41,19 @@ struct WatchPause {
 pub(crate) enum Passage {
     /// The event is delivered.
     Once,
-    /// The event is delivered twice.
-    ///
-    /// Correct clients ignore the second, which has the same `resourceVersion`.
+    /// The event is delivered twice. Correct clients ignore the second, which has the same `resourceVersion`.
     Twice,
-    /// The event is delivered, and the watch ends.
-    ///
-    /// The client then watches again from this event.
+    /// The event is delivered, and the watch ends. The client then watches again from this event.
     Last,
-    /// The watch ends with 410 instead.
-    ///
-    /// The client has to list again.
+    /// The watch ends with 410 instead. The client has to list again.
     Expired,
     /// The event waits.
     Held,
 }
 
 impl Gate {
-    /// Creates the gate of a watch, which may start with a pause.
-    ///
-    /// A watch starts with a pause if the fault of its request is about lag.
+    /// Creates the gate of a watch, which may start with a pause. A watch starts with a pause if the fault of its
+    /// request is about lag.
     pub(crate) fn new(connection: Connection, group: &str, resource: &str, until: Option<Instant>) -> Self {
         let pause = until.map(|until| WatchPause { until, skips: None });
         Self { connection, resource: GroupResource::new(group, resource), pause, decided: 0, expired: false }
@@ -77,10 +69,9 @@ impl Gate {
         self.pause.as_ref().map(|pause| pause.until)
     }
 
-    /// Decides if the watch continues. `waiting` iterates over the events since it paused.
-    ///
-    /// A pause after a skipped event ends early when its object has changed again: the client then sees only the later
-    /// state, as from a slow watch cache.
+    /// Decides if the watch continues. `waiting` iterates over the events since it paused. A pause after a skipped
+    /// event ends early when its object has changed again: the client then sees only the later state, as from a slow
+    /// watch cache.
     pub(crate) fn opens<'a>(&mut self, mut waiting: impl Iterator<Item = &'a Arc<Event>>) -> Opened {
         let Some(pause) = &self.pause else { return Opened::Each };
         let changed = |key: &Key| waiting.by_ref().filter(|event| event.key == *key).nth(1).is_some();
@@ -92,9 +83,7 @@ impl Gate {
         if skips { Opened::Newest } else { Opened::Each }
     }
 
-    /// Decides about an event that the client would see.
-    ///
-    /// Each event is decided once, however often the watch offers it.
+    /// Decides about an event that the client would see. Each event is decided once, however often the watch offers it.
     pub(crate) fn pass(&mut self, event: &Event, kind: &str) -> Passage {
         let summary = self.summary(event, kind);
         let fault = if self.decided == event.revision { None } else { self.connection.faults.decide_event(&summary) };
@@ -120,9 +109,7 @@ impl Gate {
         passage
     }
 
-    /// Delivers an event without a fault.
-    ///
-    /// Rules do not act on it, but the observer of the plan sees it.
+    /// Delivers an event without a fault. Rules do not act on it, but the observer of the plan sees it.
     pub(crate) fn deliver(&self, event: &Event, kind: &str) -> Passage {
         self.connection.faults.delivered(&self.summary(event, kind));
         Passage::Once
@@ -148,10 +135,8 @@ pub(crate) enum Opened {
     Newest,
 }
 
-/// Merges events: one per object, from the first state before to the newest state.
-///
-/// The event type follows from the two states: an object that was created and deleted meanwhile is
-/// not seen at all.
+/// Merges events: one per object, from the first state before to the newest state. The event type follows from the two
+/// states: an object that was created and deleted meanwhile is not seen at all.
 pub(crate) fn newest<'a>(events: impl Iterator<Item = &'a Arc<Event>>) -> Vec<Arc<Event>> {
     let mut by_key: BTreeMap<&Key, Event> = BTreeMap::new();
     for event in events {

@@ -1,9 +1,8 @@
 //! The `Accept` header: media types in the order in which they are tried (`goautoneg`, and `negotiate.go` of
 //! `k8s.io/apiserver`).
 //!
-//! The caller tries the clauses one by one, and takes the first that it can serve for the request
-//! at hand: a table, a partial object, or a form of the object itself. If none fits, the client
-//! gets 406.
+//! The caller tries the clauses one by one, and takes the first that it can serve for the request at hand: a table, a
+//! partial object, or a form of the object itself. If none fits, the client gets 406.
 //!
 //! ```text
 //! Accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json;q=0.9
@@ -15,16 +14,12 @@ pub(crate) struct Clause<'a> {
     pub(crate) media: &'a str,
     /// All parameters, including `q`, as `NAME=VALUE` in the order of the header.
     parameters: Vec<&'a str>,
-    /// The weight `q`; 1 by default.
-    ///
-    /// A weight that is not a number counts as 1, and 0 does not exclude the type.
+    /// The weight `q`; 1 by default. A weight that is not a number counts as 1, and 0 does not exclude the type.
     quality: f32,
 }
 
 impl<'a> Clause<'a> {
-    /// Parses a clause.
-    ///
-    /// Spaces around the separators are allowed. Names and values are compared exactly, upper-case
+    /// Parses a clause. Spaces around the separators are allowed. Names and values are compared exactly, upper-case
     /// letters included.
     fn read(text: &'a str) -> Self {
         let mut pieces = text.split(';').map(str::trim);
@@ -34,24 +29,20 @@ impl<'a> Clause<'a> {
         Self { media, parameters, quality }
     }
 
-    /// Returns the value of a parameter, or the empty string.
-    ///
-    /// The server reads `as`, `v` and `g`, which request a Table or a `PartialObjectMetadata`, and `stream`.
+    /// Returns the value of a parameter, or the empty string. The server reads `as`, `v` and `g`, which request a Table
+    /// or a `PartialObjectMetadata`, and `stream`.
     pub(crate) fn parameter(&self, name: &str) -> &'a str {
         let value = |parameter: &&'a str| parameter.strip_prefix(name)?.strip_prefix('=');
         self.parameters.iter().find_map(value).unwrap_or_default()
     }
 
-    /// Returns `true` if the clause has this parameter and value.
-    ///
-    /// `parameter` has the form `as=Table`.
+    /// Returns `true` if the clause has this parameter and value. `parameter` has the form `as=Table`.
     pub(crate) fn has(&self, parameter: &str) -> bool {
         self.parameters.contains(&parameter)
     }
 
-    /// Returns `true` if objects can be written in this media type.
-    ///
-    /// Protobuf and CBOR are not supported: clients that prefer them name JSON as the second choice.
+    /// Returns `true` if objects can be written in this media type. Protobuf and CBOR are not supported: clients that
+    /// prefer them name JSON as the second choice.
     pub(crate) fn is_known(&self) -> bool {
         let is_named = ["application/json", "application/yaml", "application/*", "*/*", "*"].contains(&self.media);
         is_named && self.is_streamed_rightly()
@@ -63,25 +54,20 @@ impl<'a> Clause<'a> {
     }
 
     /// Returns `true` if go-restful's router accepts the clause for one of these types. It does not expand
-    /// `application/*`.
-    ///
-    /// `forms` are media types, separated by a comma and a space. It is used where the router
-    /// answers before the negotiation of `k8s.io/apiserver` begins.
+    /// `application/*`. `forms` are media types, separated by a comma and a space. It is used where the router answers
+    /// before the negotiation of `k8s.io/apiserver` begins.
     pub(crate) fn is_routed(&self, forms: &str) -> bool {
         self.media == "*/*" || forms.split(", ").any(|form| form == self.media)
     }
 
-    /// Returns `true` if the answer is YAML. Every other known media type, with wildcards too, is
-    /// answered with JSON.
+    /// Returns `true` if the answer is YAML. Every other known media type, with wildcards too, is answered with JSON.
     pub(crate) fn is_yaml(&self) -> bool {
         self.media == "application/yaml"
     }
 }
 
-/// Returns the clauses of an `Accept` header by descending quality, and exact media types before wildcards.
-///
-/// Clauses of the same weight and as many wildcards stay in the order of the header. An empty
-/// header has no clauses.
+/// Returns the clauses of an `Accept` header by descending quality, and exact media types before wildcards. Clauses of
+/// the same weight and as many wildcards stay in the order of the header. An empty header has no clauses.
 pub(crate) fn clauses(header: &str) -> Vec<Clause<'_>> {
     let named = header.split(',').map(str::trim).filter(|part| !part.is_empty());
     let mut clauses: Vec<Clause<'_>> = named.map(Clause::read).collect();
@@ -91,9 +77,8 @@ pub(crate) fn clauses(header: &str) -> Vec<Clause<'_>> {
     clauses
 }
 
-/// Returns `true` if errors should be YAML. The first clause in which an error can be written decides.
-///
-/// A client that wants a Table gets errors as an ordinary `Status`, which has no rows.
+/// Returns `true` if errors should be YAML. The first clause in which an error can be written decides. A client that
+/// wants a Table gets errors as an ordinary `Status`, which has no rows.
 pub(crate) fn errors_are_yaml(header: &str) -> bool {
     clauses(header)
         .iter()

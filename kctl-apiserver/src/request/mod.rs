@@ -44,10 +44,8 @@ use crate::{
     webhook_round::WebhookRound,
 };
 
-/// A parsed request for a resource.
-///
-/// It is read-only from here on. After a webhook call, the request runs again from the start with the replies in
-/// `round`, so the same value must give the same result.
+/// A parsed request for a resource. It is read-only from here on. After a webhook call, the request runs again from the
+/// start with the replies in `round`, so the same value must give the same result.
 pub(crate) struct RequestInfo {
     /// The verb that is performed; the resource supports it.
     pub(crate) verb: Verb,
@@ -88,11 +86,9 @@ impl RequestContext for RequestInfo {
 }
 
 impl RequestInfo {
-    /// Parses a request about a resource; `None` if the path is not about a resource.
-    ///
-    /// `Some(Err(…))` is the response to the client. With `None`, further handlers are tried, and the last of them
-    /// returns 404. This is the case for a group or version that is not served, and for an unknown resource of a group
-    /// that only CRDs have.
+    /// Parses a request about a resource; `None` if the path is not about a resource. `Some(Err(…))` is the response to
+    /// the client. With `None`, further handlers are tried, and the last of them returns 404. This is the case for a
+    /// group or version that is not served, and for an unknown resource of a group that only CRDs have.
     pub(crate) fn parse(
         registry: &Registry,
         caller: Caller,
@@ -140,17 +136,14 @@ impl RequestInfo {
         }))
     }
 
-    /// Returns a header, or the empty string.
-    ///
-    /// A header with bytes that are not visible ASCII counts as absent. The first value of a repeated header is used.
+    /// Returns a header, or the empty string. A header with bytes that are not visible ASCII counts as absent. The
+    /// first value of a repeated header is used.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// Returns the field manager: the parameter, or else the program in `User-Agent`, at most 128 characters
-    /// (`managerOrUserAgent`).
-    ///
-    /// A client without either is called `unknown`. The limit of 128 is that of `fieldManager`,
+    /// (`managerOrUserAgent`). A client without either is called `unknown`. The limit of 128 is that of `fieldManager`,
     /// which is validated elsewhere.
     pub(crate) fn field_manager(&self) -> String {
         match self.params.text("fieldManager") {
@@ -162,23 +155,17 @@ impl RequestInfo {
         }
     }
 
-    /// Returns `true` for server-side apply.
-    ///
-    /// Parameters behind the media type, such as a charset, are allowed.
+    /// Returns `true` for server-side apply. Parameters behind the media type, such as a charset, are allowed.
     pub(crate) fn applies(&self) -> bool {
         self.header("content-type").starts_with("application/apply-patch+yaml")
     }
 
-    /// Returns `true` if the query has `dryRun`.
-    ///
-    /// Its value is validated elsewhere: only `All` is allowed.
+    /// Returns `true` if the query has `dryRun`. Its value is validated elsewhere: only `All` is allowed.
     pub(crate) fn dry_run(&self) -> bool {
         self.params.given("dryRun")
     }
 
-    /// Returns namespace and name.
-    ///
-    /// For a collection the name is empty, and no object has this key.
+    /// Returns namespace and name. For a collection the name is empty, and no object has this key.
     pub(crate) fn key(&self) -> crate::key::Key {
         (self.namespace.clone(), self.name.clone())
     }

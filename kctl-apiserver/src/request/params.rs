@@ -7,9 +7,8 @@ use std::collections::HashMap;
 
 use crate::status::StatusError;
 
-/// Options of a request by name. The first value of a repeated option is used.
-///
-/// Names are case-sensitive: `LabelSelector` is not `labelSelector`.
+/// Options of a request by name. The first value of a repeated option is used. Names are case-sensitive:
+/// `LabelSelector` is not `labelSelector`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params {
     /// The first value of each parameter.
@@ -37,9 +36,8 @@ pub(crate) fn decode(text: &str) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
-/// Returns the name-value pairs of a query, without decoding them.
-///
-/// A name without `=` has the empty value, which counts as given.
+/// Returns the name-value pairs of a query, without decoding them. A name without `=` has the empty value, which counts
+/// as given.
 fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
     // Go rejects pairs with a semicolon, which used to be a separator.
     let parts = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
@@ -47,9 +45,7 @@ fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 impl Params {
-    /// Parses a query.
-    ///
-    /// Names are decoded too, so `label%53elector` is `labelSelector`.
+    /// Parses a query. Names are decoded too, so `label%53elector` is `labelSelector`.
     pub(crate) fn parse(query: &str) -> Self {
         let mut first = HashMap::new();
         for (name, value) in pairs(query) {
@@ -58,18 +54,15 @@ impl Params {
         Self { first, query: query.to_owned() }
     }
 
-    /// Returns all decoded values of a repeatable parameter.
-    ///
-    /// In the order of the query. Such parameters are `dryRun`, `command` of an `exec` and `ports`
-    /// of a `portforward`.
+    /// Returns all decoded values of a repeatable parameter. In the order of the query. Such parameters are `dryRun`,
+    /// `command` of an `exec` and `ports` of a `portforward`.
     pub(crate) fn values(&self, name: &str) -> Vec<String> {
         let own = pairs(&self.query).filter(|(key, _)| decode(key) == name);
         own.map(|(_, value)| decode(&value.replace('+', " "))).collect()
     }
 
-    /// Returns the value of a parameter, or the empty string.
-    ///
-    /// A caller that has to distinguish `?limit=` from an absent `limit` uses `given`.
+    /// Returns the value of a parameter, or the empty string. A caller that has to distinguish `?limit=` from an absent
+    /// `limit` uses `given`.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.first.get(name).map_or("", String::as_str)
     }
@@ -80,25 +73,21 @@ impl Params {
     }
 
     /// Returns `true` if the parameter is present and not `false` or `0` (`Convert_Slice_string_To_bool` of
-    /// apimachinery).
-    ///
-    /// `?watch`, `?watch=` and `?watch=yes` are all true.
+    /// apimachinery). `?watch`, `?watch=` and `?watch=yes` are all true.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.first.get(name).is_some_and(|value| !["false", "0"].contains(&value.to_lowercase().as_str()))
     }
 
-    /// Returns the oldest revision that a read may return; `None` if it has to return the newest state.
-    ///
-    /// Without a `resourceVersion` a list is a quorum read, and so is the initial state of a watch. With `0`, any state
-    /// is sufficient, as kube-apiserver serves it from its watch cache (`getWatchCacheResourceVersion` of `cacher.go`).
-    /// A value that is not a number counts as absent here.
+    /// Returns the oldest revision that a read may return; `None` if it has to return the newest state. Without a
+    /// `resourceVersion` a list is a quorum read, and so is the initial state of a watch. With `0`, any state is
+    /// sufficient, as kube-apiserver serves it from its watch cache (`getWatchCacheResourceVersion` of `cacher.go`). A
+    /// value that is not a number counts as absent here.
     pub(crate) fn oldest(&self) -> Option<u64> {
         self.text("resourceVersion").parse().ok()
     }
 
-    /// Returns an integer parameter; `None` if it was not given.
-    ///
-    /// The value may have a sign. An empty one is not an integer.
+    /// Returns an integer parameter; `None` if it was not given. The value may have a sign. An empty one is not an
+    /// integer.
     ///
     /// # Errors
     /// Fails with 400 if the value is not a 64-bit integer.

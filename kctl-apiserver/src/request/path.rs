@@ -1,8 +1,7 @@
 //! Splits the path of a resource into group, version, namespace, resource, name and subresource.
 
-/// A path that has the form of a resource path. The resource need not exist.
-///
-/// The parts borrow from the decoded path. A part that the path does not have is empty.
+/// A path that has the form of a resource path. The resource need not exist. The parts borrow from the decoded path. A
+/// part that the path does not have is empty.
 #[derive(Debug, PartialEq, Eq, Default)]
 pub(crate) struct ResourcePath<'a> {
     /// The API group; empty for the core group.
@@ -23,9 +22,8 @@ pub(crate) struct ResourcePath<'a> {
     pub(super) is_whole: bool,
 }
 
-/// Splits the path of a resource: `/api/v1/…` or `/apis/GROUP/VERSION/…`. `None` for any other path.
-///
-/// A path below a namespace with `status` or `finalize` is about the Namespace itself.
+/// Splits the path of a resource: `/api/v1/…` or `/apis/GROUP/VERSION/…`. `None` for any other path. A path below a
+/// namespace with `status` or `finalize` is about the Namespace itself.
 ///
 /// | path | resource | namespace | name | subresource |
 /// | --- | --- | --- | --- | --- |
@@ -36,8 +34,7 @@ pub(crate) struct ResourcePath<'a> {
 /// | `/apis/apps/v1/namespaces/a/deployments/b/scale` | `deployments` | `a` | `b` | `scale` |
 /// | `/api/v1/watch/pods` | `pods` | | | |
 ///
-/// A path that ends after the version is discovery, and not the path of a resource. A trailing
-/// slash does not count.
+/// A path that ends after the version is discovery, and not the path of a resource. A trailing slash does not count.
 pub(crate) fn parse_path(path: &str) -> Option<ResourcePath<'_>> {
     let path = path.strip_prefix('/').unwrap_or(path);
     let mut parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
@@ -76,9 +73,8 @@ pub(super) fn path_behind(path: &str, resource_path: &ResourcePath<'_>) -> Strin
     path.split_once(&proxy).map_or_else(String::new, |(_, behind)| behind.to_owned())
 }
 
-/// Returns the reason why a name cannot be a path segment (`IsValidPathSegmentName`); `None` if it can.
-///
-/// Upstream also rejects slashes; the path is decoded before it is split here, so none can be left. Upstream:
+/// Returns the reason why a name cannot be a path segment (`IsValidPathSegmentName`); `None` if it can. Upstream also
+/// rejects slashes; the path is decoded before it is split here, so none can be left. Upstream:
 /// `k8s.io/apimachinery/pkg/api/validation/path`.
 pub(super) fn wrong_segment(name: &str) -> Option<&'static str> {
     (["..", "."].contains(&name) || name.contains('%')).then_some("must not be '.' or '..' or contain '%'")

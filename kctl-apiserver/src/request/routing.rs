@@ -4,18 +4,14 @@ use super::{ResourcePath, Verb};
 use crate::{registry::Resource, status::StatusError};
 
 /// Returns `true` if the handler of custom resources delegates a request, which then gets 404: only reads may span all
-/// namespaces.
-///
-/// A cluster-scoped resource below a namespace gets 404, too.
+/// namespaces. A cluster-scoped resource below a namespace gets 404, too.
 pub(super) fn is_elsewhere(resource: &Resource, resource_path: &ResourcePath<'_>, verb: Option<Verb>) -> bool {
     let namespaced = !resource_path.namespace.is_empty();
     if resource.listed.namespaced { !namespaced && !matches!(verb, Some(Verb::List | Verb::Watch)) } else { namespaced }
 }
 
-/// Checks that a path exists and supports the verb.
-///
-/// The two handlers upstream answer differently, and clients see this in the message and the
-/// reason:
+/// Checks that a path exists and supports the verb. The two handlers upstream answer differently, and clients see this
+/// in the message and the reason:
 ///
 /// | request | built-in kind | custom resource |
 /// | --- | --- | --- |

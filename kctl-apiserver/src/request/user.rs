@@ -53,17 +53,15 @@ impl User {
         self
     }
 
-    /// Returns a user with all permissions.
-    ///
-    /// It is in `system:masters`, which the authorizer allows everything without rules.
+    /// Returns a user with all permissions. It is in `system:masters`, which the authorizer allows everything without
+    /// rules.
     pub fn admin() -> Self {
         Self { name: "kubernetes-admin".into(), groups: vec!["system:masters".into(), "system:authenticated".into()] }
     }
 }
 
-/// A user with the further attributes that authentication found. These grant no permissions.
-///
-/// Reviews and webhooks get them as `userInfo`.
+/// A user with the further attributes that authentication found. These grant no permissions. Reviews and webhooks get
+/// them as `userInfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     /// The name and groups, on which authorization decides.
@@ -81,9 +79,8 @@ impl From<User> for Caller {
 }
 
 impl Caller {
-    /// Returns the user as reviews write it.
-    ///
-    /// Fields that are empty are left out, as in the JSON of `UserInfo` of `authentication.k8s.io`.
+    /// Returns the user as reviews write it. Fields that are empty are left out, as in the JSON of `UserInfo` of
+    /// `authentication.k8s.io`.
     pub(crate) fn user_info(&self) -> Value {
         let mut info = json!({ "username": self.user.name, "groups": self.user.groups });
         if !self.uid.is_empty() {
@@ -104,17 +101,14 @@ pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 
 impl User {
-    /// Returns the user of requests without credentials.
-    ///
-    /// It is not in `system:authenticated`, so roles for all users with credentials do not apply to
-    /// it.
+    /// Returns the user of requests without credentials. It is not in `system:authenticated`, so roles for all users
+    /// with credentials do not apply to it.
     pub(crate) fn anonymous() -> Self {
         Self::new(ANONYMOUS).in_group(UNAUTHENTICATED)
     }
 
-    /// Adds the group `system:authenticated`, unless the user is in it or is anonymous.
-    ///
-    /// Like upstream's `AuthenticatedGroupAdder` (`k8s.io/apiserver/pkg/authentication/group`).
+    /// Adds the group `system:authenticated`, unless the user is in it or is anonymous. Like upstream's
+    /// `AuthenticatedGroupAdder` (`k8s.io/apiserver/pkg/authentication/group`).
     pub(crate) fn with_group(mut self) -> Self {
         if !self.groups.iter().any(|group| [AUTHENTICATED, UNAUTHENTICATED].contains(&group.as_str())) {
             self.groups.push(AUTHENTICATED.into());

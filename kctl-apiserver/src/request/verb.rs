@@ -4,9 +4,7 @@ use http::Method;
 
 use super::{Params, ResourcePath};
 
-/// A verb, as RBAC names it.
-///
-/// Reads of a subresource have the same verbs: `get` of `pods/log`, `create` of `pods/exec`.
+/// A verb, as RBAC names it. Reads of a subresource have the same verbs: `get` of `pods/log`, `create` of `pods/exec`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     /// Reads one object by name.
@@ -44,10 +42,8 @@ impl Verb {
 }
 
 /// Returns the verb that authorization checks; the resource need not exist. `None` for a method without a verb
-/// (`k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`).
-///
-/// It depends on the name, not on the method alone: GET of a collection is a list or a watch, and DELETE of a
-/// collection deletes all of it.
+/// (`k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`). It depends on the name, not on the method alone: GET of a
+/// collection is a list or a watch, and DELETE of a collection deletes all of it.
 pub(crate) fn requested_verb(method: &Method, resource_path: &ResourcePath<'_>, params: &Params) -> Option<Verb> {
     let many = resource_path.name.is_empty();
     match *method {
@@ -67,9 +63,7 @@ pub(crate) fn requested_verb(method: &Method, resource_path: &ResourcePath<'_>, 
 }
 
 /// Returns the verb that is performed. The handler of custom resources treats `HEAD` as a read; the router of built-in
-/// kinds has no such route.
-///
-/// Paths of deprecated watches have only the method GET.
+/// kinds has no such route. Paths of deprecated watches have only the method GET.
 pub(super) fn performed_verb(
     method: &Method,
     resource_path: &ResourcePath<'_>,

@@ -18,16 +18,12 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use super::{identity::Identity, names::CertificateNames};
 use crate::{ApiServer, Body, InProcess, User, request::Caller, status::StatusError};
 
-/// Paths that anonymous requests may read (`system:public-info-viewer`).
-///
-/// Paths below them are public too, such as `/readyz/etcd`. kube-apiserver passes all anonymous requests to RBAC; here
-/// those for other paths are rejected.
+/// Paths that anonymous requests may read (`system:public-info-viewer`). Paths below them are public too, such as
+/// `/readyz/etcd`. kube-apiserver passes all anonymous requests to RBAC; here those for other paths are rejected.
 const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
 
-/// Returns the bearer token of a request (`k8s.io/apiserver/pkg/authentication/request/bearertoken`).
-///
-/// The word `Bearer` may have any case. A header with another scheme, such as `Basic`, counts as no
-/// token.
+/// Returns the bearer token of a request (`k8s.io/apiserver/pkg/authentication/request/bearertoken`). The word `Bearer`
+/// may have any case. A header with another scheme, such as `Basic`, counts as no token.
 fn token(headers: &HeaderMap) -> Option<&str> {
     let shown = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let mut words = shown.trim().splitn(3, ' ');
@@ -35,9 +31,7 @@ fn token(headers: &HeaderMap) -> Option<&str> {
     words.next().filter(|token| is_bearer && !token.is_empty())
 }
 
-/// Authenticates the requests of one connection.
-///
-/// The certificate belongs to the connection, the token to each request.
+/// Authenticates the requests of one connection. The certificate belongs to the connection, the token to each request.
 #[derive(Clone)]
 pub(super) struct Authenticator {
     /// Validates tokens, and creates the service for a caller.
@@ -56,10 +50,8 @@ impl Authenticator {
         Self { server, identity, names, admin: false }
     }
 
-    /// Records the client certificates of the connection, which TLS has verified.
-    ///
-    /// Another certificate of the authority than the administrator's does not authenticate its client: the request then
-    /// needs a token.
+    /// Records the client certificates of the connection, which TLS has verified. Another certificate of the authority
+    /// than the administrator's does not authenticate its client: the request then needs a token.
     pub(super) fn peer(&mut self, certificates: Option<&[CertificateDer<'_>]>) {
         self.admin = certificates.is_some_and(|certificates| self.identity.is_admin(certificates));
     }
@@ -93,9 +85,8 @@ impl Authenticator {
         }
     }
 
-    /// Returns the caller of a request, or `None` without valid credentials.
-    ///
-    /// The certificate takes precedence over a token, as in kube-apiserver, which tries x509 first.
+    /// Returns the caller of a request, or `None` without valid credentials. The certificate takes precedence over a
+    /// token, as in kube-apiserver, which tries x509 first.
     fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
         if self.admin {
             let id = format!("X509SHA256={}", self.identity.admin_digest());
@@ -106,10 +97,8 @@ impl Authenticator {
     }
 
     /// Returns `true` if `Host` is a name of this server. This prevents DNS rebinding: a web page whose name was
-    /// rebound to 127.0.0.1 sends its own name.
-    ///
-    /// HTTP/2 has the host in the URI (`:authority`), HTTP/1.1 in the header. A request with neither is rejected. The
-    /// port is ignored, because forwarding may change it.
+    /// rebound to 127.0.0.1 sends its own name. HTTP/2 has the host in the URI (`:authority`), HTTP/1.1 in the header.
+    /// A request with neither is rejected. The port is ignored, because forwarding may change it.
     fn is_named_rightly<B>(&self, request: &Request<B>) -> bool {
         let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let Some(host) = request.uri().authority().map(http::uri::Authority::as_str).or(header) else { return false };

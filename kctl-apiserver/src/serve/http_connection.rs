@@ -1,8 +1,7 @@
 //! Serves HTTP/1.1 and HTTP/2 on one connection, with the time limits of kube-apiserver.
 //!
-//! A connection ends for one of three reasons: the client closes it, it exceeds a limit, or another
-//! client needs its slot. HTTP/1.1 has no message for the last two, so the socket just closes;
-//! HTTP/2 gets a GOAWAY first.
+//! A connection ends for one of three reasons: the client closes it, it exceeds a limit, or another client needs its
+//! slot. HTTP/1.1 has no message for the last two, so the socket just closes; HTTP/2 gets a GOAWAY first.
 
 use std::{io::Cursor, pin::pin, time::Duration};
 
@@ -19,9 +18,8 @@ use tokio::{
     time::timeout,
 };
 
-/// The time from the accept to the head of the first request, or to the end of the HTTP/2 preface:
-/// `ReadHeaderTimeout` of kube-apiserver (`secure_serving.go`). Later, a client of HTTP/2 has to answer a ping within
-/// it.
+/// The time from the accept to the head of the first request, or to the end of the HTTP/2 preface: `ReadHeaderTimeout`
+/// of kube-apiserver (`secure_serving.go`). Later, a client of HTTP/2 has to answer a ping within it.
 const HEAD_WITHIN: Duration = Duration::from_secs(32);
 /// A connection without requests is closed after this time: `IdleTimeout` of kube-apiserver (`secure_serving.go`).
 /// Pings do not extend it.
@@ -46,10 +44,9 @@ pub(super) enum HttpVersion {
     Two,
 }
 
-/// Serves a connection until the client closes it or exceeds a time limit.
-///
-/// The preface of HTTP/2 is read here before hyper sees the connection, so that the time limit
-/// applies to it. `WebSockets` are upgrades of HTTP/1.1, so only that version has them.
+/// Serves a connection until the client closes it or exceeds a time limit. The preface of HTTP/2 is read here before
+/// hyper sees the connection, so that the time limit applies to it. `WebSockets` are upgrades of HTTP/1.1, so only that
+/// version has them.
 pub(super) async fn serve_http<S, B>(
     client: &Connection,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,

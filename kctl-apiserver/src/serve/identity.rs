@@ -26,28 +26,23 @@ use crate::x509::pem::block;
 /// Any error, with its message for the user.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The file with the certificates of authority and administrator and both keys. One file, because they belong
-/// together.
+/// The file with the certificates of authority and administrator and both keys. One file, because they belong together.
 const FILE: &str = "identity.pem";
-/// The validity of all certificates: ten years, as kubeadm's authorities have.
-///
-/// Ten years are 3,650 days, without leap days.
+/// The validity of all certificates: ten years, as kubeadm's authorities have. Ten years are 3,650 days, without leap
+/// days.
 const VALID: SignedDuration = SignedDuration::from_hours(24 * 3_650);
-/// Certificates that expire within this time are replaced at the start.
-///
-/// The check runs only at the start. A server that runs for more than a month keeps its certificates.
+/// Certificates that expire within this time are replaced at the start. The check runs only at the start. A server that
+/// runs for more than a month keeps its certificates.
 const LEFT_MIN: SignedDuration = SignedDuration::from_hours(24 * 30);
 
-/// A certificate authority, and an administrator whose certificate it has signed.
-///
-/// The file contains these fields in order: certificate and key of the authority, then of the administrator.
+/// A certificate authority, and an administrator whose certificate it has signed. The file contains these fields in
+/// order: certificate and key of the authority, then of the administrator.
 struct StoredIdentity {
     /// The certificate of the authority, signed by itself.
     authority: CertificateDer<'static>,
     /// Signs the administrator once, and the server at each start.
     authority_key: KeyPair,
-    /// The administrator's certificate, with the user as its common name and `system:masters` as
-    /// its organization.
+    /// The administrator's certificate, with the user as its common name and `system:masters` as its organization.
     admin: CertificateDer<'static>,
     /// The key that kubeconfigs contain.
     admin_key: KeyPair,
@@ -69,9 +64,8 @@ pub(super) struct Identity {
     admin: CertificateDer<'static>,
 }
 
-/// Returns parameters of a certificate with a subject.
-///
-/// kube-apiserver reads the common name of a client as the user, and the organizations as groups.
+/// Returns parameters of a certificate with a subject. kube-apiserver reads the common name of a client as the user,
+/// and the organizations as groups.
 fn named(common: &str, organization: Option<&str>) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut name = DistinguishedName::new();
@@ -116,9 +110,8 @@ fn end(now: Timestamp) -> Result<Timestamp, BoxError> {
     Ok(now.checked_add(VALID)?)
 }
 
-/// Sets the validity: from one day before `now`, because clocks differ, until `until`.
-///
-/// Both ends are truncated to the day in UTC, because rcgen takes a date.
+/// Sets the validity: from one day before `now`, because clocks differ, until `until`. Both ends are truncated to the
+/// day in UTC, because rcgen takes a date.
 fn valid(params: &mut CertificateParams, now: Timestamp, until: Timestamp) -> Result<(), BoxError> {
     let day = |time: Timestamp| {
         let date = time.to_zoned(TimeZone::UTC).date();
@@ -147,10 +140,8 @@ impl StoredIdentity {
     }
 
     /// Returns the authority and the administrator of a folder. Creates them if the folder has none, or if they expire
-    /// within [`LEFT_MIN`].
-    ///
-    /// A damaged file is an error, and is not replaced: it may be the only copy of a key that kubeconfigs rely on. The
-    /// message names the possible fixes.
+    /// within [`LEFT_MIN`]. A damaged file is an error, and is not replaced: it may be the only copy of a key that
+    /// kubeconfigs rely on. The message names the possible fixes.
     fn in_folder(folder: &Path, now: Timestamp) -> Result<Self, BoxError> {
         let path = folder.join(FILE);
         let file = path.display();
@@ -203,9 +194,8 @@ impl StoredIdentity {
         Ok(Self { authority, authority_key, admin, admin_key })
     }
 
-    /// Returns the subject of the authority, which is the issuer of the certificates that it signs.
-    ///
-    /// Authorities of earlier versions stay valid until they expire, so their name has to be known.
+    /// Returns the subject of the authority, which is the issuer of the certificates that it signs. Authorities of
+    /// earlier versions stay valid until they expire, so their name has to be known.
     fn authority_name(&self) -> &'static str {
         let has = |name: &str| self.authority.windows(name.len()).any(|part| part == name.as_bytes());
         if has(AUTHORITY) { AUTHORITY } else { AUTHORITY_BEFORE }
@@ -233,9 +223,8 @@ fn pem(certificate: &CertificateDer<'_>) -> String {
     block("CERTIFICATE", certificate)
 }
 
-/// Returns a verifier that accepts clients with a certificate of the authority, and clients without a certificate.
-///
-/// A certificate of another authority fails the handshake. Expired ones fail too.
+/// Returns a verifier that accepts clients with a certificate of the authority, and clients without a certificate. A
+/// certificate of another authority fails the handshake. Expired ones fail too.
 fn clients(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVerifier>, BoxError> {
     let mut roots = RootCertStore::empty();
     roots.add(authority.clone())?;
@@ -245,7 +234,6 @@ fn clients(authority: &CertificateDer<'static>) -> Result<Arc<dyn ClientCertVeri
 
 impl Identity {
     /// Returns the identity of a folder, or one for this start only. The server's own certificate is new at each start.
-    ///
     /// An invalid name is rejected before the certificate is created, so that the message names it. A wildcard may be
     /// the first label: `*.example.com`.
     ///
@@ -280,9 +268,8 @@ impl Identity {
         })
     }
 
-    /// Returns `true` if the first certificate is the administrator's.
-    ///
-    /// The first certificate of a chain is that of the client.
+    /// Returns `true` if the first certificate is the administrator's. The first certificate of a chain is that of the
+    /// client.
     pub(super) fn is_admin(&self, certificates: &[CertificateDer<'_>]) -> bool {
         certificates.first().is_some_and(|certificate| certificate.as_ref() == self.admin.as_ref())
     }

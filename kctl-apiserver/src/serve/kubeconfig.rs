@@ -1,7 +1,6 @@
 //! Writes a kubeconfig for the server.
 //!
-//! The file is written as text and not by a serializer: its fields are few, and their order is
-//! always the same.
+//! The file is written as text and not by a serializer: its fields are few, and their order is always the same.
 
 use std::{
     fs,
@@ -14,20 +13,15 @@ use kctl_webhook::private_file;
 
 use super::identity::Identity;
 
-/// The first line of a file that kctl has written and may replace.
-///
-/// A user who wants to keep the file removes this line; the next write then fails instead.
+/// The first line of a file that kctl has written and may replace. A user who wants to keep the file removes this line;
+/// the next write then fails instead.
 const MARK: &str = "# Written by kctl; replaced at the next start.";
 
-/// The name of the first server, and of its context.
-///
-/// It does not depend on the server: `kubectl --context kctl`.
+/// The name of the first server, and of its context. It does not depend on the server: `kubectl --context kctl`.
 pub(super) const OWN: &str = "kctl";
 
-/// Returns a kubeconfig with one context per server. The first is the current one.
-///
-/// All values are embedded, so the file works from any folder. The namespace of each context is
-/// `default`.
+/// Returns a kubeconfig with one context per server. The first is the current one. All values are embedded, so the file
+/// works from any folder. The namespace of each context is `default`.
 pub(super) fn text(servers: &[(&str, String, &Identity)]) -> String {
     let encoded = |pem: &str| BASE64_STANDARD.encode(pem);
     let current = servers.first().map_or(OWN, |(name, _, _)| name);
@@ -51,16 +45,14 @@ pub(super) fn text(servers: &[(&str, String, &Identity)]) -> String {
     text
 }
 
-/// Returns the name of a server's administrator.
-///
-/// The first has the name that kubeadm uses; the names of the others have the server behind it.
+/// Returns the name of a server's administrator. The first has the name that kubeadm uses; the names of the others have
+/// the server behind it.
 fn user(server: &str) -> String {
     if server == OWN { "kubernetes-admin".into() } else { format!("kubernetes-admin-{server}") }
 }
 
-/// Writes the kubeconfig with mode 0600, if the file is absent or was written by kctl.
-///
-/// The name of the temporary file contains the process id, so that two servers do not write into the same file.
+/// Writes the kubeconfig with mode 0600, if the file is absent or was written by kctl. The name of the temporary file
+/// contains the process id, so that two servers do not write into the same file.
 pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
     if !may_write(file)? {
         let why = "it was not written by kctl and is not replaced; name another file";

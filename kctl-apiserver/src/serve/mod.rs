@@ -44,25 +44,20 @@ use http_connection::{HttpVersion, LIMITS, serve_http};
 use identity::Identity;
 use names::CertificateNames;
 
-/// The time for the TLS handshake of a client.
-///
-/// A client that sends nothing holds a slot no longer than this.
+/// The time for the TLS handshake of a client. A client that sends nothing holds a slot no longer than this.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// The wait after a failed accept, which mostly means too many open files.
-///
-/// Without the wait, the loop would use a whole core until a file is closed.
+/// The wait after a failed accept, which mostly means too many open files. Without the wait, the loop would use a whole
+/// core until a file is closed.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The address and port to listen on.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// The address to listen on. The default is loopback.
-    ///
-    /// With `0.0.0.0` or `::` the server is open to other machines; they still need credentials.
+    /// The address to listen on. The default is loopback. With `0.0.0.0` or `::` the server is open to other machines;
+    /// they still need credentials.
     pub address: IpAddr,
-    /// The port. 0 chooses a free one; a server that keeps its objects in a folder uses its last port if that is
-    /// free.
+    /// The port. 0 chooses a free one; a server that keeps its objects in a folder uses its last port if that is free.
     pub port: u16,
 }
 
@@ -96,8 +91,7 @@ impl ServeOptions {
 
 /// A server that listens on a socket.
 ///
-/// The socket is bound already, so clients may connect before `serve` is called: they wait in the
-/// backlog.
+/// The socket is bound already, so clients may connect before `serve` is called: they wait in the backlog.
 pub struct Listening {
     /// The server whose objects clients see.
     server: ApiServer,
@@ -246,9 +240,8 @@ impl Listening {
     }
 }
 
-/// Takes a slot for a connection, and logs if it has to wait for one.
-///
-/// The warning is logged once per client that waits, not once per second.
+/// Takes a slot for a connection, and logs if it has to wait for one. The warning is logged once per client that waits,
+/// not once per second.
 async fn enter(connections: &Connections) -> connections::Connection {
     let mut entered = pin!(connections.enter());
     if let Poll::Ready(client) = futures::poll!(entered.as_mut()) {
@@ -261,11 +254,9 @@ async fn enter(connections: &Connections) -> connections::Connection {
     entered.await
 }
 
-/// Serves one connection: TLS handshake, authentication, then requests.
-///
-/// Nagle's algorithm is switched off: watches send small pieces, each of which should arrive at
-/// once. A request whose response has no end yet, such as a watch, counts as running until the end
-/// of its body, so its connection is not idle.
+/// Serves one connection: TLS handshake, authentication, then requests. Nagle's algorithm is switched off: watches send
+/// small pieces, each of which should arrive at once. A request whose response has no end yet, such as a watch, counts
+/// as running until the end of its body, so its connection is not idle.
 async fn connection(
     acceptor: TlsAcceptor,
     socket: TcpStream,
@@ -313,10 +304,8 @@ async fn connection(
     }
 }
 
-/// Returns the response to a client under faults. If a fault breaks the connection, this never returns and `breaks`
-/// is notified.
-///
-/// A crash ends all requests of the client, also those that the server has begun to handle.
+/// Returns the response to a client under faults. If a fault breaks the connection, this never returns and `breaks` is
+/// notified. A crash ends all requests of the client, also those that the server has begun to handle.
 async fn answered(
     service: InProcess,
     client: Connection,
@@ -334,10 +323,8 @@ async fn answered(
     answer
 }
 
-/// Returns the program in `User-Agent`, up to its version.
-///
-/// kubectl sends `kubectl/v1.34.0 (linux/amd64) kubernetes/…`, which gives `kubectl`. Without the
-/// header it is empty.
+/// Returns the program in `User-Agent`, up to its version. kubectl sends `kubectl/v1.34.0 (linux/amd64) kubernetes/…`,
+/// which gives `kubectl`. Without the header it is empty.
 fn program<B>(request: &Request<B>) -> &str {
     let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     agent.split(['/', ' ']).next().unwrap_or_default()

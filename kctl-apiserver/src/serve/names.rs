@@ -26,9 +26,8 @@ pub(super) struct CertificateNames {
 }
 
 impl CertificateNames {
-    /// Returns the names of a server that listens on an address, with further ones of the user.
-    ///
-    /// DNS names are stored in lower case. Brackets of IPv6 addresses are removed.
+    /// Returns the names of a server that listens on an address, with further ones of the user. DNS names are stored in
+    /// lower case. Brackets of IPv6 addresses are removed.
     pub(super) fn for_address(address: IpAddr, more: &[String]) -> Self {
         let mut names = Self::default();
         names.dns.insert("localhost".into());
@@ -47,10 +46,9 @@ impl CertificateNames {
         names
     }
 
-    /// Returns `true` if a client may reach the server by this host. IPv6 addresses are passed without brackets.
-    ///
-    /// A wildcard of `--tls-san` stands for one label, as in certificates: `*.example.com` matches `api.example.com`,
-    /// but neither `example.com` nor `a.b.example.com`.
+    /// Returns `true` if a client may reach the server by this host. IPv6 addresses are passed without brackets. A
+    /// wildcard of `--tls-san` stands for one label, as in certificates: `*.example.com` matches `api.example.com`, but
+    /// neither `example.com` nor `a.b.example.com`.
     pub(super) fn has(&self, host: &str) -> bool {
         if let Ok(address) = host.parse::<IpAddr>() {
             return self.addresses.contains(&address);
@@ -71,9 +69,8 @@ pub(super) fn local(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// Returns the addresses of the machine that can be read.
-///
-/// Only Linux has these tables. Elsewhere only the two addresses of `outbound` are used.
+/// Returns the addresses of the machine that can be read. Only Linux has these tables. Elsewhere only the two addresses
+/// of `outbound` are used.
 fn of_machine() -> BTreeSet<IpAddr> {
     let table = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let found = v4(&table("/proc/net/fib_trie")).into_iter().chain(v6(&table("/proc/net/if_inet6")));
@@ -82,9 +79,8 @@ fn of_machine() -> BTreeSet<IpAddr> {
     addresses
 }
 
-/// Returns the local addresses in Linux's `/proc/net/fib_trie`. The line after an address has its type.
-///
-/// The table is a tree, in which an address of the machine looks like this:
+/// Returns the local addresses in Linux's `/proc/net/fib_trie`. The line after an address has its type. The table is a
+/// tree, in which an address of the machine looks like this:
 ///
 /// ```text
 ///    |-- 192.168.1.7
@@ -97,9 +93,8 @@ fn v4(table: &str) -> Vec<IpAddr> {
     lines.windows(2).filter(is_local).filter_map(address).collect()
 }
 
-/// Returns the addresses in Linux's `/proc/net/if_inet6`, except link-local ones, which a URL can't name.
-///
-/// Each line begins with the address as 32 hexadecimal digits without colons.
+/// Returns the addresses in Linux's `/proc/net/if_inet6`, except link-local ones, which a URL can't name. Each line
+/// begins with the address as 32 hexadecimal digits without colons.
 fn v6(table: &str) -> Vec<IpAddr> {
     let address = |line: &str| u128::from_str_radix(line.split(' ').next()?, 16).ok().map(Ipv6Addr::from);
     let is_link_local = |address: &Ipv6Addr| address.segments()[0] & 0xffc0 == 0xfe80;
@@ -119,9 +114,8 @@ fn outbound() -> impl Iterator<Item = IpAddr> {
     [v4, v6].into_iter().flatten()
 }
 
-/// Returns the host name, if it is a valid DNS name.
-///
-/// The kernel's name may be a full domain name or its first label; it is used unchanged.
+/// Returns the host name, if it is a valid DNS name. The kernel's name may be a full domain name or its first label; it
+/// is used unchanged.
 fn host_name() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_ascii_lowercase();
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));

@@ -37,9 +37,8 @@ pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Re
     Ok(listener)
 }
 
-/// Listens on the port of the last start, or on a free one if that is in use.
-///
-/// A warning names the old port: clients with an older kubeconfig would reach another server.
+/// Listens on the port of the last start, or on a free one if that is in use. A warning names the old port: clients
+/// with an older kubeconfig would reach another server.
 async fn again(options: ServeOptions, last_port: u16) -> io::Result<TcpListener> {
     match listen(ServeOptions { port: last_port, ..options }).await {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
@@ -57,9 +56,8 @@ async fn listen(options: ServeOptions) -> io::Result<TcpListener> {
     TcpListener::bind((options.address, options.port)).await.map_err(|error| advise(options, &error))
 }
 
-/// Reads the port of the last start.
-///
-/// An empty file or the number 0 is an error and does not select a free port. The message says how to fix the file.
+/// Reads the port of the last start. An empty file or the number 0 is an error and does not select a free port. The
+/// message says how to fix the file.
 fn read(file: &Path) -> io::Result<Option<u16>> {
     let Some(text) = private_file::read(file)? else { return Ok(None) };
     let port = text.trim().parse().ok().filter(|port| *port != 0);

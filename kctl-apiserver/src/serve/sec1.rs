@@ -8,16 +8,14 @@
 use crate::x509::pem::block;
 
 /// The beginning of a P-256 key in PKCS #8 as ring writes it, up to the private number: version, algorithm and curve,
-/// and the start of the `ECPrivateKey` of RFC 5915 without a curve.
-///
-/// The bytes `0x81, 0x87` are the length of everything after them, 135 bytes.
+/// and the start of the `ECPrivateKey` of RFC 5915 without a curve. The bytes `0x81, 0x87` are the length of everything
+/// after them, 135 bytes.
 const PKCS8_START: [u8; 36] = [
     0x30, 0x81, 0x87, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08,
     0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x04, 0x6d, 0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, 0x20,
 ];
-/// The beginning of an `ECPrivateKey` that names its curve, which is 12 bytes longer.
-///
-/// A sequence of 119 bytes, version 1, and the number as an octet string of 32 bytes.
+/// The beginning of an `ECPrivateKey` that names its curve, which is 12 bytes longer. A sequence of 119 bytes, version
+/// 1, and the number as an octet string of 32 bytes.
 const SEC1_START: [u8; 7] = [0x30, 0x77, 0x02, 0x01, 0x01, 0x04, 0x20];
 /// The curve, P-256: `[0] { OBJECT IDENTIFIER 1.2.840.10045.3.1.7 }`.
 const CURVE: [u8; 12] = [0xa0, 0x0a, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];

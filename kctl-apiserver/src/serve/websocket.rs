@@ -3,9 +3,8 @@
 //! Upstream: `HandleWS` of `k8s.io/apiserver/pkg/endpoints/handlers/watch.go`; the handshake is that of
 //! `golang.org/x/net/websocket`.
 //!
-//! Browsers and some libraries watch like this. Frames of the client are read and dropped, except
-//! pings and the close frame. `exec`, `attach` and `portforward` over `WebSocket` are not served
-//! here.
+//! Browsers and some libraries watch like this. Frames of the client are read and dropped, except pings and the close
+//! frame. `exec`, `attach` and `portforward` over `WebSocket` are not served here.
 
 use std::io;
 
@@ -32,9 +31,7 @@ const ACCEPTS: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const VERSION: &str = "13";
 /// The first bytes of unfragmented frames: FIN and the opcode.
 const TEXT: u8 = 0x81;
-/// A close frame, which ends the connection.
-///
-/// Either side may send it. The server sends one when the watch has ended.
+/// A close frame, which ends the connection. Either side may send it. The server sends one when the watch has ended.
 const CLOSE: u8 = 0x88;
 /// A ping from the client, which a pong answers.
 const PING: u8 = 0x89;
@@ -53,10 +50,9 @@ pub(super) struct Handshake {
     upgrade: OnUpgrade,
 }
 
-/// Returns the handshake of a request for a watch over WebSocket, or `None` for all other requests.
-///
-/// The request continues as an ordinary watch: authentication, authorization and validation are the same, and only a
-/// response 200 is turned into frames.
+/// Returns the handshake of a request for a watch over WebSocket, or `None` for all other requests. The request
+/// continues as an ordinary watch: authentication, authorization and validation are the same, and only a response 200
+/// is turned into frames.
 pub(super) fn handshake<B>(request: &mut Request<B>) -> Option<Handshake> {
     let says = |name: HeaderName, word: &str| {
         let all = request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -97,10 +93,8 @@ impl Handshake {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// Returns the response 101 that starts the frames.
-    ///
-    /// An origin is required, because browsers always send one. More than one subprotocol is rejected; a single one is
-    /// confirmed without a check.
+    /// Returns the response 101 that starts the frames. An origin is required, because browsers always send one. More
+    /// than one subprotocol is rejected; a single one is confirmed without a check.
     ///
     /// # Errors
     /// Returns code and message for an invalid handshake.
@@ -136,10 +130,8 @@ impl Handshake {
     }
 }
 
-/// Returns the error response to an invalid handshake.
-///
-/// The connection is closed, because the client may have sent frames already. For a wrong version
-/// the response names the one that is supported.
+/// Returns the error response to an invalid handshake. The connection is closed, because the client may have sent
+/// frames already. For a wrong version the response names the one that is supported.
 fn refused(code: StatusCode, why: &str) -> Response<Body> {
     let mut refused = Response::new(full(why.as_bytes().to_vec()));
     *refused.status_mut() = code;
@@ -150,10 +142,9 @@ fn refused(code: StatusCode, why: &str) -> Response<Body> {
     refused
 }
 
-/// Sends the events of a watch until it ends, or until the client closes the connection.
-///
-/// Each frame has one line, with its line feed. A failed watch ends with a close frame, like a completed one; so does a
-/// connection that the client closes.
+/// Sends the events of a watch until it ends, or until the client closes the connection. Each frame has one line, with
+/// its line feed. A failed watch ends with a close frame, like a completed one; so does a connection that the client
+/// closes.
 async fn send_events(stream: impl AsyncRead + AsyncWrite + Unpin, mut watch: Body) -> io::Result<()> {
     let (mut reader, mut writer) = tokio::io::split(stream);
     // Capacity 1: the reader waits until a ping is answered before it reads the next one.
@@ -179,10 +170,9 @@ async fn send_events(stream: impl AsyncRead + AsyncWrite + Unpin, mut watch: Bod
     writer.shutdown().await
 }
 
-/// Reads frames of the client until it closes. Pings are passed on; everything else is ignored.
-///
-/// Clients mask their frames with four bytes (RFC 6455, section 5.3). The length is never
-/// allocated: long payloads are skipped, short ones are at most 125 bytes.
+/// Reads frames of the client until it closes. Pings are passed on; everything else is ignored. Clients mask their
+/// frames with four bytes (RFC 6455, section 5.3). The length is never allocated: long payloads are skipped, short ones
+/// are at most 125 bytes.
 async fn listen(reader: &mut (impl AsyncRead + Unpin), pinged: mpsc::Sender<Vec<u8>>) -> io::Result<()> {
     loop {
         let first = reader.read_u8().await?;
@@ -212,10 +202,8 @@ async fn listen(reader: &mut (impl AsyncRead + Unpin), pinged: mpsc::Sender<Vec<
     }
 }
 
-/// Writes an unmasked frame, as servers do.
-///
-/// Each frame is flushed, so that an event does not wait for the next one. Lengths have one, three
-/// or nine bytes.
+/// Writes an unmasked frame, as servers do. Each frame is flushed, so that an event does not wait for the next one.
+/// Lengths have one, three or nine bytes.
 async fn write(writer: &mut (impl AsyncWrite + Unpin), first: u8, payload: &[u8]) -> io::Result<()> {
     let mut frame = vec![first];
     let len = payload.len();

@@ -1,9 +1,8 @@
 //! The audit log: one `audit.k8s.io/v1` Event per request as a line of JSON, at level `Metadata`.
 //!
-//! The level is the same for all requests: no policy file is read, and bodies are never logged.
-//! There is one event per request, at the stage `ResponseComplete`; for a watch this is the moment
-//! at which its response begins. A request that runs several times because of webhooks is logged
-//! once.
+//! The level is the same for all requests: no policy file is read, and bodies are never logged. There is one event per
+//! request, at the stage `ResponseComplete`; for a watch this is the moment at which its response begins. A request
+//! that runs several times because of webhooks is logged once.
 
 use std::{io::Write, time::Duration};
 
@@ -20,21 +19,16 @@ use crate::{
     state::State,
 };
 
-/// The annotation with the time from the request to its response.
-///
-/// Upstream adds it to requests that took longer than 500 ms; here each event has it.
+/// The annotation with the time from the request to its response. Upstream adds it to requests that took longer than
+/// 500 ms; here each event has it.
 const LATENCY: &str = "apiserver.latency.k8s.io/total";
 
 /// The time at which a request arrived: an extension of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
-    /// The time of the server's clock, for the event.
-    ///
-    /// Logged as `requestReceivedTimestamp`.
+    /// The time of the server's clock, for the event. Logged as `requestReceivedTimestamp`.
     time: Timestamp,
-    /// The time of the runtime, for the latency.
-    ///
-    /// It advances even if the server's clock stands still.
+    /// The time of the runtime, for the latency. It advances even if the server's clock stands still.
     since: Instant,
 }
 
@@ -53,10 +47,8 @@ const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 pub(super) struct AuditId(HeaderValue);
 
 impl AuditId {
-    /// Returns the id that the client sent in `Audit-ID`, or else a new one.
-    ///
-    /// New ids come from a separate random sequence, so that logging does not change the uids of
-    /// objects.
+    /// Returns the id that the client sent in `Audit-ID`, or else a new one. New ids come from a separate random
+    /// sequence, so that logging does not change the uids of objects.
     pub(super) fn for_request(state: &mut State, headers: &HeaderMap) -> Self {
         let chosen = headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
         Self(chosen.unwrap_or_else(|| {
@@ -71,9 +63,8 @@ impl AuditId {
     }
 }
 
-/// The parts of a request that are known before it is parsed.
-///
-/// It borrows from the request, and is made only where an event may be written.
+/// The parts of a request that are known before it is parsed. It borrows from the request, and is made only where an
+/// event may be written.
 pub(super) struct AuditedRequest<'a> {
     /// The HTTP method. In lower case it is the verb of a non-resource request.
     method: &'a Method,
@@ -154,16 +145,13 @@ fn event(clock: Clock, request: &AuditedRequest<'_>, caller: Option<&Caller>, co
     })
 }
 
-/// Formats a duration so that Go's `time.ParseDuration` reads it.
-///
-/// Three decimals of a millisecond: `12.034ms`.
+/// Formats a duration so that Go's `time.ParseDuration` reads it. Three decimals of a millisecond: `12.034ms`.
 fn duration(time: Duration) -> String {
     format!("{}.{:03}ms", time.as_millis(), time.as_micros() % 1000)
 }
 
-/// Appends an event to the file. At the first failed write, the server logs an error and closes the audit log.
-///
-/// Later requests are served without being logged: a full disk must not stop the server.
+/// Appends an event to the file. At the first failed write, the server logs an error and closes the audit log. Later
+/// requests are served without being logged: a full disk must not stop the server.
 fn write(state: &mut State, event: &Value) {
     let Some(file) = &mut state.audit else { return };
     if let Err(error) = file.write_all(&bytes_of(event)) {

@@ -15,20 +15,14 @@ use http_body_util::{BodyExt, StreamBody};
 use crate::response::Body;
 
 /// Responses up to this many bytes are not compressed (`defaultGzipThresholdBytes`): that would take longer than
-/// sending them.
-///
-/// 128 KiB. A response of exactly this length is sent plain.
+/// sending them. 128 KiB. A response of exactly this length is sent plain.
 const PLAIN_LEN_MAX: u64 = 128 * 1024;
 
-/// The number of bytes that are compressed between two yields to other tasks: less than a millisecond of work.
-///
-/// 64 KiB.
+/// The number of bytes that are compressed between two yields to other tasks: less than a millisecond of work. 64 KiB.
 const PIECE_LEN: usize = 64 * 1024;
 
-/// Returns the response, compressed if it is large and its client accepts gzip.
-///
-/// `Vary: Accept-Encoding` prevents caches from sending the compressed form to other clients. The length of the
-/// response is no longer known.
+/// Returns the response, compressed if it is large and its client accepts gzip. `Vary: Accept-Encoding` prevents caches
+/// from sending the compressed form to other clients. The length of the response is no longer known.
 pub(super) fn compressed(request: &Parts, response: Response<Body>) -> Response<Body> {
     // The body of a watch has no length yet.
     let is_large = response.body().size_hint().exact().is_some_and(|len| len > PLAIN_LEN_MAX);
@@ -45,9 +39,7 @@ pub(super) fn compressed(request: &Parts, response: Response<Body>) -> Response<
 }
 
 /// Returns the compressed body as a stream that compresses as it is read. A large list then blocks no thread, and its
-/// first bytes are sent early.
-///
-/// The fastest level is used, as by kube-apiserver (`defaultGzipContentEncodingLevel`).
+/// first bytes are sent early. The fastest level is used, as by kube-apiserver (`defaultGzipContentEncodingLevel`).
 fn gzip(plain: Bytes) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
     stream::unfold((plain, Some(encoder)), async |(mut plain, encoder)| {

@@ -2,9 +2,8 @@
 //!
 //! Upstream: `WithRequestDeadline` of `k8s.io/apiserver/pkg/endpoints/filters/request_deadline.go`.
 //!
-//! The deadline covers the arrival of the body and all webhook calls of the request. It can only
-//! shorten the limit of the server, which is 60 s. When it passes, the client gets 504 with the
-//! reason `Timeout`.
+//! The deadline covers the arrival of the body and all webhook calls of the request. It can only shorten the limit of
+//! the server, which is 60 s. When it passes, the client gets 504 with the reason `Timeout`.
 
 use std::time::Duration;
 
@@ -15,16 +14,13 @@ use crate::{
     status::StatusError,
 };
 
-/// Subresources without a deadline (`BasicLongRunningRequestCheck`).
-///
-/// A client may hold them open for hours.
+/// Subresources without a deadline (`BasicLongRunningRequestCheck`). A client may hold them open for hours.
 const LONG: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
 /// The time for which kube-apiserver waits for a `resourceVersion` that does not exist yet.
 const VERSION_WITHIN: Duration = Duration::from_secs(3);
 
-/// Returns the time that a request may take, or `None` if it names none or is long-running.
-///
-/// A duration is written as in Go: `30s`, `1m30s`. Zero and an empty value count as absent.
+/// Returns the time that a request may take, or `None` if it names none or is long-running. A duration is written as in
+/// Go: `30s`, `1m30s`. Zero and an empty value count as absent.
 ///
 /// # Errors
 /// `BadRequest` if the parameter cannot be parsed as a duration.
@@ -44,9 +40,8 @@ pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, StatusError> {
     Ok(Duration::try_from(duration).ok().filter(|duration| !duration.is_zero()))
 }
 
-/// Returns `true` for long-running requests: watches and the subresources in [`LONG`].
-///
-/// Non-resource paths are never long-running.
+/// Returns `true` for long-running requests: watches and the subresources in [`LONG`]. Non-resource paths are never
+/// long-running.
 fn is_long(path: &str, params: &Params) -> bool {
     let path = decode(path);
     let Some(resource_path) = parse_path(&path) else { return false };
@@ -54,10 +49,9 @@ fn is_long(path: &str, params: &Params) -> bool {
     is_watch || LONG.contains(&resource_path.subresource)
 }
 
-/// Returns the deadline error if the deadline passes before kube-apiserver would return this error.
-///
-/// kube-apiserver waits three seconds for a future `resourceVersion`. This server returns that error at once, so a
-/// request with a shorter deadline gets the deadline error instead.
+/// Returns the deadline error if the deadline passes before kube-apiserver would return this error. kube-apiserver
+/// waits three seconds for a future `resourceVersion`. This server returns that error at once, so a request with a
+/// shorter deadline gets the deadline error instead.
 pub(super) fn within(parts: &Parts, error: StatusError) -> StatusError {
     let waits = error.details["causes"][0]["reason"] == "ResourceVersionTooLarge";
     if waits && allotted(parts).ok().flatten().is_some_and(|allotted| allotted < VERSION_WITHIN) {

@@ -69,24 +69,19 @@ impl ApiServer {
     }
 
     /// Creates a server like [`ApiServer::new`], with a seed for uids and generated names. The same seed gives the same
-    /// sequence.
-    ///
-    /// Tests with other seeds reveal wrong assumptions about names and uids. Times do not depend on the seed.
+    /// sequence. Tests with other seeds reveal wrong assumptions about names and uids. Times do not depend on the seed.
     pub fn seeded(seed: u64) -> Self {
         Self::with(Clock::Simulated(Instant::now()), seed)
     }
 
-    /// Creates a server that uses the clock of the machine.
-    ///
-    /// Uids and names then differ at each start. Use it for a server that people use, not for tests.
+    /// Creates a server that uses the clock of the machine. Uids and names then differ at each start. Use it for a
+    /// server that people use, not for tests.
     pub fn on_system_time() -> Self {
         Self::with(Clock::System, jiff::Timestamp::now().as_nanosecond().unsigned_abs().try_into().unwrap_or(0))
     }
 
-    /// Creates a server with the objects of a new cluster.
-    ///
-    /// The four namespaces get the revisions 2 to 5. All other objects are stored at the last of
-    /// these, without events.
+    /// Creates a server with the objects of a new cluster. The four namespaces get the revisions 2 to 5. All other
+    /// objects are stored at the last of these, without events.
     fn with(clock: Clock, seed: u64) -> Self {
         let mut state = State::new(clock, seed);
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -119,9 +114,8 @@ impl ApiServer {
     /// Creates an independent copy of the server, with the same objects and history. Later writes to one do not reach
     /// the other. The simulated clock of the copy starts again.
     ///
-    /// `seed` decides the uids and names that the copy generates. Requests that are waiting for a
-    /// webhook and watches stay with the original; controllers of the copy have to be started
-    /// again.
+    /// `seed` decides the uids and names that the copy generates. Requests that are waiting for a webhook and watches
+    /// stay with the original; controllers of the copy have to be started again.
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.
@@ -131,9 +125,8 @@ impl ApiServer {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Returns a service that sends requests in the process, as a user with all permissions.
-    ///
-    /// It is in the group `system:masters`, which RBAC does not restrict.
+    /// Returns a service that sends requests in the process, as a user with all permissions. It is in the group
+    /// `system:masters`, which RBAC does not restrict.
     pub fn service(&self) -> InProcess {
         self.service_as(User::admin())
     }
@@ -181,16 +174,14 @@ impl ApiServer {
         run_controllers::run(self.state.clone(), options.delay)
     }
 
-    /// Returns the number of objects that the garbage collector still has to check.
-    ///
-    /// Once it is 0, a test can check the result of a deletion.
+    /// Returns the number of objects that the garbage collector still has to check. Once it is 0, a test can check the
+    /// result of a deletion.
     pub fn pending(&self) -> usize {
         self.state.lock().pending()
     }
 
-    /// Returns the answered requests, oldest first; at most the last 100,000 of them.
-    ///
-    /// A watch is recorded once, when it begins. Requests for documents, such as discovery, are not recorded.
+    /// Returns the answered requests, oldest first; at most the last 100,000 of them. A watch is recorded once, when it
+    /// begins. Requests for documents, such as discovery, are not recorded.
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.state.lock().requests.records().cloned().collect()
     }
@@ -223,9 +214,8 @@ impl ApiServer {
         clock.now()
     }
 
-    /// Returns the revision of the last write.
-    ///
-    /// It is 1 more for each write of an object. Requests that change nothing do not count.
+    /// Returns the revision of the last write. It is 1 more for each write of an object. Requests that change nothing
+    /// do not count.
     pub fn revision(&self) -> u64 {
         self.state.lock().revision
     }
@@ -235,10 +225,8 @@ impl ApiServer {
         self.state.lock().table(&GroupResource::new(group, resource)).last_change()
     }
 
-    /// Returns an object as it is stored, in the storage version; `None` if it does not exist.
-    ///
-    /// The group is empty for the core group, and the namespace for a cluster-scoped object. RBAC
-    /// does not apply.
+    /// Returns an object as it is stored, in the storage version; `None` if it does not exist. The group is empty for
+    /// the core group, and the namespace for a cluster-scoped object. RBAC does not apply.
     pub fn object(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let key: Key = (namespace.into(), name.into());
         self.state.lock().get(&GroupResource::new(group, resource), &key)

@@ -10,17 +10,12 @@ use http_body_util::BodyExt;
 use crate::request::{Params, clauses};
 use crate::response::{Body, full};
 
-/// The beginnings of `User-Agent` headers of programs that people read responses with.
-///
-/// They are the same as upstream; a version follows.
+/// The beginnings of `User-Agent` headers of programs that people read responses with. They are the same as upstream; a
+/// version follows.
 const AGENTS: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
-/// Paths whose documents are indented for each client.
-///
-/// Upstream writes these with `MarshalIndent`.
+/// Paths whose documents are indented for each client. Upstream writes these with `MarshalIndent`.
 const ALWAYS: [&str; 3] = ["/", "/index.html", "/version"];
-/// Paths whose documents are never indented.
-///
-/// Their documents are written as bytes that were serialized before.
+/// Paths whose documents are never indented. Their documents are written as bytes that were serialized before.
 const NEVER: [&str; 3] = ["/openapi/", "/openid/", "/.well-known/"];
 
 /// Returns the response, indented if a person reads it.
@@ -43,9 +38,7 @@ pub(super) fn indented(uri: &Uri, headers: &HeaderMap, response: Response<Body>)
 }
 
 /// Returns `true` if the request comes from a program of [`AGENTS`], or asks for indentation in the query or in
-/// `Accept`.
-///
-/// `?pretty=false` overrides the program, but not `Accept`.
+/// `Accept`. `?pretty=false` overrides the program, but not `Accept`.
 fn is_for_people(uri: &Uri, headers: &HeaderMap) -> bool {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let query = uri.query().unwrap_or_default();
@@ -62,9 +55,8 @@ fn is_for_people(uri: &Uri, headers: &HeaderMap) -> bool {
     }
 }
 
-/// Indents JSON by two spaces per level, as Go's `json.Indent`, without a final line feed.
-///
-/// The input is valid JSON. It is not parsed, so numbers and the order of fields stay as they are.
+/// Indents JSON by two spaces per level, as Go's `json.Indent`, without a final line feed. The input is valid JSON. It
+/// is not parsed, so numbers and the order of fields stay as they are.
 fn indent(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
     let (mut depth, mut in_text, mut is_escaped, mut was_opened) = (0_usize, false, false, false);

@@ -13,16 +13,14 @@ use crate::{
     verbs::{Answer, Payload, is_dry_run},
 };
 
-/// Returns the trace id of a request; empty without one.
-///
-/// A `traceparent` is `00-TRACE-SPAN-FLAGS` (W3C Trace Context). It is not validated.
+/// Returns the trace id of a request; empty without one. A `traceparent` is `00-TRACE-SPAN-FLAGS` (W3C Trace Context).
+/// It is not validated.
 pub(super) fn trace(info: &RequestInfo) -> &str {
     info.header("traceparent").split('-').nth(1).unwrap_or_default()
 }
 
-/// Counts an answered request, and adds it to the request log.
-///
-/// `client` is the client under faults, `None` without a plan.
+/// Counts an answered request, and adds it to the request log. `client` is the client under faults, `None` without a
+/// plan.
 pub(super) fn record(
     state: &mut State,
     info: &RequestInfo,

@@ -9,10 +9,9 @@ use parking_lot::Mutex;
 
 use crate::state::State;
 
-/// Runs the controllers until the future is dropped. They react to a change after `delay`.
-///
-/// With a delay, a controller reacts as late as one behind a watch, so that tests see the intermediate states. Without
-/// one, it works until its queues are empty.
+/// Runs the controllers until the future is dropped. They react to a change after `delay`. With a delay, a controller
+/// reacts as late as one behind a watch, so that tests see the intermediate states. Without one, it works until its
+/// queues are empty.
 pub(super) async fn run(state: Arc<Mutex<State>>, delay: Duration) {
     let mut changes = state.lock().changes();
     loop {

@@ -42,9 +42,7 @@ use crate::{
 };
 
 /// The time for the body to arrive, and then the time for all webhook calls of the request: the default of
-/// `--request-timeout`.
-///
-/// 60 s each. A parameter `timeout` in the query shortens both.
+/// `--request-timeout`. 60 s each. A parameter `timeout` in the query shortens both.
 const REQUEST_WITHIN: Duration = Duration::from_secs(60);
 
 /// A tower service for `kube::Client` that sends requests to the server without a socket. As on a socket, responses
@@ -135,19 +133,15 @@ where
 
 /// The outcome of one run of a request.
 enum RunOutcome {
-    /// The response.
-    ///
-    /// The response is sent unchanged.
+    /// The response. The response is sent unchanged.
     Done(Response<Body>),
     /// The request runs again after these calls; each has the uid of its review.
     Waits(Transport, Vec<(WebhookCall, String)>),
 }
 
-/// Runs a request, from its start each time, until it needs no further webhook call.
-///
-/// The replies are collected in `round`. A later run finds the replies to earlier calls, so it takes the same path up
-/// to the first open call. All open calls of a run are sent at the same time. A request that runs out of time has
-/// written nothing.
+/// Runs a request, from its start each time, until it needs no further webhook call. The replies are collected in
+/// `round`. A later run finds the replies to earlier calls, so it takes the same path up to the first open call. All
+/// open calls of a run are sent at the same time. A request that runs out of time has written nothing.
 async fn handle(
     state: &Arc<Mutex<State>>,
     caller: &Caller,
@@ -187,10 +181,9 @@ fn reject_audited(state: &mut State, caller: &Caller, parts: &Parts, status_erro
     nonresource::refused(parts, status_error)
 }
 
-/// Runs a request once, under the lock.
-///
-/// Afterwards the request was either performed, or it has written nothing and waits. A rejected path is authorized
-/// before the client learns why it was rejected, so that a user without permission gets 403 and not 404.
+/// Runs a request once, under the lock. Afterwards the request was either performed, or it has written nothing and
+/// waits. A rejected path is authorized before the client learns why it was rejected, so that a user without permission
+/// gets 403 and not 404.
 fn run_once(
     state: &Arc<Mutex<State>>,
     caller: &Caller,
@@ -242,10 +235,9 @@ fn run_once(
     RunOutcome::Waits(locked.transport.clone(), with_uids)
 }
 
-/// Records an answered request, and builds its response. Only watches use the state after this.
-///
-/// The lock is released before a body is serialized, so a large list does not hold up other
-/// requests. A watch gets its first events when its body is read.
+/// Records an answered request, and builds its response. Only watches use the state after this. The lock is released
+/// before a body is serialized, so a large list does not hold up other requests. A watch gets its first events when its
+/// body is read.
 fn build_response(
     state: &Arc<Mutex<State>>,
     mut locked: MutexGuard<'_, State>,
