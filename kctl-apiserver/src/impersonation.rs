@@ -156,14 +156,14 @@ fn node(requested: &Caller) -> Option<&str> {
     NameRule::Subdomain.check(name).is_none().then_some(name)
 }
 
-/// Returns the namespace and name of a service account. `None` for another user.
+/// Returns the namespace and name of a service account.
 fn account(user: &User) -> Option<(&str, &str)> {
     let (namespace, name) = user.name.strip_prefix("system:serviceaccount:")?.split_once(':')?;
     let is_right = NameRule::Label.check(namespace).is_none() && NameRule::Subdomain.check(name).is_none();
     is_right.then_some((namespace, name))
 }
 
-/// An attempt to impersonate a user. All modes share the inputs.
+/// An attempt to impersonate a user.
 struct Attempt<'a, R> {
     resolver: &'a R,
     caller: &'a Caller,
@@ -198,7 +198,9 @@ impl<R: RuleResolver> Attempt<'_, R> {
             _ => ("users", "", name.as_str()),
         };
         self.check(&Attributes { verb: &verb, group, resource, subresource: "", namespace, name })?;
-        self.check_uid(&verb)?;
+        if !self.requested.uid.is_empty() {
+            self.check(&Attributes { name: &self.requested.uid, ..of_authentication(&verb, "uids", "") })?;
+        }
         self.check_groups(&verb, group, mode)?;
         self.check_extra(&verb, mode)?;
         let of_all = if user.user.name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
@@ -240,14 +242,6 @@ impl<R: RuleResolver> Attempt<'_, R> {
         Err(authorizer::forbidden(&self.caller.user, attributes))
     }
 
-    /// Checks that the caller may impersonate the uid.
-    fn check_uid(&self, verb: &str) -> Result<(), StatusError> {
-        if self.requested.uid.is_empty() {
-            return Ok(());
-        }
-        self.check(&Attributes { name: &self.requested.uid, ..of_authentication(verb, "uids", "") })
-    }
-
     /// Checks that the caller may impersonate the groups. Constrained modes never allow the empty group and
     /// `system:masters`.
     fn check_groups(&self, verb: &str, group: &str, mode: &Mode) -> Result<(), StatusError> {
@@ -270,10 +264,10 @@ impl<R: RuleResolver> Attempt<'_, R> {
     fn check_extra(&self, verb: &str, mode: &Mode) -> Result<(), StatusError> {
         let extra = &self.requested.extra;
         let n_values: usize = extra.values().map(Vec::len).sum();
-        for key in extra.keys().filter(|_| mode.is_constrained()) {
-            if !validation::domain_prefixed("extra.key", key).is_empty() {
-                return Err(authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", "")));
-            }
+        let forbidden = || Err(authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", "")));
+        let is_wrong = |key: &String| !validation::domain_prefixed("extra.key", key).is_empty();
+        if mode.is_constrained() && extra.keys().any(is_wrong) {
+            return forbidden();
         }
         let many = Attributes { name: "*", ..of_authentication(verb, "userextras", "*") };
         if mode.is_constrained() && n_values >= MANY && self.check(&many).is_ok() {
@@ -282,7 +276,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
         let all = extra.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
         for (key, value) in all {
             if mode.is_constrained() && value.is_empty() {
-                return Err(authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", "")));
+                return forbidden();
             }
             self.check(&Attributes { name: value, ..of_authentication(verb, "userextras", key) })?;
         }

@@ -95,66 +95,29 @@ impl Labels {
 pub(crate) struct Counts {
     /// The request counter. It is ordered, so that two scrapes have the same order. At most [`LABEL_SETS_MAX`] entries.
     requests: BTreeMap<Labels, u64>,
-    /// The counters of requests in flight. Shared with [`Handling`], which outlives the borrow of the state.
-    handled: Arc<Handled>,
-}
-
-/// The kind of a request, which is the label `request_kind`.
-#[derive(Clone, Copy)]
-enum RequestKind {
-    /// May change something.
-    Mutating,
-    /// A read, by its HTTP method.
-    ReadOnly,
-}
-
-impl RequestKind {
-    /// Returns the kind of requests with this HTTP method.
-    fn of(method: &Method) -> Self {
-        if [Method::GET, Method::HEAD].contains(method) { Self::ReadOnly } else { Self::Mutating }
-    }
-}
-
-/// The number of requests that are being handled. A watch counts until its response begins. Atomic, because a request
-/// ends without the lock of the state.
-#[derive(Default)]
-struct Handled {
-    /// Requests that may change something: the limit of upstream's `--max-mutating-requests-inflight`.
-    mutating: AtomicUsize,
-    /// Reads, by their HTTP method.
-    read_only: AtomicUsize,
-}
-
-impl Handled {
-    /// Returns the counter of the requests of a kind.
-    fn counter(&self, kind: RequestKind) -> &AtomicUsize {
-        match kind {
-            RequestKind::Mutating => &self.mutating,
-            RequestKind::ReadOnly => &self.read_only,
-        }
-    }
+    /// Requests in flight that may change something: the limit of upstream's `--max-mutating-requests-inflight`.
+    mutating: Arc<AtomicUsize>,
+    /// Reads in flight, by their HTTP method. A watch counts until its response begins.
+    read_only: Arc<AtomicUsize>,
 }
 
 /// Counts a request as being handled until it is dropped. It lives as long as the future of the request, and ends as
-/// well if the client drops the future.
-pub(crate) struct Handling {
-    handled: Arc<Handled>,
-    /// The kind with which the request was counted.
-    kind: RequestKind,
-}
+/// well if the client drops the future. The counter is atomic and shared, because a request ends without the lock.
+pub(crate) struct Handling(Arc<AtomicUsize>);
 
 impl Drop for Handling {
     fn drop(&mut self) {
-        self.handled.counter(self.kind).fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Counts {
     /// Counts a request as being handled.
     pub(crate) fn begin(&self, method: &Method) -> Handling {
-        let kind = RequestKind::of(method);
-        self.handled.counter(kind).fetch_add(1, Ordering::Relaxed);
-        Handling { handled: self.handled.clone(), kind }
+        let is_read = [Method::GET, Method::HEAD].contains(method);
+        let counter = if is_read { &self.read_only } else { &self.mutating };
+        counter.fetch_add(1, Ordering::Relaxed);
+        Handling(counter.clone())
     }
 
     /// Counts an answered request.
@@ -171,7 +134,7 @@ impl Counts {
 /// (`sizes`), and for a client under a plan of faults the number of injected faults. Each family has its `HELP` and
 /// `TYPE` line even without samples. Label values are names of Kubernetes, which need no escapes.
 pub(crate) fn exposed<'a>(
-    Counts { requests, handled }: &Counts,
+    Counts { requests, mutating, read_only }: &Counts,
     sizes: impl Iterator<Item = (&'a GroupResource, usize)>,
     faults: Option<&Connection>,
 ) -> String {
@@ -182,7 +145,7 @@ pub(crate) fn exposed<'a>(
             let _infallible = writeln!(text, "{name}{{{labels}}} {value}");
         }
     };
-    let kinds = [("mutating", &handled.mutating), ("readOnly", &handled.read_only)];
+    let kinds = [("mutating", mutating), ("readOnly", read_only)];
     let help = "Requests that are being handled, by whether they change something.";
     let mut samples = kinds
         .iter()
@@ -219,36 +182,30 @@ pub(crate) fn exposed<'a>(
 mod tests {
     use http::Request;
     use http_body_util::{BodyExt, Full};
+    use serde_json::{Value, json};
     use tower::ServiceExt;
 
     use crate::ApiServer;
-
-    async fn send(server: &ApiServer, method: &str, path: &str, body: &str) -> (u16, String) {
-        let body = Full::new(bytes::Bytes::from(body.to_owned()));
-        let request =
-            Request::builder().method(method).uri(path).header("content-type", "application/merge-patch+json");
-        let request = if method == "POST" { Request::builder().method(method).uri(path) } else { request };
-        let response = server.service().oneshot(request.body(body).unwrap()).await.unwrap();
-        let code = response.status().as_u16();
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (code, String::from_utf8(bytes.to_vec()).unwrap())
-    }
 
     #[tokio::test(start_paused = true)]
     async fn answered_requests_and_stored_objects_are_counted() {
         let server = ApiServer::new();
         let configs = "/api/v1/namespaces/default/configmaps";
         for name in ["a", "b"] {
-            let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
-            assert_eq!(send(&server, "POST", configs, &body).await.0, 201);
+            let config = json!({ "metadata": { "name": name } });
+            assert_eq!(server.send_json("POST", configs, &config).await.0, 201);
         }
-        send(&server, "POST", &format!("{configs}?dryRun=All"), r#"{"metadata":{"name":"c"}}"#).await;
-        send(&server, "PATCH", &format!("{configs}/a"), r#"{"data":{"k":"v"}}"#).await;
-        send(&server, "GET", &format!("{configs}/none"), "").await;
-        send(&server, "GET", "/api/v1/configmaps", "").await;
-        send(&server, "GET", configs, "").await;
-        let (code, text) = send(&server, "GET", "/metrics", "").await;
-        assert_eq!(code, 200);
+        let config = json!({ "metadata": { "name": "c" } });
+        server.send_json("POST", &format!("{configs}?dryRun=All"), &config).await;
+        server.send_json("PATCH", &format!("{configs}/a"), &json!({ "data": { "k": "v" } })).await;
+        for path in [&format!("{configs}/none"), "/api/v1/configmaps", configs] {
+            server.send_json("GET", path, &Value::Null).await;
+        }
+        let request = Request::get("/metrics").body(Full::<bytes::Bytes>::default()).unwrap();
+        let response = server.service().oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        let text = std::str::from_utf8(&text).unwrap();
         let counted = |code: u16, dry_run: &str, scope: &str, verb: &str| {
             format!(
                 "apiserver_request_total{{code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"\",\

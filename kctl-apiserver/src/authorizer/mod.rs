@@ -75,10 +75,7 @@ fn authorize_to(verb: &str, resolver: &impl RuleResolver, info: &RequestInfo) ->
         namespace: object_namespace(&info.resource.id.resource, &info.namespace, &info.name),
         name: selected.as_deref().unwrap_or(&info.name),
     };
-    if allowed(resolver, &info.caller.user, &attributes) {
-        return Ok(());
-    }
-    Err(denied(resolver, &info.caller.user, &attributes))
+    check(resolver, &info.caller.user, &attributes)
 }
 
 /// Checks that a user may send a request that fails anyway, because its resource is not served or does not support the
@@ -94,16 +91,16 @@ pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts
     let ResourcePath { group, resource, subresource, name, .. } = resource_path;
     let namespace = object_namespace(resource, resource_path.namespace, name);
     let attributes = Attributes { verb, group, resource, subresource, namespace, name };
-    if allowed(resolver, user, &attributes) {
-        return Ok(());
-    }
-    Err(denied(resolver, user, &attributes).into_filter_error())
+    check(resolver, user, &attributes).map_err(StatusError::into_filter_error)
 }
 
-/// Returns the error for a user without permission. It names roles that are bound to the user but do not exist. Missing
-/// roles are appended, so that a broken binding can be found.
-fn denied(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> StatusError {
-    forbidden(user, attributes).because(&denial(resolver, user, attributes.namespace).unwrap_or_default())
+/// Checks that a user may send a request with these attributes. The error names roles that are bound to the user but do
+/// not exist, so that a broken binding can be found.
+fn check(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Result<(), StatusError> {
+    if allowed(resolver, user, attributes) {
+        return Ok(());
+    }
+    Err(forbidden(user, attributes).because(&denial(resolver, user, attributes.namespace).unwrap_or_default()))
 }
 
 /// Returns the reason for a denial, if there is one: the error of [`missing_roles`], preceded by the name of the
@@ -112,7 +109,7 @@ pub(crate) fn denial(resolver: &impl RuleResolver, user: &User, namespace: &str)
     Some(format!("rbac: RBAC: {}", missing_roles(resolver, user, namespace)?))
 }
 
-/// Returns an error that names the roles which are bound to the user and do not exist. `None` if all bound roles exist.
+/// Returns an error that names the roles which are bound to the user and do not exist.
 pub(crate) fn missing_roles(resolver: &impl RuleResolver, user: &User, namespace: &str) -> Option<String> {
     resolver.rules_for(user, namespace).error()
 }
@@ -137,7 +134,7 @@ pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> StatusError
     StatusError::new(StatusCode::FORBIDDEN, "Forbidden", why).with_empty_details().into_filter_error()
 }
 
-/// Returns `true` if a user may do everything. The group bypasses RBAC entirely.
+/// Returns `true` if a user may do everything.
 pub(crate) fn is_admin(user: &User) -> bool {
     user.groups.iter().any(|group| group == "system:masters")
 }

@@ -5,8 +5,6 @@
 //! On a cluster, a Pod may be created before the account of its new namespace; the admission plugin
 //! waits for it. Here `complete_namespace` creates it first.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::{Controller, Controllers};
@@ -40,8 +38,7 @@ pub(super) fn touched(resource: &GroupResource, event: &Event) -> Option<String>
     (is_default_account || is_authority).then(|| namespace.clone())
 }
 
-/// Returns all namespaces, for a start with existing objects. Used when the controllers are enabled on a server that
-/// already has namespaces.
+/// Returns all namespaces, for a start with existing objects.
 pub(super) fn namespaces(store: &Store) -> Vec<String> {
     store
         .objects_of(&namespace::KIND, None)
@@ -107,34 +104,15 @@ fn publish(store: &mut Store, namespace: &str, authority: &str) {
             let mut new = Value::clone(&existing);
             new["data"] = data;
             new["metadata"]["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
-            write(store, &resource, &key, &existing, new);
+            WRITER.write(store, &resource, &key, &existing, new);
         }
-    }
-}
-
-/// Writes an object if it differs.
-fn write(store: &mut Store, resource: &GroupResource, key: &Key, old: &Arc<Value>, new: Value) {
-    if new != **old {
-        WRITER.write(store, resource, key, old, new);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use http::Request;
-    use http_body_util::{BodyExt, Full};
-    use tower::ServiceExt;
-
     use super::*;
     use crate::{ApiServer, ControllerOptions};
-
-    async fn send(server: &ApiServer, method: &str, path: &str, body: &Value) -> (u16, Value) {
-        let body = Full::new(bytes::Bytes::from(body.to_string()));
-        let request = Request::builder().method(method).uri(path).body(body).unwrap();
-        let response = server.service().oneshot(request).await.unwrap();
-        let code = response.status().as_u16();
-        (code, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
-    }
 
     async fn moment() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -153,7 +131,7 @@ mod tests {
         let server = ApiServer::new();
         server.state.lock().controllers.root_ca = Some("authority".into());
         tokio::spawn(server.controllers());
-        send(&server, "POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
+        server.send_json("POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
         moment().await;
         for namespace in ["default", "kube-node-lease", "kube-public", "kube-system", "n"] {
             assert!(server.object("", "serviceaccounts", namespace, "default").is_some(), "{namespace}");
@@ -161,17 +139,17 @@ mod tests {
             assert_eq!(authority["metadata"]["managedFields"][0]["manager"], "kube-controller-manager", "{namespace}");
         }
         for path in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
-            send(&server, "DELETE", &format!("/api/v1/namespaces/n/{path}"), &json!({})).await;
+            server.send_json("DELETE", &format!("/api/v1/namespaces/n/{path}"), &json!({})).await;
             moment().await;
-            let (code, _) = send(&server, "GET", &format!("/api/v1/namespaces/n/{path}"), &Value::Null).await;
+            let (code, _) = server.send_json("GET", &format!("/api/v1/namespaces/n/{path}"), &Value::Null).await;
             assert_eq!(code, 200, "{path} is there again");
         }
         let mut changed = Value::clone(&server.object("", "configmaps", "n", ROOT_CA).unwrap());
         changed["data"] = json!({ "ca.crt": "x", "more": "y" });
-        send(&server, "PUT", "/api/v1/namespaces/n/configmaps/kube-root-ca.crt", &changed).await;
+        server.send_json("PUT", "/api/v1/namespaces/n/configmaps/kube-root-ca.crt", &changed).await;
         moment().await;
         assert_eq!(server.object("", "configmaps", "n", ROOT_CA).unwrap()["data"], json!({ "ca.crt": "authority" }));
-        send(&server, "DELETE", "/api/v1/namespaces/n", &json!({})).await;
+        server.send_json("DELETE", "/api/v1/namespaces/n", &json!({})).await;
         moment().await;
         assert_eq!(server.object("", "namespaces", "", "n"), None, "what is filled in does not hold a namespace");
     }
@@ -190,7 +168,7 @@ mod tests {
         let server = ApiServer::new();
         moment().await;
         let revision = server.revision();
-        let (code, created) = send(&server, "POST", "/api/v1/namespaces/default/pods", &pod(&Value::Null)).await;
+        let (code, created) = server.send_json("POST", "/api/v1/namespaces/default/pods", &pod(&Value::Null)).await;
         assert_eq!((code, created["spec"].get("serviceAccountName")), (201, None));
         assert_eq!(server.revision(), revision + 1);
         assert!(server.objects("", "serviceaccounts").is_empty());
@@ -201,14 +179,14 @@ mod tests {
     async fn pods_get_the_default_account_and_token_volume() {
         let server = ApiServer::new();
         tokio::spawn(server.controllers());
-        send(&server, "POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
+        server.send_json("POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
         // No time passes: the account exists already for a Pod that is created at once.
         let volume = json!({ "name": "v", "mountPath": "/x" });
         let spec = json!({
             "initContainers": [{ "name": "d", "image": "i", "volumeMounts": [volume] }],
             "volumes": [{ "name": "v", "emptyDir": {} }],
         });
-        let (code, created) = send(&server, "POST", "/api/v1/namespaces/n/pods", &pod(&spec)).await;
+        let (code, created) = server.send_json("POST", "/api/v1/namespaces/n/pods", &pod(&spec)).await;
         assert_eq!(code, 201, "{created}");
         let spec = &created["spec"];
         assert_eq!((&spec["serviceAccountName"], &spec["serviceAccount"]), (&json!("default"), &json!("default")));
@@ -244,7 +222,7 @@ mod tests {
             "imagePullSecrets": [{ "name": "p" }],
             "secrets": [{ "name": "q" }],
         });
-        send(&server, "POST", "/api/v1/namespaces/default/serviceaccounts", &account).await;
+        server.send_json("POST", "/api/v1/namespaces/default/serviceaccounts", &account).await;
         let secret =
             |name: &str| json!([{ "name": "c", "image": "i", "envFrom": [{ "secretRef": { "name": name } }] }]);
         for (spec, refused) in [
@@ -255,7 +233,7 @@ mod tests {
             (json!({ "serviceAccountName": "s", "imagePullSecrets": [{ "name": "z" }] }), Some("\"z\"")),
         ] {
             let path = "/api/v1/namespaces/default/pods?dryRun=All";
-            let (code, answer) = send(&server, "POST", path, &pod(&spec)).await;
+            let (code, answer) = server.send_json("POST", path, &pod(&spec)).await;
             let Some(name) = refused else {
                 assert_eq!((code, &answer["spec"]["imagePullSecrets"]), (201, &json!([{ "name": "p" }])), "{answer}");
                 assert_eq!(answer["spec"].get("volumes"), None, "no token is mounted");
@@ -271,14 +249,14 @@ mod tests {
         let options = ControllerOptions::default().without(Controller::GarbageCollector).without(Controller::Namespace);
         tokio::spawn(server.controllers_with(&options));
         let configs = "/api/v1/namespaces/default/configmaps";
-        let (_, owner) = send(&server, "POST", configs, &json!({ "metadata": { "name": "a" } })).await;
+        let (_, owner) = server.send_json("POST", configs, &json!({ "metadata": { "name": "a" } })).await;
         let reference =
             json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": owner["metadata"]["uid"] });
         let owned = json!({ "metadata": { "name": "b", "ownerReferences": [reference] } });
-        send(&server, "POST", configs, &owned).await;
-        send(&server, "DELETE", &format!("{configs}/a"), &json!({})).await;
-        send(&server, "POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
-        send(&server, "DELETE", "/api/v1/namespaces/n", &json!({})).await;
+        server.send_json("POST", configs, &owned).await;
+        server.send_json("DELETE", &format!("{configs}/a"), &json!({})).await;
+        server.send_json("POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
+        server.send_json("DELETE", "/api/v1/namespaces/n", &json!({})).await;
         moment().await;
         assert!(server.object("", "configmaps", "default", "b").is_some());
         let namespace = server.object("", "namespaces", "", "n").expect("nobody empties it");

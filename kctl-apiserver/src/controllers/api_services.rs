@@ -27,9 +27,6 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The port of the Service if the `APIService` specifies none (`SetDefaults_ServiceReference`).
 const DEFAULT_PORT: i64 = 443;
 
-/// The status, reason and message of the condition `Available`.
-type Availability = (&'static str, &'static str, String);
-
 /// Returns `true` if the availability of another server's `APIService` may change with objects of this resource. Local
 /// versions depend on no other object.
 pub(super) fn depend_on(resource: &GroupResource) -> bool {
@@ -51,7 +48,7 @@ pub(super) fn update(store: &mut Store) {
     }
 }
 
-/// Returns the condition of an `APIService`.
+/// Returns status, reason and message of the condition of an `APIService`.
 ///
 /// | check | reason if it fails |
 /// |---|---|
@@ -61,7 +58,7 @@ pub(super) fn update(store: &mut Store) {
 /// | it has an `EndpointSlice` | `EndpointsNotFound` |
 /// | one of them has a ready endpoint with the port | `MissingEndpoints` |
 /// | the server responds | `FailedDiscoveryCheck`, always |
-fn availability(store: &Store, api_service: &Value) -> Availability {
+fn availability(store: &Store, api_service: &Value) -> (&'static str, &'static str, String) {
     let spec = &api_service["spec"];
     if !spec["service"].is_object() {
         return ("True", "Local", "Local APIServices are always available".into());

@@ -14,6 +14,7 @@ use super::{garbage, namespaces};
 use crate::{
     crd,
     deletion::CUSTOM_RESOURCE_CLEANUP,
+    field_errors::text,
     lifecycle::Writer,
     status::GroupResource,
     store::{DEFINITIONS, Event, Key, Store, has_finalizer},
@@ -76,9 +77,7 @@ pub(super) fn end(store: &mut Store, key: &Key) {
     let is_held = |definition: &Arc<Value>| has_finalizer(definition, CUSTOM_RESOURCE_CLEANUP);
     let Some(definition) = store.get(&DEFINITIONS, key).filter(is_held) else { return };
     write(store, key, &definition, crd::go_on_ending);
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let resource =
-        GroupResource::new(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
+    let resource = GroupResource::new(text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]));
     let mut left = namespaces::Remaining::default();
     if crd::is_established(&definition) {
         namespaces::empty(store, &resource, None, &mut left);
@@ -91,7 +90,7 @@ pub(super) fn end(store: &mut Store, key: &Key) {
     }
 }
 
-/// Changes the status of a CRD, if that changes anything. `change` gets the CRD and the present time.
+/// Changes the status of a CRD, if that changes anything.
 fn write(store: &mut Store, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mut Value, &str)) {
     let (mut new, now) = (Value::clone(old), store.clock.seconds());
     change(&mut new, &now);

@@ -82,7 +82,7 @@ fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undec
     Ok(if is_waiting { Fate::Waiting } else { Fate::Solid })
 }
 
-/// Returns the owner references. An object without references is never collected.
+/// Returns the owner references.
 fn references(object: &Value) -> &[Value] {
     object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
 }
@@ -130,7 +130,7 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
     }
 }
 
-/// Returns `true` if an object is in foreground deletion. The graph of owners records this.
+/// Returns `true` if an object is in foreground deletion.
 fn waits(store: &Store, resource: &GroupResource, key: &Key) -> bool {
     let object = store.get(resource, key);
     object.is_some_and(|object| object["metadata"]["uid"].as_str().is_some_and(|uid| store.waits_for_dependents(uid)))

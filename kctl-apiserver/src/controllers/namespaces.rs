@@ -32,6 +32,19 @@ use crate::{
 /// The finalizer in `spec.finalizers` that holds a namespace until it is empty.
 const FINALIZER: &str = "kubernetes";
 
+/// The conditions of a namespace in which nothing remains: type, reason and message. The status is `False`.
+const CONDITIONS: [[&str; 3]; 5] = [
+    ["NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"],
+    ["NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"],
+    [
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ],
+    ["NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"],
+    ["NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"],
+];
+
 /// Objects that still exist after their deletion, because of finalizers or grace periods.
 #[derive(Default)]
 pub(super) struct Remaining {
@@ -64,34 +77,10 @@ impl Remaining {
         }
     }
 
-    /// Returns the conditions of the namespace's status: type, status, reason and message of each. A message is `Some
-    /// resources are remaining: pods. has 2 resource instances`, in which the core group has no name.
+    /// Returns the conditions of the namespace's status: type, status, reason and message of each. The core group
+    /// has no name in a message: `pods. has 2 resource instances`.
     fn conditions(&self) -> [[String; 4]; 5] {
-        let condition =
-            |r#type: &str, reason: &str, message: &str| [r#type, "False", reason, message].map(str::to_owned);
-        let mut all = [
-            condition(
-                "NamespaceDeletionDiscoveryFailure",
-                "ResourcesDiscovered",
-                "All resources successfully discovered",
-            ),
-            condition(
-                "NamespaceDeletionGroupVersionParsingFailure",
-                "ParsedGroupVersions",
-                "All legacy kube types successfully parsed",
-            ),
-            condition(
-                "NamespaceDeletionContentFailure",
-                "ContentDeleted",
-                "All content successfully deleted, may be waiting on finalization",
-            ),
-            condition("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
-            condition(
-                "NamespaceFinalizersRemaining",
-                "ContentHasNoFinalizers",
-                "All content-preserving finalizers finished",
-            ),
-        ];
+        let mut all = CONDITIONS.map(|[r#type, reason, message]| [r#type, "False", reason, message].map(str::to_owned));
         let mut remain = |index: usize, reason: &str, start: &str, mut parts: Vec<String>| {
             parts.sort();
             if !parts.is_empty() {

@@ -56,9 +56,9 @@ pub(super) fn recount(store: &mut Store, namespace: &str) {
         let resources: BTreeMap<&GroupResource, _> = namespaced.map(|resource| (&resource.id, resource)).collect();
         let counters: Vec<Counter> =
             resources.into_values().filter_map(|resource| Counter::for_resource(resource)).collect();
-        let hard: Vec<&String> =
-            quota["spec"]["hard"].as_object().into_iter().flatten().map(|(name, _)| name).collect();
-        let counted = counters.iter().filter(|counter| hard.iter().any(|name| counter.counts(name)));
+        let hard = quota["spec"]["hard"].as_object();
+        let counted =
+            counters.iter().filter(|counter| hard.is_some_and(|hard| hard.keys().any(|name| counter.counts(name))));
         let objects = counted.map(|counter| {
             let objects: Vec<Arc<Value>> = store.objects(counter.resource(), Some(namespace)).collect();
             (counter, objects)

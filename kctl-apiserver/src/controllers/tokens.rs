@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     deletion::{Grace, Propagation},
@@ -182,9 +182,6 @@ pub(crate) fn label_used(store: &mut Store, key: &Key) {
         return;
     }
     let mut new = Value::clone(&secret);
-    if !new["metadata"]["labels"].is_object() {
-        new["metadata"]["labels"] = json!({});
-    }
     new["metadata"]["labels"][LAST_USED] = today.into();
     SERVER.write(store, &resource, key, &secret, new);
 }

@@ -14,16 +14,16 @@ use std::{
 };
 
 use futures::stream;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode, header};
 use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt, Full, StreamBody};
-use serde_json::json;
+use http_body_util::{BodyExt, StreamBody};
 use tower::Service;
 
 use super::{Connection, Moment, RequestFault, RequestSummary};
 use crate::{
-    response::Body,
+    response::{Body, refuse},
     stale::{FrequentBookmarks, Stale},
+    status::StatusError,
 };
 
 /// The error of a request whose connection was reset by a fault.
@@ -192,27 +192,18 @@ fn status_error(code: u16, retry_after: Option<u32>) -> Response<Body> {
         504 => "Timeout",
         _ => "InternalError",
     };
-    let status = json!({
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": format!("refused with {code} by a fault on purpose"),
-        "reason": reason,
-        "code": code,
-    });
-    let mut response = Response::new(Full::from(status.to_string()).boxed_unsync());
-    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = refuse(&StatusError::new(status, reason, format!("refused with {code} by a fault on purpose")));
     if let Some(seconds) = retry_after {
-        headers.insert(header::RETRY_AFTER, seconds.into());
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     response
 }
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::Full;
+
     use super::*;
 
     #[tokio::test]

@@ -262,8 +262,8 @@ async fn request_record_has_accepted_writes_and_trace() {
     let configs = Api::<ConfigMap>::default_namespaced(Client::new(world.server.service(), "default"));
     configs.delete("a", &DeleteParams { dry_run: true, ..DeleteParams::default() }).await.unwrap();
     let dry = PostParams { dry_run: true, ..PostParams::default() };
-    configs.create(&dry, &config_map("b")).await.unwrap();
-    configs.create(&PostParams::default(), &config_map("a")).await.unwrap_err();
+    configs.create(&dry, &config("b")).await.unwrap();
+    configs.create(&PostParams::default(), &config("a")).await.unwrap_err();
     let review = json!({ "spec": { "resourceAttributes": { "verb": "get", "resource": "pods" } } });
     let trace = "0af7651916cd43dd8448eb211c80319c";
     let review = Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
@@ -285,10 +285,6 @@ async fn request_record_has_accepted_writes_and_trace() {
         ("create", false, false, trace),
     ];
     assert_eq!(recorded, expected);
-}
-
-fn config_map(name: &str) -> ConfigMap {
-    serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap()
 }
 
 #[tokio::test(start_paused = true)]

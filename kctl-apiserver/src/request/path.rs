@@ -86,20 +86,9 @@ mod tests {
 
     fn check(path: &str, expected: [&str; 6]) {
         let [group, version, namespace, resource, name, subresource] = expected;
-        assert_eq!(
-            parse_path(path),
-            Some(ResourcePath {
-                group,
-                version,
-                namespace,
-                resource,
-                name,
-                subresource,
-                watches: false,
-                is_whole: true
-            }),
-            "{path}"
-        );
+        let expected =
+            ResourcePath { group, version, namespace, resource, name, subresource, watches: false, is_whole: true };
+        assert_eq!(parse_path(path), Some(expected), "{path}");
     }
 
     #[test]

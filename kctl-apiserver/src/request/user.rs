@@ -58,6 +58,21 @@ impl User {
     pub fn admin() -> Self {
         Self { name: "kubernetes-admin".into(), groups: vec!["system:masters".into(), "system:authenticated".into()] }
     }
+
+    /// Returns the user of requests without credentials. It is not in `system:authenticated`, so roles for all users
+    /// with credentials do not apply to it.
+    pub(crate) fn anonymous() -> Self {
+        Self::new(ANONYMOUS).in_group(UNAUTHENTICATED)
+    }
+
+    /// Adds the group `system:authenticated`, unless the user is in it or is anonymous. Like upstream's
+    /// `AuthenticatedGroupAdder` (`k8s.io/apiserver/pkg/authentication/group`).
+    pub(crate) fn with_group(mut self) -> Self {
+        if !self.groups.iter().any(|group| [AUTHENTICATED, UNAUTHENTICATED].contains(&group.as_str())) {
+            self.groups.push(AUTHENTICATED.into());
+        }
+        self
+    }
 }
 
 /// A user with the further attributes that authentication found. These grant no permissions. Reviews and webhooks get
@@ -99,20 +114,3 @@ pub(crate) const ANONYMOUS: &str = "system:anonymous";
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// The group of all other users.
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
-
-impl User {
-    /// Returns the user of requests without credentials. It is not in `system:authenticated`, so roles for all users
-    /// with credentials do not apply to it.
-    pub(crate) fn anonymous() -> Self {
-        Self::new(ANONYMOUS).in_group(UNAUTHENTICATED)
-    }
-
-    /// Adds the group `system:authenticated`, unless the user is in it or is anonymous. Like upstream's
-    /// `AuthenticatedGroupAdder` (`k8s.io/apiserver/pkg/authentication/group`).
-    pub(crate) fn with_group(mut self) -> Self {
-        if !self.groups.iter().any(|group| [AUTHENTICATED, UNAUTHENTICATED].contains(&group.as_str())) {
-            self.groups.push(AUTHENTICATED.into());
-        }
-        self
-    }
-}

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Request, Response, header};
+use http::{HeaderMap, Request, Response, StatusCode, header};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use super::{identity::Identity, names::CertificateNames};
@@ -61,13 +61,10 @@ impl Authenticator {
     /// # Errors
     /// Returns the response to send: 403 for a `Host` that the server does not have, 401 without valid credentials.
     pub(super) fn decide<B>(&self, request: &Request<B>) -> Result<InProcess, Box<Response<Body>>> {
+        let refuse = |code, reason, why| Box::new(self.server.refuse(request, &StatusError::new(code, reason, why)));
         if !self.is_named_rightly(request) {
-            let error = StatusError::new(
-                http::StatusCode::FORBIDDEN,
-                "Forbidden",
-                "Host is not a name of this server: it answers to localhost, to its own addresses and to those of --tls-san",
-            );
-            return Err(Box::new(self.server.refuse(request, &error)));
+            let why = "Host is not a name of this server: it answers to localhost, to its own addresses and to those of --tls-san";
+            return Err(refuse(StatusCode::FORBIDDEN, "Forbidden", why));
         }
         let path = request.uri().path();
         let public = PUBLIC
@@ -78,10 +75,7 @@ impl Authenticator {
         match self.caller(request.headers()) {
             Some(caller) => Ok(self.server.service_of(caller)),
             None if public && is_nobody => Ok(self.server.service_as(User::anonymous())),
-            None => {
-                let error = StatusError::new(http::StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
-                Err(Box::new(self.server.refuse(request, &error)))
-            }
+            None => Err(refuse(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")),
         }
     }
 

@@ -28,8 +28,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The file with the certificates of authority and administrator and both keys. One file, because they belong together.
 const FILE: &str = "identity.pem";
-/// The validity of all certificates: ten years, as kubeadm's authorities have. Ten years are 3,650 days, without leap
-/// days.
+/// The validity of all certificates: ten years, as kubeadm's authorities have.
 const VALID: SignedDuration = SignedDuration::from_hours(24 * 3_650);
 /// Certificates that expire within this time are replaced at the start. The check runs only at the start. A server that
 /// runs for more than a month keeps its certificates.

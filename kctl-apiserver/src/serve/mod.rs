@@ -240,8 +240,7 @@ impl Listening {
     }
 }
 
-/// Takes a slot for a connection, and logs if it has to wait for one. The warning is logged once per client that waits,
-/// not once per second.
+/// Takes a slot for a connection, and logs if it has to wait for one.
 async fn enter(connections: &Connections) -> connections::Connection {
     let mut entered = pin!(connections.enter());
     if let Poll::Ready(client) = futures::poll!(entered.as_mut()) {
@@ -312,15 +311,12 @@ async fn answered(
     request: Request<Received<Incoming>>,
     breaks: &Notify,
 ) -> Response<Body> {
-    let answer = tokio::select! {
-        answer = Faulty::new(service, client.clone()).oneshot(request) => answer.ok(),
-        () = client.crashed() => None,
-    };
-    let Some(answer) = answer else {
-        breaks.notify_one();
-        return std::future::pending().await;
-    };
-    answer
+    tokio::select! {
+        answer = Faulty::new(service, client.clone()).oneshot(request) => if let Ok(answer) = answer { return answer },
+        () = client.crashed() => {}
+    }
+    breaks.notify_one();
+    std::future::pending().await
 }
 
 /// Returns the program in `User-Agent`, up to its version. kubectl sends `kubectl/v1.34.0 (linux/amd64) kubernetes/…`,

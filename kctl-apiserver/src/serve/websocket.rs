@@ -203,7 +203,6 @@ async fn listen(reader: &mut (impl AsyncRead + Unpin), pinged: mpsc::Sender<Vec<
 }
 
 /// Writes an unmasked frame, as servers do. Each frame is flushed, so that an event does not wait for the next one.
-/// Lengths have one, three or nine bytes.
 async fn write(writer: &mut (impl AsyncWrite + Unpin), first: u8, payload: &[u8]) -> io::Result<()> {
     let mut frame = vec![first];
     let len = payload.len();

@@ -12,10 +12,10 @@ use kctl_apimachinery::time;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::response::bytes_of;
 use crate::{
     clock::Clock,
     request::{Caller, RequestInfo},
+    response::bytes_of,
     state::State,
 };
 
@@ -26,7 +26,7 @@ const LATENCY: &str = "apiserver.latency.k8s.io/total";
 /// The time at which a request arrived: an extension of the request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Received {
-    /// The time of the server's clock, for the event. Logged as `requestReceivedTimestamp`.
+    /// The time of the server's clock, for the event.
     time: Timestamp,
     /// The time of the runtime, for the latency. It advances even if the server's clock stands still.
     since: Instant,
@@ -63,8 +63,7 @@ impl AuditId {
     }
 }
 
-/// The parts of a request that are known before it is parsed. It borrows from the request, and is made only where an
-/// event may be written.
+/// The parts of a request that are known before it is parsed.
 pub(super) struct AuditedRequest<'a> {
     /// The HTTP method. In lower case it is the verb of a non-resource request.
     method: &'a Method,

@@ -15,14 +15,14 @@ use http_body_util::{BodyExt, StreamBody};
 use crate::response::Body;
 
 /// Responses up to this many bytes are not compressed (`defaultGzipThresholdBytes`): that would take longer than
-/// sending them. 128 KiB. A response of exactly this length is sent plain.
+/// sending them.
 const PLAIN_LEN_MAX: u64 = 128 * 1024;
 
-/// The number of bytes that are compressed between two yields to other tasks: less than a millisecond of work. 64 KiB.
+/// The number of bytes that are compressed between two yields to other tasks: less than a millisecond of work.
 const PIECE_LEN: usize = 64 * 1024;
 
 /// Returns the response, compressed if it is large and its client accepts gzip. `Vary: Accept-Encoding` prevents caches
-/// from sending the compressed form to other clients. The length of the response is no longer known.
+/// from sending the compressed form to other clients.
 pub(super) fn compressed(request: &Parts, response: Response<Body>) -> Response<Body> {
     // The body of a watch has no length yet.
     let is_large = response.body().size_hint().exact().is_some_and(|len| len > PLAIN_LEN_MAX);

@@ -92,14 +92,12 @@ where
             };
             parts.extensions.insert(Received::now(clock));
             parts.extensions.insert(id.clone());
-            let response = match deadline::allotted(&parts) {
-                Ok(allotted) => {
-                    let within = allotted.map_or(REQUEST_WITHIN, |allotted| allotted.min(REQUEST_WITHIN));
-                    match read_body(body, within).await {
-                        Ok(body) => handle(&state, &caller, &parts, body, within).await,
-                        Err(status_error) => reject_audited(&mut state.lock(), &caller, &parts, &status_error),
-                    }
-                }
+            let read = async {
+                let within = deadline::allotted(&parts)?.map_or(REQUEST_WITHIN, |time| time.min(REQUEST_WITHIN));
+                Ok::<_, StatusError>((read_body(body, within).await?, within))
+            };
+            let response = match read.await {
+                Ok((body, within)) => handle(&state, &caller, &parts, body, within).await,
                 Err(status_error) => reject_audited(&mut state.lock(), &caller, &parts, &status_error),
             };
             let response = pretty::indented(&parts.uri, &parts.headers, response);
@@ -133,7 +131,7 @@ where
 
 /// The outcome of one run of a request.
 enum RunOutcome {
-    /// The response. The response is sent unchanged.
+    /// The response.
     Done(Response<Body>),
     /// The request runs again after these calls; each has the uid of its review.
     Waits(Transport, Vec<(WebhookCall, String)>),
