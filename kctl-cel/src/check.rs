@@ -111,11 +111,6 @@ impl<'a> Checker<'a> {
         self.wrong(at, Why::Undeclared { name: name.into(), is_function: false })
     }
 
-    /// Adds the error for an unknown function.
-    fn no_function(&mut self, at: usize, name: &str) -> Type {
-        self.wrong(at, Why::Undeclared { name: name.into(), is_function: true })
-    }
-
     /// Checks `of.field` and `of.?field`. Selecting from an optional value gives an optional one.
     fn select(&mut self, at: usize, operand: &Node, field: &str, is_optional: bool) -> Type {
         let operand = self.check(operand);
@@ -200,14 +195,8 @@ impl<'a> Checker<'a> {
                 return type_named(name).unwrap_or(Type::Dyn);
             }
             (false, None) => return self.undeclared(at, name),
-            (false, Some(Type::Kind(is))) => {
-                let why = format!("'{is}' is not a message type");
-                self.wrong(at, Why::Other(why))
-            }
-            (false, Some(other)) => {
-                let why = format!("'{other}' is not a type");
-                self.wrong(at, Why::Other(why))
-            }
+            (false, Some(Type::Kind(is))) => self.wrong(at, Why::Other(format!("'{is}' is not a message type"))),
+            (false, Some(other)) => self.wrong(at, Why::Other(format!("'{other}' is not a type"))),
         };
         for (field, item) in fields_given {
             let found = self.item(item);
@@ -256,19 +245,13 @@ impl<'a> Checker<'a> {
         if let Some(whole) = whole.filter(|whole| self.is_function(whole)) {
             return self.resolve(at, &whole, &argument_types, CallStyle::Function);
         }
-        let Some(target) = target else {
-            return if function(name).is_some() {
-                self.resolve(at, name, &argument_types, CallStyle::Function)
-            } else {
-                self.no_function(at, name)
-            };
-        };
-        let mut all = vec![self.check(target)];
-        all.extend(argument_types);
+        let style = if target.is_some() { CallStyle::Method } else { CallStyle::Function };
+        let receiver = target.map(|target| self.check(target));
         if function(name).is_none() {
-            return self.no_function(at, name);
+            return self.wrong(at, Why::Undeclared { name: name.into(), is_function: true });
         }
-        self.resolve(at, name, &all, CallStyle::Method)
+        let all: Vec<Type> = receiver.into_iter().chain(argument_types).collect();
+        self.resolve(at, name, &all, style)
     }
 
     /// Returns the arguments of `cel.bind`: name, value, and the expression that uses the name.

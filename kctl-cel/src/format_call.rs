@@ -19,25 +19,20 @@ const CLAUSES: [(&str, &[&str]); 4] = [
 /// Adds the first error of a `format` call, unless string and list are computed at evaluation.
 pub(crate) fn check(at: usize, target: &Node, list: &Node, types: &Checker<'_>, errors: &mut Vec<Issue>) {
     let (Expr::Text(format), Expr::List(items)) = (&target.is, &list.is) else { return };
-    let wrong = match clauses(format, items, types) {
-        Err(Wrong { at: position, why }) => (position.unwrap_or(at), why),
+    match clauses(at, format, items, types) {
+        Err(issue) => errors.push(issue),
         Ok(n_clauses) if n_clauses < items.len() => {
-            (at, format!("the string has {n_clauses} clauses for {} arguments", items.len()))
+            let why = format!("the string has {n_clauses} clauses for {} arguments", items.len());
+            errors.push(Issue { at, why: Why::Other(why) });
         }
-        Ok(_) => return,
-    };
-    errors.push(Issue { at: wrong.0, why: Why::Other(wrong.1) });
+        Ok(_) => {}
+    }
 }
 
-/// An error, and the position of the argument; `None` for an error in the string, which is reported at the call.
-struct Wrong {
-    at: Option<usize>,
-    why: String,
-}
-
-/// Returns the number of clauses in a format string, after checking each with its argument.
-fn clauses(format: &str, items: &[Item], types: &Checker<'_>) -> Result<usize, Wrong> {
-    let here = |why: String| Wrong { at: None, why };
+/// Returns the number of clauses in a format string, after checking each with its argument. `at` is the position of the
+/// call, which an error in the string has.
+fn clauses(at: usize, format: &str, items: &[Item], types: &Checker<'_>) -> Result<usize, Issue> {
+    let here = |why: String| Issue { at, why: Why::Other(why) };
     let mut n_clauses = 0;
     let mut rest = format;
     while let Some((_, after)) = rest.split_once('%') {
@@ -53,10 +48,8 @@ fn clauses(format: &str, items: &[Item], types: &Checker<'_>) -> Result<usize, W
             return Err(here(format!("`%{clause}` has no argument")));
         };
         if let Some(node) = rejected(clause, &item.node, types) {
-            return Err(Wrong {
-                at: Some(node.at),
-                why: format!("`%{clause}` does not accept {}", types.type_of(node)),
-            });
+            let why = format!("`%{clause}` does not accept {}", types.type_of(node));
+            return Err(Issue { at: node.at, why: Why::Other(why) });
         }
         n_clauses += 1;
         rest = &after[clause.len_utf8()..];
