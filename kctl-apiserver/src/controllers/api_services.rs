@@ -96,12 +96,8 @@ fn availability(store: &Store, api_service: &Value) -> (&'static str, &'static s
         _ => text(&service["spec"]["clusterIP"]),
     };
     let url = format!("https://{host}:{port}/apis/{}/{}", text(&spec["group"]), text(&spec["version"]));
-    missing(
-        "FailedDiscoveryCheck",
-        format!(
-            "failing or missing response from {url}: the embedded API server passes no requests on to other servers"
-        ),
-    )
+    let why = "the embedded API server passes no requests on to other servers";
+    missing("FailedDiscoveryCheck", format!("failing or missing response from {url}: {why}"))
 }
 
 /// Returns `true` if a slice has a ready endpoint and a port of this name (`hasAvailableEndpoint`). An endpoint without

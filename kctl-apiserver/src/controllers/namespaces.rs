@@ -62,18 +62,13 @@ impl Remaining {
 
     /// Counts an object. Events count for both of their groups.
     fn add(&mut self, resource: &GroupResource, object: &Value) {
-        self.add_once(resource, object);
-        if event::KIND.is_of(resource) {
-            self.add_once(&kinds::events::event::KIND.group_resource(), object);
-        }
-    }
-
-    /// Counts an object of a resource.
-    fn add_once(&mut self, resource: &GroupResource, object: &Value) {
-        *self.by_resource.entry(resource.clone()).or_default() += 1;
-        let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
-        for finalizer in finalizers.filter_map(Value::as_str) {
-            *self.by_finalizer.entry(finalizer.into()).or_default() += 1;
+        let other_group = event::KIND.is_of(resource).then(|| kinds::events::event::KIND.group_resource());
+        for resource in std::iter::once(resource).chain(&other_group) {
+            *self.by_resource.entry(resource.clone()).or_default() += 1;
+            let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+            for finalizer in finalizers.filter_map(Value::as_str) {
+                *self.by_finalizer.entry(finalizer.into()).or_default() += 1;
+            }
         }
     }
 

@@ -187,31 +187,22 @@ impl Controllers {
             if self.runs(Controller::ClusterRoleAggregation) {
                 roles::aggregate(store);
             }
-            return true;
-        }
-        if self.api_services_touched {
+        } else if self.api_services_touched {
             self.after_request(store);
-            return true;
-        }
-        if let Some(group) = self.names_freed.pop_first() {
+        } else if let Some(group) = self.names_freed.pop_first() {
             definitions::name_again(store, &group.into());
-            return true;
-        }
-        if let Some(namespace) = self.quotas_touched.pop_first() {
+        } else if let Some(namespace) = self.quotas_touched.pop_first() {
             if self.runs(Controller::ResourceQuota) {
                 quotas::recount(store, &namespace);
             }
-            return true;
-        }
-        if let Some(namespace) = self.namespaces_touched.pop_first() {
+        } else if let Some(namespace) = self.namespaces_touched.pop_first() {
             accounts::complete(self, store, &namespace);
-            return true;
-        }
-        if let Some(work) = self.tokens_touched.pop_first() {
+        } else if let Some(work) = self.tokens_touched.pop_first() {
             tokens::sync(store, &tokens::Issuer { signer, root_ca: self.root_ca.as_deref() }, work);
-            return true;
+        } else {
+            return self.sync_suspect(store);
         }
-        self.sync_suspect(store)
+        true
     }
 
     /// Runs the garbage collector for one object whose owners or dependents have changed, or that is being deleted. The

@@ -96,12 +96,9 @@ impl Gate {
                 self.expired = true;
                 return Passage::Expired;
             }
-            Some(EventFault::Hold(time)) => {
-                self.pause = Some(WatchPause { until: Instant::now() + time, skips: None });
-                return Passage::Held;
-            }
-            Some(EventFault::Skip(time)) => {
-                self.pause = Some(WatchPause { until: Instant::now() + time, skips: Some(event.key.clone()) });
+            Some(fault @ (EventFault::Hold(time) | EventFault::Skip(time))) => {
+                let skips = matches!(fault, EventFault::Skip(_)).then(|| event.key.clone());
+                self.pause = Some(WatchPause { until: Instant::now() + time, skips });
                 return Passage::Held;
             }
         };
