@@ -107,8 +107,8 @@ const OUTDATED_WAIT: Duration = Duration::from_secs(1);
 
 /// A worker yields after a reconcile that never waited and took at least this long.
 ///
-/// Otherwise a worker reconciles 128 ready keys (Tokio's budget of a task) before timers and sockets are polled, and
-/// Leases are not renewed meanwhile.
+/// Otherwise a worker reconciles 128 ready keys (Tokio's budget of a task) before timers and sockets are polled: probes,
+/// watches and hand-overs wait meanwhile, and so do elections that share the runtime.
 const YIELD_AFTER: Duration = Duration::from_micros(100);
 
 /// The workers of one controller and all that they share.
