@@ -61,7 +61,7 @@ mod tests {
 
     use super::{super::ElectionConfig, *};
 
-    /// Answers requests for the Lease `web`, which nobody holds, and reports each update.
+    /// Answers requests for the Lease `web`, which has no holder, and reports each update.
     async fn respond(request: Request<Body>, updated: mpsc::Sender<()>) -> Result<Response<Body>, Infallible> {
         let is_lease = request.uri().path().ends_with("/web");
         match *request.method() {
