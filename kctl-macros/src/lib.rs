@@ -70,7 +70,7 @@
 //!   specification, tests, records and both tables of options.
 //! * A verb: to `controller/model.rs` and to `kctl-runtime`. `CONTRIBUTING.md` lists the files.
 //! * An error: a line in `codes`, a case in `tests/ui`, and a section in `guide/errors.md`.
-//! * A field attribute `#[kctl(…)]`: to `resource::marks::FORMS`, and to the transform in `kctl-runtime`.
+//! * A field attribute `#[kctl(…)]`: to `resource::markers::FORMS`, and to the transform in `kctl-runtime`.
 
 mod admission;
 mod attribute;

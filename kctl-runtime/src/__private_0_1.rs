@@ -27,7 +27,7 @@ use crate::writer::WriteGuard;
 pub use crate::{
     allows, converged, function, has,
     manifest::Structure,
-    marks::Marks,
+    markers::Markers,
     object::{FieldPaths, Open, TypedPath, View, ViewOf, ViewReader},
     owns_nothing, permission, primary, reads_a_view, reads_metadata,
     reconcile::missing_bounds::WithoutBounds,

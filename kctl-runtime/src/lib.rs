@@ -113,7 +113,7 @@ pub mod key;
 mod managed_fields;
 pub mod manager;
 pub mod manifest;
-mod marks;
+mod markers;
 pub mod object;
 mod own_writes;
 mod panic;

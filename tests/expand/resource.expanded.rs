@@ -26,29 +26,29 @@
 #[serde(crate = "::kctl::__private_0_1::serde", rename_all = "camelCase")]
 #[schemars(crate = "::kctl::__private_0_1::schemars")]
 #[schemars(
-    transform = ::kctl::__private_0_1::Marks(
+    transform = ::kctl::__private_0_1::Markers(
         "{\"root\":{\"rule\":[{\"rule\":\"self.metadata.name.size() < 20\",\"message\":\"the name is too long\"}]}}"
     )
 )]
 /// A web site.
 #[derive(Default, Clone)]
 #[schemars(
-    transform = ::kctl::__private_0_1::Marks(
+    transform = ::kctl::__private_0_1::Markers(
         "{\"rule\":[{\"rule\":\"self.min <= self.max\"}]}"
     )
 )]
 pub struct SiteSpec {
     #[schemars(
-        transform = ::kctl::__private_0_1::Marks(
+        transform = ::kctl::__private_0_1::Markers(
             "{\"min_length\":1,\"pattern\":\"^[a-z]+$\"}"
         )
     )]
     pub host: String,
     /// Replicas at night.
     #[serde(skip_serializing_if = "::core::option::Option::is_none")]
-    #[schemars(transform = ::kctl::__private_0_1::Marks("{\"minimum\":0}"))]
+    #[schemars(transform = ::kctl::__private_0_1::Markers("{\"minimum\":0}"))]
     pub min: Option<i32>,
     #[serde(skip_serializing_if = "::core::option::Option::is_none")]
-    #[schemars(transform = ::kctl::__private_0_1::Marks("{\"omitted\":true}"))]
+    #[schemars(transform = ::kctl::__private_0_1::Markers("{\"omitted\":true}"))]
     pub mode: Option<Mode>,
 }

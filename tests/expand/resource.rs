@@ -1,4 +1,4 @@
-//! A kind with marks, optional fields and rules.
+//! A kind with markers, optional fields and rules.
 use kctl::prelude::*;
 
 /// A web site.

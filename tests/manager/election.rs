@@ -2,7 +2,7 @@
 
 use kctl::{json, kube::api::DeleteParams, prelude::*};
 use kctl_runtime::{
-    manager::lease::{Effect, Election, ElectionConfig, ElectionError, End, Input, Standing},
+    manager::lease::{Effect, Election, ElectionConfig, ElectionError, ElectionState, End, Input},
     writer::ApiError,
 };
 use kctl_tests::Fault;
@@ -39,7 +39,7 @@ async fn seconds_until_taken(duration: u64, renew_time: &str) -> u64 {
     let candidate = contest.start(config("a"));
     let mut passed = 0;
     while !candidate.leadership.is_leading() {
-        assert_eq!(candidate.leadership.standing(), Standing::Standby);
+        assert_eq!(candidate.leadership.state(), ElectionState::Standby);
         seconds(1).await;
         passed += 1;
     }
@@ -75,7 +75,7 @@ async fn a_lease_that_changes_is_not_taken() {
         let time = format!("2001-01-01T00:00:00.{n:06}Z");
         contest.change(json!({ "spec": { "renewTime": time } })).await;
     }
-    assert_eq!(candidate.leadership.standing(), Standing::Standby);
+    assert_eq!(candidate.leadership.state(), ElectionState::Standby);
     assert_eq!(candidate.leadership.holder(), "other");
 }
 
@@ -169,7 +169,7 @@ async fn leader_that_misses_the_renew_deadline_has_lost() {
         assert!(cause.contains("default/podset"), "{cause}");
         // The next renewal was due a second later, with a deadline of 10 s.
         assert_eq!(begun.elapsed().as_secs(), 11, "{fault:?}");
-        assert_eq!(candidate.leadership.standing(), Standing::Over(end));
+        assert_eq!(candidate.leadership.state(), ElectionState::Over(end));
         assert!(!candidate.leadership.is_leading() && !candidate.leadership.led().await);
     }
 }

@@ -402,7 +402,7 @@ async fn user_metrics_are_exported_in_both_formats() {
     metrics.register(|registry| registry.register("restarts", "Restarts", own.clone()));
     let mut registry = Registry::default();
     registry.register("uploads", "Uploads", other.clone());
-    metrics.include(registry);
+    metrics.add_registry(registry);
     own.inc_by(2);
     other.inc_by(3);
     for format in [Format::Prometheus, Format::OpenMetrics] {

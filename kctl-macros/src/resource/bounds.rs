@@ -1,4 +1,4 @@
-//! Marks of one place that contradict each other: no value could ever be stored, or the API server would reject the
+//! Markers of one place that contradict each other: no value could ever be stored, or the API server would reject the
 //! CRD.
 //!
 //! Only literals are compared. Bounds of a number are compared as `f64`, which is exact up to 2^53; larger bounds
@@ -6,7 +6,7 @@
 
 use proc_macro2::{Ident, Span};
 
-use super::{json::Json, marks::Marks};
+use super::{json::Json, markers::Markers};
 use crate::{codes, diagnostics::Errors};
 
 /// Names of a lower and an upper bound. The flag is `true` if equal bounds leave no value, because one of them is
@@ -21,7 +21,7 @@ const PAIRS: [(&str, &str, bool); 7] = [
     ("min_properties", "max_properties", false),
 ];
 
-/// Marks of which at most one may be given. `schemaless` removes the schema that the other marks would extend.
+/// Markers of which at most one may be given. `schemaless` removes the schema that the other markers would extend.
 const OPPOSITES: [(&str, &str); 6] = [
     ("minimum", "exclusive_minimum"),
     ("maximum", "exclusive_maximum"),
@@ -33,10 +33,10 @@ const OPPOSITES: [(&str, &str); 6] = [
 
 /// Reports K0087 for contradictions, and K0088 for a default outside of the bounds. `span` is that of the word
 /// `kctl` in the first attribute: a contradiction has no single token.
-pub(super) fn check(marks: &Marks, span: Span, errors: &mut Errors) {
+pub(super) fn check(markers: &Markers, span: Span, errors: &mut Errors) {
     let at = Ident::new("kctl", span);
     for (lower, upper, or_equal) in PAIRS {
-        let (Some(low), Some(high)) = (marks.number(lower), marks.number(upper)) else { continue };
+        let (Some(low), Some(high)) = (markers.number(lower), markers.number(upper)) else { continue };
         if low > high || (or_equal && low >= high) {
             let what = format!("no value has `{lower} = {low}` and `{upper} = {high}`");
             errors.push(
@@ -48,12 +48,12 @@ pub(super) fn check(marks: &Marks, span: Span, errors: &mut Errors) {
         }
     }
     for (one, other) in OPPOSITES {
-        if marks.has(one) && marks.has(other) {
+        if markers.has(one) && markers.has(other) {
             let what = format!("`{one}` and `{other}` contradict each other");
             errors.push(&at, codes::CONTRADICTING_MARKS, &what, &format!("write `{one}` or `{other}`"));
         }
     }
-    if marks.number("multiple_of").is_some_and(|factor| factor <= 0.0) {
+    if markers.number("multiple_of").is_some_and(|factor| factor <= 0.0) {
         errors.push(
             &at,
             codes::CONTRADICTING_MARKS,
@@ -61,13 +61,13 @@ pub(super) fn check(marks: &Marks, span: Span, errors: &mut Errors) {
             "write for example `multiple_of = 5`",
         );
     }
-    default_allowed(marks, &at, errors);
+    default_allowed(markers, &at, errors);
 }
 
 /// Reports K0088 for a default that the same place forbids. API servers validate defaults when a CRD is created.
-fn default_allowed(marks: &Marks, at: &Ident, errors: &mut Errors) {
-    let Some(default) = marks.get("default") else { return };
-    if let Some(Json::List(allowed)) = marks.get("allowed")
+fn default_allowed(markers: &Markers, at: &Ident, errors: &mut Errors) {
+    let Some(default) = markers.get("default") else { return };
+    if let Some(Json::List(allowed)) = markers.get("allowed")
         && !allowed.contains(default)
     {
         errors.push(
@@ -79,10 +79,10 @@ fn default_allowed(marks: &Marks, at: &Ident, errors: &mut Errors) {
     }
     let Json::Number(digits) = default else { return };
     let Ok(value) = digits.parse::<f64>() else { return };
-    let low = marks.number("minimum").is_some_and(|bound| value < bound)
-        || marks.number("exclusive_minimum").is_some_and(|bound| value <= bound);
-    let high = marks.number("maximum").is_some_and(|bound| value > bound)
-        || marks.number("exclusive_maximum").is_some_and(|bound| value >= bound);
+    let low = markers.number("minimum").is_some_and(|bound| value < bound)
+        || markers.number("exclusive_minimum").is_some_and(|bound| value <= bound);
+    let high = markers.number("maximum").is_some_and(|bound| value > bound)
+        || markers.number("exclusive_maximum").is_some_and(|bound| value >= bound);
     if low || high {
         let help = "write a default between the bounds";
         errors.push(

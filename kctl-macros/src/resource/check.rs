@@ -9,7 +9,7 @@ use syn::{Attribute, Data, DeriveInput, Field, Type, punctuated::Punctuated};
 
 use super::{
     json_names, kube_options,
-    marks::{self, Marks},
+    markers::{self, Markers},
     missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
     none::NonePolicy,
@@ -20,7 +20,7 @@ use crate::{codes, diagnostics::Errors, source_file};
 /// Reads `#[resource(…)]` and the spec below it.
 pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result<Model> {
     let mut errors = Errors::default();
-    let (root, options) = marks::split_root(options, &mut errors);
+    let (root, options) = markers::split_root(options, &mut errors);
     let mut item: DeriveInput = syn::parse2(item.clone())?;
     if !item.generics.params.is_empty() {
         let (what, help) = ("a kind can't be generic", "name the types");
@@ -94,8 +94,8 @@ fn describe(mut item: DeriveInput, status: Option<Type>, mut errors: Errors) -> 
 
 /// Removes the `#[kctl(…)]` attributes from a list of attributes and reads them.
 fn annotations(attributes: &mut Vec<Attribute>, none: NonePolicy, errors: &mut Errors) -> Annotations {
-    let marks: Marks = marks::take(attributes, errors);
-    Annotations { none: none.with(&marks), marks }
+    let markers: Markers = markers::take(attributes, errors);
+    Annotations { none: none.with(&markers), markers }
 }
 
 /// Returns the derives that the user's item lacks. Those of other crates are always emitted, in place of the user's.

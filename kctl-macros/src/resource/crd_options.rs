@@ -1,13 +1,13 @@
 //! Options of `#[resource(…)]` that kube's derive does not have: `conversion(…)` and `status_subresource`.
 //!
-//! They are about the CRD as a whole. Like marks, they travel as JSON to the transform of the root schema, which
+//! They are about the CRD as a whole. Like markers, they travel as JSON to the transform of the root schema, which
 //! `generate-crds` reads.
 
 use syn::{Ident, LitBool, LitInt, LitStr, Token, ext::IdentExt, parenthesized, parse::ParseStream};
 
 use super::{
     json::{Json, comma},
-    marks::up_to_comma,
+    markers::up_to_comma,
 };
 use crate::{codes, diagnostics::Errors};
 

@@ -13,14 +13,14 @@
 //! #[serde(crate = "__p::serde", rename_all = "camelCase")]
 //! #[schemars(crate = "__p::schemars")]
 //! struct SiteSpec {
-//!     #[schemars(transform = __p::Marks("{\"min_length\":1}"))]
+//!     #[schemars(transform = __p::Markers("{\"min_length\":1}"))]
 //!     host: String,
 //!     #[serde(skip_serializing_if = "::core::option::Option::is_none")]
 //!     min: Option<i32>,
 //! }
 //! ```
 //!
-//! `tests/expand/resource.rs` has a larger example. `kctl::__private_0_1::Marks` is a transform of schemars: it reads the JSON
+//! `tests/expand/resource.rs` has a larger example. `kctl::__private_0_1::Markers` is a transform of schemars: it reads the JSON
 //! when the CRD is printed, and writes it into the schema.
 
 use proc_macro2::TokenStream;
@@ -120,16 +120,16 @@ fn annotate_fields(data: &mut Data, on_fields: &[Annotations]) {
         Data::Enum(data) => data.variants.iter_mut().flat_map(|variant| &mut variant.fields).collect(),
         Data::Union(_) => Vec::new(),
     };
-    debug_assert_eq!(fields.len(), on_fields.len(), "`check` reads the marks of each field");
+    debug_assert_eq!(fields.len(), on_fields.len(), "`check` reads the markers of each field");
     fields.into_iter().zip(on_fields).for_each(|(field, on)| annotate(&mut field.attrs, on));
 }
 
-/// Adds the attributes of serde and schemars that do what the marks say.
-fn annotate(attributes: &mut Vec<Attribute>, Annotations { marks, none }: &Annotations) {
+/// Adds the attributes of serde and schemars that do what the markers say.
+fn annotate(attributes: &mut Vec<Attribute>, Annotations { markers, none }: &Annotations) {
     if *none != NonePolicy::AsSerde {
         attributes.push(parse_quote!(#[serde(skip_serializing_if = "::core::option::Option::is_none")]));
     }
-    let mut fields = marks.clone().into_fields();
+    let mut fields = markers.clone().into_fields();
     if *none == NonePolicy::SkipAndForbidNull {
         fields.push(("omitted".to_owned(), Json::Bool(true)));
     }
@@ -139,11 +139,11 @@ fn annotate(attributes: &mut Vec<Attribute>, Annotations { marks, none }: &Annot
     }
 }
 
-/// Emits the transform of schemars. The marks are one JSON string: an expression for each of them would be twenty lines.
-fn transform(marks: Vec<(String, Json)>) -> TokenStream {
+/// Emits the transform of schemars. The markers are one JSON string: an expression for each of them would be twenty lines.
+fn transform(markers: Vec<(String, Json)>) -> TokenStream {
     let mut text = String::new();
-    Json::Object(marks).write(&mut text);
-    quote!(::kctl::__private_0_1::Marks(#text))
+    Json::Object(markers).write(&mut text);
+    quote!(::kctl::__private_0_1::Markers(#text))
 }
 
 /// Emits the path of a derive. Derives of other crates are reached through kctl.

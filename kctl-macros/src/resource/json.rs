@@ -1,6 +1,6 @@
 //! JSON in attributes: `default = { "a": [1] }`.
 //!
-//! Marks of a field travel as one string literal, so that an expansion stays short. The crate has no dependency on
+//! Markers of a field travel as one string literal, so that an expansion stays short. The crate has no dependency on
 //! `serde_json`, whose parser could not read tokens anyway: this parser reads them, with errors at the wrong token.
 
 use syn::{

@@ -22,7 +22,7 @@ use syn::{
 
 use super::{
     json::comma,
-    marks::snake_case,
+    markers::snake_case,
     model::{KubeOption, SchemaSource},
 };
 use crate::{

@@ -92,7 +92,7 @@ fn may_lack_schema(text: &str, part: &Ident) -> bool {
     definitions_of(text, part).any(|start| {
         let head = &text[..start];
         let above = head.rfind("}\n").max(head.rfind(";\n")).map_or(head, |end| &head[end..]);
-        !["schema", "resource", "Serialize"].iter().any(|mark| above.contains(mark))
+        !["schema", "resource", "Serialize"].iter().any(|marker| above.contains(marker))
     })
 }
 

@@ -9,8 +9,8 @@
 //! | `check` | the user's tokens → `Model`; calls the files below | K0004, K0029 |
 //! | `kube_options` | options of kube's derive | K0043–K0045, K0117 |
 //! | `crd_options` | options of the CRD that kube's derive does not have | K0080, K0089 |
-//! | `marks` | `#[kctl(…)]`, and the options of `#[resource]` that are marks of the object as a whole | K0024, K0080–K0086 |
-//! | `bounds` | marks of one place that contradict each other | K0087, K0088 |
+//! | `markers` | `#[kctl(…)]`, and the options of `#[resource]` that are markers of the object as a whole | K0024, K0080–K0086 |
+//! | `bounds` | markers of one place that contradict each other | K0087, K0088 |
 //! | `none` | `None` of an `Option` field | |
 //! | `json_names` | two fields with one name in JSON | K0022 |
 //! | `missing_schema` | a field's type in the same file lacks `#[schema]` | K0090 |
@@ -27,7 +27,7 @@ mod emit;
 mod json;
 mod json_names;
 mod kube_options;
-mod marks;
+mod markers;
 mod missing_schema;
 mod model;
 mod none;

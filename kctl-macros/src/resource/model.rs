@@ -3,7 +3,7 @@
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{DeriveInput, Error, Ident};
 
-use super::{json::Json, marks::Marks, none::NonePolicy};
+use super::{json::Json, markers::Markers, none::NonePolicy};
 
 /// A struct or an enum with everything that the attribute adds to it.
 ///
@@ -35,8 +35,8 @@ pub(super) struct Model {
 pub(super) struct Resource {
     /// The options that kube's derive reads, with a replacement for each wrong one.
     pub(super) options: Vec<KubeOption>,
-    /// Marks of the object as a whole: `rule(…)`, `conversion(…)` and others that kube's derive does not have.
-    pub(super) root: Marks,
+    /// Markers of the object as a whole: `rule(…)`, `conversion(…)` and others that kube's derive does not have.
+    pub(super) root: Markers,
     /// The source of the schema in the CRD.
     pub(super) schema: SchemaSource,
 }
@@ -122,8 +122,8 @@ impl Rename {
 /// The result of the `#[kctl(…)]` attributes of one type, field or variant.
 #[derive(Default)]
 pub(super) struct Annotations {
-    /// The marks, in the order of the source.
-    pub(super) marks: Marks,
+    /// The markers, in the order of the source.
+    pub(super) markers: Markers,
     /// The treatment of `None`, for a field of type `Option`.
     pub(super) none: NonePolicy,
 }
@@ -136,11 +136,11 @@ pub(super) struct Stub {
     pub(super) derives: Vec<String>,
 }
 
-/// One mark: `min_length = 1` is `minLength` of the schema later on.
+/// One marker: `min_length = 1` is `minLength` of the schema later on.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Mark {
+pub(super) struct Marker {
     /// The name as users write it.
     pub(super) name: String,
-    /// The value in the form of the mark: `true` for a flag, a list for `allowed`, an object for `rule`.
+    /// The value in the form of the marker: `true` for a flag, a list for `allowed`, an object for `rule`.
     pub(super) value: Json,
 }

@@ -14,7 +14,7 @@
 
 use syn::{Attribute, Field, Type, meta::ParseNestedMeta};
 
-use super::{json::Json, marks::Marks};
+use super::{json::Json, markers::Markers};
 use crate::function::generic_argument;
 
 /// Types whose schema has no list of allowed values. Any other type may be an enum.
@@ -70,15 +70,15 @@ impl NonePolicy {
         if is_plain { Self::Skip } else { Self::SkipAndForbidNull }
     }
 
-    /// Returns the policy of the field if it has these marks.
+    /// Returns the policy of the field if it has these markers.
     ///
     /// `nullable = true` says that null differs from a missing field. With `default`, an API server would fill in the default
     /// for a field that is left out, so `None` could not be stored.
-    pub(super) fn with(self, marks: &Marks) -> Self {
-        let is_kept = marks.get("nullable") == Some(&Json::Bool(true)) || marks.has("default");
+    pub(super) fn with(self, markers: &Markers) -> Self {
+        let is_kept = markers.get("nullable") == Some(&Json::Bool(true)) || markers.has("default");
         match self {
             _ if is_kept => Self::AsSerde,
-            Self::Skip if marks.has("allowed") => Self::SkipAndForbidNull,
+            Self::Skip if markers.has("allowed") => Self::SkipAndForbidNull,
             policy => policy,
         }
     }

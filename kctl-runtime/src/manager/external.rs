@@ -61,10 +61,10 @@ impl Manager {
     ///
     /// let open = Arc::new(AtomicUsize::new(0));
     /// let seen = open.clone();
-    /// manager.show_bound("connections", 64, move || seen.load(Ordering::Relaxed));
+    /// manager.add_bound("connections", 64, move || seen.load(Ordering::Relaxed));
     /// # }
     /// ```
-    pub fn show_bound(&mut self, name: &'static str, limit: usize, used: impl Fn() -> usize + Send + Sync + 'static) {
+    pub fn add_bound(&mut self, name: &'static str, limit: usize, used: impl Fn() -> usize + Send + Sync + 'static) {
         self.bounds.push(Bound { name, used: Arc::new(used), limit });
     }
 }

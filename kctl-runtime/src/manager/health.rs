@@ -34,7 +34,7 @@ use tokio::time::Instant;
 
 use super::{
     View,
-    lease::{Leadership, Standing, other_process},
+    lease::{ElectionState, Leadership, other_process},
     metrics::Metrics,
     ring::RingView,
     shards::ShardView,
@@ -286,11 +286,11 @@ fn election(leadership: &Leadership) -> Result<String, String> {
     if let Some(failure) = leadership.failure() {
         return Err(failure);
     }
-    match leadership.standing() {
-        Standing::Leading(_) => Ok("leads".into()),
-        Standing::Standby if leadership.holder().is_empty() => Ok("standby; no process leads yet".into()),
-        Standing::Standby => Ok(format!("standby; {} leads", leadership.holder())),
-        Standing::Over(_) => Err("this process lost the Lease and exits".into()),
+    match leadership.state() {
+        ElectionState::Leading(_) => Ok("leads".into()),
+        ElectionState::Standby if leadership.holder().is_empty() => Ok("standby; no process leads yet".into()),
+        ElectionState::Standby => Ok(format!("standby; {} leads", leadership.holder())),
+        ElectionState::Over(_) => Err("this process lost the Lease and exits".into()),
     }
 }
 
@@ -300,17 +300,17 @@ fn sharding(leadership: &Leadership, shards: &ShardView) -> Result<String, Strin
         return Err(failure);
     }
     let (holder, own) = (leadership.holder(), &leadership.config().identity);
-    match leadership.standing() {
-        Standing::Leading(_) => shards.failure().map_or_else(|| Ok(shards.note()), Err),
+    match leadership.state() {
+        ElectionState::Leading(_) => shards.failure().map_or_else(|| Ok(shards.note()), Err),
         // The candidate waits for the first list of Leases, which may lack a permission.
-        Standing::Standby if holder.is_empty() || holder == *own => match shards.failure() {
+        ElectionState::Standby if holder.is_empty() || holder == *own => match shards.failure() {
             Some(failure) => Err(failure),
             None => Ok("waits for the Lease of the settings".into()),
         },
-        Standing::Standby => {
+        ElectionState::Standby => {
             Err(format!("other replicas run as `{holder}` and this one as `{own}`: use the same --shards in all"))
         }
-        Standing::Over(_) => Err("this process lost the Lease and exits".into()),
+        ElectionState::Over(_) => Err("this process lost the Lease and exits".into()),
     }
 }
 
@@ -320,15 +320,15 @@ fn in_ring(leadership: &Leadership, ring: &RingView) -> Result<String, String> {
         return Err(failure);
     }
     let (shard, ring) = (ring.config().shard(), ring.config().ring());
-    match leadership.standing() {
-        Standing::Leading(_) => Ok(format!("shard {shard} of the ring {ring}")),
-        Standing::Standby if leadership.holder().is_empty() => Ok(format!("shard {shard} acquires its Lease")),
-        Standing::Standby if leadership.holder() == other_process(shard) => Err(format!(
+    match leadership.state() {
+        ElectionState::Leading(_) => Ok(format!("shard {shard} of the ring {ring}")),
+        ElectionState::Standby if leadership.holder().is_empty() => Ok(format!("shard {shard} acquires its Lease")),
+        ElectionState::Standby if leadership.holder() == other_process(shard) => Err(format!(
             "another process holds the Lease of shard {shard}: it ends within the Lease duration if that process is gone; \
              otherwise give each process its own --leader-election-identity"
         )),
-        Standing::Standby => Ok(format!("shard {shard} waits for its Lease, which {} holds", leadership.holder())),
-        Standing::Over(_) => Err("this process lost the Lease and exits".into()),
+        ElectionState::Standby => Ok(format!("shard {shard} waits for its Lease, which {} holds", leadership.holder())),
+        ElectionState::Over(_) => Err("this process lost the Lease and exits".into()),
     }
 }
 

@@ -68,7 +68,7 @@ impl App {
         }
         self.triggers.connect(&manager);
         let triggers = self.triggers.clone();
-        manager.show_bound("triggers", TRIGGERS_WAITING_MAX, move || triggers.n_waiting());
+        manager.add_bound("triggers", TRIGGERS_WAITING_MAX, move || triggers.n_waiting());
         for (spec, open) in &self.streams {
             manager.background(open(self.env(&manager, spec())));
         }

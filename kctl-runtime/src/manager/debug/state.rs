@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::history::{History, LastError, PastReconcile, TEXT_LEN_MAX};
 use crate::{
     key::ObjectKey,
-    manager::{View, health::Health, lease::Standing},
+    manager::{View, health::Health, lease::ElectionState},
     manifest,
     queue::WorkQueue,
     source::Source,
@@ -246,10 +246,10 @@ impl Seen<'_> {
 
     fn election(&self) -> Option<Election> {
         let leadership = self.view.leadership().filter(|_| self.view.shards().is_none())?;
-        let state = match leadership.standing() {
-            Standing::Leading(_) => "leads",
-            Standing::Standby => "standby",
-            Standing::Over(_) => "over",
+        let state = match leadership.state() {
+            ElectionState::Leading(_) => "leads",
+            ElectionState::Standby => "standby",
+            ElectionState::Over(_) => "over",
         };
         let config = leadership.config();
         let lease = format!("{}/{}", config.namespace, config.name);

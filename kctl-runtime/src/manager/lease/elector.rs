@@ -21,8 +21,8 @@ use tokio::{
 };
 
 use super::{
-    Effect, Election, ElectionConfig, ElectionError, ElectionRuntime, End, Holders, Input, Leadership, LeaseRequest,
-    Record, Standing, Step, handback,
+    Effect, Election, ElectionConfig, ElectionError, ElectionRuntime, ElectionState, End, Holders, Input, Leadership,
+    LeaseRequest, Record, Step, handback,
 };
 use crate::{
     manager::Clock,
@@ -42,7 +42,7 @@ pub struct Elector {
     clock: Clock,
     config: Arc<ElectionConfig>,
     /// Read by [`Leadership::led`] and by health.
-    standing: watch::Sender<Standing>,
+    state: watch::Sender<ElectionState>,
     /// Read by the permit before each write. It is set to `Lost` first when the election ends.
     permission: watch::Sender<LeaseState>,
     permit: WritePermit,
@@ -107,7 +107,7 @@ impl Elector {
             client,
             clock,
             config: Arc::new(config),
-            standing: watch::Sender::new(Standing::Standby),
+            state: watch::Sender::new(ElectionState::Standby),
             permission,
             permit,
             holder: watch::Sender::default(),
@@ -176,19 +176,19 @@ impl Elector {
     /// # let client = kube::Client::new(tower::service_fn(offline), "default");
     /// use std::sync::Arc;
     /// use k8s_openapi::jiff::Timestamp;
-    /// use kctl_runtime::manager::lease::{ElectionConfig, Elector, Standing};
+    /// use kctl_runtime::manager::lease::{ElectionConfig, Elector, ElectionState};
     ///
     /// let config = ElectionConfig::new("backup.example.com", "default", "host_1");
     /// let elector = Elector::new(client, config, Arc::new(Timestamp::now))?;
     /// let leadership = elector.leadership();
-    /// assert_eq!(leadership.standing(), Standing::Standby);
+    /// assert_eq!(leadership.state(), ElectionState::Standby);
     /// assert!(leadership.permit().acquire("patch ConfigMap shop/settings").await.is_err());
     /// # Ok::<_, kctl_runtime::manager::lease::ElectionError>(()) })?;
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn leadership(&self) -> Leadership {
         Leadership {
-            standing: self.standing.subscribe(),
+            state: self.state.subscribe(),
             permit: self.permit.clone(),
             holder: self.holder.subscribe(),
             failure: self.failure.subscribe(),
@@ -262,7 +262,7 @@ impl Elector {
                 changed
             });
             for effect in effects {
-                if matches!(effect, Effect::Leading(_)) && *self.standing.borrow() == Standing::Standby {
+                if matches!(effect, Effect::Leading(_)) && *self.state.borrow() == ElectionState::Standby {
                     self.of_new_lease.store(election.is_of_new_lease(), Ordering::Relaxed);
                 }
                 if let Some(end) = self.publish(effect) {
@@ -278,7 +278,7 @@ impl Elector {
     /// changed.
     async fn perform(&self, step: Step, handed_back: &Notify) -> Input {
         match step {
-            Step::Wait(until) if *self.standing.borrow() == Standing::Standby => {
+            Step::Wait(until) if *self.state.borrow() == ElectionState::Standby => {
                 let _timed = timeout_at(until, handed_back.notified()).await;
                 Input::Woke
             }
@@ -345,7 +345,7 @@ impl Elector {
                 self.holder.send_replace(holder);
             }
             Effect::Leading(until) => {
-                if self.standing.send_replace(Standing::Leading(until)) == Standing::Standby {
+                if self.state.send_replace(ElectionState::Leading(until)) == ElectionState::Standby {
                     tracing::info!(lease = %format_args!("{namespace}/{name}"), identity, "this process is the leader");
                 }
                 self.permission.send_replace(LeaseState::HeldUntil(until));
@@ -353,7 +353,7 @@ impl Elector {
             Effect::SlowPath => self.slow_renewals.send_modify(|count| *count += 1),
             Effect::Ended(end) => {
                 self.permission.send_replace(LeaseState::Lost);
-                self.standing.send_replace(Standing::Over(end.clone()));
+                self.state.send_replace(ElectionState::Over(end.clone()));
                 return Some(end);
             }
         }

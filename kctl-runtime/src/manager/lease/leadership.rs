@@ -21,7 +21,7 @@ use crate::writer::WritePermit;
 /// exits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Standing {
+pub enum ElectionState {
     /// It waits for the Lease.
     Standby,
     /// It leads, at least until this instant of the local clock. Renewals move it forward.
@@ -36,7 +36,7 @@ pub enum Standing {
 /// over.
 #[derive(Debug, Clone)]
 pub struct Leadership {
-    pub(super) standing: watch::Receiver<Standing>,
+    pub(super) state: watch::Receiver<ElectionState>,
     pub(super) permit: WritePermit,
     pub(super) holder: watch::Receiver<String>,
     pub(super) failure: watch::Receiver<Option<String>>,
@@ -47,15 +47,15 @@ pub struct Leadership {
 
 impl Leadership {
     /// Returns the current role of this process.
-    pub fn standing(&self) -> Standing {
-        self.standing.borrow().clone()
+    pub fn state(&self) -> ElectionState {
+        self.state.borrow().clone()
     }
 
     /// Returns `true` if this process leads now and its Lease has not expired by the local clock.
     ///
     /// For a write use [`permit`](Self::permit): this only says that the Lease is valid at this instant.
     pub fn is_leading(&self) -> bool {
-        matches!(*self.standing.borrow(), Standing::Leading(until) if Instant::now() < until)
+        matches!(*self.state.borrow(), ElectionState::Leading(until) if Instant::now() < until)
     }
 
     /// Returns the identity of the holder, as far as it is known; empty if the Lease is free.
@@ -111,9 +111,9 @@ impl Leadership {
     /// # Cancel safety
     /// Dropping the future has no effect.
     pub async fn led(&self) -> bool {
-        let mut standing = self.standing.clone();
-        let decided = standing.wait_for(|standing| *standing != Standing::Standby).await;
-        decided.is_ok_and(|standing| matches!(*standing, Standing::Leading(_)))
+        let mut state = self.state.clone();
+        let decided = state.wait_for(|state| *state != ElectionState::Standby).await;
+        decided.is_ok_and(|state| matches!(*state, ElectionState::Leading(_)))
     }
 
     /// Returns the permit for writes of the leader.
@@ -128,7 +128,7 @@ impl Leadership {
     /// # Errors
     /// A message with the time since the Lease expired.
     pub fn check(&self, tolerance: Duration) -> Result<(), String> {
-        let Standing::Leading(until) = *self.standing.borrow() else { return Ok(()) };
+        let ElectionState::Leading(until) = *self.state.borrow() else { return Ok(()) };
         let over = Instant::now().saturating_duration_since(until);
         if over > tolerance {
             return Err(format!("the lease ran out {} s ago and was not renewed", over.as_secs()));

@@ -51,7 +51,7 @@ pub(super) use election::{Holders, other_process};
 pub use elector::Elector;
 pub(super) use elector::{LeaseAnnotation, Missing, Watched};
 pub(super) use expired::release_expired;
-pub use leadership::{Leadership, Standing};
+pub use leadership::{ElectionState, Leadership};
 pub use record::Record;
 pub(super) use runtime::ElectionRuntime;
 pub(super) use sole::SoleLease;

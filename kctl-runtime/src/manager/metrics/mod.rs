@@ -293,7 +293,7 @@ impl Metrics {
     ///
     /// A family in both would be printed twice, which Prometheus rejects. It is meant for libraries that have their own
     /// registry.
-    pub fn include(&self, registry: Registry) {
+    pub fn add_registry(&self, registry: Registry) {
         self.shared.others.lock().push(Arc::new(registry));
     }
 

@@ -16,7 +16,7 @@ pub struct Checked {
 
 impl Checked {
     /// Returns `true` if both lists are empty.
-    pub fn is_fine(&self) -> bool {
+    pub fn has_no_problems(&self) -> bool {
         self.refused.is_empty() && self.useless.is_empty()
     }
 }

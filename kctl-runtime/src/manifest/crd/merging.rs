@@ -19,13 +19,13 @@ use super::owner::{find, named};
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
 /// List and map types by type and field; `*` is the type itself.
-static MARKS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
+static MARKERS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
     let lines = include_str!("merging.txt").lines().filter(|line| !line.starts_with('#'));
     lines
         .filter_map(|line| line.split_once(' '))
         .filter_map(|(of, rest)| {
-            let (field, mark) = rest.split_once(' ')?;
-            Some(((of, field), mark))
+            let (field, marker) = rest.split_once(' ')?;
+            Some(((of, field), marker))
         })
         .collect()
 });
@@ -47,14 +47,14 @@ fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
         schema.minimum.get_or_insert(f64::from(i32::MIN));
         schema.maximum.get_or_insert(f64::from(i32::MAX));
     }
-    if let Some(mark) = type_name.and_then(|type_name| MARKS.get(&(type_name, "*"))) {
-        apply(mark, schema);
+    if let Some(marker) = type_name.and_then(|type_name| MARKERS.get(&(type_name, "*"))) {
+        apply(marker, schema);
     }
     for (field, below) in schema.properties.iter_mut().flatten() {
         let Some(from) = find(root, node, field) else { continue };
-        // The mark of a field comes before that of its type, which it overrides.
-        if let Some(mark) = type_name.and_then(|type_name| MARKS.get(&(type_name, field.as_str()))) {
-            apply(mark, below);
+        // The marker of a field comes before that of its type, which it overrides.
+        if let Some(marker) = type_name.and_then(|type_name| MARKERS.get(&(type_name, field.as_str()))) {
+            apply(marker, below);
         }
         walk(root, from, below);
     }
@@ -66,10 +66,10 @@ fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     }
 }
 
-/// Applies a mark, unless the schema has the keyword already: an attribute of the user wins.
-fn apply(mark: &str, schema: &mut JSONSchemaProps) {
+/// Applies a marker, unless the schema has the keyword already: an attribute of the user wins.
+fn apply(marker: &str, schema: &mut JSONSchemaProps) {
     let is_list = schema.type_.as_deref() == Some("array");
-    let mut words = mark.split(' ');
+    let mut words = marker.split(' ');
     let kind = words.next().unwrap_or_default();
     if !is_list {
         schema.x_kubernetes_map_type.get_or_insert_with(|| kind.into());

@@ -5,7 +5,7 @@
 //! 1. [`variants`] checks the schema for what kube's derive would panic about.
 //! 2. The derive generates a CRD of one version.
 //! 3. [`descriptions`] removes documentation, [`merging`] adds list types, [`values`] bounds and formats,
-//!    [`union`] joins enums, and marks of the whole object are applied.
+//!    [`union`] joins enums, and markers of the whole object are applied.
 //! 4. [`join`] combines the versions of one kind.
 //! 5. [`check()`] reports what an API server would reject, in terms of Rust types and fields.
 
@@ -46,7 +46,7 @@ pub use structure::Structure;
 
 use super::{Descriptions, Manifest, descriptions};
 use crate::{
-    marks::{ROOT, rules_of},
+    markers::{ROOT, rules_of},
     panic::panic_text,
     spec::{ControllerSpec, RelationSpec},
 };
@@ -107,7 +107,7 @@ pub(crate) fn schema_of<K: JsonSchema>() -> Value {
     schemars::SchemaGenerator::default().into_root_schema_for::<K>().to_value()
 }
 
-/// One version of a kind, after the derive and the marks.
+/// One version of a kind, after the derive and the markers.
 pub(super) struct Version {
     pub(super) location: String,
     pub(super) crd: CustomResourceDefinition,
@@ -181,7 +181,7 @@ pub fn definitions(
     for versions in join::by_name(versions) {
         let crd = join::join(&versions)?;
         let checked = check(&json!(crd));
-        if !checked.is_fine() {
+        if !checked.has_no_problems() {
             return Err(problem::of_definition(&versions, checked));
         }
         crds.push(crd);
@@ -259,18 +259,18 @@ fn describe_whole(crd: &mut CustomResourceDefinition) {
     }
 }
 
-/// Applies the marks of `#[resource(…)]` that are about the whole object: conversion, subresources and rules.
+/// Applies the markers of `#[resource(…)]` that are about the whole object: conversion, subresources and rules.
 fn root_marks(version: &mut Version) {
     let spec = owner::resolve(&version.schema, &version.schema["properties"]["spec"]);
-    let marks = spec.get(ROOT).or_else(|| version.schema.get(ROOT)).cloned().unwrap_or_default();
-    let Value::Object(marks) = marks else { return };
+    let markers = spec.get(ROOT).or_else(|| version.schema.get(ROOT)).cloned().unwrap_or_default();
+    let Value::Object(markers) = markers else { return };
     let spec = &mut version.crd.spec;
-    if let Some(conversion) = marks.get("conversion") {
+    if let Some(conversion) = markers.get("conversion") {
         let conversion = serde_json::from_value(conversion_of(conversion));
         spec.conversion = Some(conversion.expect("`#[resource]` checks the types of the options of `conversion`"));
     }
     let Some(version) = spec.versions.first_mut() else { return };
-    if marks.get("status_subresource") == Some(&Value::Bool(false))
+    if markers.get("status_subresource") == Some(&Value::Bool(false))
         && let Some(subresources) = &mut version.subresources
     {
         subresources.status = None;
@@ -278,7 +278,7 @@ fn root_marks(version: &mut Version) {
             version.subresources = None;
         }
     }
-    let rules = rules_of(&marks);
+    let rules = rules_of(&markers);
     if let Some(schema) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
         let rule =
             |rule| serde_json::from_value(rule).expect("`#[resource]` checks the types of the options of `rule`");
@@ -289,12 +289,13 @@ fn root_marks(version: &mut Version) {
 }
 
 /// Returns `spec.conversion` for a webhook, from a service or a URL.
-fn conversion_of(marks: &Value) -> Value {
-    let client = if let Some(url) = marks.get("url") {
+fn conversion_of(markers: &Value) -> Value {
+    let client = if let Some(url) = markers.get("url") {
         json!({ "url": url })
     } else {
-        let mut service = json!({ "name": marks["service"], "namespace": marks["namespace"], "path": marks["path"] });
-        if let Some(port) = marks.get("port") {
+        let mut service =
+            json!({ "name": markers["service"], "namespace": markers["namespace"], "path": markers["path"] });
+        if let Some(port) = markers.get("port") {
             service["port"] = port.clone();
         }
         json!({ "service": service })

@@ -11,7 +11,7 @@
 use serde_json::{Map, Value, json};
 
 use super::compat::TEXT_FORMATS;
-use crate::marks::{FORMAT, allowed_values};
+use crate::markers::{FORMAT, allowed_values};
 
 /// An IPv4 address as Rust reads it. API servers also accept leading zeros (`010.0.0.1`) and
 /// `::ffff:10.0.0.1` for `format: ipv4`.
@@ -57,7 +57,7 @@ pub(super) fn is_known_format(format: &str) -> bool {
 /// The origin of the formats in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Formats {
-    /// Printed by schemars: a format is that of the Rust type, unless a mark set it.
+    /// Printed by schemars: a format is that of the Rust type, unless a marker set it.
     OfTypes,
     /// Left by kube's derive: a format may be the user's choice.
     Unknown,

@@ -1,4 +1,4 @@
-//! Marks within `items(…)` are checked, too.
+//! Markers within `items(…)` are checked, too.
 use kctl::prelude::*;
 
 #[schema]

@@ -4,10 +4,10 @@
 //! #[kctl(min_length = 1, rule("self != 'a'", message = "not a"))]
 //! ```
 //!
-//! is read as two `Mark`s, whose values are JSON. `emit` writes them into one string. The macro checks names, forms and bounds;
-//! kctl's transform of schemars, `kctl::__private_0_1::Marks`, knows the place of each mark in a schema.
+//! is read as two `Marker`s, whose values are JSON. `emit` writes them into one string. The macro checks names, forms and bounds;
+//! kctl's transform of schemars, `kctl::__private_0_1::Markers`, knows the place of each marker in a schema.
 //!
-//! `#[resource(…)]` accepts the marks of the object as a whole among its options: `rule(…)` and `exactly_one_of(…)` there apply to
+//! `#[resource(…)]` accepts the markers of the object as a whole among its options: `rule(…)` and `exactly_one_of(…)` there apply to
 //! the root of the schema, where a rule sees `self.metadata` and `self.spec`.
 
 mod suggest;
@@ -26,26 +26,26 @@ pub(super) use self::suggest::snake_case;
 use super::{
     bounds, crd_options,
     json::{Json, comma},
-    model::Mark,
+    model::Marker,
 };
 use crate::{codes, diagnostics::Errors};
 
-/// The marks of one place, in the order of the source. A mark that may be repeated is in the list several times.
+/// The markers of one place, in the order of the source. A marker that may be repeated is in the list several times.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Marks(Vec<Mark>);
+pub(super) struct Markers(Vec<Marker>);
 
-impl Marks {
-    /// Returns the value of the first mark of this name.
+impl Markers {
+    /// Returns the value of the first marker of this name.
     pub(super) fn get(&self, name: &str) -> Option<&Json> {
-        self.0.iter().find(|mark| mark.name == name).map(|mark| &mark.value)
+        self.0.iter().find(|marker| marker.name == name).map(|marker| &marker.value)
     }
 
-    /// Returns `true` if there is a mark of this name.
+    /// Returns `true` if there is a marker of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Returns the value of a mark that is a number.
+    /// Returns the value of a marker that is a number.
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         match self.get(name)? {
             Json::Number(digits) => digits.parse().ok(),
@@ -53,15 +53,15 @@ impl Marks {
         }
     }
 
-    /// Returns `true` without any mark.
+    /// Returns `true` without any marker.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the fields of a JSON object with these marks. The values of a mark that may be repeated become one list.
+    /// Returns the fields of a JSON object with these markers. The values of a marker that may be repeated become one list.
     pub(super) fn into_fields(self) -> Vec<(String, Json)> {
         let mut fields: Vec<(String, Json)> = Vec::new();
-        for Mark { name, value } in self.0 {
+        for Marker { name, value } in self.0 {
             let is_repeatable = is_repeatable(&name);
             match fields.iter_mut().find(|(field, _)| *field == name) {
                 Some((_, Json::List(all))) if is_repeatable => all.push(value),
@@ -72,13 +72,13 @@ impl Marks {
         fields
     }
 
-    /// Appends a mark.
+    /// Appends a marker.
     fn push(&mut self, name: String, value: Json) {
-        self.0.push(Mark { name, value });
+        self.0.push(Marker { name, value });
     }
 }
 
-/// The form in which a mark and its value are written.
+/// The form in which a marker and its value are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// `immutable`
@@ -105,12 +105,12 @@ enum Form {
     Rule,
     /// `docs(url = "…", description = "…")`
     Docs,
-    /// `items(…)` and `values(…)`: marks of the items of a list, or of the values of a map
+    /// `items(…)` and `values(…)`: markers of the items of a list, or of the values of a map
     Inner,
 }
 
-/// All marks with their forms, sorted by name as messages list them. The transform in `kctl-runtime` has the same
-/// list: a mark that is added here needs its place in the schema there.
+/// All markers with their forms, sorted by name as messages list them. The transform in `kctl-runtime` has the same
+/// list: a marker that is added here needs its place in the schema there.
 const FORMS: [(&str, Form); 33] = [
     ("allowed", Form::Values),
     ("at_least_one_of", Form::Names),
@@ -147,12 +147,12 @@ const FORMS: [(&str, Form); 33] = [
     ("values", Form::Inner),
 ];
 
-/// Removes the `#[kctl(…)]` attributes from a list and returns their marks, after the checks of `bounds`.
-pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Marks {
+/// Removes the `#[kctl(…)]` attributes from a list and returns their markers, after the checks of `bounds`.
+pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Markers {
     let is_kctl = |attribute: &Attribute| attribute.path().is_ident("kctl");
     let found: Vec<Attribute> = attributes.iter().filter(|attribute| is_kctl(attribute)).cloned().collect();
     attributes.retain(|attribute| !is_kctl(attribute));
-    let mut all = Marks::default();
+    let mut all = Markers::default();
     for attribute in &found {
         if let Err(error) = attribute.parse_args_with(|input: ParseStream| list(input, &mut all, errors)) {
             syntax(&error, "write field attributes like `#[kctl(min_length = 1, immutable)]`", errors);
@@ -163,39 +163,39 @@ pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Mark
     all
 }
 
-/// Returns the form of a mark. `None` for a name that is not a mark.
+/// Returns the form of a marker. `None` for a name that is not a marker.
 fn form(name: &str) -> Option<Form> {
-    FORMS.iter().find(|(mark, _)| *mark == name).map(|(_, form)| *form)
+    FORMS.iter().find(|(marker, _)| *marker == name).map(|(_, form)| *form)
 }
 
-/// Returns `true` for a mark that may be given several times. These are also the marks that `#[resource(…)]` accepts.
+/// Returns `true` for a marker that may be given several times. These are also the markers that `#[resource(…)]` accepts.
 fn is_repeatable(name: &str) -> bool {
     matches!(form(name), Some(Form::Rule | Form::Names))
 }
 
-/// Appends the marks up to the end of the input to those of the same place. A wrong mark is reported and left out; the
+/// Appends the markers up to the end of the input to those of the same place. A wrong marker is reported and left out; the
 /// next one is read all the same.
 ///
 /// # Errors
 ///
-/// Tokens that are not marks at all. Nothing after them can be read.
-fn list(input: ParseStream, marks: &mut Marks, errors: &mut Errors) -> syn::Result<()> {
+/// Tokens that are not markers at all. Nothing after them can be read.
+fn list(input: ParseStream, markers: &mut Markers, errors: &mut Errors) -> syn::Result<()> {
     while !input.is_empty() {
         let name = input.call(Ident::parse_any)?;
         let text = name.unraw().to_string();
         if let Some(value) = value(&name, &text, input, errors)? {
-            if !is_repeatable(&text) && marks.has(&text) {
+            if !is_repeatable(&text) && markers.has(&text) {
                 let (what, help) = (format!("`{text}` is given twice"), format!("write `{text}` once"));
                 errors.push(&name, codes::DUPLICATE_MARK, &what, &help);
             }
-            marks.push(text, value);
+            markers.push(text, value);
         }
         comma(input)?;
     }
     Ok(())
 }
 
-/// Reads the value of one mark, after its name. Returns `None` for a value that was reported.
+/// Reads the value of one marker, after its name. Returns `None` for a value that was reported.
 fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
     let Some(form) = form(text) else {
         let value = up_to_comma(input)?;
@@ -249,10 +249,10 @@ fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
         Form::Rule => values::rule(&within("\"self.min <= self.max\", message = \"…\"")?, errors)?,
         Form::Docs => values::docs(&within("url = \"https://…\"")?, errors)?,
         Form::Inner => {
-            let mut marks = Marks::default();
-            list(&within("min_length = 1")?, &mut marks, errors)?;
-            bounds::check(&marks, name.span(), errors);
-            Some(Json::Object(marks.into_fields()))
+            let mut markers = Markers::default();
+            list(&within("min_length = 1")?, &mut markers, errors)?;
+            bounds::check(&markers, name.span(), errors);
+            Some(Json::Object(markers.into_fields()))
         }
     })
 }
@@ -264,20 +264,20 @@ fn parentheses(input: ParseStream<'_>) -> syn::Result<ParseBuffer<'_>> {
     Ok(content)
 }
 
-/// Splits the options of `#[resource(…)]` into marks of the object as a whole and the options of kube's derive.
-pub(super) fn split_root(options: &TokenStream, errors: &mut Errors) -> (Marks, TokenStream) {
-    let mut marks = Marks::default();
+/// Splits the options of `#[resource(…)]` into markers of the object as a whole and the options of kube's derive.
+pub(super) fn split_root(options: &TokenStream, errors: &mut Errors) -> (Markers, TokenStream) {
+    let mut markers = Markers::default();
     let mut rest = Vec::new();
     let parser = |input: ParseStream| -> syn::Result<()> {
         while !input.is_empty() {
             let word = input.fork().call(Ident::parse_any)?;
             let (name, tokens) = (word.to_string(), up_to_comma(input)?);
             if crd_options::is_option(&name) || is_repeatable(&name) {
-                if !is_repeatable(&name) && marks.has(&name) {
+                if !is_repeatable(&name) && markers.has(&name) {
                     errors.push_duplicate(&word);
                 }
                 if let Some(value) = root_option(&name, tokens, errors) {
-                    marks.push(name, value);
+                    markers.push(name, value);
                 }
             } else {
                 rest.push(tokens);
@@ -288,9 +288,9 @@ pub(super) fn split_root(options: &TokenStream, errors: &mut Errors) -> (Marks, 
     };
     if parser.parse2(options.clone()).is_err() {
         // kube's derive reports tokens that can't be read.
-        return (Marks::default(), options.clone());
+        return (Markers::default(), options.clone());
     }
-    (marks, quote!(#(#rest),*))
+    (markers, quote!(#(#rest),*))
 }
 
 /// Reads the tokens of one option of `#[resource(…)]` that is not kube's. Its errors are collected separately, because

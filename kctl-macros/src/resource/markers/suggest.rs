@@ -1,4 +1,4 @@
-//! The help for a name that is not a mark: the name of the mark, with the value that the user wrote.
+//! The help for a name that is not a marker: the name of the marker, with the value that the user wrote.
 //!
 //! | written | help |
 //! |---|---|
@@ -22,7 +22,7 @@ use crate::{
     function::source_text,
 };
 
-/// Names that other validators and JSON schemas use for a mark, with the mark. `instead` handles those that need more
+/// Names that other validators and JSON schemas use for a marker, with the marker. `instead` handles those that need more
 /// than another name.
 const OTHER_NAMES: [(&str, &str); 24] = [
     ("choices", "allowed"),
@@ -51,18 +51,18 @@ const OTHER_NAMES: [(&str, &str); 24] = [
     ("values_of", "allowed"),
 ];
 
-/// Reports K0080 for a name that is not a mark.
+/// Reports K0080 for a name that is not a marker.
 pub(super) fn report_unknown(name: &Ident, text: &str, value: &TokenStream, errors: &mut Errors) {
     let what = format!("`#[kctl(…)]` has no option `{text}`");
     errors.push(name, codes::UNKNOWN_MARK, &what, &instead(&snake_case(text), value));
 }
 
 /// Returns the help for a name in snake case. A name that needs more than another spelling is answered here; the rest by
-/// `OTHER_NAMES`, then by the mark that is spelled alike.
+/// `OTHER_NAMES`, then by the marker that is spelled alike.
 fn instead(text: &str, value: &TokenStream) -> String {
-    let marks: Vec<&str> = FORMS.iter().map(|(mark, _)| *mark).collect();
-    let other = OTHER_NAMES.iter().find(|(other, _)| *other == text).map(|(_, mark)| *mark);
-    let same = marks.iter().find(|mark| **mark == text).copied();
+    let markers: Vec<&str> = FORMS.iter().map(|(marker, _)| *marker).collect();
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == text).map(|(_, marker)| *marker);
+    let same = markers.iter().find(|marker| **marker == text).copied();
     match text {
         "range" => return bounds_within(value, "minimum", "maximum", ["1", "10"]),
         "length" | "len" => return bounds_within(value, "min_length", "max_length", ["1", "63"]),
@@ -87,9 +87,9 @@ fn instead(text: &str, value: &TokenStream) -> String {
         "not_empty" | "non_empty" => return "write `min_length = 1` for a string, `min_items = 1` for a list".into(),
         _ => {}
     }
-    match other.or(same).or_else(|| closest_match(text, &marks)) {
-        Some(mark) => format!("write `{}`", with_mark(mark, value)),
-        None => format!("the options are {}", marks.join(", ")),
+    match other.or(same).or_else(|| closest_match(text, &markers)) {
+        Some(marker) => format!("write `{}`", with_mark(marker, value)),
+        None => format!("the options are {}", markers.join(", ")),
     }
 }
 
@@ -114,21 +114,21 @@ fn with_value(name: &str, value: &TokenStream) -> String {
     }
 }
 
-/// Returns a mark with the value of another name, in the form that the mark has: `allowed("a")` for `one_of = ["a"]`.
-fn with_mark(mark: &str, value: &TokenStream) -> String {
+/// Returns a marker with the value of another name, in the form that the marker has: `allowed("a")` for `one_of = ["a"]`.
+fn with_mark(marker: &str, value: &TokenStream) -> String {
     let text = source_text(value);
     let argument = text.trim_start_matches('=').trim();
     let within = argument.trim_start_matches(['(', '[']).trim_end_matches([')', ']']).trim();
-    match form(mark) {
-        _ if argument.is_empty() => mark.to_owned(),
-        Some(Form::Flag) => mark.to_owned(),
-        Some(Form::Values | Form::Names | Form::Inner | Form::Rule | Form::Docs) => format!("{mark}({within})"),
-        Some(Form::List | Form::Map) => format!("{mark} = {argument}"),
-        _ => format!("{mark} = {within}"),
+    match form(marker) {
+        _ if argument.is_empty() => marker.to_owned(),
+        Some(Form::Flag) => marker.to_owned(),
+        Some(Form::Values | Form::Names | Form::Inner | Form::Rule | Form::Docs) => format!("{marker}({within})"),
+        Some(Form::List | Form::Map) => format!("{marker} = {argument}"),
+        _ => format!("{marker} = {within}"),
     }
 }
 
-/// Returns the help for `range(min = 0, max = 5)` or `length(max = 63)`: a mark for each bound. `low` and `high` are these marks,
+/// Returns the help for `range(min = 0, max = 5)` or `length(max = 63)`: a marker for each bound. `low` and `high` are these markers,
 /// `examples` their values if the user wrote none.
 fn bounds_within(value: &TokenStream, low: &str, high: &str, examples: [&str; 2]) -> String {
     let text = source_text(value);
@@ -137,14 +137,14 @@ fn bounds_within(value: &TokenStream, low: &str, high: &str, examples: [&str; 2]
         let end = rest.find([',', ')']).unwrap_or(rest.len());
         Some(rest[..end].trim().to_owned())
     };
-    let marks: Vec<_> = [(low, bound_of("min")), (high, bound_of("max"))]
+    let markers: Vec<_> = [(low, bound_of("min")), (high, bound_of("max"))]
         .into_iter()
-        .filter_map(|(mark, bound)| bound.map(|bound| format!("{mark} = {bound}")))
+        .filter_map(|(marker, bound)| bound.map(|bound| format!("{marker} = {bound}")))
         .collect();
-    if marks.is_empty() {
+    if markers.is_empty() {
         return format!("write `{low} = {}, {high} = {}`", examples[0], examples[1]);
     }
-    format!("write `{}`", marks.join(", "))
+    format!("write `{}`", markers.join(", "))
 }
 
 #[cfg(test)]
@@ -176,10 +176,10 @@ mod tests {
             ("XValidation(\"a\")", "the options are "),
         ] {
             let mut errors = Errors::default();
-            let mut marks = super::super::Marks::default();
-            let parser = |input: ParseStream<'_>| super::super::list(input, &mut marks, &mut errors);
+            let mut markers = super::super::Markers::default();
+            let parser = |input: ParseStream<'_>| super::super::list(input, &mut markers, &mut errors);
             parser.parse_str(written).unwrap();
-            assert!(marks.is_empty(), "{written}");
+            assert!(markers.is_empty(), "{written}");
             let text = errors.into_result(()).unwrap_err().to_string();
             assert!(text.contains(&format!("help: {expected}")), "{written}: {text}");
         }

@@ -1,34 +1,34 @@
-//! Applies the marks of `#[kctl(…)]` to a JSON schema.
+//! Applies the markers of `#[kctl(…)]` to a JSON schema.
 //!
-//! The attribute checks the marks and writes them as JSON into a `schemars` transform. This file changes
-//! the schema that schemars derived: bounds, formats, list types and CEL rules. A mark of an `Option` field
+//! The attribute checks the markers and writes them as JSON into a `schemars` transform. This file changes
+//! the schema that schemars derived: bounds, formats, list types and CEL rules. A marker of an `Option` field
 //! applies to its value, and `items` and `values` lead into lists and maps.
 
 use schemars::{Schema, transform::Transform};
 use serde_json::{Map, Value, json};
 
-/// Schema key that carries marks of the whole object until the CRD is built. It is removed there, because
+/// Schema key that carries markers of the whole object until the CRD is built. It is removed there, because
 /// API servers do not know it.
 pub(crate) const ROOT: &str = "x-kctl-root";
 
-/// Schema key beside a `format` that a mark set, to tell it from the format of the Rust type.
+/// Schema key beside a `format` that a marker set, to tell it from the format of the Rust type.
 pub(crate) const FORMAT: &str = "x-kctl-format";
 
-/// A schema transform with the marks of one field or type, as JSON.
+/// A schema transform with the markers of one field or type, as JSON.
 #[derive(Debug)]
-pub struct Marks(pub &'static str);
+pub struct Markers(pub &'static str);
 
-impl Transform for Marks {
+impl Transform for Markers {
     fn transform(&mut self, schema: &mut Schema) {
         match serde_json::from_str(self.0) {
-            Ok(Value::Object(marks)) => apply(&marks, schema.ensure_object()),
+            Ok(Value::Object(markers)) => apply(&markers, schema.ensure_object()),
             // A schema without its bounds and rules would be accepted silently.
             invalid => panic!("`#[kctl(…)]` generates a JSON object, and not {}: {invalid:?}", self.0),
         }
     }
 }
 
-/// Marks with a single schema key, of the same value.
+/// Markers with a single schema key, of the same value.
 const PLAIN: [(&str, &str); 17] = [
     ("allowed", "enum"),
     ("default", "default"),
@@ -49,10 +49,10 @@ const PLAIN: [(&str, &str); 17] = [
     ("title", "title"),
 ];
 
-/// Applies marks to the schema of a field. The value inside an `Option` gets them rather than the `anyOf`
+/// Applies markers to the schema of a field. The value inside an `Option` gets them rather than the `anyOf`
 /// around it, which is overwritten when the alternatives are joined.
-fn apply(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
-    if marks.contains_key("schemaless") {
+fn apply(markers: &Map<String, Value>, schema: &mut Map<String, Value>) {
+    if markers.contains_key("schemaless") {
         schema.retain(|key, _| key == "description");
     }
     // Keywords beside the `anyOf` of an `Option` would be overwritten when its alternatives are joined.
@@ -61,13 +61,13 @@ fn apply(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     );
     let value = schema.get_mut("anyOf").filter(|_| is_option).and_then(|all| all.get_mut(0));
     match value.and_then(Value::as_object_mut) {
-        Some(value) => apply_to_value(marks, value),
-        None => apply_to_value(marks, schema),
+        Some(value) => apply_to_value(markers, value),
+        None => apply_to_value(markers, schema),
     }
-    match marks.get("nullable").and_then(Value::as_bool) {
+    match markers.get("nullable").and_then(Value::as_bool) {
         Some(true) => drop(schema.insert("nullable".into(), true.into())),
         Some(false) => never_null(schema),
-        None if marks.contains_key("omitted") && is_choice(schema) => never_null(schema),
+        None if markers.contains_key("omitted") && is_choice(schema) => never_null(schema),
         None => {}
     }
 }
@@ -78,28 +78,28 @@ fn is_choice(schema: &Map<String, Value>) -> bool {
     schema.contains_key("enum") || value.is_some_and(|value| allowed_values(value).is_some())
 }
 
-/// Applies marks to a schema that is not an `Option`, then those of its items and values.
-fn apply_to_value(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
+/// Applies markers to a schema that is not an `Option`, then those of its items and values.
+fn apply_to_value(markers: &Map<String, Value>, schema: &mut Map<String, Value>) {
     for (name, key) in PLAIN {
-        if let Some(value) = marks.get(name) {
+        if let Some(value) = markers.get(name) {
             schema.insert(key.into(), value.clone());
         }
     }
     for (name, bound, exclusive) in
         [("exclusive_minimum", "minimum", "exclusiveMinimum"), ("exclusive_maximum", "maximum", "exclusiveMaximum")]
     {
-        if let Some(value) = marks.get(name) {
+        if let Some(value) = markers.get(name) {
             schema.insert(bound.into(), value.clone());
             schema.insert(exclusive.into(), true.into());
         }
     }
-    if marks.contains_key("format") {
+    if markers.contains_key("format") {
         schema.insert(FORMAT.into(), true.into());
     }
-    shape(marks, schema);
-    rules(marks, schema);
+    shape(markers, schema);
+    rules(markers, schema);
     for (name, key) in [("items", "items"), ("values", "additionalProperties")] {
-        let inner = marks.get(name).and_then(Value::as_object);
+        let inner = markers.get(name).and_then(Value::as_object);
         let Some(below) = schema.get_mut(key) else { continue };
         if *below == Value::Bool(true) {
             // schemars writes `true` for a schema that accepts anything.
@@ -109,7 +109,7 @@ fn apply_to_value(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
             apply(inner, below);
         }
     }
-    if let Some(root) = marks.get("root") {
+    if let Some(root) = markers.get("root") {
         schema.insert(ROOT.into(), root.clone());
     }
 }
@@ -118,29 +118,29 @@ fn is_null(schema: &Value) -> bool {
     schema["type"] == "null" || schema["enum"] == json!([null])
 }
 
-/// Applies the marks that decide the type, and how values are merged and pruned.
-fn shape(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
-    if let Some(name) = marks.get("type_") {
+/// Applies the markers that decide the type, and how values are merged and pruned.
+fn shape(markers: &Map<String, Value>, schema: &mut Map<String, Value>) {
+    if let Some(name) = markers.get("type_") {
         schema.insert("type".into(), name.clone());
     }
-    if marks.contains_key("int_or_string") {
+    if markers.contains_key("int_or_string") {
         schema.retain(|key, _| !["type", "format", "properties", "required", "anyOf"].contains(&key.as_str()));
         schema.insert("x-kubernetes-int-or-string".into(), true.into());
     }
-    if marks.contains_key("embedded") {
+    if markers.contains_key("embedded") {
         schema.insert("type".into(), "object".into());
         schema.insert("x-kubernetes-embedded-resource".into(), true.into());
         if schema.get("properties").and_then(Value::as_object).is_none_or(Map::is_empty) {
             schema.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
         }
     }
-    if marks.contains_key("preserve_unknown") || marks.contains_key("schemaless") {
+    if markers.contains_key("preserve_unknown") || markers.contains_key("schemaless") {
         schema.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
         if schema.get("additionalProperties").is_some_and(Value::is_boolean) {
             schema.remove("additionalProperties");
         }
     }
-    match marks.get("list") {
+    match markers.get("list") {
         Some(keys @ Value::Array(_)) => {
             schema.insert("x-kubernetes-list-type".into(), "map".into());
             schema.insert("x-kubernetes-list-map-keys".into(), keys.clone());
@@ -153,9 +153,9 @@ fn shape(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     }
 }
 
-/// Appends the CEL rules of the marks to those that the type has.
-fn rules(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
-    let found = rules_of(marks);
+/// Appends the CEL rules of the markers to those that the type has.
+fn rules(markers: &Map<String, Value>, schema: &mut Map<String, Value>) {
+    let found = rules_of(markers);
     if found.is_empty() {
         return;
     }
@@ -165,11 +165,11 @@ fn rules(marks: &Map<String, Value>, schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the CEL rules that the marks stand for, such as `self == oldSelf` for `immutable`.
-pub(crate) fn rules_of(marks: &Map<String, Value>) -> Vec<Value> {
-    let list = |name: &str| marks.get(name).and_then(Value::as_array).into_iter().flatten();
+/// Returns the CEL rules that the markers stand for, such as `self == oldSelf` for `immutable`.
+pub(crate) fn rules_of(markers: &Map<String, Value>) -> Vec<Value> {
+    let list = |name: &str| markers.get(name).and_then(Value::as_array).into_iter().flatten();
     let mut found = Vec::new();
-    if marks.contains_key("immutable") {
+    if markers.contains_key("immutable") {
         found.push(json!({ "rule": "self == oldSelf", "message": "the value can't be changed" }));
     }
     for (name, test, words) in [
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn marks_apply_to_the_value_inside_an_option() {
-        let marks = |text| serde_json::from_str::<Map<String, Value>>(text).unwrap();
+        let markers = |text| serde_json::from_str::<Map<String, Value>>(text).unwrap();
         let option = json!({ "anyOf": [{ "type": "object", "x-kubernetes-validations": [{ "rule": "a" }] }, { "type": "null" }] });
         for (schema, text, expected) in [
             (json!({ "type": "string" }), r#"{"min_length":1}"#, json!({ "type": "string", "minLength": 1 })),
@@ -272,7 +272,7 @@ mod tests {
             ),
         ] {
             let mut schema = schema.as_object().unwrap().clone();
-            apply(&marks(text), &mut schema);
+            apply(&markers(text), &mut schema);
             assert_eq!(Value::Object(schema), expected, "{text}");
         }
     }
@@ -280,6 +280,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "`#[kctl(…)]` generates a JSON object")]
     fn invalid_marks_are_not_dropped() {
-        Marks(r#"{"minimum":1.}"#).transform(&mut Schema::default());
+        Markers(r#"{"minimum":1.}"#).transform(&mut Schema::default());
     }
 }

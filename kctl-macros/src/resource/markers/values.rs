@@ -1,4 +1,4 @@
-//! Values of marks: numbers, strings, lists, CEL rules. Each function reads one form and returns `None` for a value that it
+//! Values of markers: numbers, strings, lists, CEL rules. Each function reads one form and returns `None` for a value that it
 //! reported.
 
 use proc_macro2::Ident;
