@@ -48,7 +48,7 @@ impl Cache {
         }
     }
 
-    /// Removes an object that is no longer selected, also in a later state. The mark of the watch stays: the cached state
+    /// Removes an object that is no longer selected, also in a later state. The watermark of the watch stays: the cached state
     /// may be an own write, with a version that the watch has not reached.
     pub(super) fn drop_object(&mut self, object: &Stored) -> Vec<Change<Stored>> {
         let is_same = |cached: &&Arc<Stored>| cached.meta().uid == object.meta().uid;
@@ -60,19 +60,19 @@ impl Cache {
     /// Records that everything of a scope up to a revision has been reported. Own writes that the watch has passed
     /// without reporting are outside of its selector, and leave the cache.
     pub(super) fn advance(&mut self, scope: &Scope, revision: Option<u64>) -> Vec<Change<Stored>> {
-        let Some(mark) = self.scopes.get_mut(scope) else { return Vec::new() };
-        mark.revision = mark.revision.max(revision.unwrap_or(0));
-        let mark = mark.revision;
-        self.forget_reads(scope, mark);
+        let Some(watermark) = self.scopes.get_mut(scope) else { return Vec::new() };
+        watermark.revision = watermark.revision.max(revision.unwrap_or(0));
+        let watermark = watermark.revision;
+        self.forget_reads(scope, watermark);
         let scopes = &self.scopes;
         let here = |key: &ObjectKey| scope_among(scopes, key).is_some_and(|covering| covering == *scope);
-        self.tombstones.passed(mark, here);
-        let passed = self.unreported.range(..=mark).map(|(_, key)| key).filter(|key| here(key));
+        self.tombstones.passed(watermark, here);
+        let passed = self.unreported.range(..=watermark).map(|(_, key)| key).filter(|key| here(key));
         let passed: Vec<ObjectKey> = passed.cloned().collect();
         // The watch is past these own writes without reporting them: they do not match its selector, and it would not
         // report their deletion either.
         let outside: Vec<_> = passed.iter().filter_map(|key| self.get(key).cloned()).collect();
-        let is_passed = |object: &Arc<Stored>| object.meta().revision().is_some_and(|revision| revision <= mark);
+        let is_passed = |object: &Arc<Stored>| object.meta().revision().is_some_and(|revision| revision <= watermark);
         debug_assert!(outside.iter().all(is_passed), "an object with a later version still exists");
         for object in &outside {
             self.remove(object);

@@ -14,8 +14,8 @@ impl Cache {
     pub(super) fn replace(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
         let list = version.parse::<u64>().ok();
         // A list of a scope that is no longer followed is ignored.
-        let Some(mark) = self.scopes.get(scope) else { return Vec::new() };
-        let (revision, has_objects) = (mark.revision, mark.was_listed && !mark.absent);
+        let Some(watermark) = self.scopes.get(scope) else { return Vec::new() };
+        let (revision, has_objects) = (watermark.revision, watermark.was_listed && !watermark.absent);
         if list.is_some_and(|list| list < revision) {
             // The cache is newer than the list. It was opened again, and the list proves that the kind is served.
             if has_objects {
@@ -34,7 +34,7 @@ impl Cache {
         objects: Vec<Arc<Stored>>,
         list: Option<u64>,
     ) -> Vec<Change<Stored>> {
-        let Some(mark) = self.scopes.get(scope).map(|mark| mark.revision) else { return Vec::new() };
+        let Some(watermark) = self.scopes.get(scope).map(|watermark| watermark.revision) else { return Vec::new() };
         // The list of one namespace proves nothing about deletes in another one.
         let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         if !self.tombstones.is_empty() {
@@ -51,7 +51,7 @@ impl Cache {
         for object in objects {
             changes.extend(self.below_watermark(scope, |cache| cache.upsert(object)));
         }
-        self.set_watermark(scope, mark.max(list.unwrap_or(0)));
+        self.set_watermark(scope, watermark.max(list.unwrap_or(0)));
         // The list reports all own writes up to its version: an object that it lacks is gone.
         let reported = list.unwrap_or(0);
         self.unreported.retain(|revision, key| *revision > reported || (scope.is_some() && key.namespace != *scope));
@@ -97,12 +97,13 @@ impl Cache {
 
     /// Applies objects that exist although the watch has passed their versions.
     pub(super) fn below_watermark<T>(&mut self, scope: &Scope, apply: impl FnOnce(&mut Self) -> T) -> T {
-        let Some(mark) = self.scopes.get_mut(scope).map(|mark| std::mem::take(&mut mark.revision)) else {
+        let Some(watermark) = self.scopes.get_mut(scope).map(|watermark| std::mem::take(&mut watermark.revision))
+        else {
             return apply(self);
         };
         let applied = apply(self);
         if let Some(lowered) = self.scopes.get_mut(scope) {
-            lowered.revision = mark;
+            lowered.revision = watermark;
         }
         applied
     }

@@ -68,7 +68,7 @@ impl Cache {
             changes.extend(self.present_object(object));
         }
         let announced =
-            self.scopes.get(&scope).or_else(|| self.scopes.get(&None)).map_or(u64::MAX, |mark| mark.revision);
+            self.scopes.get(&scope).or_else(|| self.scopes.get(&None)).map_or(u64::MAX, |watermark| watermark.revision);
         if revision > announced {
             let latest = self.read.entry(scope).or_default();
             *latest = revision.max(*latest);
@@ -78,12 +78,12 @@ impl Cache {
 
     /// Stores an object of a list of its namespace beside the watch.
     ///
-    /// While the whole scope is listed, the mark of the watch proves nothing about unknown objects: the source may
+    /// While the whole scope is listed, the watermark of the watch proves nothing about unknown objects: the source may
     /// select more than when the watch passed them.
     fn present_object(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
-        let mark = self.scopes.get(&scope).map_or(0, |mark| mark.revision);
-        let is_passed = object.meta().revision().is_some_and(|revision| revision <= mark);
+        let watermark = self.scopes.get(&scope).map_or(0, |watermark| watermark.revision);
+        let is_passed = object.meta().revision().is_some_and(|revision| revision <= watermark);
         if !is_passed || !self.joins.has(&scope) {
             return self.written(object);
         }

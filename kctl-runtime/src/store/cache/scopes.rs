@@ -20,8 +20,8 @@ impl Cache {
             return Vec::new();
         }
         let changes = self.clear(&scope);
-        let mark = self.scopes.entry(&scope);
-        (mark.listed, mark.was_listed, mark.absent) = (true, true, true);
+        let watermark = self.scopes.entry(&scope);
+        (watermark.listed, watermark.was_listed, watermark.absent) = (true, true, true);
         self.blocked.insert(scope);
         changes
     }
@@ -40,8 +40,8 @@ impl Cache {
     pub(super) fn clear(&mut self, scope: &Scope) -> Vec<Change<Stored>> {
         self.forget_reads(scope, u64::MAX);
         self.joins.end(scope);
-        if let Some(mark) = self.scopes.get_mut(scope) {
-            mark.was_listed = false;
+        if let Some(watermark) = self.scopes.get_mut(scope) {
+            watermark.was_listed = false;
         }
         let objects = self.of_scope(scope);
         for object in &objects {

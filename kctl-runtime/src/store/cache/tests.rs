@@ -223,18 +223,18 @@ fn late_response_does_not_revive_a_deleted_object() {
 
 #[test]
 fn own_write_passed_by_the_watch_leaves_cache() {
-    let mark = |version: &str| Delta::Bookmark(None, version.into());
+    let bookmark = |version: &str| Delta::Bookmark(None, version.into());
     let begin = || list(&[pod("y", "2", 4)], "5");
-    check(vec![begin(), Delta::Written(pod("x", "1", 6)), mark("5")], "+y@4 +x@6");
-    check(vec![begin(), Delta::Written(pod("x", "1", 6)), mark("6")], "+y@4 +x@6 -x@6");
+    check(vec![begin(), Delta::Written(pod("x", "1", 6)), bookmark("5")], "+y@4 +x@6");
+    check(vec![begin(), Delta::Written(pod("x", "1", 6)), bookmark("6")], "+y@4 +x@6 -x@6");
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("y", "2", 7))], "+y@4 +x@6 ~y@7 -x@6");
     // An object that the watch has reported stays, and so does a later write to it.
-    check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("x", "1", 6)), mark("9")], "+y@4 +x@6");
-    let twice = [Delta::Written(pod("x", "1", 6)), Delta::Written(pod("x", "1", 8)), mark("7")];
+    check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("x", "1", 6)), bookmark("9")], "+y@4 +x@6");
+    let twice = [Delta::Written(pod("x", "1", 6)), Delta::Written(pod("x", "1", 8)), bookmark("7")];
     check([vec![begin()], twice.into()].concat(), "+y@4 +x@6 ~x@8");
     // A list that contains the object counts as a report.
     let listed = list(&[pod("x", "1", 6), pod("y", "2", 4)], "7");
-    check(vec![begin(), Delta::Written(pod("x", "1", 6)), listed, mark("9")], "+y@4 +x@6");
+    check(vec![begin(), Delta::Written(pod("x", "1", 6)), listed, bookmark("9")], "+y@4 +x@6");
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Watermarks {
         Some(&mut self.0[idx].1)
     }
 
-    /// Returns the mark of a scope, and adds the scope if it is missing.
+    /// Returns the watermark of a scope, and adds the scope if it is missing.
     pub(super) fn entry(&mut self, scope: &Scope) -> &mut Watermark {
         let idx = self.find(scope).unwrap_or_else(|idx| {
             self.0.insert(idx, (scope.clone(), Watermark::default()));
@@ -66,6 +66,6 @@ impl Watermarks {
 
     /// Returns the progress of all scopes.
     pub(super) fn all(&self) -> impl Iterator<Item = &Watermark> {
-        self.0.iter().map(|(_, mark)| mark)
+        self.0.iter().map(|(_, watermark)| watermark)
     }
 }
