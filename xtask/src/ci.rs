@@ -16,7 +16,7 @@ use crate::{
     gate::Gate,
     new_project, packages,
     process::{Run, find, scratch, target},
-    real_server, steps,
+    real_server, shared_build, steps,
 };
 
 /// A step of the gate.
@@ -222,7 +222,11 @@ impl Beside {
             _ => Run::new(xtask),
         };
         let run = match lane {
-            Lane::Idle => run.env("CARGO_TARGET_DIR", target().join("beside")),
+            Lane::Idle => {
+                let own = target().join("beside");
+                shared_build::seed(&target(), &own)?;
+                run.env("CARGO_TARGET_DIR", own)
+            }
             Lane::Waiting => run,
         };
         let run = run.arg("ci").args(steps.iter().map(|step| step.name()));

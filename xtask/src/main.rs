@@ -12,6 +12,7 @@ mod process;
 mod real_server;
 mod release;
 mod shards;
+mod shared_build;
 mod sizes;
 mod steps;
 mod tools;

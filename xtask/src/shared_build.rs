@@ -1,0 +1,104 @@
+//! A second target folder that begins with what the first has built. Clippy and rustdoc need the same procedural macros
+//! and build scripts as the tests, in a folder of their own, because Cargo locks its target folder.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::Result;
+
+/// The folder of Cargo's records of finished builds. Cargo writes to its files in place, so that they must not be shared.
+const FINGERPRINTS: &str = ".fingerprint";
+
+/// Fills the target folder `to` with the development build of `from`. Does nothing if `to` has a build already, or if
+/// `from` has none.
+///
+/// Cargo compares the modification times of its records with those of the sources, so they are kept. Compiled files are
+/// hard links, which take no space: compilers replace a file instead of writing to it.
+///
+/// # Errors
+/// A file cannot be read, or `to` is on another file system.
+pub(crate) fn seed(from: &Path, to: &Path) -> Result {
+    let (from, to) = (from.join("debug"), to.join("debug"));
+    if to.exists() || !from.join(FINGERPRINTS).exists() {
+        return Ok(());
+    }
+    for folder in [FINGERPRINTS, "build", "deps"] {
+        let copy = if folder == FINGERPRINTS { copy_with_time } else { link };
+        for_each_file(&from.join(folder), &to.join(folder), copy)
+            .map_err(|error| format!("failed to copy {}: {error}", from.join(folder).display()))?;
+    }
+    Ok(())
+}
+
+/// Calls `copy` with the two paths of each file below a folder, and creates the folders.
+fn for_each_file(from: &Path, to: &Path, copy: fn(&Path, &Path) -> io::Result<()>) -> io::Result<()> {
+    let mut folders: Vec<PathBuf> = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        fs::create_dir_all(to.join(&folder))?;
+        for entry in fs::read_dir(from.join(&folder))? {
+            let entry = entry?;
+            let path = folder.join(entry.file_name());
+            if entry.file_type()?.is_dir() {
+                folders.push(path);
+            } else {
+                copy(&from.join(&path), &to.join(&path))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes a second name for a file.
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    fs::hard_link(from, to)
+}
+
+/// Copies a file with its modification time.
+fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    fs::File::options().append(true).open(to)?.set_modified(fs::metadata(from)?.modified()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::scratch;
+
+    #[test]
+    fn records_are_copied_and_compiled_files_linked() -> Result {
+        let folder = scratch("seed")?;
+        fs::remove_dir_all(&folder).map_err(|error| error.to_string())?;
+        let (from, to) = (folder.join("from"), folder.join("to"));
+        for file in [".fingerprint/one/dep", "deps/one.rlib", "build/one/out/text"] {
+            let path = from.join("debug").join(file);
+            fs::create_dir_all(path.parent().expect("a file has a folder")).map_err(|error| error.to_string())?;
+            fs::write(path, "before").map_err(|error| error.to_string())?;
+        }
+        seed(&from, &to)?;
+        for (file, expected) in
+            [(".fingerprint/one/dep", "before"), ("deps/one.rlib", "after"), ("build/one/out/text", "after")]
+        {
+            let (first, second) = (from.join("debug").join(file), to.join("debug").join(file));
+            let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).expect("it has a time");
+            assert_eq!(modified(&first), modified(&second), "{file}");
+            fs::write(first, "after").map_err(|error| error.to_string())?;
+            assert_eq!(fs::read_to_string(second).map_err(|error| error.to_string())?, expected, "{file}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn existing_build_is_not_overwritten() -> Result {
+        let folder = scratch("seed-existing")?;
+        let (from, to) = (folder.join("from"), folder.join("to"));
+        for target in [&from, &to] {
+            fs::create_dir_all(target.join("debug/.fingerprint")).map_err(|error| error.to_string())?;
+        }
+        fs::write(from.join("debug/.fingerprint/new"), "").map_err(|error| error.to_string())?;
+        seed(&from, &to)?;
+        assert!(!to.join("debug/.fingerprint/new").exists());
+        Ok(())
+    }
+}
