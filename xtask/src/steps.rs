@@ -67,11 +67,12 @@ pub(crate) fn build_tests() -> Result {
 
 /// Runs `cargo test`. Without arguments, at least 2,800 tests have to pass.
 ///
-/// The bound detects a workspace that lost a crate, or a filter that matches nothing.
+/// The bound detects a workspace that lost a crate, or a filter that matches nothing. After a failed test the others still
+/// run, so that one run reports all failures.
 pub(crate) fn test(gate: &mut Gate, arguments: &[String]) -> Result {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let at_least = if arguments.is_empty() { 2800 } else { 0 };
-    cargo_test(&arguments).tests(&mut gate.ledger, at_least)
+    cargo("test").args(["--workspace", "--no-fail-fast"]).args(arguments).tests(&mut gate.ledger, at_least)
 }
 
 /// Sends random requests to the embedded API server, which must not panic or break an invariant.
