@@ -21,9 +21,6 @@ const GROUPS: &[(&str, &str)] = &[
     ("rbac", "rbac.authorization.k8s.io/v1"),
 ];
 
-/// `timeoutSeconds` of a watch with `meanwhile`: longer than those steps take on a real server.
-pub(crate) const LIFE_OF_LONG_WATCHES: u64 = 10;
-
 /// A file of cases.
 ///
 /// Requests that differ only a little share a base: a case names it with `like`, and each step changes fields of its
@@ -163,7 +160,7 @@ impl Step {
         };
         if word == "WATCH" {
             path += if path.contains('?') { "&" } else { "?" };
-            let seconds = if self.meanwhile.is_empty() { 1 } else { LIFE_OF_LONG_WATCHES };
+            let seconds = if self.meanwhile.is_empty() { "1" } else { "$LIFE" };
             path += &format!("watch=true&timeoutSeconds={seconds}");
         }
         (method, path, media_type)

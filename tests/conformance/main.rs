@@ -248,7 +248,8 @@ fn ask_real(
             let mut answers = Vec::new();
             let agree = |one: &[Value], other: &[Value]| tiers::compare(one, other).asserted.is_empty();
             for attempt in 1..=TRIES_MAX {
-                let variables = variables.clone().in_namespace(server, &format!("conf-{index}-{attempt}")).await;
+                let variables = variables.clone().of_attempt(attempt);
+                let variables = variables.in_namespace(server, &format!("conf-{index}-{attempt}")).await;
                 let before = std::mem::replace(&mut answers, run::ask(server, case, variables.clone()).await);
                 variables.clean_up(server).await;
                 match known.get(&case.name) {

@@ -11,12 +11,15 @@ use http::{Request, header};
 use serde_json::{Value, json};
 
 use crate::{
-    case::{Case, LIFE_OF_LONG_WATCHES, Step, Topic},
+    case::{Case, Step, Topic},
     digest, headers,
     normal::Normal,
     server::Server,
 };
 
+/// `timeoutSeconds` of a watch with `meanwhile` at the first attempt: longer than those steps take on a real server that
+/// is not busy.
+const LIFE_OF_LONG_WATCHES: usize = 10;
 /// Maximum number of requests for a step with `until` or `awaits`.
 const ATTEMPTS_MAX: usize = 600;
 /// Pause between these requests.
@@ -55,6 +58,18 @@ impl Variables {
         self
     }
 
+    /// Returns the variables for another attempt of a case. Watches with `meanwhile` stay open longer each time, because
+    /// the controllers of a busy server write late.
+    pub(crate) fn of_attempt(mut self, attempt: usize) -> Self {
+        self.set("LIFE", (LIFE_OF_LONG_WATCHES * attempt * attempt).to_string());
+        self
+    }
+
+    /// Returns the seconds after which a watch with `meanwhile` ends.
+    fn life(&self) -> u64 {
+        self.get("LIFE").parse().expect("`prepare` sets it")
+    }
+
     pub(crate) async fn clean_up(&self, server: &Server) {
         let request = Request::delete(format!("/api/v1/namespaces/{}", self.get("NS"))).body(Vec::new());
         server.send(request.expect("the request is whole")).await;
@@ -63,7 +78,7 @@ impl Variables {
 
 /// Sends the setup of a topic and returns the variables for its cases.
 pub(crate) async fn prepare(server: &Server, topic: &Topic, run: &str) -> Variables {
-    let mut variables = Variables::default();
+    let mut variables = Variables::default().of_attempt(1);
     variables.set("RUN", run.into());
     variables.set("LONG", "long ".repeat(LONG_LEN / 5));
     variables.set("GROUP", format!("{run}.example.com"));
@@ -147,11 +162,11 @@ impl<'a> Session<'a> {
 
 /// Returns the answer to a watch, followed by the answers to the steps in its `meanwhile`.
 async fn watched(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Vec<Value> {
-    let begun = tokio::time::Instant::now();
+    let (begun, life) = (tokio::time::Instant::now(), variables.life());
     let (mut of_watch, mut own) = (variables.clone(), Normal::new(variables.get("NS"), variables.get("RUN")));
     let watch = async {
         let mut answer = answer(server, step, &mut of_watch, &mut own).await;
-        answer["ended"] = if begun.elapsed().as_secs() < LIFE_OF_LONG_WATCHES { "early" } else { "at its time" }.into();
+        answer["ended"] = if begun.elapsed().as_secs() < life { "early" } else { "at its time" }.into();
         answer
     };
     let others = async {
