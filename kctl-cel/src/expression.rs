@@ -111,6 +111,20 @@ mod tests {
     }
 
     #[test]
+    fn deep_and_long_expressions_do_not_overflow() {
+        // Tests run on threads with 2 MiB of stack, as tasks of Tokio do.
+        for open in ["(", "[", "{1:", "f(", "a?a:"] {
+            assert!(!names(&open.repeat(200_000), "a"), "{open}");
+        }
+        assert!(!names(&"a.".repeat(200_000), "a"));
+        assert!(names(&format!("{}a{}", "(".repeat(249), ")".repeat(249)), "a"));
+        assert!(names(&format!("{}a", "true||".repeat(3_300)), "a"));
+        check(&format!("{}true", "true&&".repeat(3_300)), Ok("bool"));
+        let environment = Environment::default().with("a", Type::Dyn);
+        assert!(type_of(&format!("a{}", " in a".repeat(3_900)), &environment).is_ok());
+    }
+
+    #[test]
     fn rules_have_the_types_of_their_schema() {
         check_rule("string(true) == self.name", Ok("bool"));
         check_rule("self.either == 1 || self.either == 'a'", Ok("bool"));

@@ -30,12 +30,23 @@ const MACROS: [(&str, usize, &[usize]); 15] = [
     ("transformMapEntry", 2, &[3, 4, 5]),
 ];
 
-/// Returns the tree of an expression, or `None` for syntax that this parser does not know.
+/// Maximum number of nested brackets and conditional operators. API servers allow 250; each level takes up to 20 kB of the
+/// stack in a debug build, and [`with_room`](crate::with_room()) provides 64 MiB.
+const NESTING_MAX: usize = 1_000;
+/// Maximum number of tokens, and with it of operators in a row: `a && b && c` is a tree as deep as it is long. API servers
+/// read 20,000 bytes of an expression.
+const TOKENS_MAX: usize = 20_000;
+
+/// Returns the tree of an expression, or `None` for syntax that this parser does not know, and for an expression that is
+/// too long or too deep.
 ///
 /// # Errors
 /// A reserved word is used as an identifier, or the variables of a macro are invalid.
 pub(crate) fn parse(text: &str) -> Option<Result<Node, Vec<Issue>>> {
-    let mut parser = Parser { tokens: tokens(text)?, next: 0, errors: Vec::new() };
+    let mut parser = Parser { tokens: tokens(text)?, next: 0, nesting: 0, errors: Vec::new() };
+    if parser.tokens.len() > TOKENS_MAX {
+        return None;
+    }
     debug_assert!(matches!(parser.tokens.last(), Some((_, Token::End))), "`peek` finds a token at the end as well");
     let node = parser.ternary()?;
     if parser.peek() != &Token::End {
@@ -50,6 +61,8 @@ struct Parser {
     tokens: Vec<(usize, Token)>,
     /// Index of the current token; it may be beyond the last one.
     next: usize,
+    /// Number of expressions that are being read, one inside the other. Invariant: at most [`NESTING_MAX`].
+    nesting: usize,
     /// Errors so far. They don't stop the parser, so that all are reported at once.
     errors: Vec<Issue>,
 }
@@ -93,8 +106,19 @@ impl Parser {
         self.errors.push(Issue { at, why: Why::Other(why) });
     }
 
-    /// Reads a whole expression: `condition ? one : other`, or an operator expression.
+    /// Reads a whole expression, unless it is nested too deep.
     fn ternary(&mut self) -> Option<Node> {
+        if self.nesting == NESTING_MAX {
+            return None;
+        }
+        self.nesting += 1;
+        let node = self.conditional();
+        self.nesting -= 1;
+        node
+    }
+
+    /// Reads `condition ? one : other`, or an operator expression.
+    fn conditional(&mut self) -> Option<Node> {
         let condition = self.binary(0)?;
         let at = self.position();
         if !self.takes("?") {

@@ -28,7 +28,8 @@ pub fn with_room<T: Send>(depth: usize, run: impl Fn() -> T + Sync) -> T {
     })
 }
 
-/// Returns an upper bound of the depth of an expression: each of these characters may add a level.
+/// Returns an upper bound of the depth of an expression: each of these characters, and each `in`, may add a level.
 pub(crate) fn depth_of_text(expression: &str) -> usize {
-    expression.matches(['(', '[', '{', '?', '.', '+', '-', '*', '/', '%', '<', '>', '=']).count()
+    let signs = ['(', '[', '{', '?', '.', '+', '-', '*', '/', '%', '<', '>', '=', '&', '|'];
+    expression.matches(signs).count() + expression.matches("in").count()
 }
