@@ -38,7 +38,7 @@ const PEM_LABEL: &str = "PRIVATE KEY";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SignerError {
     /// The system has no random numbers for a key or a signature.
-    #[error("tokens cannot be signed: the machine gives no random numbers")]
+    #[error("no key or signature for tokens: the machine gives no random numbers")]
     NoRandomness,
     /// The file has no valid key.
     #[error("{file}: no private key of ECDSA on P-256 in PKCS #8: {why}; remove the file for a new key")]

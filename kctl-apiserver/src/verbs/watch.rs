@@ -90,7 +90,8 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
     let since = requested.revision()?;
     // Types other than YAML are accepted, since `Accept` was checked before.
     if wants_yaml(info) {
-        return Err(StatusError::not_acceptable("application/json;stream=watch"));
+        let streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+        return Err(StatusError::not_acceptable(streams));
     }
     let sends_initial = requested.begins_with_state();
     let unknown = list::not_from_the_future(state, requested.version).err().filter(|_| sends_initial);
