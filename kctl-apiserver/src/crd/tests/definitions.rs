@@ -161,6 +161,6 @@ fn deeply_nested_rule_is_an_error() {
         crate::crd::default_definition(&mut object);
         let errors = crate::crd::validate_definition(&object);
         let field = "spec.validation.openAPIV3Schema.properties[spec]";
-        assert!(errors.iter().any(|error| error.field.starts_with(field)), "{} bytes", rule_len);
+        assert!(errors.iter().any(|error| error.field.starts_with(field)), "{rule_len} bytes");
     }
 }
