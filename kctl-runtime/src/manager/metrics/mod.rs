@@ -120,7 +120,7 @@ type Labels = Vec<(&'static str, String)>;
 /// [`Manager::metrics`](super::Manager::metrics) returns those of a manager. `Metrics::default()` creates a separate
 /// set for a program without one.
 ///
-/// A program may have several sets, for example one per manager in a test. [`include`](Self::include) prints another
+/// A program may have several sets, for example one per manager in a test. [`add_registry`](Self::add_registry) prints another
 /// registry at the same endpoint.
 #[derive(Clone, Default)]
 pub struct Metrics {
