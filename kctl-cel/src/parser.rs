@@ -33,9 +33,9 @@ const MACROS: [(&str, usize, &[usize]); 15] = [
 /// Maximum number of nested brackets and conditional operators. API servers allow 250; each level takes up to 20 kB of the
 /// stack in a debug build, and [`with_room`](crate::with_room()) provides 64 MiB.
 const NESTING_MAX: usize = 1_000;
-/// Maximum number of tokens, and with it of operators in a row: `a && b && c` is a tree as deep as it is long. API servers
-/// read 20,000 bytes of an expression.
-const TOKENS_MAX: usize = 20_000;
+/// Maximum number of tokens, and with it of operators in a row: `a && b && c` is a tree as deep as it is long. The embedded
+/// API server reads 20,000 bytes of an expression, which are at most as many tokens and the end.
+const TOKENS_MAX: usize = 20_001;
 
 /// Returns the tree of an expression, or `None` for syntax that this parser does not know, and for an expression that is
 /// too long or too deep.

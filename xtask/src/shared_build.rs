@@ -8,14 +8,17 @@ use std::{
 
 use crate::Result;
 
-/// The folder of Cargo's records of finished builds. Cargo writes to its files in place, so that they must not be shared.
+/// The folder of Cargo's records of finished builds.
 const FINGERPRINTS: &str = ".fingerprint";
+/// The folder of compiled crates, which are nearly all of a build.
+const COMPILED: &str = "deps";
 
 /// Fills the target folder `to` with the development build of `from`. Does nothing if `to` has a build already, or if
 /// `from` has none.
 ///
-/// Cargo compares the modification times of its records with those of the sources, so they are kept. Compiled files are
-/// hard links, which take no space: compilers replace a file instead of writing to it.
+/// Cargo compares the modification times of its records with those of the sources, so they are kept. Compiled crates are
+/// hard links, which take no space: compilers replace a file instead of writing to it. Records and the output of build
+/// scripts are written in place, so they are copied.
 ///
 /// # Errors
 /// A file cannot be read, or `to` is on another file system.
@@ -24,8 +27,8 @@ pub(crate) fn seed(from: &Path, to: &Path) -> Result {
     if to.exists() || !from.join(FINGERPRINTS).exists() {
         return Ok(());
     }
-    for folder in [FINGERPRINTS, "build", "deps"] {
-        let copy = if folder == FINGERPRINTS { copy_with_time } else { link };
+    for folder in [FINGERPRINTS, "build", COMPILED] {
+        let copy = if folder == COMPILED { link } else { copy_with_time };
         for_each_file(&from.join(folder), &to.join(folder), copy)
             .map_err(|error| format!("failed to copy {}: {error}", from.join(folder).display()))?;
     }
@@ -67,7 +70,7 @@ mod tests {
     use crate::process::scratch;
 
     #[test]
-    fn records_are_copied_and_compiled_files_linked() -> Result {
+    fn records_are_copied_and_compiled_crates_linked() -> Result {
         let folder = scratch("seed")?;
         fs::remove_dir_all(&folder).map_err(|error| error.to_string())?;
         let (from, to) = (folder.join("from"), folder.join("to"));
@@ -78,7 +81,7 @@ mod tests {
         }
         seed(&from, &to)?;
         for (file, expected) in
-            [(".fingerprint/one/dep", "before"), ("deps/one.rlib", "after"), ("build/one/out/text", "after")]
+            [(".fingerprint/one/dep", "before"), ("deps/one.rlib", "after"), ("build/one/out/text", "before")]
         {
             let (first, second) = (from.join("debug").join(file), to.join("debug").join(file));
             let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).expect("it has a time");

@@ -12,22 +12,21 @@ const EXPRESSION_LEN_MAX: usize = 20_000;
 
 /// Returns the reason why an expression is not parsed, if it exceeds a limit.
 ///
-/// Brackets and operators within string literals are skipped.
+/// Brackets and operators within string literals and comments are skipped.
 pub(crate) fn beyond(expression: &str) -> Option<String> {
     if expression.len() > EXPRESSION_LEN_MAX {
         return Some(format!("expression has {} bytes, at most {EXPRESSION_LEN_MAX} are read", expression.len()));
     }
     let mut measure = Measure { open: vec![Brackets::default()], ..Measure::default() };
-    let mut quote = None;
-    let mut before = ' ';
-    let mut letters = expression.chars();
-    while let Some(letter) = letters.next() {
-        match (quote, letter) {
-            (Some((_, false)), '\\') => drop(letters.next()),
-            (Some((open, _)), letter) if open == letter => quote = None,
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some((letter, matches!(before, 'r' | 'R'))),
-            (None, letter) => measure.read(before, letter),
+    let (mut rest, mut before) = (expression, ' ');
+    while let Some(letter) = rest.chars().next() {
+        match letter {
+            '\'' | '"' => rest = after_string(rest, matches!(before, 'r' | 'R')),
+            '/' if rest.starts_with("//") => rest = rest.find('\n').map_or("", |end| &rest[end..]),
+            letter => {
+                measure.read(before, letter);
+                rest = &rest[letter.len_utf8()..];
+            }
         }
         if !letter.is_whitespace() {
             before = letter;
@@ -38,6 +37,27 @@ pub(crate) fn beyond(expression: &str) -> Option<String> {
     }
     let depth = measure.open.iter().map(Brackets::depth).max().unwrap_or_default();
     (depth > DEPTH_MAX).then(|| format!("expression has more than {DEPTH_MAX} levels of operators"))
+}
+
+/// Returns the part of an expression after the string literal with which it begins.
+///
+/// A line break ends a literal that is not in triple quotes. Such an expression is not valid, but the parser goes on after
+/// the error, so the rest has to be measured.
+fn after_string(text: &str, is_raw: bool) -> &str {
+    let quote = &text[..1];
+    let triple = quote.repeat(3);
+    let close = if text.starts_with(&triple) { &triple } else { quote };
+    let mut is_escaped = false;
+    for (at, letter) in text.char_indices().skip(close.len()) {
+        if close == quote && letter == '\n' {
+            return &text[at..];
+        }
+        if !is_escaped && text[at..].starts_with(close) {
+            return &text[at + close.len()..];
+        }
+        is_escaped = letter == '\\' && !is_escaped && !is_raw;
+    }
+    ""
 }
 
 /// The depth of an expression as far as it was read.
@@ -163,6 +183,20 @@ mod tests {
         check(&format!("'{}' == ''", "(+".repeat(5_000)), Ok(Cel::Bool(false)));
         check(&format!("r'\\' == {}", nested(250)), NESTED);
         check(&" ".repeat(20_001), Err("20001 bytes"));
+    }
+
+    #[test]
+    fn strings_and_comments_hide_no_depth() {
+        let deep = format!("1{}", "+1".repeat(9_000));
+        let nested = "(".repeat(9_000);
+        for begin in
+            ["'''a'b''' + ", "\"\"\"a\"b\"\"\" + ", "// '\n", "'\n", "'\\''+", "r'\\'+", "`'`\n+", "r'''\\''' + "]
+        {
+            check(&format!("{begin}{deep}"), DEEP);
+            check(&format!("{begin}{nested}"), NESTED);
+        }
+        check(&format!("'''a'{nested}''' == ''"), Ok(Cel::Bool(false)));
+        check(&format!("true // {nested}"), Ok(Cel::Bool(true)));
     }
 
     #[test]

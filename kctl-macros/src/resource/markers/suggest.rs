@@ -88,7 +88,7 @@ fn instead(text: &str, value: &TokenStream) -> String {
         _ => {}
     }
     match other.or(same).or_else(|| closest_match(text, &markers)) {
-        Some(marker) => format!("write `{}`", with_mark(marker, value)),
+        Some(marker) => format!("write `{}`", with_marker(marker, value)),
         None => format!("the options are {}", markers.join(", ")),
     }
 }
@@ -115,7 +115,7 @@ fn with_value(name: &str, value: &TokenStream) -> String {
 }
 
 /// Returns a marker with the value of another name, in the form that the marker has: `allowed("a")` for `one_of = ["a"]`.
-fn with_mark(marker: &str, value: &TokenStream) -> String {
+fn with_marker(marker: &str, value: &TokenStream) -> String {
     let text = source_text(value);
     let argument = text.trim_start_matches('=').trim();
     let within = argument.trim_start_matches(['(', '[']).trim_end_matches([')', ']']).trim();

@@ -225,7 +225,7 @@ fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, Defin
     let formats = (schema[structure::COMPLETED] != true).then_some(values::Formats::Unknown);
     complete_values(&mut crd, formats);
     let mut version = Version { location: kind.location.clone(), crd, schema };
-    root_marks(&mut version);
+    apply_root_markers(&mut version);
     Ok(version)
 }
 
@@ -260,7 +260,7 @@ fn describe_whole(crd: &mut CustomResourceDefinition) {
 }
 
 /// Applies the markers of `#[resource(…)]` that are about the whole object: conversion, subresources and rules.
-fn root_marks(version: &mut Version) {
+fn apply_root_markers(version: &mut Version) {
     let spec = owner::resolve(&version.schema, &version.schema["properties"]["spec"]);
     let markers = spec.get(ROOT).or_else(|| version.schema.get(ROOT)).cloned().unwrap_or_default();
     let Value::Object(markers) = markers else { return };
