@@ -27,7 +27,7 @@ const BURST_MAX: usize = 500;
 #[controller(owns = Pod(create, delete, patch, map = adopters, index = orphans), primary(get), concurrency = 4)]
 pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     let selector = selector_of(&set)?;
-    let pods = claim(&set, &selector, &cx).await?;
+    let Some(pods) = claim(&set, &selector, &cx).await? else { return Ok(Action::await_change()) };
     let wanted = usize::try_from(set.spec.replicas).unwrap_or(0);
     let (reason, scaled) = if pods.len() < wanted {
         ("FailedCreate", create(&set, &cx, (wanted - pods.len()).min(BURST_MAX)).await)
@@ -97,35 +97,34 @@ fn adopters(pod: &Pod, sets: &Store<PodSet>) -> Vec<Key<PodSet>> {
 }
 
 /// Returns the active pods of the set, after adopting matching orphans and releasing pods that no longer match
-/// (`ClaimPods` of `controller_ref_manager.go`).
-async fn claim(set: &PodSet, selector: &Selector, cx: &Context<podset>) -> Result<Vec<Arc<Pod>>> {
-    let mut pods = Vec::new();
-    for pod in cx.owned::<Pod>().iter() {
-        if selector.matches(pod.labels()) {
-            pods.push(pod);
-        } else {
-            cx.release(pod.as_ref()).await?;
-        }
-    }
+/// (`ClaimPods` of `controller_ref_manager.go`). Returns `None` if orphans match, but the set is being deleted or no
+/// longer exists: the cache will show that.
+async fn claim(set: &PodSet, selector: &Selector, cx: &Context<podset>) -> Result<Option<Vec<Arc<Pod>>>> {
     let namespace = set.namespace().unwrap_or_default();
+    // Both are read before the first request: meanwhile, an owned pod can become an orphan, which would count twice.
+    let (mut pods, released): (Vec<_>, Vec<_>) =
+        cx.owned::<Pod>().iter().partition(|pod| selector.matches(pod.labels()));
     let matching: Vec<_> = cx
         .store::<Pod>()
         .by_index(orphans, &namespace)
         .filter(|pod| is_active(pod) && selector.matches(pod.labels()))
         .collect();
+    for pod in released {
+        cx.release(pod.as_ref()).await?;
+    }
     if !matching.is_empty() {
         // The cache may not show the deletion of the set yet, and garbage collection would delete adopted pods with
         // their owner.
         let fresh = cx.get().await?;
         if fresh.metadata.uid != set.metadata.uid || fresh.metadata.deletion_timestamp.is_some() {
-            return Ok(pods);
+            return Ok(None);
         }
         for pod in matching {
             pods.push(cx.adopt(pod.as_ref()).await?);
         }
     }
     pods.retain(|pod| is_active(pod));
-    Ok(pods)
+    Ok(Some(pods))
 }
 
 /// Creates pods in batches of doubling size, so that a set whose pods are rejected does not send thousands of requests

@@ -340,6 +340,7 @@ impl Rule {
     }
 }
 
+/// Returns the error for a function that panicked, and logs it.
 fn panic_error(function: About, inputs: &Inputs, panic: &(dyn Any + Send)) -> FunctionError {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("without a message").to_owned();

@@ -27,7 +27,7 @@ pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
 const DEPTH_MAX: usize = 200;
 
 /// Maximum number of jumps, labels and breaks: pairing them takes quadratic time.
-const MARKS_MAX: usize = 2000;
+const JUMP_TOKENS_MAX: usize = 2000;
 
 /// A block that is open: what opened it, where, and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl<'a> Scan<'a> {
             if matches!(text, "end" | "until") && blocks.len() > 1 {
                 blocks.pop();
             }
-            let (marks, name) = match text {
+            let (found, name) = match text {
                 "break" => (&mut scan.breaks, text),
                 "goto" => match tokens.next_if(Token::is_name) {
                     Some(label) => {
@@ -121,15 +121,15 @@ impl<'a> Scan<'a> {
                 text if text.starts_with("::") => (&mut scan.labels, text.trim_matches(':').trim()),
                 _ => continue,
             };
-            marks.push(JumpToken { start, end, name, blocks: blocks.clone() });
-            if blocks.len() > DEPTH_MAX || scan.n_tokens() > MARKS_MAX {
+            found.push(JumpToken { start, end, name, blocks: blocks.clone() });
+            if blocks.len() > DEPTH_MAX || scan.n_jump_tokens() > JUMP_TOKENS_MAX {
                 return None;
             }
         }
         Some(scan)
     }
 
-    fn n_tokens(&self) -> usize {
+    fn n_jump_tokens(&self) -> usize {
         self.gotos.len() + self.labels.len() + self.breaks.len()
     }
 
@@ -158,7 +158,7 @@ impl<'a> Scan<'a> {
         let mut edits: Vec<Edit> = Vec::new();
         for (idx, region) in regions.iter().enumerate() {
             let flag = format!("goto_{idx}_broke");
-            let breaks: Vec<&JumpToken<'_>> = self.breaks.iter().filter(|mark| region.contains_break(mark)).collect();
+            let breaks: Vec<&JumpToken<'_>> = self.breaks.iter().filter(|token| region.contains_break(token)).collect();
             let (before, after) = if breaks.is_empty() {
                 ("repeat ".to_owned(), "until true ".to_owned())
             } else {
@@ -166,7 +166,7 @@ impl<'a> Scan<'a> {
             };
             edits.push((region.start, region.start, before));
             edits.push((region.label.start, region.label.end, after));
-            edits.extend(breaks.iter().map(|mark| (mark.start, mark.end, format!("do {flag} = true break end"))));
+            edits.extend(breaks.iter().map(|token| (token.start, token.end, format!("do {flag} = true break end"))));
         }
         edits.extend(self.gotos.iter().map(|jump| (jump.start, jump.end, "do break end".to_owned())));
         // Removes labels without a `goto`.
@@ -178,10 +178,10 @@ impl<'a> Scan<'a> {
 
 impl Region<'_> {
     /// Returns `true` if the region lies between a `break` and the loop that it leaves.
-    fn contains_break(&self, mark: &JumpToken<'_>) -> bool {
-        (self.start..self.label.start).contains(&mark.start)
-            && mark.blocks.starts_with(&self.label.blocks)
-            && !mark.blocks[self.label.blocks.len()..].iter().any(|block| block.kind.is_barrier())
+    fn contains_break(&self, token: &JumpToken<'_>) -> bool {
+        (self.start..self.label.start).contains(&token.start)
+            && token.blocks.starts_with(&self.label.blocks)
+            && !token.blocks[self.label.blocks.len()..].iter().any(|block| block.kind.is_barrier())
     }
 }
 
