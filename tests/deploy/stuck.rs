@@ -94,6 +94,18 @@ async fn fully_blocked_process_exits_and_logs_json_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn fully_blocked_leader_renews_its_lease() {
+    let (place, files) = (Place::embedded().await, Folder::new());
+    let _running = blocked(&place, &files, "1", &["--leader-elect", "--leader-election-id=rolling"]).await;
+    let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "rolling" } });
+    let renewed_at = || async { place.get(&lease, "default").await.unwrap()["spec"]["renewTime"].clone() };
+    for _ in 0..2 {
+        let before = renewed_at().await;
+        until("the Lease is renewed", || async { renewed_at().await != before }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn final_error_is_last_json_log_line() {
     let files = Folder::new();
     let mut program = Command::new(programs().join("examples/deploy-replica"));

@@ -42,7 +42,7 @@ use kube::{
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 /// A credential that expires within this time is renewed, because a request takes its time.
 const BEFORE_END: Duration = Duration::from_secs(10);
@@ -116,8 +116,8 @@ pub(super) struct Plugin {
     every: Duration,
     /// The result of the last run. The lock is never held while the plugin runs.
     cached: Mutex<CachedCredential>,
-    /// Held by the request that runs the plugin.
-    running: Arc<tokio::sync::Mutex<()>>,
+    /// `true` while the plugin runs.
+    running: watch::Sender<bool>,
 }
 
 /// The last credential and what is known about it.
@@ -171,30 +171,29 @@ impl Plugin {
         }
         let credential = Arc::new(run_plugin(&exec)?);
         let cached = Mutex::new(CachedCredential { credential, is_refused: false, last_run_at: Instant::now() });
-        let plugin = Arc::new(Self { exec, every, cached, running: Arc::default() });
+        let plugin = Arc::new(Self { exec, every, cached, running: watch::Sender::new(false) });
         *plugin_ref = Arc::downgrade(&plugin);
         Ok(Some(plugin))
     }
 
     /// Returns the current credential, renewing it if needed. If the plugin fails, the last one is kept.
     ///
-    /// The plugin runs in a separate task. Requests that come meanwhile wait for the same run, and find a fresh
+    /// The plugin runs on a blocking thread. Requests that come meanwhile wait for the same run, and find a fresh
     /// credential when it ends.
+    ///
+    /// Clients on several runtimes share a plugin, and one of these may be blocked by a reconcile. So a run needs no task,
+    /// and no lock is handed from one waiting request to the next.
     ///
     /// # Cancel safety
     /// Safe: the next request waits for a plugin that is running, and does not start another.
     pub(super) async fn credential(self: &Arc<Self>) -> Arc<Credential> {
         if self.is_due() {
-            let running = self.running.clone().lock_owned().await;
-            let plugin = self.clone();
-            let run = tokio::spawn(async move {
-                if plugin.is_due() {
-                    plugin.renew().await;
-                }
-                drop(running);
-            });
-            // After a panic in the task the last credential stays.
-            let _ended = run.await;
+            let mut running = self.running.subscribe();
+            if let Some(run) = PluginRun::begin(self) {
+                tokio::task::spawn_blocking(move || run.0.renew_if_due());
+            }
+            // The sender is a part of the plugin.
+            let _ended = running.wait_for(|running| !running).await;
         }
         self.last_credential()
     }
@@ -217,24 +216,43 @@ impl Plugin {
         cached.last_run_at.elapsed() >= self.every && (cached.is_refused || ends())
     }
 
-    /// Runs the plugin on a blocking thread. A failure is logged, and the last credential stays.
-    async fn renew(&self) {
-        let exec = self.exec.clone();
-        // A panic is reported by the panic hook.
-        let output = tokio::task::spawn_blocking(move || run_plugin(&exec)).await;
+    /// Runs the plugin, unless the run before this one was just now. Blocks until it ends. A failure is logged, and the last
+    /// credential stays.
+    fn renew_if_due(&self) {
+        if !self.is_due() {
+            return;
+        }
+        let result = run_plugin(&self.exec);
         let mut cached = self.cached.lock();
         cached.last_run_at = Instant::now();
-        match output {
-            Ok(Ok(credential)) => {
+        match result {
+            Ok(credential) => {
                 tracing::debug!("the plugin of the kubeconfig gave a new credential");
                 (cached.credential, cached.is_refused) = (Arc::new(credential), false);
             }
-            Ok(Err(error)) => {
+            Err(error) => {
                 let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
                 tracing::warn!("{error}{cause}; requests go on with what it gave last");
             }
-            Err(_panic) => {}
         }
+    }
+}
+
+/// The only run of a plugin. Dropping it wakes the requests that wait, also after a panic, and if a runtime that shuts down
+/// never runs it.
+struct PluginRun(Arc<Plugin>);
+
+impl PluginRun {
+    /// Returns `None` if the plugin runs already.
+    fn begin(plugin: &Arc<Plugin>) -> Option<Self> {
+        let is_first = plugin.running.send_if_modified(|running| !std::mem::replace(running, true));
+        is_first.then(|| Self(plugin.clone()))
+    }
+}
+
+impl Drop for PluginRun {
+    fn drop(&mut self) {
+        self.0.running.send_replace(false);
     }
 }
 
@@ -393,6 +411,8 @@ fn first_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
 
     const V1: &str = "client.authentication.k8s.io/v1";
@@ -486,6 +506,30 @@ mod tests {
     fn endless_output_of_a_plugin_is_cut() {
         let error = run_plugin_within(&script("exec cat /dev/zero"), Duration::from_secs(60)).err().unwrap();
         assert!(matches!(&error, PluginError::Failed { .. }), "{error}");
+    }
+
+    #[test]
+    fn blocked_runtime_delays_no_credential_of_another() {
+        let credential = |end: &str| {
+            let status = json!({ "token": "t", "expirationTimestamp": end });
+            json!({ "apiVersion": V1, "kind": "ExecCredential", "status": status })
+        };
+        // The first credential has expired, and each later one has not.
+        let ran = std::env::temp_dir().join(format!("kctl-plugin-ran-{}", std::process::id()));
+        let (path, old, new) = (ran.display(), credential("2020-01-01T00:00:00Z"), credential("2100-01-01T00:00:00Z"));
+        let mut config = Config::new("https://localhost".parse().unwrap());
+        config.auth_info.exec =
+            Some(script(&format!("if [ -e {path} ]; then echo '{new}'; else touch {path}; echo '{old}'; fi")));
+        let plugin = Plugin::take_from(&mut config, Duration::ZERO).unwrap().unwrap();
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (blocked, other) = (runtime(), runtime());
+        let mut first = Box::pin(plugin.credential());
+        // Nothing polls this runtime any more.
+        blocked.block_on(async { assert!((&mut first).now_or_never().is_none(), "the plugin takes time") });
+        let second = async { tokio::time::timeout(Duration::from_secs(30), plugin.credential()).await };
+        let renewed = other.block_on(second).expect("a credential");
+        assert_eq!(renewed.end.map(|end| end.to_string()).as_deref(), Some("2100-01-01T00:00:00Z"));
+        std::fs::remove_file(ran).unwrap();
     }
 
     #[test]

@@ -12,7 +12,8 @@
 //!
 //! A write begins only if timeout and margin fit into the rest of the Lease. The remaining gap is a request that the
 //! network holds for longer than the margin. Only fencing in the API server could stop that, and it has no such
-//! feature.
+//! feature. The clock is monotonic and goes on while a process is frozen. It stands still while its machine is suspended:
+//! such a process may write until its next renewal is answered.
 
 use std::{
     collections::BTreeSet,

@@ -16,7 +16,7 @@ use kctl_runtime::{
     worker::{CONFLICTS_USUAL, Decision, Observer, Outcome},
 };
 use kube::{Client, config::Config};
-use tokio::{runtime::Handle, task::JoinSet};
+use tokio::task::JoinSet;
 use tower::util::option_layer;
 
 use super::{
@@ -90,7 +90,7 @@ async fn run_manager(
     beside: impl FnOnce(&mut Manager, Client, String) + Send,
 ) -> Result<()> {
     let manager = tokio::select! {
-        manager = start(app, options, signals.runtime(), beside) => manager?,
+        manager = start(app, options, signals, beside) => manager?,
         // No reconcile has begun, so there is nothing to finish.
         () = signals.stopped() => {
             ended_unready(signals);
@@ -122,7 +122,7 @@ fn ended_unready(signals: &Signals) {
 ///
 /// The order matters. Permission checks start as soon as there is a client, so that their lines stand in the
 /// log before the errors that missing permissions cause. They never delay the start for longer than
-/// [`PERMISSIONS_FIRST_FOR`]. Elections run on `election_runtime`, so that a reconcile that blocks its thread does not
+/// [`PERMISSIONS_FIRST_FOR`]. Elections run on the thread of signals, so that a reconcile that blocks its thread does not
 /// delay the renewal of a Lease. The Lease has a client without the rate limit of `--kube-api-qps`, and so
 /// have the reviews of scrapers' tokens.
 ///
@@ -131,7 +131,7 @@ fn ended_unready(signals: &Signals) {
 async fn start(
     app: App,
     options: RunOptions,
-    election_runtime: Option<&Handle>,
+    signals: &Signals,
     beside: impl FnOnce(&mut Manager, Client, String) + Send,
 ) -> Result<Manager> {
     #[cfg(feature = "webhook")]
@@ -159,7 +159,7 @@ async fn start(
     let (client, lease, reviews) = (client_of(&outgoing)?, client_of(&unlimited)?, client_of(&unlimited)?);
     let ring = options.ring(&namespace).transpose()?;
     let takes_part = ring.is_some() || options.takes_part_in_elections();
-    let elections = election_runtime.filter(|_| takes_part).map(|runtime| {
+    let elections = signals.runtime().filter(|_| takes_part).map(|runtime| {
         let _in_runtime = runtime.enter();
         client_of(&unlimited).map(|client| (runtime.clone(), client))
     });
@@ -188,6 +188,7 @@ async fn start(
     let mut manager = options.apply(&app.name, &namespace, lease, reviews, manager).await?;
     if let Some((runtime, client)) = elections {
         manager = manager.run_elections_on(runtime, client);
+        signals.exit_if_blocked();
     }
     beside(&mut manager, client, namespace);
     Ok(manager)

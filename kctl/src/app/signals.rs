@@ -21,6 +21,10 @@ const AFTER_GRACE: Duration = Duration::from_secs(1);
 /// A runtime that runs no task within this time has no free thread.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
+/// Number of times in a row that the runtime runs no task within [`ANSWERS_WITHIN`] before a replica ends: a minute. A
+/// process that was frozen misses only one when it continues.
+const MISSED_MAX: u32 = 20;
+
 /// Help for a program whose threads are blocked.
 pub(super) const BLOCKED_HELP: &str =
     "help: a function blocks its thread: use `async` calls, or `tokio::task::spawn_blocking` with a time limit";
@@ -55,7 +59,7 @@ impl Signals {
             let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => runtime,
                 Err(error) => {
-                    tracing::error!(%error, "failed to listen for signals: they end the program without a graceful shutdown");
+                    tracing::error!(%error, "failed to listen for signals: they end the program without a graceful shutdown, and blocked threads delay the renewal of Leases");
                     return;
                 }
             };
@@ -66,7 +70,7 @@ impl Signals {
             });
         };
         if let Err(error) = std::thread::Builder::new().name("signals".into()).spawn(listen) {
-            tracing::error!(%error, "failed to listen for signals: they end the program without a graceful shutdown");
+            tracing::error!(%error, "failed to listen for signals: they end the program without a graceful shutdown, and blocked threads delay the renewal of Leases");
         }
         // Waits until the thread has installed its handlers. An error means that it could not start.
         Self { requested, runtime: opened.recv().ok() }
@@ -75,6 +79,25 @@ impl Signals {
     /// Returns the runtime of the thread that listens, which no reconcile blocks; `None` if it could not be started.
     pub(super) fn runtime(&self) -> Option<&Handle> {
         self.runtime.as_ref()
+    }
+
+    /// Ends the process if no task of the current runtime has run for a minute, unless a stop was requested.
+    ///
+    /// Its Leases are renewed on the thread of signals, so without this limit other replicas would wait for it for ever.
+    pub(super) fn exit_if_blocked(&self) {
+        let Some(thread) = &self.runtime else { return };
+        let (signals, watched) = (self.clone(), Handle::current());
+        thread.spawn(async move {
+            tokio::select! {
+                () = signals.stopped() => {}
+                () = blocked(&watched) => {
+                    let limit = ANSWERS_WITHIN * MISSED_MAX;
+                    say_error(&format!("all threads were blocked for {limit:?}: other replicas take over when the Lease has expired"));
+                    say!("{BLOCKED_HELP}");
+                    std::process::exit(ENDED);
+                }
+            }
+        });
     }
 
     pub(super) async fn stopped(&self) {
@@ -89,6 +112,19 @@ impl Signals {
     /// orderly end at any time.
     pub(super) fn interrupted(&self) -> bool {
         *self.requested.borrow() == Some(StopRequest::Interrupt)
+    }
+}
+
+/// Waits until a runtime has run no task for [`MISSED_MAX`] times [`ANSWERS_WITHIN`].
+async fn blocked(runtime: &Handle) {
+    let mut n_missed = 0;
+    while n_missed < MISSED_MAX {
+        if tokio::time::timeout(ANSWERS_WITHIN, runtime.spawn(async {})).await.is_err() {
+            n_missed += 1;
+        } else {
+            n_missed = 0;
+            tokio::time::sleep(ANSWERS_WITHIN).await;
+        }
     }
 }
 
@@ -176,5 +212,27 @@ impl SignalSource {
             std::future::pending::<()>().await;
         }
         StopRequest::Interrupt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn runtime_is_blocked_after_a_minute_without_tasks() {
+        // Nothing polls this runtime.
+        let never_runs = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let begun = tokio::time::Instant::now();
+        blocked(never_runs.handle()).await;
+        assert_eq!(begun.elapsed().as_secs(), 60);
+        never_runs.shutdown_background();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn runtime_that_runs_tasks_is_not_blocked() {
+        let runtime = Handle::current();
+        let waits = tokio::time::timeout(Duration::from_secs(3_600), blocked(&runtime));
+        assert!(waits.await.is_err());
     }
 }

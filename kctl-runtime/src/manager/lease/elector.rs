@@ -204,7 +204,8 @@ impl Elector {
     /// its way. With `false` the Lease expires.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves the Lease to expire. Writes are permitted no longer than that.
+    /// Dropping the future leaves the Lease to expire. Writes are permitted no longer than that. On another runtime, a renewal
+    /// that has begun may still be sent.
     pub async fn run(mut self, stop: impl Future<Output = bool> + Send) -> End {
         match self.runtime.take() {
             Some(runtime) => runtime.run(self, stop).await,
@@ -345,10 +346,11 @@ impl Elector {
                 self.holder.send_replace(holder);
             }
             Effect::Leading(until) => {
+                // First the permission: a task on another thread may write as soon as it sees that this process leads.
+                self.permission.send_replace(LeaseState::HeldUntil(until));
                 if self.state.send_replace(ElectionState::Leading(until)) == ElectionState::Standby {
                     tracing::info!(lease = %format_args!("{namespace}/{name}"), identity, "this process is the leader");
                 }
-                self.permission.send_replace(LeaseState::HeldUntil(until));
             }
             Effect::SlowPath => self.slow_renewals.send_modify(|count| *count += 1),
             Effect::Ended(end) => {

@@ -58,8 +58,10 @@ mod tests {
     use http::{Method, Request, Response};
     use k8s_openapi::jiff::Timestamp;
     use kube::client::Body;
+    use tokio::runtime::Runtime;
 
     use super::{super::ElectionConfig, *};
+    use crate::manager::Clock;
 
     /// Answers requests for the Lease `web`, which has no holder, and reports each update.
     async fn respond(request: Request<Body>, updated: mpsc::Sender<()>) -> Result<Response<Body>, Infallible> {
@@ -77,31 +79,87 @@ mod tests {
         Ok(Response::new(request.into_body()))
     }
 
-    #[test]
-    fn blocked_thread_does_not_delay_renewals() {
-        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    /// Longer than anything takes on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn runtime() -> Runtime {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+    }
+
+    /// Starts a thread that runs elections until the sender is dropped. The receiver gets a message for each update of the
+    /// Lease, and ends with the last client.
+    fn election_thread() -> (ElectionRuntime, mpsc::Receiver<()>, oneshot::Sender<()>) {
         let (elections, (updated, updates)) = (runtime(), mpsc::channel());
         let handle = elections.handle().clone();
         let client = {
             let _in_runtime = handle.enter();
             Client::new(tower::service_fn(move |request| respond(request, updated.clone())), "default")
         };
-        std::thread::spawn(move || elections.block_on(pending::<()>()));
+        let (running, ended) = oneshot::channel::<()>();
+        std::thread::spawn(move || drop(elections.block_on(ended)));
+        (ElectionRuntime { handle, client }, updates, running)
+    }
+
+    fn elector(runtime: ElectionRuntime, clock: Clock) -> Elector {
         let mut config = ElectionConfig::new("web", "default", "a");
         config.retry_period = Duration::from_millis(20);
+        Elector::new(runtime.client.clone(), config, clock).unwrap().with_runtime(Some(runtime))
+    }
+
+    #[test]
+    fn blocked_thread_does_not_delay_renewals() {
+        let (elections, updates, _running) = election_thread();
         runtime().block_on(async {
-            let elector = Elector::new(client.clone(), config, Arc::new(Timestamp::now)).unwrap();
+            let elector = elector(elections, Arc::new(Timestamp::now));
             let leadership = elector.leadership();
             let (stop, stopped) = oneshot::channel();
-            let elector = elector.with_runtime(Some(ElectionRuntime { handle, client }));
             let election = tokio::spawn(elector.run(async { stopped.await.unwrap_or(false) }));
             assert!(leadership.led().await);
             for _ in 0..3 {
                 // Blocks the only thread of this runtime.
-                updates.recv_timeout(Duration::from_secs(30)).expect("a renewal");
+                updates.recv_timeout(PATIENCE).expect("a renewal");
             }
             stop.send(true).unwrap();
             assert_eq!(election.await.unwrap(), End::Released);
+        });
+    }
+
+    #[test]
+    fn dropped_election_gives_back_its_client() {
+        let (elections, updates, _running) = election_thread();
+        runtime().block_on(async {
+            let elector = elector(elections, Arc::new(Timestamp::now));
+            let leadership = elector.leadership();
+            let election = tokio::spawn(elector.run(pending()));
+            assert!(leadership.led().await);
+            election.abort();
+        });
+        // A renewal may have begun.
+        let ended = updates.iter().take(3).count();
+        assert!(ended < 3, "the election goes on");
+    }
+
+    #[test]
+    fn panic_of_an_election_goes_on_in_the_caller() {
+        let (elections, _updates, _running) = election_thread();
+        runtime().block_on(async {
+            let election = tokio::spawn(elector(elections, Arc::new(|| panic!("no clock"))).run(pending()));
+            let ended = tokio::time::timeout(PATIENCE, election).await.expect("it ends");
+            assert!(ended.unwrap_err().is_panic());
+        });
+    }
+
+    #[test]
+    fn election_on_a_runtime_that_ends_is_lost() {
+        let (elections, _updates, running) = election_thread();
+        runtime().block_on(async {
+            let elector = elector(elections, Arc::new(Timestamp::now));
+            let leadership = elector.leadership();
+            let election = tokio::spawn(elector.run(pending()));
+            assert!(leadership.led().await);
+            drop(running);
+            let ended = tokio::time::timeout(PATIENCE, election).await.expect("it ends").unwrap();
+            assert_eq!(ended, End::Lost("the runtime of elections has shut down".into()));
         });
     }
 }

@@ -61,7 +61,7 @@ pub(in crate::manager) struct Coordinator {
     /// The watch of the Leases of slots and seats.
     source: Arc<Source>,
     planted: Option<Planted>,
-    /// The runtime of the elections for slots and seats; `None` for that of the coordinator.
+    /// The runtime of the elections for slots; `None` for that of the coordinator.
     election_runtime: Option<ElectionRuntime>,
 }
 
@@ -328,7 +328,8 @@ impl Coordinator {
                 continue;
             }
             let (free, (wanted, is_wanted)) = (Arc::new(Notify::new()), watch::channel(true));
-            let Some(elector) = self.elector(self.config.slot(slot), &free) else { continue };
+            let runtime = self.election_runtime.clone();
+            let Some(elector) = self.elector(self.config.slot(slot), &free, runtime) else { continue };
             let task = holder.clone().hold(slot, elector, is_wanted);
             tasks.spawn(async move {
                 task.await;
@@ -351,8 +352,13 @@ impl Coordinator {
         is_free.then(|| observed_leases.last(lease).map(|(_, seen)| *seen))
     }
 
-    /// Returns a candidate for a Lease that this coordinator watches.
-    pub(super) fn elector(&self, config: ElectionConfig, free: &Arc<Notify>) -> Option<Elector> {
+    /// Returns a candidate for a Lease that this coordinator watches, on `runtime` if there is one.
+    pub(super) fn elector(
+        &self,
+        config: ElectionConfig,
+        free: &Arc<Notify>,
+        runtime: Option<ElectionRuntime>,
+    ) -> Option<Elector> {
         let (seen, missing) = {
             let observed_leases = &self.shared.lock().observed_leases;
             (
@@ -363,7 +369,7 @@ impl Coordinator {
         // The configuration was checked when it was created.
         let name = config.name.clone();
         let elector = Elector::new(self.client.clone(), config, self.clock.clone()).ok()?;
-        let elector = elector.with_process_number(self.config.process()).with_runtime(self.election_runtime.clone());
+        let elector = elector.with_process_number(self.config.process()).with_runtime(runtime);
         self.shared.lock().elections.insert(name, elector.leadership());
         Some(elector.with_watch(Watched { seen, missing, free: free.clone() }))
     }

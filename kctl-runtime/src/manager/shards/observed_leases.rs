@@ -70,7 +70,7 @@ impl ObservedLeases {
         self.records.entry(name.into()).or_insert((unknown_holder(longest), at));
     }
 
-    /// Returns `true` for a Lease that has never been seen, but [suspected](Self::suspect).
+    /// Returns `true` for a Lease that has never been seen, but is [assumed to be held](Self::assume_held).
     pub(super) fn is_assumed_held(&self, name: &str) -> bool {
         self.records.get(name).is_some_and(|(record, _)| record.holder() == UNKNOWN)
     }

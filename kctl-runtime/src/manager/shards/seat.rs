@@ -147,9 +147,12 @@ impl Coordinator {
     }
 
     /// Holds one seat until it is lost, another replica was faster, or `left` is `true`.
+    ///
+    /// The election runs on the runtime of the coordinator, which hands over slots. If that is blocked, the seat expires,
+    /// so that no replica waits for this one to take a free slot. Its own slots stay its own until it hands them over.
     async fn hold_seat(&self, seat: u32, mut left: watch::Receiver<bool>) {
         let free = std::sync::Arc::new(Notify::new());
-        let Some(elector) = self.elector(self.config.seat(seat), &free) else { return };
+        let Some(elector) = self.elector(self.config.seat(seat), &free, None) else { return };
         let elector = elector.with_annotation(self.live_seats_annotation(seat));
         let (leadership, own) = (elector.leadership(), self.config.identity().to_owned());
         let (stop, stopped) = oneshot::channel();
