@@ -15,6 +15,6 @@ mod tenure;
 pub(crate) use gate::{Gate, ReconcileGuard};
 pub(crate) use hash::{hash_string, splitmix64};
 pub(crate) use ring::{LabelledShare, NextStep, Ring, RingLabels, RunningReconcile};
-pub(crate) use slots::seat_name;
+pub(crate) use slots::{DIVISION, seat_name};
 pub use slots::{SLOTS_MAX, ShardBy, Slots, slot_name};
 pub(crate) use tenure::{Phase, Tenure, Tenures};

@@ -5,6 +5,12 @@ use std::fmt;
 use super::hash::hash_string;
 use crate::key::ObjectKey;
 
+/// The version of the division of keys into slots. Each change of the hash, or of what is hashed, increases it.
+///
+/// It is one of the settings on which replicas have to agree. So two releases with different divisions never work at the
+/// same time, also not during a rolling update.
+pub(crate) const DIVISION: u32 = 1;
+
 /// Greatest number of slots. Each held slot costs one Lease write per renewal, and the printed role names each Lease.
 pub const SLOTS_MAX: u32 = 256;
 
@@ -124,6 +130,18 @@ mod tests {
         assert_eq!(slots.slot_for(&namespace), slots.slot_for(&object));
         let by_object = Slots::new(SLOTS_MAX, ShardBy::Object);
         assert_ne!(by_object.slot_for(&namespace), by_object.slot_for(&object));
+    }
+
+    /// If this fails, [`DIVISION`] has to increase.
+    #[test]
+    fn division_of_keys_is_that_of_its_version() {
+        let keys = [(Some("default"), "web"), (Some("default"), "api"), (Some("shop"), "web"), (None, "shop")];
+        let slots_by = |by: ShardBy| {
+            let slots = Slots::new(SLOTS_MAX, by);
+            keys.map(|(namespace, name)| slots.slot_for(&ObjectKey::new(namespace, name)))
+        };
+        let (by_object, by_namespace) = ([32, 15, 188, 108], [241, 241, 108, 108]);
+        assert_eq!((DIVISION, slots_by(ShardBy::Object), slots_by(ShardBy::Namespace)), (1, by_object, by_namespace));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     manager::lease::{ElectionConfig, ElectionError, LEASE_DURATION},
-    shard::{SLOTS_MAX, ShardBy, Slots, hash_string, seat_name, slot_name},
+    shard::{DIVISION, SLOTS_MAX, ShardBy, Slots, hash_string, seat_name, slot_name},
 };
 
 /// Label of the Leases of slots and seats; its value is the name of the app. Each replica watches them by it.
@@ -124,13 +124,23 @@ impl ShardConfig {
     /// Its holder is the settings, so a replica with other settings, or one with leader election, cannot hold it at the
     /// same time. It is never released, because other replicas may go on.
     ///
-    /// The Lease duration is one of the settings: a replica counts a renewal by another one for its own duration.
     pub(crate) fn settings(&self) -> ElectionConfig {
-        let mut identity = format!("shards-{}-by-{}", self.slots.count(), self.slots.shard_by());
-        if self.lease_duration() != LEASE_DURATION {
-            identity += &format!("-for-{}s", self.lease_duration().as_secs());
+        ElectionConfig { identity: self.settings_name(DIVISION), release_on_stop: false, ..self.leases.clone() }
+    }
+
+    /// Returns the name of the settings. It contains what differs from the defaults, and the number and kind of slots.
+    ///
+    /// The Lease duration is one of the settings: a replica counts a renewal by another one for its own duration. So is the
+    /// division, which another version of kctl may have changed.
+    fn settings_name(&self, division: u32) -> String {
+        let mut name = format!("shards-{}-by-{}", self.slots.count(), self.slots.shard_by());
+        if division > 1 {
+            name += &format!("-v{division}");
         }
-        ElectionConfig { identity, release_on_stop: false, ..self.leases.clone() }
+        if self.lease_duration() != LEASE_DURATION {
+            name += &format!("-for-{}s", self.lease_duration().as_secs());
+        }
+        name
     }
 
     pub(super) fn slot(&self, slot: u32) -> ElectionConfig {
@@ -170,6 +180,7 @@ mod tests {
         longer.lease_duration = Duration::from_secs(60);
         let longer = ShardConfig::new(longer, 16, ShardBy::Object).unwrap();
         assert_eq!(longer.settings().identity, "shards-16-by-object-for-60s");
+        assert_eq!(longer.settings_name(2), "shards-16-by-object-v2-for-60s", "replicas of two versions don't agree");
     }
 
     #[test]
