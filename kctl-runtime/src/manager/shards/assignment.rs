@@ -66,6 +66,19 @@ mod tests {
         assert_eq!(loads(64, 5), [12, 13, 13, 13, 13]);
     }
 
+    /// Returns the number of slots that move when one more seat joins these.
+    fn moves(n_slots: u32, n_seats: u32) -> usize {
+        let [before, with] = [n_seats, n_seats + 1].map(|n| owners(n_slots, &(0..n).collect()));
+        before.iter().zip(with).filter(|(before, after)| **before != *after).count()
+    }
+
+    #[test]
+    fn joining_seat_moves_little_more_than_its_share() {
+        // The shares are 8, 6, 4, 4, 3, 3, 2 of 16, and 32, 22, 16, 13, 11, 10, 8 of 64.
+        assert_eq!([1, 2, 3, 4, 5, 6, 7].map(|n| moves(16, n)), [8, 7, 5, 4, 3, 3, 5]);
+        assert_eq!([1, 2, 3, 4, 5, 6, 7].map(|n| moves(64, n)), [32, 26, 17, 17, 13, 11, 13]);
+    }
+
     proptest! {
         #[test]
         fn all_slots_are_assigned_without_exceeding_seat_shares(
