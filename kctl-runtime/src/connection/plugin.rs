@@ -238,8 +238,8 @@ impl Plugin {
     }
 }
 
-/// The only run of a plugin. Dropping it wakes the requests that wait, also after a panic, and if a runtime that shuts down
-/// never runs it.
+/// The run of a plugin, of which there is at most one. Dropping it wakes the waiting requests, also after a panic, and when
+/// a runtime shuts down before it begins.
 struct PluginRun(Arc<Plugin>);
 
 impl PluginRun {

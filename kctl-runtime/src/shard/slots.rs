@@ -8,7 +8,7 @@ use crate::key::ObjectKey;
 /// The version of the division of keys into slots. Each change of the hash, or of what is hashed, increases it.
 ///
 /// It is one of the settings on which replicas have to agree. So two releases with different divisions never work at the
-/// same time, also not during a rolling update.
+/// same time, not even during a rolling update.
 pub(crate) const DIVISION: u32 = 1;
 
 /// Greatest number of slots. Each held slot costs one Lease write per renewal, and the printed role names each Lease.

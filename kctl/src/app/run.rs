@@ -122,7 +122,7 @@ fn ended_unready(signals: &Signals) {
 ///
 /// The order matters. Permission checks start as soon as there is a client, so that their lines stand in the
 /// log before the errors that missing permissions cause. They never delay the start for longer than
-/// [`PERMISSIONS_FIRST_FOR`]. Elections run on the thread of signals, so that a reconcile that blocks its thread does not
+/// [`PERMISSIONS_FIRST_FOR`]. Elections run on the signal thread, so that a reconcile that blocks its thread does not
 /// delay the renewal of a Lease. The Lease has a client without the rate limit of `--kube-api-qps`, and so
 /// have the reviews of scrapers' tokens.
 ///

@@ -1,4 +1,5 @@
-//! SIGTERM and Ctrl-C: the first one stops the program gracefully, the second one ends it at once.
+//! SIGTERM and Ctrl-C: the first one stops the program gracefully, the second one ends it at once. Their thread also renews
+//! Leases, and ends a program whose runtime is blocked.
 
 use std::time::Duration;
 
@@ -83,14 +84,14 @@ impl Signals {
 
     /// Ends the process if no task of the current runtime has run for a minute, unless a stop was requested.
     ///
-    /// Its Leases are renewed on the thread of signals, so without this limit other replicas would wait for it for ever.
+    /// Its Leases are renewed on the signal thread, so without this limit other replicas would wait for it for ever.
     pub(super) fn exit_if_blocked(&self) {
         let Some(thread) = &self.runtime else { return };
         let (signals, watched) = (self.clone(), Handle::current());
         thread.spawn(async move {
             tokio::select! {
                 () = signals.stopped() => {}
-                () = blocked(&watched) => {
+                () = wait_until_blocked(&watched) => {
                     let limit = ANSWERS_WITHIN * MISSED_MAX;
                     say_error(&format!("all threads were blocked for {limit:?}: other replicas take over when the Lease has expired"));
                     say!("{BLOCKED_HELP}");
@@ -115,15 +116,21 @@ impl Signals {
     }
 }
 
-/// Waits until a runtime has run no task for [`MISSED_MAX`] times [`ANSWERS_WITHIN`].
-async fn blocked(runtime: &Handle) {
+/// Returns `true` if a runtime runs a task within [`ANSWERS_WITHIN`]. One that shuts down cancels the task at once, which
+/// counts as well.
+async fn answers(runtime: &Handle) -> bool {
+    tokio::time::timeout(ANSWERS_WITHIN, runtime.spawn(async {})).await.is_ok()
+}
+
+/// Waits until a runtime has run no task [`MISSED_MAX`] times in a row.
+async fn wait_until_blocked(runtime: &Handle) {
     let mut n_missed = 0;
     while n_missed < MISSED_MAX {
-        if tokio::time::timeout(ANSWERS_WITHIN, runtime.spawn(async {})).await.is_err() {
-            n_missed += 1;
-        } else {
+        if answers(runtime).await {
             n_missed = 0;
             tokio::time::sleep(ANSWERS_WITHIN).await;
+        } else {
+            n_missed += 1;
         }
     }
 }
@@ -139,8 +146,7 @@ impl Blocked {
     async fn for_good(&self) {
         let Some(grace) = self.grace else { return std::future::pending().await };
         tokio::time::sleep(grace + AFTER_GRACE).await;
-        // A runtime that shuts down cancels the task at once, which counts as an answer.
-        while tokio::time::timeout(ANSWERS_WITHIN, self.runtime.spawn(async {})).await.is_ok() {
+        while answers(&self.runtime).await {
             tokio::time::sleep(AFTER_GRACE).await;
         }
     }
@@ -224,7 +230,7 @@ mod tests {
         // Nothing polls this runtime.
         let never_runs = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let begun = tokio::time::Instant::now();
-        blocked(never_runs.handle()).await;
+        wait_until_blocked(never_runs.handle()).await;
         assert_eq!(begun.elapsed().as_secs(), 60);
         never_runs.shutdown_background();
     }
@@ -232,7 +238,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn runtime_that_runs_tasks_is_not_blocked() {
         let runtime = Handle::current();
-        let waits = tokio::time::timeout(Duration::from_secs(3_600), blocked(&runtime));
+        let waits = tokio::time::timeout(Duration::from_secs(3_600), wait_until_blocked(&runtime));
         assert!(waits.await.is_err());
     }
 }

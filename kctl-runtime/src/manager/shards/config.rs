@@ -123,7 +123,6 @@ impl ShardConfig {
     ///
     /// Its holder is the settings, so a replica with other settings, or one with leader election, cannot hold it at the
     /// same time. It is never released, because other replicas may go on.
-    ///
     pub(crate) fn settings(&self) -> ElectionConfig {
         ElectionConfig { identity: self.settings_name(DIVISION), release_on_stop: false, ..self.leases.clone() }
     }
