@@ -126,6 +126,26 @@ async fn keyboard_reaches_everything_and_focus_survives_updates() {
 
 #[tokio::test]
 #[ignore = "needs chromedriver: cargo xtask browser"]
+async fn focus_survives_a_row_that_moves() {
+    let browser = Browser::start().await;
+    let site = serve(&["blog"]).await;
+    browser.open(&site.url).await;
+    browser.until(&shows("default/blog")).await;
+    browser.run("window.body = document.body.appendChild(document.createElement('table')).createTBody()").await;
+    let button = "(cell) => { if (!cell.firstChild) cell.append(make('button')); cell.firstChild.textContent = key; }";
+    for keys in ["abcd", "bacd", "dcba", "cb", "xby", "ybx", "b"] {
+        let items = format!("[...'{keys}'].map((key) => ({{ key, cells: [{button}] }}))");
+        browser.run(&format!("rows(window.body, {items})")).await;
+        assert_eq!(browser.eval("window.body.textContent").await, keys);
+        if keys == "abcd" {
+            browser.run("window.body.querySelectorAll('button')[1].focus()").await;
+        }
+        assert_eq!(browser.eval(&format!("{ACTIVE}.textContent")).await, "b", "{keys}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs chromedriver: cargo xtask browser"]
 async fn updates_stop_while_they_are_paused() {
     let browser = Browser::start().await;
     let site = serve(&["blog"]).await;

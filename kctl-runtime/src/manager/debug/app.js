@@ -55,7 +55,8 @@ function fill(cell, value) {
   if (cell.className !== className) cell.className = className;
 }
 
-// Rows stay the same elements while their key stays: focus and selection survive an update.
+// Rows stay the same elements while their key stays, so that focus survives an update. An element that moves loses its
+// focus: a row that has it stays where it is, and those before it move behind it.
 function rows(body, items) {
   const known = new Map([...body.children].map((row) => [row.dataset.key, row]));
   let at = body.firstChild;
@@ -73,6 +74,13 @@ function rows(body, items) {
       });
     }
     cells.forEach((value, index) => fill(row.children[index], value));
+    if (row.contains(document.activeElement)) {
+      while (at !== row) {
+        const moved = at;
+        at = at.nextSibling;
+        body.append(moved);
+      }
+    }
     if (row === at) at = at.nextSibling;
     else body.insertBefore(row, at);
   }
