@@ -157,6 +157,11 @@ fn replicas_that_share_keys_survive_faults() {
     check_clean_for(&sharded::twin(), SHARDED_SEEDS);
 }
 
+#[test]
+fn replicas_that_share_namespaces_survive_faults() {
+    check_clean_for(&sharded::by_namespace(), SHARDED_SEEDS);
+}
+
 /// Random seeds also let Leases expire, so they find the missing permit without the list of single faults.
 #[test]
 fn missing_permit_is_found_by_seeds_alone() {

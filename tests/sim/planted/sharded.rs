@@ -1,6 +1,16 @@
 //! Three replicas that share the keys, with and without a bug in the slot protocol.
 
-use kctl::{__private_0_1::Planted, prelude::*, testing::Scenario};
+use kctl::{
+    __private_0_1::Planted,
+    app::ShardBy,
+    json,
+    kube::{
+        Api,
+        api::{Patch, PatchParams},
+    },
+    prelude::*,
+    testing::Scenario,
+};
 
 use crate::{
     case::External,
@@ -50,6 +60,35 @@ pub(crate) fn twin() -> Scenario {
         .sharded()
         .step("ask for version 2", |client| async move { all(&client, 2).await })
         .step("ask for version 3", |client| async move { all(&client, 3).await })
+}
+
+/// Three replicas that share the namespaces: two sites in each.
+pub(crate) fn by_namespace() -> Scenario {
+    let namespaces = ["north", "east", "south", "west"];
+    let namespace = |name: &str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+    let sites = namespaces.iter().flat_map(|namespace| ["a", "b"].map(|name| site_in(namespace, name, 1)));
+    let objects: Vec<_> = namespaces.map(namespace).into_iter().chain(sites).map(|object| object.to_string()).collect();
+    Scenario::new(|| App::new("planted").controller::<slow>())
+        .objects(&objects.join("\n---\n"))
+        .instances(3)
+        .sharded_by(ShardBy::Namespace)
+        .step("ask for version 2", move |client| async move {
+            for (namespace, name) in namespaces.iter().flat_map(|namespace| ["a", "b"].map(|name| (namespace, name))) {
+                let sites = Api::<Site>::namespaced(client.clone(), namespace);
+                let change = Patch::Apply(site_in(namespace, name, 2));
+                sites.patch(name, &PatchParams::apply("user").force(), &change).await?;
+            }
+            Ok(())
+        })
+}
+
+fn site_in(namespace: &str, name: &str, version: i32) -> kctl::Json {
+    json!({
+        "apiVersion": "planted.example.com/v1",
+        "kind": "Site",
+        "metadata": { "name": name, "namespace": namespace },
+        "spec": { "version": version },
+    })
 }
 
 async fn all(client: &kctl::kube::Client, version: i32) -> Result<()> {

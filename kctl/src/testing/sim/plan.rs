@@ -90,6 +90,10 @@ pub(super) struct Behind {
 pub(super) enum Timed {
     /// A process ends, and starts again.
     Crash { instance: usize },
+    /// A process is stopped as by SIGTERM, and starts again after the downtime: a replica leaves and joins.
+    Stop { instance: usize, downtime: Duration },
+    /// All processes are replaced, one at a time. One more runs meanwhile.
+    RollingUpdate,
     /// A process and the server can't reach each other; afterwards all messages arrive.
     Partition { instance: usize, length: Duration },
     /// The clock of one process jumps; those of the others do not.

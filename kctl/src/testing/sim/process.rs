@@ -1,4 +1,4 @@
-//! One process of the app: it starts, crashes, and starts again.
+//! One process of the app: it starts, crashes or is stopped, and starts again.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -46,36 +46,64 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
         tokio::time::sleep(JOINS_AFTER * n_earlier).await;
     }
     for incarnation in 1_u32.. {
-        let name = format!("app-{index}.{incarnation}");
-        let connection = shared.faults.connection(&name);
-        shared.connected(index, &connection);
-        let ended = tokio::select! {
-            biased;
-            () = connection.crashed() => None,
-            ended = run(&shared, index, incarnation, &connection) => Some(ended),
-        };
-        // The manager was dropped above. Its remaining tasks may still send requests: they must not reach the server.
-        connection.cut();
-        let how = match ended {
-            None => {
-                wait = shared.next_start.lock().take().unwrap_or(DOWN_FOR);
-                "has crashed".to_owned()
+        match run_once(&shared, index, incarnation).await {
+            End::Crashed => wait = shared.next_start.lock().take().unwrap_or(DOWN_FOR),
+            End::Stopped(downtime) => {
+                tokio::time::sleep(downtime).await;
+                continue;
             }
-            Some(Ok(())) => "has ended".into(),
-            Some(Err(error)) => format!("has ended: {error}"),
-        };
-        shared.ended(index, &name, &how);
-        shared.log(&name, how);
+            End::ByItself => {}
+        }
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(RESTART_WAIT_MAX);
     }
 }
 
-/// Runs one process until it ends or its connection is cut.
+/// The way in which a process ended.
+pub(super) enum End {
+    Crashed,
+    /// A fault stopped it. It starts again after this time.
+    Stopped(Duration),
+    ByItself,
+}
+
+/// Runs one process of a replica from its start to its end.
+pub(super) async fn run_once(shared: &Arc<Shared>, index: usize, incarnation: u32) -> End {
+    let name = format!("app-{index}.{incarnation}");
+    let connection = shared.faults.connection(&name);
+    let stop = shared.connected(index, &connection);
+    let ended = tokio::select! {
+        biased;
+        () = connection.crashed() => None,
+        ended = run(shared, index, incarnation, &connection, stop.notified()) => Some(ended),
+    };
+    // The manager was dropped above. Its remaining tasks may still send requests: they must not reach the server.
+    connection.cut();
+    let how = match &ended {
+        None => "has crashed".to_owned(),
+        Some(Ok(())) => "has ended".into(),
+        Some(Err(error)) => format!("has ended: {error}"),
+    };
+    let downtime = shared.ended(index, &name, &how);
+    shared.log(&name, how);
+    match (ended, downtime) {
+        (None, _) => End::Crashed,
+        (Some(_), Some(downtime)) => End::Stopped(downtime),
+        (Some(_), None) => End::ByItself,
+    }
+}
+
+/// Runs one process until it is stopped or ends by itself, or its connection is cut.
 ///
 /// Everything is created anew, as in a real process: the app, its clients, caches and queues. Only the
 /// offset of the machine's clock stays.
-async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &Connection) -> Result<()> {
+async fn run(
+    shared: &Arc<Shared>,
+    index: usize,
+    incarnation: u32,
+    connection: &Connection,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<()> {
     let name = connection.client().to_owned();
     let behind = shared.next_behind.lock().take();
     if let Some(behind) = behind {
@@ -105,7 +133,7 @@ async fn run(shared: &Arc<Shared>, index: usize, incarnation: u32, connection: &
     }
     shared.started(index, manager.view());
     shared.log(&name, "starts");
-    Ok(manager.run(std::future::pending()).await?)
+    Ok(manager.run(stop).await?)
 }
 
 /// Returns the fault of a server that is behind, stale or outdated, for a process that starts now.

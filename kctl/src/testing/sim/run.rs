@@ -503,6 +503,41 @@ mod tests {
         assert!(longest > SKIPPED_FOR, "the longest delay of a write is among the faults");
     }
 
+    /// Returns what the timeline of a run with one fault says of the starts and ends of the processes.
+    fn starts_and_ends(what: Timed) -> Vec<String> {
+        let scenario = Scenario::new(|| App::new("copies").controller::<copies>())
+            .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {color: blue}}")
+            .instances(2)
+            .sharded();
+        let plan = [Fault::At { time: Duration::from_secs(10), what }];
+        let outcome = run(&scenario, &prepare(&scenario).unwrap(), 0, &plan, None);
+        assert_eq!(outcome.found, None);
+        let is_of_a_process = |line: &&Line| line.what == "starts" || line.what == "has ended";
+        outcome.lines.iter().filter(is_of_a_process).map(|line| format!("{} {}", line.who, line.what)).collect()
+    }
+
+    #[test]
+    fn stopped_replica_ends_and_starts_again() {
+        let stop = Timed::Stop { instance: 1, downtime: Duration::from_secs(3) };
+        let expected = ["app-0.1 starts", "app-1.1 starts", "app-1.1 has ended", "app-1.2 starts"];
+        assert_eq!(starts_and_ends(stop), expected);
+    }
+
+    #[test]
+    fn rolling_update_replaces_replicas_one_by_one() {
+        let expected = [
+            "app-0.1 starts",
+            "app-1.1 starts",
+            "app-2.1 starts",
+            "app-0.1 has ended",
+            "app-0.2 starts",
+            "app-1.1 has ended",
+            "app-1.2 starts",
+            "app-2.1 has ended",
+        ];
+        assert_eq!(starts_and_ends(Timed::RollingUpdate), expected);
+    }
+
     #[test]
     fn clock_that_jumps_is_that_of_one_process() {
         let jump = |instance| {

@@ -350,8 +350,9 @@ impl Scenario {
 
     /// Runs `n` replicas of the program with leader election, one by default.
     ///
-    /// With several, plans also contain Leases that a leader fails to renew and writes that arrive
-    /// late, and the checker `only the leader writes` is active.
+    /// With several, plans also contain Leases that a leader fails to renew, writes that arrive
+    /// late, replicas that are stopped and start again, and rolling updates. The checker `only the
+    /// leader writes` is active.
     ///
     /// ```
     /// use kctl::testing::Scenario;
@@ -389,8 +390,22 @@ impl Scenario {
     /// # let _ = scenario;
     /// ```
     #[must_use]
-    pub fn sharded(mut self) -> Self {
-        self.slots = Some(Slots::new(SLOTS, ShardBy::Object));
+    pub fn sharded(self) -> Self {
+        self.sharded_by(ShardBy::Object)
+    }
+
+    /// Makes all replicas work, as [`sharded`](Self::sharded) does, with another division of the keys: by
+    /// [`ShardBy::Namespace`] the objects of a namespace have one owner.
+    ///
+    /// ```
+    /// use kctl::{app::ShardBy, testing::Scenario};
+    ///
+    /// let scenario = Scenario::default().instances(3).sharded_by(ShardBy::Namespace);
+    /// # let _ = scenario;
+    /// ```
+    #[must_use]
+    pub fn sharded_by(mut self, by: ShardBy) -> Self {
+        self.slots = Some(Slots::new(SLOTS, by));
         self
     }
 

@@ -3,21 +3,20 @@
 mod describe;
 mod inject;
 mod observe;
+mod processes;
+mod rolling_update;
 mod servers;
 mod status;
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, atomic::AtomicI64},
     time::Duration,
 };
 
-use kctl_apiserver::{
-    ApiServer, ControllerOptions,
-    faults::{Connection, Faults},
-};
+use kctl_apiserver::{ApiServer, ControllerOptions, faults::Faults};
 use kctl_runtime::{
     key::ObjectKey,
-    manager::View,
     reconcile::Result,
     trace,
     worker::{Outcome, Report},
@@ -26,6 +25,7 @@ use kube::Client;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, task::JoinSet, time::Instant};
 
+use self::processes::Process;
 pub(super) use self::servers::Servers;
 use super::{
     checks::{Checks, End, Found, SharedChecks},
@@ -73,18 +73,10 @@ pub(super) struct Shared {
     trace: Mutex<Trace>,
     /// Places at which later runs can inject a fault, as seen in this one.
     points: Mutex<Points>,
-    /// The replicas by index; the value changes when one crashes and starts again.
-    processes: Mutex<Vec<Process>>,
-}
-
-/// A replica of the app, as far as it has started: first it connects, then its manager exists. Both are
-/// `None` between a crash and the next start.
-#[derive(Clone, Default)]
-struct Process {
-    connection: Option<Connection>,
-    view: Option<View>,
-    /// The last process of the replica that has ended, and how.
-    ended: Option<String>,
+    /// The replicas by index; the value changes when one ends and starts again.
+    processes: Mutex<BTreeMap<usize, Process>>,
+    /// The number of rolling updates so far. One waits for the one before.
+    n_updates: tokio::sync::Mutex<u32>,
 }
 
 /// A run that is set up. Dropping it aborts the processes, the simulated controllers and the faults.
@@ -139,7 +131,8 @@ impl World {
             found: Notify::new(),
             trace: Mutex::new(Trace::new()),
             points: Mutex::new(points),
-            processes: Mutex::new(vec![Process::default(); scenario.instances]),
+            processes: Mutex::new((0..scenario.instances).map(|index| (index, Process::default())).collect()),
+            n_updates: tokio::sync::Mutex::default(),
         });
         shared.observe();
         let quiet_from = shared.inject(plan, &mut tasks);
@@ -265,33 +258,10 @@ impl Shared {
         if let (false, Some(found)) = (before, &checks.found) {
             self.log("checker", format!("{}: {}", found.checker, found.message));
             self.found.notify_one();
-            for process in self.processes.lock().iter().filter_map(|process| process.connection.as_ref()) {
+            for process in self.processes.lock().values().filter_map(|process| process.connection.as_ref()) {
                 process.cut();
             }
         }
-    }
-
-    /// Records that a replica has a connection, so that a finding can cut it. Its manager does not exist yet.
-    pub(super) fn connected(&self, index: usize, connection: &Connection) {
-        self.processes.lock()[index].connection = Some(connection.clone());
-    }
-
-    /// Records that the manager of a replica exists; from now on it counts for [`World::is_idle`].
-    pub(super) fn started(&self, index: usize, view: View) {
-        self.processes.lock()[index].view = Some(view);
-    }
-
-    /// Records the end of a replica, by a crash or by itself. Its running reconciles have ended with it.
-    pub(super) fn ended(&self, index: usize, name: &str, how: &str) {
-        self.processes.lock()[index] = Process { ended: Some(format!("{name} {how}")), ..Process::default() };
-        self.check(|checks, _| checks.authors.process_ended(name));
-    }
-
-    /// Returns `true` for a process that still runs. Tasks of an ended process may be polled once
-    /// more before they are dropped.
-    fn is_running(&self, process: &str) -> bool {
-        let processes = self.processes.lock();
-        processes.iter().filter_map(|started| started.connection.as_ref()).any(|started| started.client() == process)
     }
 
     pub(super) fn reconcile_begins(&self, process: &str, controller: &str, key: &ObjectKey, trace: trace::Trace) {

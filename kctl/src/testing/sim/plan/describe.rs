@@ -27,6 +27,10 @@ impl fmt::Display for Fault {
                 write!(formatter, "at {:.3} s: ", time.as_secs_f64())?;
                 match what {
                     Timed::Crash { instance } => write!(formatter, "crash of app-{instance}"),
+                    Timed::Stop { instance, downtime } => {
+                        write!(formatter, "stop of app-{instance}, which starts again {downtime:?} later")
+                    }
+                    Timed::RollingUpdate => formatter.write_str("rolling update of all replicas"),
                     Timed::Partition { instance, length } => {
                         write!(formatter, "app-{instance} does not reach the server for {length:?}")
                     }

@@ -17,6 +17,12 @@ const LAPSES_ONE_IN: u64 = 6;
 /// With slots, one of this many seeded faults makes the lists of a process slow.
 const SLOW_LISTS_ONE_IN: u64 = 6;
 
+/// With several instances, one of this many seeded faults stops a process or replaces all of them.
+const STOPS_ONE_IN: u64 = 6;
+
+/// Milliseconds of the longest downtime of a stopped process: longer than a Lease lasts.
+const DOWNTIME_MAX_MILLIS: u64 = 20_000;
+
 /// Maximum number of faults of a seed.
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
@@ -34,6 +40,9 @@ impl Points {
         // Draws no number for a single instance, so that the plans of its seeds stay the same.
         if self.instances > 1 && dice.below(LAPSES_ONE_IN) == 0 {
             return self.any_lapse(dice);
+        }
+        if self.instances > 1 && dice.below(STOPS_ONE_IN) == 0 {
+            return self.any_stop(dice);
         }
         // Draws no number without slots, for the same reason.
         if self.n_slots > 0 && dice.below(SLOW_LISTS_ONE_IN) == 0 {
@@ -104,13 +113,29 @@ impl Points {
         Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay }) }
     }
 
+    /// Returns a stop of a process, or of one after the other, while the state is not final yet.
+    fn any_stop(&self, dice: &mut Dice) -> Fault {
+        let time = self.any_time_of_work(dice);
+        if dice.below(3) == 0 {
+            return Fault::At { time, what: Timed::RollingUpdate };
+        }
+        let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
+        let downtime = Duration::from_millis(dice.below(DOWNTIME_MAX_MILLIS));
+        Fault::At { time, what: Timed::Stop { instance, downtime } }
+    }
+
     /// Returns slow lists of a process that crashes while the state is not final yet.
     fn any_slow_lists(&self, dice: &mut Dice) -> Fault {
-        let settled = u64::try_from(self.settled.as_millis()).unwrap_or(u64::MAX);
-        let time = Duration::from_millis(dice.below(settled));
+        let time = self.any_time_of_work(dice);
         let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
         let answer = Duration::from_millis(dice.within(200, 3_000));
         Fault::At { time, what: Timed::SlowLists { instance, answer } }
+    }
+
+    /// Returns a time before the final state was reached.
+    fn any_time_of_work(&self, dice: &mut Dice) -> Duration {
+        let settled = u64::try_from(self.settled.as_millis()).unwrap_or(u64::MAX);
+        Duration::from_millis(dice.below(settled))
     }
 
     fn any_time(&self, dice: &mut Dice) -> Duration {

@@ -1,5 +1,7 @@
 //! Tests of the plans: which single faults there are, and what seeds choose.
 
+use std::collections::BTreeSet;
+
 use super::{
     points::{History, Points},
     singles::{READ_FAILURES, evenly},
@@ -67,7 +69,7 @@ fn seeds_choose_servers_and_their_past_states() {
         Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
         _ => None,
     });
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for Behind { cluster, revision, is_outdated } in chosen {
         let (all, newest) = if cluster.is_empty() { (3..=6, 5..=6) } else { (20..=22, 20..=22) };
         let revisions = if is_outdated { all } else { newest };
@@ -184,6 +186,24 @@ fn lapse_report_includes_its_write_delay() {
         let end = format!("while its writes are on their way for {:?}", longest_write(n_slots));
         assert!(texts.len() > Lapse::BEFORE_WRITE.len(), "singles and seeds have lapses: {texts:?}");
         assert!(texts.iter().all(|text| text.ends_with(&end)), "{n_slots} slots: {texts:?}");
+    }
+}
+
+#[test]
+fn seeds_stop_replicas_while_the_state_changes() {
+    let settled = Duration::from_secs(20);
+    for (instances, expected) in [(1, false), (3, true)] {
+        let points = Points { instances, settled, length: Duration::from_secs(200), ..Points::default() };
+        let (mut stopped, mut has_update) = (BTreeSet::new(), false);
+        for fault in (0..400).flat_map(|seed| points.seeded(seed)) {
+            let Fault::At { time, what: what @ (Timed::Stop { .. } | Timed::RollingUpdate) } = fault else { continue };
+            assert!(time < settled, "{fault}");
+            match what {
+                Timed::Stop { instance, .. } => drop(stopped.insert(instance)),
+                _ => has_update = true,
+            }
+        }
+        assert_eq!((stopped.len() == 3, has_update), (expected, expected), "{instances} instances: {stopped:?}");
     }
 }
 

@@ -67,6 +67,7 @@ impl Shared {
                         tokio::time::sleep_until(start + time).await;
                         match what {
                             Timed::LeaseDeleted { slot } => shared.delete_lease(slot).await,
+                            Timed::RollingUpdate => shared.update_replicas().await,
                             what => shared.at_time(what),
                         }
                     });
@@ -141,20 +142,12 @@ impl Shared {
         drop(leases.delete(&name, &DeleteParams::default()).await);
     }
 
-    /// Ends a process, if it runs.
-    fn crash(&self, instance: usize) {
-        let connection = self.processes.lock().get(instance).and_then(|process| process.connection.clone());
-        if let Some(connection) = connection {
-            self.log("fault", format!("{} crashes", connection.client()));
-            connection.cut();
-        }
-    }
-
     /// Injects a fault that is bound to a time rather than to a request.
     fn at_time(&self, what: Timed) {
         match what {
-            Timed::LeaseDeleted { .. } => {}
+            Timed::LeaseDeleted { .. } | Timed::RollingUpdate => {}
             Timed::Crash { instance } => self.crash(instance),
+            Timed::Stop { instance, downtime } => self.stop(instance, downtime),
             Timed::Partition { instance, length } => {
                 self.log("fault", format!("app-{instance} does not reach the server for {length:?}"));
             }

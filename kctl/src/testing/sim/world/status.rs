@@ -28,7 +28,7 @@ impl World {
     /// still waits for the Lease, and the checkers would miss what the next leader does.
     pub(in crate::testing::sim) fn is_idle(&self) -> bool {
         let server = &self.shared.server;
-        let views: Vec<_> = self.shared.processes.lock().iter().map(|process| process.view.clone()).collect();
+        let views: Vec<_> = self.shared.processes.lock().values().map(|process| process.view.clone()).collect();
         let leads = |view: &View| view.leadership().is_none_or(Leadership::is_leading);
         // During a partition, idle caches don't show that events are held back.
         let is_held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
@@ -42,7 +42,7 @@ impl World {
 
     /// Returns the key that comes due next: its wait and its controller.
     pub(in crate::testing::sim) fn next_requeue(&self) -> Option<(Duration, String)> {
-        let views: Vec<_> = self.shared.processes.lock().iter().filter_map(|process| process.view.clone()).collect();
+        let views: Vec<_> = self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect();
         let due = views.iter().flat_map(View::controllers).filter_map(|(spec, queue)| {
             let (key, wait) = queue.next_due()?;
             Some((wait, format!("{} {key}", spec.name)))
@@ -53,7 +53,7 @@ impl World {
     /// Describes the keys whose last reconcile failed. Those of a terminal error are not tried again: they count as long
     /// as their object exists.
     pub(in crate::testing::sim) fn failing(&self) -> Vec<String> {
-        let views: Vec<_> = self.shared.processes.lock().iter().filter_map(|process| process.view.clone()).collect();
+        let views: Vec<_> = self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect();
         let ends = self.shared.checks.lock().ends.clone();
         let describe = |((name, key), end): (&(String, ObjectKey), &End)| {
             let (mut n_failures, mut exists) = (None, false);
@@ -78,7 +78,7 @@ impl World {
     pub(in crate::testing::sim) fn not_at_work(&self) -> Vec<String> {
         let processes = self.shared.processes.lock().clone();
         let mut texts = Vec::new();
-        for (index, process) in processes.iter().enumerate() {
+        for (index, process) in &processes {
             let Some(view) = &process.view else {
                 let ended = process.ended.as_ref().map_or_else(String::new, |ended| format!(": {ended}"));
                 texts.push(format!("app-{index} is not up{ended}"));
@@ -95,7 +95,7 @@ impl World {
             }
         }
         let leads = |process: &Process| process.view.as_ref()?.leadership().map(Leadership::is_leading);
-        if self.shared.scenario.elects() && !processes.iter().any(|process| leads(process) == Some(true)) {
+        if self.shared.scenario.elects() && !processes.values().any(|process| leads(process) == Some(true)) {
             texts.push("no replica holds the Lease".into());
         }
         texts
