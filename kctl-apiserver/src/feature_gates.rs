@@ -1,10 +1,14 @@
 //! Feature gates of kube-apiserver, as they are by default in the version of the embedded API server.
 //!
 //! Only `data/features.json` defines which gates are on. Fields of disabled gates are dropped when an object is
-//! decoded. Other code that depends on a gate assumes that it is off; the tests below list these places.
+//! decoded. Other code that depends on a gate assumes that it is off; the tests below list these places. The exceptions
+//! are the gates of [`FeatureGates`], which a user can switch.
 
 use std::{
     collections::{BTreeMap, HashMap},
+    error::Error,
+    fmt,
+    str::FromStr,
     sync::LazyLock,
 };
 
@@ -23,6 +27,61 @@ const BY_FUNCTION: &[(&str, &str)] = &[
     // kube-apiserver stores the field whether the gate is on or off.
     ("io.k8s.api.core.v1.ContainerStatus", "stopSignal"),
 ];
+
+/// The feature gates that a server can switch. All others have the default of its Kubernetes version.
+///
+/// As text they have the form of the flag of kube-apiserver: `NAME=true`, separated by commas.
+///
+/// ```
+/// use kctl_apiserver::FeatureGates;
+///
+/// let gates: FeatureGates = "ShardedListAndWatch=true".parse().unwrap();
+/// assert_eq!(gates, FeatureGates::default().sharded_list_and_watch(true));
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FeatureGates {
+    pub(crate) sharded_list_and_watch: bool,
+}
+
+impl FeatureGates {
+    /// Switches `ShardedListAndWatch`: the parameter `shardSelector` of a list or a watch selects the objects whose uid or
+    /// namespace has a hash in a range (KEP-5866). It is off by default, and the parameter is ignored then.
+    #[must_use]
+    pub fn sharded_list_and_watch(mut self, is_enabled: bool) -> Self {
+        self.sharded_list_and_watch = is_enabled;
+        self
+    }
+}
+
+impl FromStr for FeatureGates {
+    type Err = FeatureGateError;
+
+    fn from_str(text: &str) -> Result<Self, FeatureGateError> {
+        let mut gates = Self::default();
+        for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+            let wrong = || FeatureGateError(pair.to_owned());
+            let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
+            let is_enabled = value.trim().to_ascii_lowercase().parse().map_err(|_| wrong())?;
+            gates = match name.trim() {
+                "ShardedListAndWatch" => gates.sharded_list_and_watch(is_enabled),
+                _ => return Err(wrong()),
+            };
+        }
+        Ok(gates)
+    }
+}
+
+/// A feature gate that this server cannot switch, or a value that is not a boolean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeatureGateError(String);
+
+impl fmt::Display for FeatureGateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a feature gate of this server: write ShardedListAndWatch=true", self.0)
+    }
+}
+
+impl Error for FeatureGateError {}
 
 #[derive(Deserialize)]
 struct Gate {
@@ -67,7 +126,7 @@ pub(crate) fn disabled_fields(type_name: &str) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Schema;
+    use crate::{ApiServer, schema::Schema};
 
     /// Gates that code assumes to be off, and the code to change when one is on or removed.
     const OFF: [(&str, &str); 6] = [
@@ -84,6 +143,36 @@ mod tests {
         for (name, code) in OFF {
             let gate = GATES.iter().find(|gate| gate.name == name);
             assert!(gate.is_some_and(|gate| !gate.is_enabled()), "{name} is on or removed: change {code}");
+        }
+    }
+
+    #[test]
+    fn gates_are_read_like_the_flag_of_kube_apiserver() {
+        let on = FeatureGates::default().sharded_list_and_watch(true);
+        let cases =
+            [("", FeatureGates::default()), ("ShardedListAndWatch=TRUE", on), (" ShardedListAndWatch=true, ", on)];
+        for (text, expected) in cases {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        for text in ["ShardedListAndWatch", "ShardedListAndWatch=on", "AllAlpha=true", "=true"] {
+            let error = text.parse::<FeatureGates>().unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("{text:?} is not")) && error.ends_with("ShardedListAndWatch=true"),
+                "{error}"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn shard_selector_is_ignored_unless_switched_on() {
+        let server = ApiServer::new();
+        let list = async |server: &ApiServer| server.send("GET", "/api/v1/namespaces?shardSelector=x", "", "").await;
+        let (code, namespaces) = list(&server).await;
+        assert_eq!((code, namespaces["items"].as_array().map(Vec::len)), (200, Some(4)));
+        assert!(namespaces["metadata"].get("shardInfo").is_none(), "{namespaces}");
+        server.set_feature_gates(FeatureGates::default().sharded_list_and_watch(true));
+        for server in [server.fork(1), server] {
+            assert_eq!(list(&server).await.0, 500, "the selector is read, and it is not valid");
         }
     }
 

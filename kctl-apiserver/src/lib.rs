@@ -78,6 +78,7 @@ mod write;
 mod x509;
 
 pub use controllers::{Controller, ControllerOptions, UnknownControllerError};
+pub use feature_gates::{FeatureGateError, FeatureGates};
 pub use request::User;
 pub use request_log::RequestRecord;
 pub use response::Body;

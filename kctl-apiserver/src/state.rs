@@ -17,6 +17,7 @@ use crate::{
     bootstrap,
     clock::{Clock, Rng},
     controllers::Controllers,
+    feature_gates::FeatureGates,
     impersonation::{self, LastModes},
     metrics::Counts,
     registry::kind::Environment,
@@ -41,6 +42,8 @@ pub(crate) struct State {
     last_modes: LastModes,
     /// The key of service account tokens.
     pub(crate) signer: SharedSigner,
+    /// The feature gates that differ from the defaults.
+    pub(crate) feature_gates: FeatureGates,
     /// Sends the calls of webhooks.
     pub(crate) transport: Transport,
     /// The last answered requests, for tests and observers.
@@ -100,6 +103,7 @@ impl State {
             rule_cache: RuleCache::default(),
             last_modes: LastModes::default(),
             signer: SharedSigner::default(),
+            feature_gates: FeatureGates::default(),
             transport: Transport::default(),
             requests: RequestLog::default(),
             counts: Counts::default(),
@@ -115,6 +119,7 @@ impl State {
             store: self.store.fork(clock, seed),
             controllers: self.controllers.fork(),
             signer: self.signer.clone(),
+            feature_gates: self.feature_gates,
             transport: self.transport.clone(),
             ..Self::new(clock, seed)
         }

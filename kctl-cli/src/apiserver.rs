@@ -13,7 +13,7 @@ use std::{
     path::PathBuf,
 };
 
-use kctl_apiserver::{ApiServer, ControllerOptions, ServeOptions};
+use kctl_apiserver::{ApiServer, ControllerOptions, FeatureGates, ServeOptions};
 use kctl_workloads::{Kubelet, Workloads};
 
 use crate::{Failure, faults, stopped};
@@ -41,6 +41,10 @@ pub(crate) struct ApiserverOptions {
     /// Without `serviceaccount-controller`, the admission plugin `ServiceAccount` is off as well
     #[arg(long, value_name = "LIST", default_value = "*", allow_hyphen_values = true)]
     controllers: ControllerOptions,
+    /// Switch feature gates, as with the flag of kube-apiserver: `ShardedListAndWatch=true` for the parameter shardSelector of
+    /// lists and watches
+    #[arg(long, value_name = "NAME=BOOL,...")]
+    feature_gates: Option<FeatureGates>,
     /// Schedule pods and simulate running them
     #[arg(long)]
     simulate_kubelet: bool,
@@ -67,6 +71,7 @@ pub(crate) struct ApiserverOptions {
 /// The data folder or a file can't be read or written, a fault rule is invalid, or the port is in use.
 pub(crate) async fn run(options: ApiserverOptions) -> Result<(), Failure> {
     let server = ApiServer::on_system_time();
+    server.set_feature_gates(options.feature_gates.unwrap_or_default());
     if let Some(folder) = &options.data {
         server.keep_in(folder).map_err(|error| format!("--data {}: {error}", folder.display()))?;
     }

@@ -6,6 +6,8 @@
 //! requests are also sent to that server, whose answers must match the recorded ones; with `RECORD=1` they are
 //! recorded. Recorded answers that agree in meaning are kept, so that the diff only shows changes that matter to
 //! clients. `CASE=substring` selects the cases whose names contain it, and `EMBEDDED=0` leaves the embedded server out.
+//! The real server needs the feature gate `ShardedListAndWatch`: `KUBE_APISERVER_FLAGS=--feature-gates=ShardedListAndWatch=true`
+//! for `cargo xtask server up`.
 
 mod case;
 mod combinators;
@@ -146,6 +148,7 @@ topics! {
     service_account_tokens,
     service_ip_families,
     services_and_volumes,
+    sharded_lists,
     status_validation,
     storage_version_migrations,
     subresource_admission,

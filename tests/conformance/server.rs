@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Request, header::AUTHORIZATION};
 use http_body_util::BodyExt;
-use kctl_apiserver::{ApiServer, ControllerOptions, InProcess};
+use kctl_apiserver::{ApiServer, ControllerOptions, FeatureGates, InProcess};
 use kube::client::Body;
 use tower::ServiceExt;
 
@@ -36,6 +36,7 @@ impl Server {
     /// Starts an embedded server with its controllers.
     pub(crate) fn embedded() -> Self {
         let server = ApiServer::new();
+        server.set_feature_gates(FeatureGates::default().sharded_list_and_watch(true));
         // Like the recorded server, this one has no ServiceAccount controllers and does not use the `ServiceAccount`
         // admission plugin.
         tokio::spawn(server.controllers_with(&ControllerOptions::default().without_service_accounts()));

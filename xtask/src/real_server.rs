@@ -150,8 +150,17 @@ impl Servers {
 
     /// Starts a server and returns its kubeconfig.
     pub(crate) fn up(&mut self, name: &str) -> Result<OsString> {
+        self.up_by(name, script("up", self.version.as_deref()))
+    }
+
+    /// Starts a server with more flags of kube-apiserver.
+    fn up_with(&mut self, name: &str, flags: &str) -> Result<OsString> {
+        self.up_by(name, script("up", self.version.as_deref()).env("KUBE_APISERVER_FLAGS", flags))
+    }
+
+    fn up_by(&mut self, name: &str, script: Run) -> Result<OsString> {
         self.names.push(name.to_owned());
-        let printed = script("up", self.version.as_deref()).arg(self.path(name)).read()?;
+        let printed = script.arg(self.path(name)).read()?;
         printed.lines().last().map(Into::into).ok_or_else(|| format!("server {name} printed no kubeconfig"))
     }
 
@@ -206,7 +215,7 @@ pub(crate) fn stop_servers_of(process: u32) {
 pub(crate) fn conformance(gate: &mut Gate) -> Result {
     let Some(mut servers) = Servers::prepare(gate, None)? else { return Ok(()) };
     cargo_test(&["--test", "conformance", "--test", "definitions", "--", "--include-ignored"])
-        .env("KUBECONFIG", servers.up("conformance")?)
+        .env("KUBECONFIG", servers.up_with("conformance", "--feature-gates=ShardedListAndWatch=true")?)
         .env("EMBEDDED", "0")
         .tests(&mut gate.ledger, 150)
 }

@@ -67,6 +67,11 @@ impl Params {
         self.first.get(name).map_or("", String::as_str)
     }
 
+    /// Forgets a parameter that this server does not support.
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.first.remove(name);
+    }
+
     /// Returns `true` if the parameter is present.
     pub(crate) fn given(&self, name: &str) -> bool {
         self.first.contains_key(name)

@@ -26,6 +26,7 @@ use crate::{
     clock::Clock,
     controllers::{self, ControllerOptions},
     faults::{Connection, Faulty},
+    feature_gates::FeatureGates,
     kinds::core::namespace,
     request::{Caller, User},
     request_log::RequestRecord,
@@ -172,6 +173,20 @@ impl ApiServer {
     pub fn controllers_with(&self, options: &ControllerOptions) -> impl Future<Output = ()> + Send + 'static + use<> {
         self.state.lock().enable(options);
         run_controllers::run(self.state.clone(), options.delay)
+    }
+
+    /// Switches feature gates, from the next request on. The gates of a server without this call are off.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap().block_on(async {
+    /// use kctl_apiserver::{ApiServer, FeatureGates};
+    ///
+    /// let server = ApiServer::new();
+    /// server.set_feature_gates(FeatureGates::default().sharded_list_and_watch(true));
+    /// # })
+    /// ```
+    pub fn set_feature_gates(&self, gates: FeatureGates) {
+        self.state.lock().feature_gates = gates;
     }
 
     /// Returns the number of objects that the garbage collector still has to check. Once it is 0, a test can check the

@@ -206,7 +206,7 @@ fn run_once(
         audit_other(&mut locked, &parts.into(), Some(caller), document.status());
         return RunOutcome::Done(document);
     };
-    let info = match info {
+    let mut info = match info {
         Ok(info) => info,
         Err(status_error) => {
             let status_error =
@@ -214,6 +214,9 @@ fn run_once(
             return RunOutcome::Done(reject_audited(&mut locked, caller, parts, &status_error));
         }
     };
+    if !locked.feature_gates.sharded_list_and_watch {
+        info.params.remove("shardSelector");
+    }
     if info.resource.kind.requests.needs_complete_namespace {
         locked.complete_namespace(&info.namespace);
     }

@@ -170,7 +170,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
             lifecycle::delete(state, &info.resource, key, object, options.propagation, options.grace);
         }
     }
-    error.map_or_else(|| Ok(Answer::ok(doomed.list(info, &shown))), Err)
+    error.map_or_else(|| Ok(Answer::ok(doomed.list(info, &query, &shown))), Err)
 }
 
 /// Returns the number of objects, from the first on, that admission accepts, and the error of the next one. Webhooks

@@ -55,13 +55,13 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
         let all = page(table, info, &Selector::default(), start, 0);
         let all = all.items.iter().map(|object| table.value(object)).collect();
         let page = chosen(conversion::all_shown(state, info, all)?, &selector, limit);
-        return Ok(Answer::ok(list_object(info, shown_in(&info.resource, page), shown)));
+        return Ok(Answer::ok(list_object(info, &selector, shown_in(&info.resource, page), shown)));
     }
     let Page { items, more } = page(table, info, &selector, start, limit);
     if source == ResponseSource::StoredText
         && let Some(texts) = texts(&info.resource, &items)
     {
-        let Value::Object(mut list) = list_object(info, Page { items: Vec::new(), more }, shown) else {
+        let Value::Object(mut list) = list_object(info, &selector, Page { items: Vec::new(), more }, shown) else {
             return Ok(Answer::ok(Value::Null));
         };
         list.remove("items");
@@ -70,7 +70,7 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
     let items = items.iter().map(|object| table.value(object)).collect();
     let items = conversion::all_shown(state, info, items)?;
     let page = shown_in(&info.resource, Page { items, more });
-    Ok(Answer::ok(list_object(info, page, shown)))
+    Ok(Answer::ok(list_object(info, &selector, page, shown)))
 }
 
 /// The validated options and the selector of a list or of a delete of a collection. Used by both verbs, so that a
@@ -132,9 +132,9 @@ impl CollectionToDelete {
     }
 
     /// Returns the list of deleted objects. `shown` are the converted objects, in the order of `objects`.
-    pub(super) fn list(self, info: &RequestInfo, shown: &[Arc<Value>]) -> Value {
+    pub(super) fn list(self, info: &RequestInfo, query: &ListQuery, shown: &[Arc<Value>]) -> Value {
         let items = shown.iter().map(|object| item(&info.resource, object)).collect();
-        list_object(info, Page { items, more: self.more }, self.revision)
+        list_object(info, &query.selector, Page { items, more: self.more }, self.revision)
     }
 }
 
@@ -260,7 +260,7 @@ pub(super) fn item(resource: &Resource, object: &Value) -> Value {
 }
 
 /// Returns a list object with its metadata.
-fn list_object(info: &RequestInfo, page: Page<Value>, revision: u64) -> Value {
+fn list_object(info: &RequestInfo, selector: &Selector, page: Page<Value>, revision: u64) -> Value {
     let resource = &info.resource;
     let mut meta = Map::new();
     // Lists of custom kinds write an empty `continue`.
@@ -273,6 +273,9 @@ fn list_object(info: &RequestInfo, page: Page<Value>, revision: u64) -> Value {
         if let Some(count) = count {
             meta.insert("remainingItemCount".into(), count.into());
         }
+    }
+    if let Some(shard) = selector.shard_text() {
+        meta.insert("shardInfo".into(), json!({ "selector": shard }));
     }
     json!({ "kind": resource.list_kind, "apiVersion": resource.api_version(), "metadata": meta, "items": page.items })
 }

@@ -25,8 +25,9 @@ impl ListOptions {
     pub(in crate::verbs) fn read(info: &RequestInfo) -> Result<Self, StatusError> {
         let seconds = info.params.number("timeoutSeconds")?.unwrap_or(0);
         let limit = usize::try_from(info.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
-        let selector = Selector::read(info.params.text("labelSelector"), info.params.text("fieldSelector"))?;
-        Ok(Self { limit, seconds, selector })
+        let [labels, fields, shard] =
+            ["labelSelector", "fieldSelector", "shardSelector"].map(|name| info.params.text(name));
+        Ok(Self { limit, seconds, selector: Selector::read(labels, fields, shard)? })
     }
 
     /// Validates how the options of a list combine (`ValidateListOptions` of apimachinery). The group of the error is
