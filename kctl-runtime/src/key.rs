@@ -15,7 +15,9 @@
 //! assert_eq!(Key::<Node>::from(untyped.clone()), node);
 //! ```
 
-use std::{fmt, hash::Hash, marker::PhantomData, sync::Arc};
+use std::{fmt, hash::Hash, marker::PhantomData, str::FromStr, sync::Arc};
+
+use kctl_apimachinery::validation::{LABEL_LEN_MAX, is_dns1123_label};
 
 /// The namespace and name of an object whose kind is known from elsewhere, for example from the queue that holds the
 /// key.
@@ -59,6 +61,71 @@ impl fmt::Display for ObjectKey {
             None => f.write_str(&self.name),
         }
     }
+}
+
+/// Parses `NAMESPACE/NAME`, or the `NAME` of a cluster-scoped object: the form that [`Display`](fmt::Display) writes.
+///
+/// The rule for the name is that of Kubernetes for all kinds (`IsValidPathSegmentName`), because the kind is not known
+/// here. Most kinds allow fewer names.
+///
+/// ```
+/// use kctl_runtime::key::ObjectKey;
+///
+/// assert_eq!("default/web-0".parse(), Ok(ObjectKey::new(Some("default"), "web-0")));
+/// assert_eq!("node-1".parse(), Ok(ObjectKey::new(None, "node-1")));
+/// assert!("pods/default/web-0".parse::<ObjectKey>().is_err());
+/// ```
+impl FromStr for ObjectKey {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        if text.is_empty() {
+            return Err(KeyError::Empty);
+        }
+        let (namespace, name) = match text.split_once('/') {
+            Some((_, rest)) if rest.contains('/') => return Err(KeyError::Slashes(text.into())),
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, text),
+        };
+        if let Some(namespace) = namespace.filter(|namespace| !is_dns1123_label(namespace)) {
+            return Err(KeyError::Namespace { key: text.into(), namespace: namespace.into() });
+        }
+        if ["", ".", ".."].contains(&name) || name.contains('%') {
+            return Err(KeyError::Name { key: text.into(), name: name.into() });
+        }
+        Ok(Self::new(namespace, name))
+    }
+}
+
+/// A string that is not the key of an object. The message names the form that is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The string is empty.
+    #[error("the key is empty: write NAMESPACE/NAME, or NAME for a cluster-scoped object")]
+    Empty,
+    /// The string has more than one `/`, such as one that begins with a kind.
+    #[error("the key {0} has more than one `/`: write NAMESPACE/NAME, or NAME for a cluster-scoped object")]
+    Slashes(String),
+    /// The part before the `/` is not the name of a namespace.
+    #[error(
+        "key {key}: `{namespace}` is not a valid namespace name: lower-case letters, digits and dashes, \
+         {LABEL_LEN_MAX} at most; write NAME alone for a cluster-scoped object"
+    )]
+    Namespace {
+        /// The whole string.
+        key: String,
+        /// The part before the `/`.
+        namespace: String,
+    },
+    /// The part after the `/`, or the whole string without one, is not the name of an object.
+    #[error("key {key}: `{name}` is not a valid object name: it must not be empty, `.` or `..`, or contain `%`")]
+    Name {
+        /// The whole string.
+        key: String,
+        /// The part after the `/`.
+        name: String,
+    },
 }
 
 /// The key of an object of kind `K`: an [`ObjectKey`] with the kind as a type parameter.
@@ -170,5 +237,40 @@ impl<K> fmt::Display for Key<K> {
 impl<K> fmt::Debug for Key<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parsed_key_is_the_one_that_was_displayed() {
+        let namespace = "n".repeat(LABEL_LEN_MAX);
+        let keys = [(Some("default"), "web-0"), (None, "node-1"), (None, "system:node"), (Some(&*namespace), "web")];
+        for (namespace, name) in keys {
+            let key = ObjectKey::new(namespace, name);
+            assert_eq!(key.to_string().parse(), Ok(key));
+        }
+    }
+
+    #[test]
+    fn wrong_key_is_rejected_with_the_remedy() {
+        let too_long = format!("{}/web", "n".repeat(LABEL_LEN_MAX + 1));
+        let cases = [
+            ("", "the key is empty: write NAMESPACE/NAME, or NAME for a cluster-scoped object"),
+            ("pods/default/web", "the key pods/default/web has more than one `/`: write NAMESPACE/NAME, or NAME"),
+            ("default//", "the key default// has more than one `/`"),
+            ("Shop/web", "key Shop/web: `Shop` is not a valid namespace name: lower-case letters, digits and dashes"),
+            (&*too_long, "is not a valid namespace name"),
+            ("/web", "key /web: `` is not a valid namespace name"),
+            ("shop/", "key shop/: `` is not a valid object name: it must not be empty, `.` or `..`, or contain `%`"),
+            ("shop/..", "key shop/..: `..` is not a valid object name"),
+            ("default%2Fweb", "key default%2Fweb: `default%2Fweb` is not a valid object name"),
+        ];
+        for (text, expected) in cases {
+            let error = text.parse::<ObjectKey>().unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
     }
 }

@@ -67,7 +67,7 @@ pub mod object {
 /// Keys of objects.
 pub mod key {
     #[doc(inline)]
-    pub use kctl_runtime::key::{Key, ObjectKey};
+    pub use kctl_runtime::key::{Key, KeyError, ObjectKey};
 }
 
 /// Reads of the caches.

@@ -9,11 +9,13 @@ use driver::{Browser, ENTER, TAB};
 use kctl::{
     Error,
     kube::{
-        Api,
+        Api, Client,
         api::{DeleteParams, PostParams},
     },
+    manager::{Manager, lease::ElectionConfig},
     prelude::*,
 };
+use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy};
 use kctl_tests::Faults;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -46,13 +48,18 @@ struct Site {
 }
 
 async fn serve(names: &[&str]) -> Site {
+    serve_by(names, |manager, _client| manager).await
+}
+
+async fn serve_by(names: &[&str], set_up: impl FnOnce(Manager, Client) -> Manager) -> Site {
     let server = kctl_apiserver::ApiServer::new();
     let client = Faults::default().client(&server);
     let api = Api::namespaced(client.clone(), "default");
     for name in names {
         create(&api, name).await;
     }
-    let manager = App::new("web-sites").controller::<site>().controller::<audit>().manager(client).await.unwrap();
+    let app = App::new("web-sites").controller::<site>().controller::<audit>();
+    let manager = set_up(app.manager(client.clone()).await.unwrap(), client);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/debug/", listener.local_addr().unwrap());
     let running = manager.serve_debug(listener, Vec::new()).run(std::future::pending());
@@ -79,6 +86,8 @@ async fn page_follows_events_and_escapes_errors() {
     browser.open(&site.url).await;
     browser.until(&shows("default/blog")).await;
     assert_eq!(browser.eval("document.title").await, "web-sites – kctl debug");
+    let display = "getComputedStyle(document.getElementById('slot')).display";
+    assert_eq!(browser.eval(display).await, "none", "the program is not sharded");
     browser.until("document.getElementById('connection').textContent === 'no key fails'").await;
     create(&site.api, "shop").await;
     browser.until(&shows("the disk of <b>node-3</b> is full")).await;
@@ -227,6 +236,30 @@ async fn reconciles_are_found_by_key_controller_and_failure() {
 
 #[tokio::test]
 #[ignore = "needs chromedriver: cargo xtask browser"]
+async fn slot_of_a_typed_key_is_explained() {
+    let browser = Browser::start().await;
+    let shard = |manager: Manager, client: Client| {
+        let leases = ElectionConfig::new("web-sites", "default", "a");
+        manager.shard(client, ShardConfig::new(leases, 1, ShardBy::Object).unwrap()).unwrap()
+    };
+    let site = serve_by(&["blog"], shard).await;
+    browser.open(&site.url).await;
+    browser.until(&shows("enter NAMESPACE/NAME")).await;
+    let keys = [
+        ("default/blog", "default/blog is in slot 0. This replica owns it"),
+        ("configmaps/default/blog", "the key configmaps/default/blog has more than one `/`"),
+        ("", "enter NAMESPACE/NAME"),
+    ];
+    for (key, text) in keys {
+        browser.run(&format!("document.getElementById('slot-key').value = '{key}'")).await;
+        browser.run("document.getElementById('slot').dispatchEvent(new Event('input'))").await;
+        browser.until(&shows(text)).await;
+    }
+    assert_eq!(browser.eval("document.getElementById('slot-key').labels[0].textContent.trim()").await, "Key");
+}
+
+#[tokio::test]
+#[ignore = "needs chromedriver: cargo xtask browser"]
 async fn on_a_narrow_screen_only_tables_scroll_sideways() {
     let browser = Browser::start().await;
     let site = serve(&["blog", "shop"]).await;
@@ -269,7 +302,8 @@ async fn checker_of_accessibility_finds_nothing_in_any_theme() {
     browser.run("document.getElementById('pause').click()").await;
     assert_eq!(findings(&browser, &axe).await, [""; 0], "paused");
     // Break the page on purpose, to prove that the checker works.
-    browser.run("document.querySelector('input').parentElement.replaceWith(document.querySelector('input'))").await;
+    let key = "document.getElementById('filter-key')";
+    browser.run(&format!("{key}.parentElement.replaceWith({key})")).await;
     let found = findings(&browser, &axe).await;
     assert!(found.iter().any(|rule| rule.starts_with("\"label\"")), "{found:?}");
 }

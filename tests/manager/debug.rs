@@ -116,6 +116,44 @@ async fn slots_of_a_sharded_program_show_their_owners() {
 }
 
 #[tokio::test]
+async fn slot_of_a_key_names_owner_and_reason() {
+    let (manager, contest) = manager(None).await;
+    let config = ShardConfig::new(config("a"), 3, ShardBy::Namespace).unwrap();
+    let slots = config.slots();
+    let site = serve(manager.shard(contest.client.clone(), config).unwrap(), contest, &[]).await;
+    let is_owned = |slot: &Value| slot["state"] == "owned" && slot["owner"] == "a";
+    let owned = |state: &Value| state["shards"]["slots"].as_array().is_some_and(|slots| slots.iter().all(is_owned));
+    site.state_when(owned).await;
+    for key in ["default/blog", "default", "shop/blog", "node-1"] {
+        let (head, body) = site.get(&format!("/debug/slot.json?key={}", key.replace('/', "%2F"))).await;
+        assert!(head.starts_with("HTTP/1.1 200") && head.contains("content-type: application/json"), "{key}: {head}");
+        let slot = slots.slot_for(&key.parse().unwrap());
+        let why = "This replica owns it, so its controllers reconcile the key once their caches are complete.";
+        let reason = format!("{key} is in slot {slot}. {why}");
+        let expected = json!({ "key": key, "slot": slot, "owner": "a", "state": "owned", "reason": reason });
+        assert_eq!(serde_json::from_str::<Value>(&body).unwrap(), expected);
+    }
+    let wrong = [
+        ("", "the key is empty"),
+        ("?key=", "the key is empty"),
+        ("?key=a%2Fb%2Fc", "more than one `/`"),
+        ("?key=Shop%2Fweb", "`Shop` is not a valid namespace name"),
+    ];
+    for (query, part) in wrong {
+        let (head, body) = site.get(&format!("/debug/slot.json{query}")).await;
+        assert!(head.starts_with("HTTP/1.1 400") && body.contains(part), "{query}: {head} {body}");
+    }
+}
+
+#[tokio::test]
+async fn slot_of_a_program_without_shards_is_404() {
+    let site = site(&[], None).await;
+    let (head, body) = site.get("/debug/slot.json?key=default%2Fblog").await;
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    assert!(body.starts_with("this program is not sharded: run it with --shards"), "{body}");
+}
+
+#[tokio::test]
 async fn every_response_has_strict_content_security_policy() {
     let site = site(&[], None).await;
     let pages = [
@@ -126,6 +164,7 @@ async fn every_response_has_strict_content_security_policy() {
         ("/debug/state.json", 200, "application/json"),
         ("/debug/state.json?after=1", 200, "application/json"),
         ("/debug/state.json?after=-1", 400, "text/plain; charset=utf-8"),
+        ("/debug/slot.json?key=default%2Fblog", 404, "text/plain; charset=utf-8"),
         ("/", 302, "text/plain; charset=utf-8"),
         ("/debug", 302, "text/plain; charset=utf-8"),
         ("/metrics", 404, "text/plain; charset=utf-8"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kctl::prelude::*;
+use kctl::{key::ObjectKey, prelude::*};
 use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::time::{Instant, sleep};
 
@@ -185,6 +185,25 @@ async fn slot_that_is_waited_for_delays_others_little() {
     assert!((1..4).contains(&b.n_owned()), "{} of the slots have moved, the rest follows", b.n_owned());
     seconds(10).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_replica_names_the_owner_of_a_key() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    world.reaches(0).await;
+    seconds(3).await;
+    let keys = b.cached("configmaps");
+    assert!(!keys.is_empty(), "b reconciles some of the keys");
+    for name in keys {
+        let key = ObjectKey::new(Some("default"), &name);
+        let [here, there] = [&b, &a].map(|replica| replica.view.shards().unwrap().explain(&key));
+        assert_eq!((&*here.owner, &*here.state), ("b", "owned"), "{}", here.reason);
+        assert_eq!((there.slot, &*there.owner, &*there.state), (here.slot, "b", "other"), "{}", there.reason);
+        let slot = here.slot;
+        let expected = format!("{key} is in slot {slot}. Its owner is b, so this replica does not reconcile it.");
+        assert_eq!(there.reason, expected);
+    }
 }
 
 #[tokio::test(start_paused = true)]

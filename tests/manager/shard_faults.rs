@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kctl::{
+    key::ObjectKey,
     kube::{Client, api::DeleteParams},
     manager::Manager,
     prelude::*,
@@ -82,6 +83,9 @@ async fn deleted_settings_lease_lets_no_other_settings_in() {
     world.reaches(30).await;
     assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
     assert!(b.ready().unwrap_err().starts_with("other replicas run as `shards-8-by-object`"), "{:?}", b.ready());
+    let reason = b.view.shards().unwrap().explain(&ObjectKey::new(Some("default"), "web")).reason;
+    let expected = "other replicas run as `shards-8-by-object` and this one as `shards-4-by-object`";
+    assert!(reason.contains("does not reconcile default/web") && reason.contains(expected), "{reason}");
     world.check_nothing_ran_twice();
 }
 

@@ -139,7 +139,7 @@ impl Manager {
         let clock = self.settable.clock();
         let elector = Elector::new(client.clone(), config.settings(), clock.clone())?.with_shared_identity();
         self.sole_lease.set("shard")?;
-        let mut coordinator = Coordinator::new(client, clock, config, elector.leadership().permit());
+        let mut coordinator = Coordinator::new(client, clock, config, elector.leadership());
         if let Some(bug) = bug {
             coordinator = coordinator.plant(bug);
         }

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kctl_runtime::{
-    manager::shards::LABEL,
+    key::ObjectKey,
+    manager::shards::{LABEL, ShardConfig},
     reconcile::{Result, ResultExt},
+    shard::{Slots, slot_name},
 };
 use kube::{Api, ResourceExt, api::ListParams};
 
@@ -26,12 +28,16 @@ pub(super) struct ShardsOptions {
     /// The namespace of the Leases [default: that of the kubeconfig's context]
     #[arg(long, value_name = "NS")]
     leader_election_namespace: Option<String>,
+    /// Print only the slot of this key, and its owner in a sentence; for a cluster-scoped object the key is its name
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    key: Option<ObjectKey>,
 }
 
-/// Lists the Leases and returns the table.
+/// Lists the Leases and returns the table, or the part of it about one key.
 ///
 /// # Errors
-/// No cluster is found, the Leases can't be listed, or no Lease exists.
+/// No cluster is found, the Leases can't be listed, or no Lease exists. For a key also if the Lease of the settings can't
+/// be read, or names no division that this version of kctl has.
 pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> {
     let name = options.leader_election_id.unwrap_or_else(|| app.name.clone());
     let client = run::client(app, options.kubeconfig, options.context).await?;
@@ -46,14 +52,44 @@ pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> 
         )
         .into());
     }
-    Ok(table(&name, &listed.items))
+    let Some(key) = options.key else { return Ok(table(&name, &listed.items, None)) };
+    let settings = leases.get_opt(&name).await.context(format!("failed to get Lease {namespace}/{name}"))?;
+    let slots = slots_in_use(settings).context(format!("Lease {namespace}/{name} of the replicas' settings"))?;
+    Ok(explain(&name, &key, slots, &listed.items))
 }
 
-/// Returns one line per slot: its number, its owner, the seat of the owner, and the last renewal.
-fn table(app: &str, leases: &[Lease]) -> String {
+/// Returns the slots of the replicas, from the Lease of their settings.
+///
+/// [`App::sharded`] of this process is not used: the replicas may run with another `--shards`, which the Lease records.
+fn slots_in_use(settings: Option<Lease>) -> Result<Slots> {
+    let holder = settings.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default();
+    if holder.is_empty() {
+        return Err("it is missing or has no holder: start the replicas, which create and hold it".into());
+    }
+    Ok(ShardConfig::slots_of_settings(&holder)?)
+}
+
+/// Returns the line of a key's slot, and a sentence with its owner.
+fn explain(app: &str, key: &ObjectKey, slots: Slots, leases: &[Lease]) -> String {
+    let slot = slots.slot_for(key);
+    let is_in = format!("{key} is in slot {slot}.");
+    let Some((_, spec)) = numbered(app, "slot", leases).into_iter().find(|(number, _)| *number == slot) else {
+        let name = slot_name(app, slot);
+        return format!("{is_in} Its Lease {name} is missing; a running owner creates it again within seconds.\n");
+    };
+    let owner: String = match spec.holder_identity.unwrap_or_default() {
+        owner if owner.is_empty() => "It has no owner: no replica reconciles the key until one takes the slot.".into(),
+        owner => format!("Its owner is {owner}, and no other replica reconciles the key."),
+    };
+    format!("{}\n{is_in} {owner}\n", table(app, leases, Some(slot)))
+}
+
+/// Returns one line per slot, or for `only` one: its number, its owner, the seat of the owner, and the last renewal.
+fn table(app: &str, leases: &[Lease], only: Option<u32>) -> String {
     let seats = numbered(app, "seat", leases);
     let mut lines = vec![["SLOT", "OWNER", "SEAT", "RENEWED", "MOVES"].map(ToOwned::to_owned)];
-    for (slot, spec) in numbered(app, "slot", leases) {
+    let slots = numbered(app, "slot", leases).into_iter();
+    for (slot, spec) in slots.filter(|(slot, _)| only.is_none_or(|only| only == *slot)) {
         let owner = spec.holder_identity.unwrap_or_default();
         let of_owner = |(_, seat): &&(u32, LeaseSpec)| seat.holder_identity.as_deref() == Some(&*owner);
         let seat = seats.iter().filter(|_| !owner.is_empty()).find(of_owner).map(|(seat, _)| seat.to_string());
@@ -105,6 +141,61 @@ SLOT  OWNER  SEAT  RENEWED               MOVES
 9     a      -     2026-01-01T00:00:00Z  2
 10    b      1     2026-01-01T00:00:00Z  2
 ";
-        assert_eq!(table("web", &leases), expected);
+        assert_eq!(table("web", &leases, None), expected);
+    }
+
+    /// The division of these keys is pinned in `kctl_runtime::shard`.
+    fn explained(settings: &str, key: &str) -> String {
+        let names = [("web-slot-32", "a"), ("web-slot-108", ""), ("web-slot-241", "b"), ("web-seat-1", "b")];
+        let leases: Vec<_> = names.into_iter().map(|(name, holder)| lease(name, holder)).collect();
+        let slots = slots_in_use(Some(lease("web", settings))).unwrap();
+        explain("web", &key.parse().unwrap(), slots, &leases)
+    }
+
+    #[test]
+    fn key_is_explained_by_settings_of_the_replicas() {
+        let by_object = "\
+SLOT  OWNER  SEAT  RENEWED               MOVES
+32    a      -     2026-01-01T00:00:00Z  2
+
+default/web is in slot 32. Its owner is a, and no other replica reconciles the key.
+";
+        assert_eq!(explained("shards-256-by-object", "default/web"), by_object);
+        let by_namespace = "\
+SLOT  OWNER  SEAT  RENEWED               MOVES
+241   b      1     2026-01-01T00:00:00Z  2
+
+default/web is in slot 241. Its owner is b, and no other replica reconciles the key.
+";
+        assert_eq!(explained("shards-256-by-namespace-for-60s", "default/web"), by_namespace);
+    }
+
+    #[test]
+    fn key_without_owner_is_explained() {
+        let free = "\
+SLOT  OWNER  SEAT  RENEWED               MOVES
+108   -      -     2026-01-01T00:00:00Z  2
+
+shop is in slot 108. It has no owner: no replica reconciles the key until one takes the slot.
+";
+        assert_eq!(explained("shards-256-by-object", "shop"), free);
+        let missing = "\
+default/api is in slot 15. Its Lease web-slot-15 is missing; a running owner creates it again within seconds.
+";
+        assert_eq!(explained("shards-256-by-object", "default/api"), missing);
+    }
+
+    #[test]
+    fn unknown_division_is_an_error_with_remedy() {
+        let cases = [
+            (None, "it is missing or has no holder: start the replicas"),
+            (Some(""), "it is missing or has no holder: start the replicas"),
+            (Some("web-7f4"), "its holder `web-7f4` names no division into slots: start the replicas with --shards"),
+            (Some("shards-8-by-object-v99"), "that this version of kctl lacks: use the version of the replicas"),
+        ];
+        for (holder, expected) in cases {
+            let error = slots_in_use(holder.map(|holder| lease("web", holder))).unwrap_err().to_string();
+            assert!(error.contains(expected), "{holder:?}: {error}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 const POLL_MS = 2000;
 const ANSWER_MS = 5000; // a program that takes longer hangs
+const TYPED_MS = 300; // a key is complete if no character follows for so long
 const REMEMBERED_MAX = 1000; // reconciles, as many as the program remembers
 const OBJECTS_MAX = 50; // rows of timelines
 const DETAILS_MAX = 30; // reconciles of one object
@@ -15,6 +16,8 @@ let last = 0;
 let failed = new Set(); // checks that failed at the last update
 let paused = false;
 let timer = null; // of the next poll; none while one is under way
+let typed = null; // timer of the key whose slot is shown
+let asked = 0; // requests for a slot: only the last one is shown
 let state = null;
 
 function seconds(value) {
@@ -113,6 +116,22 @@ function showHealth() {
   const { ring } = state;
   const shard = ring && `This process is shard ${ring.shard} of the ring ${ring.name}, and handed over ${ring.handed_over} objects. `;
   write(byId("election"), owns || (shard || "") + leads);
+}
+
+async function showSlot() {
+  clearTimeout(typed);
+  const key = byId("slot-key").value.trim();
+  const request = ++asked;
+  let text = "Why this process works on a key or does not: enter NAMESPACE/NAME, or NAME for a cluster-scoped object.";
+  if (key) {
+    try {
+      const answer = await get(`/debug/slot.json?key=${encodeURIComponent(key)}`);
+      text = answer.ok ? (await answer.json()).reason : (await answer.text()).trim();
+    } catch (error) {
+      text = `The program does not answer: ${error.message}`;
+    }
+  }
+  if (request === asked) write(byId("slot-reason"), text);
 }
 
 function showControllers() {
@@ -314,6 +333,8 @@ function show() {
   write(byId("summary"), `kctl ${state.version} · up for ${seconds(state.up_seconds)}${leads}`);
   showOptions();
   showHealth();
+  byId("slot").hidden = !state.shards;
+  if (state.shards) showSlot();
   showControllers();
   const failing = showFailing();
   showReconciles();
@@ -328,14 +349,15 @@ function show() {
   write(byId("connection"), parts.join(", "));
 }
 
+function get(path) {
+  return fetch(path, { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) });
+}
+
 async function poll() {
   clearTimeout(timer);
   timer = null;
   try {
-    const answer = await fetch(`/debug/state.json?after=${last}`, {
-      cache: "no-store",
-      signal: AbortSignal.timeout(ANSWER_MS),
-    });
+    const answer = await get(`/debug/state.json?after=${last}`);
     if (!answer.ok) throw new Error(await answer.text());
     if (take(await answer.json())) show();
   } catch (error) {
@@ -350,6 +372,14 @@ byId("pause").addEventListener("click", () => {
   paused = !paused;
   byId("pause").setAttribute("aria-pressed", String(paused));
   if (!paused && timer !== null) poll();
+});
+byId("slot").addEventListener("submit", (event) => {
+  event.preventDefault();
+  showSlot();
+});
+byId("slot").addEventListener("input", () => {
+  clearTimeout(typed);
+  typed = setTimeout(showSlot, TYPED_MS);
 });
 byId("filter").addEventListener("submit", (event) => event.preventDefault());
 byId("filter").addEventListener("input", () => state && showReconciles());

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `/debug/` | the page; its script polls the state |
 //! | `/debug/state.json?after=N` | [`state::DebugState`], with the reconciles after number N |
+//! | `/debug/slot.json?key=K` | the slot of a key, and why this replica reconciles the key or does not |
 //! | `/debug/graph.svg` | kinds and controllers, and the relations between them |
 //!
 //! Nothing here writes. Even so the page is off by default, and reached by `kubectl port-forward` in a cluster.
@@ -17,6 +18,8 @@ mod state;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
+use kctl_apimachinery::url::Url;
+use serde_json::json;
 use tokio::time::Instant;
 
 pub(crate) use history::History;
@@ -27,7 +30,7 @@ use super::{
     health::Health,
     serve::{Page, Pages, text},
 };
-use crate::{manifest, spec::ControllerSpec};
+use crate::{key::ObjectKey, manifest, spec::ControllerSpec};
 
 const HTML: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("app.js");
@@ -81,12 +84,13 @@ impl Debug {
                 of_type("image/svg+xml", manifest::graph(&specs, manifest::GraphFormat::Svg))
             }
             "/debug/state.json" => self.state(request.uri().query().unwrap_or_default(), since),
+            "/debug/slot.json" => self.slot(request.uri().query().unwrap_or_default()),
             "/" | "/debug" => {
                 let mut page = text(StatusCode::FOUND, "the page is /debug/\n");
                 page.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/debug/"));
                 page
             }
-            _ => text(StatusCode::NOT_FOUND, "there are /debug/ and /debug/state.json\n"),
+            _ => text(StatusCode::NOT_FOUND, "there are /debug/, /debug/state.json and /debug/slot.json\n"),
         }
     }
 
@@ -106,6 +110,28 @@ impl Debug {
             Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
         }
     }
+
+    /// Returns the slot of the key in the query as JSON, with its owner and the reason for a person.
+    fn slot(&self, query: &str) -> Page {
+        let Some(shards) = self.view.shards() else {
+            let help = "run it with --shards N, or with `App::sharded`, to divide its keys into slots";
+            return text(StatusCode::NOT_FOUND, format!("this program is not sharded: {help}\n"));
+        };
+        let key: ObjectKey = match value_of(query, "key").parse() {
+            Ok(key) => key,
+            Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
+        };
+        let found = shards.explain(&key);
+        let (slot, owner, state, reason) = (found.slot, found.owner, found.state, found.reason);
+        let json = json!({ "key": key.to_string(), "slot": slot, "owner": owner, "state": state, "reason": reason });
+        of_type("application/json", json.to_string())
+    }
+}
+
+/// Returns the decoded value of a parameter in the query; empty if it is missing.
+fn value_of(query: &str, name: &str) -> String {
+    let values = Url::parse(&format!("/?{query}")).and_then(|url| url.query_values().remove(name));
+    values.and_then(|values| values.into_iter().next()).unwrap_or_default()
 }
 
 /// Returns a page with another content type than plain text.
@@ -155,6 +181,22 @@ mod tests {
             let mut pairs = heading.as_bytes().windows(2);
             let is_name = pairs.any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
             assert!(!is_name, "{heading} is the name of a type");
+        }
+    }
+
+    #[test]
+    fn parameters_of_a_query_are_decoded() {
+        let cases = [
+            ("key=default%2Fblog", "default/blog"),
+            ("after=1&key=default/blog&key=other", "default/blog"),
+            ("key=%C3%A4+b", "ä b"),
+            ("keys=a&a=key", ""),
+            ("key=%2", ""),
+            ("key", ""),
+            ("", ""),
+        ];
+        for (query, expected) in cases {
+            assert_eq!(value_of(query, "key"), expected, "{query}");
         }
     }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | health | `/healthz`, `/livez`, `/readyz`, each with `/NAME` for one check, `?verbose` and `?exclude=NAME` |
 //! | metrics | `/metrics` |
-//! | debug | `/debug/`, `/debug/state.json`, `/debug/graph.svg` |
+//! | debug | `/debug/`, `/debug/state.json`, `/debug/slot.json`, `/debug/graph.svg` |
 //!
 //! Bounds of a listener: 64 connections with 8 requests each at a time, 64 KiB for the head of a request, 32 s to send
 //! it, 32 s to read a page, 90 s idle, an hour per connection.

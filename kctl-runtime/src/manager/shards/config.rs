@@ -56,6 +56,14 @@ pub enum ShardError {
     /// A name or time of the Leases is invalid.
     #[error(transparent)]
     Lease(#[from] ElectionError),
+    /// The holder of a Lease is not the settings of a sharded program.
+    #[error("its holder `{0}` names no division into slots: start the replicas with --shards")]
+    Settings(String),
+    /// The replicas run with another version of the division of keys.
+    #[error(
+        "its holder `{0}` names a division of keys that this version of kctl lacks: use the version of the replicas"
+    )]
+    Division(String),
 }
 
 impl ShardConfig {
@@ -73,6 +81,22 @@ impl ShardConfig {
             return Err(ShardError::Name(leases.name));
         }
         Ok(Self { leases, slots: Slots::new(slots, by) })
+    }
+
+    /// Returns the slots of replicas whose settings have this name: the holder of the Lease `NAME`.
+    ///
+    /// ```
+    /// use kctl_runtime::{manager::shards::ShardConfig, shard::{ShardBy, Slots}};
+    ///
+    /// let slots = ShardConfig::slots_of_settings("shards-16-by-object");
+    /// assert_eq!(slots, Ok(Slots::new(16, ShardBy::Object)));
+    /// ```
+    ///
+    /// # Errors
+    /// The holder is not such a name, or one of a division that this version of kctl does not have.
+    pub fn slots_of_settings(holder: &str) -> Result<Slots, ShardError> {
+        let (slots, division) = parse_settings(holder).ok_or_else(|| ShardError::Settings(holder.into()))?;
+        if division == DIVISION { Ok(slots) } else { Err(ShardError::Division(holder.into())) }
     }
 
     /// Returns the slots.
@@ -128,6 +152,7 @@ impl ShardConfig {
     }
 
     /// Returns the name of the settings. It contains what differs from the defaults, and the number and kind of slots.
+    /// [`parse_settings`] reads it.
     ///
     /// The Lease duration is one of the settings: a replica counts a renewal by another one for its own duration. So is the
     /// division, which another version of kctl may have changed.
@@ -162,6 +187,26 @@ impl ShardConfig {
     }
 }
 
+/// Returns the slots and the version of the division in the name of settings; `None` if it is not such a name.
+fn parse_settings(name: &str) -> Option<(Slots, u32)> {
+    let (n, rest) = name.strip_prefix("shards-")?.split_once("-by-")?;
+    let n = n.parse::<u32>().ok().filter(|n| (1..=SLOTS_MAX).contains(n))?;
+    let mut parts = rest.split('-');
+    let by = parts.next()?;
+    let by = [ShardBy::Object, ShardBy::Namespace].into_iter().find(|one| one.to_string() == by)?;
+    let mut division = 1;
+    while let Some(part) = parts.next() {
+        match part.strip_prefix('v') {
+            Some(version) => division = version.parse().ok()?,
+            None if part == "for" => {
+                let _seconds: u64 = parts.next()?.strip_suffix('s')?.parse().ok()?;
+            }
+            None => return None,
+        }
+    }
+    Some((Slots::new(n, by), division))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +225,40 @@ mod tests {
         let longer = ShardConfig::new(longer, 16, ShardBy::Object).unwrap();
         assert_eq!(longer.settings().identity, "shards-16-by-object-for-60s");
         assert_eq!(longer.settings_name(2), "shards-16-by-object-v2-for-60s", "replicas of two versions don't agree");
+    }
+
+    #[test]
+    fn slots_are_read_back_from_settings() {
+        for by in [ShardBy::Object, ShardBy::Namespace] {
+            for seconds in [15, 60] {
+                let mut leases = ElectionConfig::new("app", "default", "a");
+                leases.lease_duration = Duration::from_secs(seconds);
+                let config = ShardConfig::new(leases, 16, by).unwrap();
+                assert_eq!(ShardConfig::slots_of_settings(&config.settings().identity), Ok(config.slots()));
+                assert_eq!(parse_settings(&config.settings_name(7)), Some((config.slots(), 7)));
+                let other = config.settings_name(DIVISION + 1);
+                assert_eq!(ShardConfig::slots_of_settings(&other), Err(ShardError::Division(other)));
+            }
+        }
+    }
+
+    #[test]
+    fn other_holders_name_no_slots() {
+        let holders = [
+            "",
+            "web-1",
+            "shards-8",
+            "shards-0-by-object",
+            "shards-257-by-object",
+            "shards-8-by-label",
+            "shards-8-by-object-x",
+            "shards-8-by-object-v",
+            "shards-8-by-object-for",
+            "shards-8-by-object-for-1m",
+        ];
+        for holder in holders {
+            assert_eq!(ShardConfig::slots_of_settings(holder), Err(ShardError::Settings(holder.into())));
+        }
     }
 
     #[test]

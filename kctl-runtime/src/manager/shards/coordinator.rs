@@ -34,7 +34,7 @@ use crate::{
     shard::{Phase, Tenures, slot_name},
     source::{OvertakenList, Source, WatchConfig},
     store::{Change, Handler, Share, SharedStore},
-    writer::{ShardPermits, WritePermit},
+    writer::ShardPermits,
 };
 
 /// Longest wait for the caches before this replica takes a seat. Later it owns slots although a controller cannot work
@@ -60,6 +60,8 @@ pub(in crate::manager) struct Coordinator {
     pub(super) note_changed: Arc<Notify>,
     /// The watch of the Leases of slots and seats.
     source: Arc<Source>,
+    /// The Lease of the settings.
+    settings: Leadership,
     planted: Option<Planted>,
     /// The runtime of the elections for slots; `None` for that of the coordinator.
     election_runtime: Option<ElectionRuntime>,
@@ -78,10 +80,10 @@ struct Held {
 type FirstSeen = Option<Instant>;
 
 impl Coordinator {
-    /// Creates a coordinator that does nothing before [`run`](Self::run). `common` is the permit of the Lease of the
-    /// settings.
-    pub(in crate::manager) fn new(client: Client, clock: Clock, config: ShardConfig, common: WritePermit) -> Self {
-        let tenures = Arc::new(Tenures::new(config.slots(), common));
+    /// Creates a coordinator that does nothing before [`run`](Self::run). `settings` is the election for the Lease of
+    /// the settings, whose permit all writes need.
+    pub(in crate::manager) fn new(client: Client, clock: Clock, config: ShardConfig, settings: Leadership) -> Self {
+        let tenures = Arc::new(Tenures::new(config.slots(), settings.permit()));
         let (shared, changed, source) = (Arc::default(), Arc::default(), Arc::new(source(client.clone(), &config)));
         let (config, note_changed) = (Arc::new(config), Arc::default());
         Self {
@@ -93,6 +95,7 @@ impl Coordinator {
             changed,
             note_changed,
             source,
+            settings,
             planted: None,
             election_runtime: None,
         }
@@ -131,6 +134,7 @@ impl Coordinator {
             config: self.config.clone(),
             tenures: self.tenures.clone(),
             shared: self.shared.clone(),
+            settings: self.settings.clone(),
             source: self.source.clone(),
         }
     }
@@ -466,6 +470,7 @@ mod tests {
         reconcile::{Action, Context, Controller, Reconcile, Result},
         shard::ShardBy,
         spec::{ControllerSpec, SpecBuilder},
+        writer::WritePermit,
     };
 
     struct Idle;

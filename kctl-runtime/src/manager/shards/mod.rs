@@ -17,6 +17,7 @@ mod caches;
 mod config;
 mod coordinator;
 mod division;
+mod explanation;
 mod observed_leases;
 mod planted;
 mod seat;
@@ -26,6 +27,7 @@ mod view;
 
 pub use config::{LABEL, ShardConfig, ShardError};
 pub(super) use coordinator::{Coordinator, serve_new_slots};
+pub use explanation::KeyExplanation;
 #[doc(hidden)]
 pub use planted::Planted;
 pub use view::{ShardView, SlotView};

@@ -5,8 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{ShardConfig, observed_leases::ObservedLeases};
+use super::{
+    KeyExplanation, ShardConfig,
+    explanation::{SlotOwner, reason, reason_of_refused},
+    observed_leases::ObservedLeases,
+};
 use crate::{
+    key::ObjectKey,
     manager::lease::Leadership,
     shard::{Gate, Phase, Tenure, Tenures, slot_name},
     source::Source,
@@ -21,6 +26,8 @@ pub struct ShardView {
     pub(super) config: Arc<ShardConfig>,
     pub(super) tenures: Arc<Tenures>,
     pub(super) shared: Arc<Mutex<Shared>>,
+    /// The Lease of the settings, which all replicas with the same ones hold together.
+    pub(super) settings: Leadership,
     /// The watch of the Leases of slots and seats.
     pub(super) source: Arc<Source>,
 }
@@ -75,6 +82,46 @@ impl ShardView {
             SlotView { slot, owner, state: phase.to_string() }
         });
         slots.collect()
+    }
+
+    /// Returns the slot of a key, and why this replica reconciles the key or does not.
+    ///
+    /// `/debug/` shows the reason. A replica that waits because others run with other settings calculates the slot by
+    /// its own.
+    ///
+    /// ```
+    /// use kctl_runtime::{key::ObjectKey, manager::View};
+    ///
+    /// /// Returns `None` if the program is not sharded.
+    /// fn why_not(view: &View, key: &ObjectKey) -> Option<String> {
+    ///     Some(view.shards()?.explain(key).reason)
+    /// }
+    /// ```
+    pub fn explain(&self, key: &ObjectKey) -> KeyExplanation {
+        let (slot, phases) = (self.tenures.slot(key), self.tenures.phases());
+        let (phase, is_listed) = (phases[slot as usize], self.source.store().is_synced());
+        let (name, own) = (slot_name(self.config.name(), slot), self.config.identity());
+        let (shared, now) = (self.shared.lock(), Instant::now());
+        let holder = shared.observed_leases.holder(&name, now).unwrap_or_default();
+        let owner = match holder {
+            "" if is_listed => SlotOwner::Vacant,
+            "" => SlotOwner::NotListed,
+            _ if shared.observed_leases.is_assumed_held(&name) => SlotOwner::Unknown,
+            holder if holder == own => SlotOwner::ThisReplica,
+            holder => SlotOwner::Other(holder),
+        };
+        let reason = match self.other_settings() {
+            Some(others) => reason_of_refused(key, &self.settings.config().identity, &others),
+            None => reason(key, slot, phase, owner),
+        };
+        KeyExplanation { slot, owner: holder.to_owned(), state: phase.to_string(), reason }
+    }
+
+    /// Returns the settings of other replicas while this one does not work because its own are different.
+    pub(crate) fn other_settings(&self) -> Option<String> {
+        let holder = self.settings.holder();
+        let is_refused = !self.settings.is_leading() && !holder.is_empty() && holder != self.settings.config().identity;
+        is_refused.then_some(holder)
     }
 
     /// Returns the permit for work that only one replica may do, or `None` if that is another replica.

@@ -50,6 +50,25 @@ fn contradicting_options_are_wrong_usage() {
 }
 
 #[test]
+fn wrong_key_of_shards_is_wrong_usage() {
+    let arguments = |key: &str| ["app", "shards", "--key", key].map(OsString::from).to_vec();
+    let cases = [
+        ("", "the key is empty: write NAMESPACE/NAME"),
+        ("pods/shop/web", "has more than one `/`: write NAMESPACE/NAME"),
+        ("Shop/web", "`Shop` is not a valid namespace name"),
+        ("shop/..", "`..` is not a valid object name"),
+    ];
+    for (key, part) in cases {
+        let error = parse(Cli::command(), arguments(key)).err().unwrap();
+        assert_eq!(error.exit_code(), 2, "{key}");
+        assert!(error.to_string().contains(part), "{key}: {error}");
+    }
+    for key in ["shop/web", "node-1"] {
+        assert!(parse(Cli::command(), arguments(key)).is_ok(), "{key}");
+    }
+}
+
+#[test]
 fn namespaces_are_given_as_to_kubectl() {
     let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
     let cli = parse(Cli::command(), arguments("app run -n shop -n bar")).unwrap();
