@@ -19,7 +19,10 @@ use kctl::{
     watches::WatchConfig,
 };
 use kctl_runtime::{
-    manager::{metrics::Format, shards::ShardConfig},
+    manager::{
+        metrics::Format,
+        shards::{ShardConfig, ShardView},
+    },
     shard::ShardBy,
     worker::Outcome,
 };
@@ -567,6 +570,91 @@ async fn rolling_update_under_load_reconciles_each_key_once() {
     world.check_nothing_ran_twice();
     assert_eq!(new.iter().map(Replica::n_owned).sum::<usize>(), 8);
     assert_eq!(world.seen.lock().failed, []);
+}
+
+/// Number of slots in the measurement of rolling updates, about five per replica.
+const N_ROLLED: u32 = 16;
+
+/// The order in which a rolling update replaces a replica.
+#[derive(Clone, Copy)]
+enum Replacement {
+    /// Like a Deployment with `maxSurge: 1` and `maxUnavailable: 0`: a new Pod starts, then an old one stops.
+    StartFirst,
+    /// Like a StatefulSet: an old Pod stops, then the new one starts.
+    StopFirst,
+}
+
+/// A rolling update, with a record of the slots that have moved.
+struct Rollout {
+    world: World,
+    /// Running replicas, the oldest first.
+    running: Vec<Replica>,
+    /// The slots as each process sees them, including those of processes that have stopped.
+    views: Vec<ShardView>,
+    /// Number of slots that all processes together have gained, after each start and each stop.
+    gained: Vec<u64>,
+}
+
+impl Rollout {
+    async fn start(&mut self, replica: &'static str) {
+        let set_up = |manager: Manager, client| manager.shard(client, shards(replica, N_ROLLED)).unwrap();
+        let started = self.world.start_by(replica, set_up).await;
+        self.views.push(started.view.shards().unwrap().clone());
+        self.running.push(started);
+        self.settle().await;
+    }
+
+    async fn stop_oldest(&mut self) {
+        self.running.remove(0).stop().await.unwrap();
+        self.settle().await;
+    }
+
+    /// Waits until each running replica has its share of the slots, and notes how many slots were gained until then.
+    async fn settle(&mut self) {
+        seconds(5).await;
+        let owned: Vec<usize> = self.running.iter().map(Replica::n_owned).collect();
+        let n_slots = N_ROLLED as usize;
+        let share = n_slots.div_ceil(owned.len());
+        assert!(owned.iter().sum::<usize>() == n_slots && owned.iter().all(|n| *n <= share), "{owned:?} of {n_slots}");
+        self.gained.push(self.views.iter().map(ShardView::n_gained).sum());
+    }
+}
+
+/// Replaces three replicas, the oldest first. Returns the number of slots that moved at each start and at each stop.
+async fn moves_of_rollout(order: Replacement) -> Vec<u64> {
+    let world = World::new(Duration::from_millis(20)).await;
+    let mut rollout = Rollout { world, running: Vec::new(), views: Vec::new(), gained: Vec::new() };
+    for replica in ["a", "b", "c"] {
+        rollout.start(replica).await;
+    }
+    let before = rollout.gained.len() - 1;
+    for replica in ["d", "e", "f"] {
+        match order {
+            Replacement::StartFirst => {
+                rollout.start(replica).await;
+                rollout.stop_oldest().await;
+            }
+            Replacement::StopFirst => {
+                rollout.stop_oldest().await;
+                rollout.start(replica).await;
+            }
+        }
+    }
+    rollout.world.check_nothing_ran_twice();
+    rollout.gained[before..].windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn deployment_moves_fewer_slots_than_stateful_set() {
+    let deployment = moves_of_rollout(Replacement::StartFirst).await;
+    let stateful_set = moves_of_rollout(Replacement::StopFirst).await;
+    let figures = format!("a Deployment moves {deployment:?}, and a StatefulSet {stateful_set:?}");
+    let [of_deployment, of_stateful_set] = [&deployment, &stateful_set].map(|moves| moves.iter().sum::<u64>());
+    // No old replica remains, so each slot moves at least once.
+    assert!(u64::from(N_ROLLED) <= of_deployment && of_deployment < of_stateful_set, "{figures}");
+    // `guide/sharding.md` has these sums. `manager/shards/assignment.rs` calculates the moves: 5, 4, 4, 5, 5 and 7 between
+    // three and four seats, and twice each 5, 6 and 7 between three and two. No slot moves that it does not ask for.
+    assert_eq!((of_deployment, of_stateful_set), (30, 36), "{figures}");
 }
 
 /// The list of a large kind takes long. Its response arrives after newer watch events.

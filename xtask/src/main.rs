@@ -93,9 +93,10 @@ enum Command {
         arguments: Vec<String>,
     },
     /// Compares 1, 2 and 3 active replicas (`run --shards`): memory, CPU, hand-overs, a rolling update, and the cost at rest.
-    /// Prints tables. Needs Linux and an idle machine.
+    /// Prints tables. Needs Linux and an idle machine, and with `--envtest` what `server` needs.
     BenchShards {
-        /// Options, for example `--primaries 500 --seconds 10`; `--help` lists them.
+        /// Options, for example `--primaries 500 --seconds 10`, or `--envtest --rest-only` for the cost at rest alone, on
+        /// kube-apiserver; `--help` lists them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },

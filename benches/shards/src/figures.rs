@@ -9,10 +9,11 @@
 //! | changes | CPU, and the time from a change of a primary to the end of its reconcile |
 //! | moves | with three replicas: time from a kill or clean stop until other replicas reconcile the keys |
 //! | rolling update | three replicas replaced one by one while objects change |
-//! | rest | Lease requests and CPU of idle replicas |
+//! | rest | requests for Leases and CPU of idle replicas, beside the same server without replicas ([`crate::rest`]) |
 //!
-//! The first four steps run once per number of replicas, each time on a new server. The output shows the goals beside
-//! the figures. Times depend on the machine, so only an overlap or a lost change fails the run.
+//! The first four steps run once per number of replicas, each time on a new server. With `--rest-only` the last step
+//! runs alone, on a server without objects. The output shows the goals beside the figures. Times depend on the machine,
+//! so only an overlap or a lost change fails the run.
 
 use std::{
     path::{Path, PathBuf},
@@ -32,6 +33,7 @@ use crate::{
     Failure,
     journal::{Journals, between, now},
     process::{Memory, beside, lease_times, load},
+    rest::Rest,
     server::Server,
     stage::{PODS_EACH, Stage, name},
 };
@@ -42,6 +44,9 @@ const REPLICAS: [usize; 3] = [1, 2, 3];
 const CHANGES_MAX: usize = 64;
 /// Delay before memory at rest is measured.
 const REST: Duration = Duration::from_secs(3);
+/// Wait after the start of a server before the cost at rest is measured. Later, none of the CPU of its start counts as a
+/// cost of the replicas.
+const SERVER_STARTS_FOR: Duration = Duration::from_secs(30);
 /// Pause between two replacements of a rolling update.
 const BETWEEN_REPLICAS: Duration = Duration::from_secs(3);
 
@@ -54,7 +59,7 @@ pub(crate) struct FigureOptions {
     /// Number of slots
     #[arg(long, default_value_t = 16)]
     shards: u32,
-    /// Seconds of changes, and of rest
+    /// Seconds of changes, of rest with three replicas, and of rest without replicas
     #[arg(long, default_value_t = 60)]
     seconds: u64,
     /// Kills and clean stops; the longest time of each sort is printed
@@ -66,9 +71,13 @@ pub(crate) struct FigureOptions {
     /// The Lease duration in seconds; the other times are those of client-go in proportion
     #[arg(long, default_value_t = 15)]
     lease_seconds: u64,
-    /// A folder with the scripts `up DIR` and `down DIR` of kube-apiserver [default: the embedded API server]
-    #[arg(long, env = "ENVTEST")]
+    /// Run on kube-apiserver, with the scripts `up DIR` and `down DIR` of this folder; `tests/envtest` if the folder is
+    /// left out [default: the embedded API server]
+    #[arg(long, env = "ENVTEST", num_args = 0..=1, default_missing_value = "tests/envtest")]
     envtest: Option<PathBuf>,
+    /// Measure only the cost of three idle replicas, on a server without objects. Takes twice `--seconds`, and a minute
+    #[arg(long)]
+    rest_only: bool,
     /// The folder of logs
     #[arg(long, default_value = "target/bench-shards")]
     folder: PathBuf,
@@ -108,6 +117,9 @@ type Row = (&'static str, fn(&Figures) -> f64);
 /// Two reconciles of one key overlapped, or a change was not reconciled within a minute after the last one. A missed
 /// goal is not an error.
 pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
+    if options.rest_only {
+        return rest_only(options).await;
+    }
     let before = load();
     let mut all = Vec::new();
     let mut last = None;
@@ -123,13 +135,13 @@ pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
     compared(&all, options, server);
     let moves = moves(&mut stage, options).await?;
     let rolling = rolling(&mut stage, options).await?;
+    // No replica runs after this step.
     let rest = rest(&mut stage, options).await?;
-    stage.stop_all().await?;
     stage.journals.refresh()?;
     let overlaps = stage.journals.overlaps();
     moves.print(options);
     rolling.print(options, overlaps.len());
-    rest.print();
+    print_rest(&rest);
     say(&format!("\nLoad of the machine (1 minute): {before} before, {} after.", load()));
     if let Some(first) = overlaps.first() {
         return Err(format!("{} reconciles ran at once, such as {first}", overlaps.len()).into());
@@ -140,11 +152,8 @@ pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Measures `n` replicas on a new server, and leaves them running.
-///
-/// The replicas start three times: without objects, with primaries that have no Pods, and with all Pods. So each figure
-/// comes from fresh processes.
-async fn compare(options: &FigureOptions, n: usize) -> Result<(Figures, Stage), Failure> {
+/// Starts a new server for `n` replicas.
+async fn new_stage(options: &FigureOptions, n: usize) -> Result<Stage, Failure> {
     let folder = options.folder.join(n.to_string());
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
@@ -154,7 +163,15 @@ async fn compare(options: &FigureOptions, n: usize) -> Result<(Figures, Stage), 
     let server = server(options, &folder).await?;
     let shards = (n > 1).then_some(options.shards);
     let times = lease_times(options.lease_seconds);
-    let mut stage = Stage::new(server, beside("shards-replica")?, &folder, shards, times).await?;
+    Stage::new(server, beside("shards-replica")?, &folder, shards, times).await
+}
+
+/// Measures `n` replicas on a new server, and leaves them running.
+///
+/// The replicas start three times: without objects, with primaries that have no Pods, and with all Pods. So each figure
+/// comes from fresh processes.
+async fn compare(options: &FigureOptions, n: usize) -> Result<(Figures, Stage), Failure> {
+    let mut stage = new_stage(options, n).await?;
     let mut figures = Figures { n, ..Figures::default() };
 
     start(&mut stage, n)?;
@@ -444,50 +461,35 @@ impl Rolling {
     }
 }
 
-/// The cost of three idle replicas.
-struct Rest {
-    /// Lease requests per second, by verb.
-    leases: Vec<(String, f64)>,
-    /// CPU of the server, in percent of a core.
-    server: f64,
-    /// CPU of all replicas together, in percent of a core.
-    replicas: f64,
-    /// Expected Lease updates per second, if each holder renews once per retry period.
-    expected: f64,
-}
-
-/// Measures the Lease requests and the CPU of three idle replicas.
+/// Measures the cost at rest of the running replicas, and stops them.
 async fn rest(stage: &mut Stage, options: &FigureOptions) -> Result<Rest, Failure> {
-    stage.wait_for_shares().await?;
-    let before = (stage.server.requests("leases").await?, stage.server.cpu()?, stage.cpu()?, now());
-    sleep(Duration::from_secs(options.seconds)).await;
-    let (server, replicas) = (stage.server.cpu()? - before.1, stage.cpu()? - before.2);
-    let seconds = between(before.3, now()).as_secs_f64();
-    let mut leases = stage.server.requests("leases").await?;
-    for (verb, count) in &mut leases {
-        let earlier = before.0.iter().find(|(known, _)| known == verb).map_or(0.0, |(_, count)| *count);
-        *count = (*count - earlier) / seconds;
-    }
-    leases.retain(|(_, rate)| *rate > 0.0);
     // One Lease per slot, one seat per replica, and one for the settings, each renewed every 2 s with the default Lease
     // duration of 15 s.
     #[expect(clippy::cast_precision_loss, reason = "few replicas and seconds")]
     let (n, period) = (stage.replicas.len() as f64, options.lease_seconds as f64 * 2.0 / 15.0);
     let expected = (f64::from(options.shards) + n + 1.0) / period;
-    Ok(Rest { leases, server: server / seconds * 100.0, replicas: replicas / seconds * 100.0, expected })
+    Rest::measure(stage, Duration::from_secs(options.seconds), expected).await
 }
 
-impl Rest {
-    /// Prints the rates of Lease requests by verb. Only updates have an expected rate.
-    fn print(&self) {
-        say("\n| 3 idle replicas | | expected |\n|---|---|---|");
-        for (verb, rate) in &self.leases {
-            let expected = if verb == "PUT" { format!("{:.1}", self.expected) } else { String::new() };
-            say(&format!("| Leases: {verb} per second | {rate:.1} | {expected} |"));
-        }
-        say(&format!("| CPU of the API server, % of a core | {:.2} | |", self.server));
-        say(&format!("| CPU of the replicas together, % of a core | {:.2} | |", self.replicas));
+/// Prints the cost at rest.
+fn print_rest(rest: &Rest) {
+    say("");
+    for line in rest.lines() {
+        say(&line);
     }
+}
+
+/// Measures and prints only the cost at rest, with the largest number of replicas on a new server without objects.
+async fn rest_only(options: &FigureOptions) -> Result<(), Failure> {
+    let (n, before) = (REPLICAS.into_iter().max().unwrap_or_default(), load());
+    let mut stage = new_stage(options, n).await?;
+    start(&mut stage, n)?;
+    sleep(SERVER_STARTS_FOR).await;
+    let rest = rest(&mut stage, options).await?;
+    say(&format!("No objects, {} slots, {}", options.shards, stage.server.name));
+    print_rest(&rest);
+    say(&format!("\nLoad of the machine (1 minute): {before} before, {} after.", load()));
+    Ok(())
 }
 
 /// Prints the comparison of the numbers of replicas.

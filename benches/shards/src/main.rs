@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo xtask bench-shards
+//! cargo xtask bench-shards --envtest --rest-only
 //! cargo xtask chaos --minutes 5
 //! ```
 //!
@@ -11,6 +12,7 @@
 //! | file | concept |
 //! |---|---|
 //! | `figures` | comparison of one, two and three replicas |
+//! | `rest` | requests for Leases and CPU of a server with idle replicas, and of the same server without them |
 //! | `chaos`, `audit` | replicas that are killed and frozen, and the check of the API server's audit log |
 //! | `stage` | a server with objects, and the replicas that reconcile them |
 //! | `journal` | the reconciles of all replicas |
@@ -24,6 +26,7 @@ mod chaos;
 mod figures;
 mod journal;
 mod process;
+mod rest;
 mod server;
 mod stage;
 

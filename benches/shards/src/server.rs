@@ -34,8 +34,8 @@ pub(crate) struct Server {
     pub(crate) client: Client,
     /// A kubeconfig of the same administrator, for the replicas.
     pub(crate) kubeconfig: PathBuf,
-    /// Its processes: the embedded server, or kube-apiserver and etcd.
-    pids: Vec<u32>,
+    /// The names and ids of its processes: the embedded server, or kube-apiserver and etcd.
+    processes: Vec<(&'static str, u32)>,
     _end: End,
 }
 
@@ -65,9 +65,9 @@ impl Server {
             fs::remove_file(&kubeconfig)?;
         }
         let child = Command::new(std::env::current_exe()?).arg("serve").arg(&kubeconfig).spawn()?;
-        let pids = vec![child.id()];
+        let processes = vec![("kctl apiserver", child.id())];
         let end = End::Kill(child);
-        Ok(Self { name: "kctl apiserver", client: ready(&kubeconfig).await?, kubeconfig, pids, _end: end })
+        Ok(Self { name: "kctl apiserver", client: ready(&kubeconfig).await?, kubeconfig, processes, _end: end })
     }
 
     /// Starts kube-apiserver and etcd without data, using the script `up` of a folder. `audit` is the path of the audit
@@ -97,13 +97,14 @@ impl Server {
         }
         let kubeconfig = folder.join("kubeconfig");
         let pid = |name: &str| -> Result<u32, Failure> { Ok(fs::read_to_string(folder.join(name))?.trim().parse()?) };
-        let pids = vec![pid("apiserver.pid")?, pid("etcd.pid")?];
-        Ok(Self { name: "kube-apiserver with etcd", client: ready(&kubeconfig).await?, kubeconfig, pids, _end: end })
+        let processes = vec![("kube-apiserver", pid("apiserver.pid")?), ("etcd", pid("etcd.pid")?)];
+        let client = ready(&kubeconfig).await?;
+        Ok(Self { name: "kube-apiserver with etcd", client, kubeconfig, processes, _end: end })
     }
 
-    /// Returns the CPU time of the server so far, in seconds.
-    pub(crate) fn cpu(&self) -> Result<f64, Failure> {
-        self.pids.iter().map(|pid| cpu_of(*pid)).sum()
+    /// Returns the CPU time of each process of the server so far, in seconds, by its name.
+    pub(crate) fn cpu(&self) -> Result<Vec<(&'static str, f64)>, Failure> {
+        self.processes.iter().map(|(name, pid)| Ok::<_, Failure>((*name, cpu_of(*pid)?))).collect()
     }
 
     /// Installs the CRDs that the program prints with `generate-crds`, and waits until `kind` is served.
