@@ -12,6 +12,7 @@
 mod field;
 mod shard;
 
+use http::StatusCode;
 use kctl_apimachinery::labels::{self, Requirement};
 use serde_json::{Map, Value};
 
@@ -30,24 +31,18 @@ pub(crate) struct Selector {
 }
 
 impl Selector {
-    /// Parses a label selector, a field selector and a shard selector, which is empty for all objects.
+    /// Parses a label selector and a field selector.
     ///
     /// # Errors
     /// Fails if one of them is invalid.
-    pub(crate) fn read(labels: &str, fields: &str, shard: &str) -> Result<Self, StatusError> {
+    pub(crate) fn read(labels: &str, fields: &str) -> Result<Self, StatusError> {
         let invalid = |parameter, text| {
             StatusError::bad_request(format!("{parameter}: {text:?} is not a valid selector such as a=b,c!=d"))
         };
         Ok(Self {
             labels: labels::parse(labels).ok_or_else(|| invalid("labelSelector", labels))?,
             fields: field::terms(fields).ok_or_else(|| invalid("fieldSelector", fields))?,
-            shard: match shard {
-                "" => None,
-                text => Some(ShardSelector::parse(text).map_err(|why| {
-                    // Upstream parses it behind the checks of requests, and its error has no code of its own.
-                    StatusError::internal(&format!("shardSelector: {text:?} is not a valid selector: {why}"))
-                })?),
-            },
+            shard: None,
         })
     }
 
@@ -71,6 +66,19 @@ impl Selector {
             }
         }
         Ok(())
+    }
+
+    /// Restricts the selector to objects with a hash in these ranges; an empty text selects all.
+    ///
+    /// # Errors
+    /// Fails if the text is not a shard selector, with 500 as upstream, where the error has no code of its own.
+    pub(crate) fn sharded(mut self, text: &str) -> Result<Self, StatusError> {
+        if !text.is_empty() {
+            let why = |why| format!("shardSelector: {text:?} is not a valid selector: {why}");
+            let wrong = |error| StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why(error));
+            self.shard = Some(ShardSelector::parse(text).map_err(wrong)?);
+        }
+        Ok(self)
     }
 
     /// Restricts the selector to the object with this name; `None` if it already selects by fields. Used for a watch of

@@ -217,11 +217,11 @@ fn include(info: &RequestInfo) -> Result<Include, StatusError> {
     }
 }
 
-/// Returns the metadata of a list without an empty `continue`, which these forms omit.
+/// Returns the metadata of a list without an empty `continue` and without `shardInfo`, which these forms omit.
 fn meta_of(list: &Value) -> Value {
     let mut meta = list["metadata"].clone();
-    if meta["continue"] == "" {
-        meta.as_object_mut().map(|meta| meta.remove("continue"));
+    if let Some(fields) = meta.as_object_mut() {
+        fields.retain(|name, value| name != "shardInfo" && (name != "continue" || *value != ""));
     }
     meta
 }

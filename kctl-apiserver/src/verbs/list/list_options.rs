@@ -25,9 +25,8 @@ impl ListOptions {
     pub(in crate::verbs) fn read(info: &RequestInfo) -> Result<Self, StatusError> {
         let seconds = info.params.number("timeoutSeconds")?.unwrap_or(0);
         let limit = usize::try_from(info.params.number("limit")?.unwrap_or(0)).unwrap_or(0);
-        let [labels, fields, shard] =
-            ["labelSelector", "fieldSelector", "shardSelector"].map(|name| info.params.text(name));
-        Ok(Self { limit, seconds, selector: Selector::read(labels, fields, shard)? })
+        let selector = Selector::read(info.params.text("labelSelector"), info.params.text("fieldSelector"))?;
+        Ok(Self { limit, seconds, selector })
     }
 
     /// Validates how the options of a list combine (`ValidateListOptions` of apimachinery). The group of the error is
@@ -61,7 +60,8 @@ impl ListOptions {
     /// `selectable_fields`; `metadata.name` is always supported.
     ///
     /// # Errors
-    /// Fails if the kind does not support a field of the selector, or if the selector excludes the name in the path.
+    /// Fails if the kind does not support a field of the selector, if the shard selector is invalid, or if the selector
+    /// excludes the name in the path.
     pub(in crate::verbs) fn selector(&self, info: &RequestInfo) -> Result<Selector, StatusError> {
         let custom: Vec<&str>;
         let selectable = match &info.resource.custom {
@@ -76,11 +76,11 @@ impl ListOptions {
             None => info.resource.kind.requests.selectable_fields,
         };
         self.selector.check(selectable)?;
-        if info.name.is_empty() || self.selector.name() == Some(&info.name) {
-            return Ok(self.selector.clone());
+        let selector = self.selector.clone().sharded(info.params.text("shardSelector"))?;
+        if info.name.is_empty() || selector.name() == Some(&info.name) {
+            return Ok(selector);
         }
-        self.selector
-            .clone()
+        selector
             .named(&info.name)
             .ok_or_else(|| StatusError::bad_request("fieldSelector: metadata.name must be the name in the path"))
     }
