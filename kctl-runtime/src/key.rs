@@ -100,6 +100,7 @@ impl FromStr for ObjectKey {
 /// A string that is not the key of an object. The message names the form that is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[non_exhaustive]
 pub enum KeyError {
     /// The string is empty.
     #[error("the key is empty: write NAMESPACE/NAME, or NAME for a cluster-scoped object")]

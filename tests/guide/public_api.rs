@@ -590,7 +590,7 @@ fn public_items_are_those_of_the_record() {
 
 /// Maximum number of public items of the facade, because users have to read all of them. An increase needs a reason in
 /// the commit.
-const ITEMS_MAX: usize = 199;
+const ITEMS_MAX: usize = 200;
 
 #[test]
 fn facade_has_few_public_items() {

@@ -503,7 +503,7 @@ mod tests {
         assert!(longest > SKIPPED_FOR, "the longest delay of a write is among the faults");
     }
 
-    /// Returns what the timeline of a run with one fault says of the starts and ends of the processes.
+    /// Returns the starts and ends of the processes in a run with one fault.
     fn starts_and_ends(what: Timed) -> Vec<String> {
         let scenario = Scenario::new(|| App::new("copies").controller::<copies>())
             .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {color: blue}}")

@@ -18,7 +18,7 @@ pub(super) struct Process {
     pub(super) ended: Option<String>,
     /// Tells the process to stop, as SIGTERM does.
     stop: Arc<Notify>,
-    /// The downtime after a stop; `None` if nobody has stopped the process.
+    /// The downtime after a stop; `None` unless a fault has stopped the process.
     stopped_for: Option<Duration>,
 }
 
