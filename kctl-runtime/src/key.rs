@@ -100,7 +100,6 @@ impl FromStr for ObjectKey {
 /// A string that is not the key of an object. The message names the form that is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[non_exhaustive]
 pub enum KeyError {
     /// The string is empty.
     #[error("the key is empty: write NAMESPACE/NAME, or NAME for a cluster-scoped object")]
@@ -113,6 +112,7 @@ pub enum KeyError {
         "key {key}: `{namespace}` is not a valid namespace name: lower-case letters, digits and dashes, \
          {LABEL_LEN_MAX} at most; write NAME alone for a cluster-scoped object"
     )]
+    #[non_exhaustive]
     Namespace {
         /// The whole string.
         key: String,
@@ -121,6 +121,7 @@ pub enum KeyError {
     },
     /// The part after the `/`, or the whole string without one, is not the name of an object.
     #[error("key {key}: `{name}` is not a valid object name: it must not be empty, `.` or `..`, or contain `%`")]
+    #[non_exhaustive]
     Name {
         /// The whole string.
         key: String,
