@@ -71,7 +71,7 @@ impl Selector {
     /// Restricts the selector to objects with a hash in these ranges; an empty text selects all.
     ///
     /// # Errors
-    /// Fails if the text is not a shard selector, with 500 as upstream, where the error has no code of its own.
+    /// Fails with 500 if the text is not a shard selector. Upstream's error has no code, and so becomes 500.
     pub(crate) fn sharded(mut self, text: &str) -> Result<Self, StatusError> {
         if !text.is_empty() {
             let why = |why| format!("shardSelector: {text:?} is not a valid selector: {why}");

@@ -132,7 +132,7 @@ fn bound(tree: &IdedExpr) -> Result<u128, String> {
     u128::from_str_radix(digits, 16).map_err(|_| wrong())
 }
 
-/// Returns the 64-bit FNV-1a hash of a text.
+/// Returns the 64-bit FNV-1a hash of a string.
 fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
