@@ -577,7 +577,7 @@ async fn rolling_update_under_load_reconciles_each_key_once() {
 enum Replacement {
     /// Like a Deployment with `maxSurge: 1` and `maxUnavailable: 0`: a new Pod starts, then an old one stops.
     StartFirst,
-    /// Like a StatefulSet: an old Pod stops, then the new one starts.
+    /// Like a `StatefulSet`: an old Pod stops, then the new one starts.
     StopFirst,
 }
 

@@ -24,8 +24,8 @@ const KEYS_MAX: usize = 20;
 impl World {
     /// Returns `true` if neither the servers, the simulations nor the app have anything to do.
     ///
-    /// All replicas have to be up, and one of them has to lead: otherwise a run could end while a standby
-    /// still waits for the Lease, and the checkers would miss what the next leader does.
+    /// All replicas have to be up, and one of them has to lead, or each slot has to have an owner: otherwise a run could
+    /// end while a replica still waits for a Lease, and the checkers would miss what the next owner does.
     pub(in crate::testing::sim) fn is_idle(&self) -> bool {
         let server = &self.shared.server;
         let views: Vec<_> = self.shared.processes.lock().values().map(|process| process.view.clone()).collect();
@@ -38,6 +38,15 @@ impl World {
             && self.simulated.iter().all(Simulation::is_idle)
             && views.iter().all(|view| view.as_ref().is_some_and(process::is_idle))
             && views.iter().flatten().any(leads)
+            && self.unowned_slots() == 0
+    }
+
+    /// Returns the number of slots that no replica owns.
+    fn unowned_slots(&self) -> usize {
+        let n_slots = self.shared.scenario.slots.map_or(0, |slots| slots.count() as usize);
+        let processes = self.shared.processes.lock();
+        let owned = processes.values().filter_map(|process| Some(process.view.as_ref()?.shards()?.n_owned()));
+        n_slots.saturating_sub(owned.sum())
     }
 
     /// Returns the key that comes due next: its wait and its controller.
@@ -97,6 +106,10 @@ impl World {
         let leads = |process: &Process| process.view.as_ref()?.leadership().map(Leadership::is_leading);
         if self.shared.scenario.elects() && !processes.values().any(|process| leads(process) == Some(true)) {
             texts.push("no replica holds the Lease".into());
+        }
+        match self.unowned_slots() {
+            0 => {}
+            n => texts.push(format!("{n} slots have no owner")),
         }
         texts
     }
