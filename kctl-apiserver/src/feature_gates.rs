@@ -30,7 +30,7 @@ const BY_FUNCTION: &[(&str, &str)] = &[
 
 /// The feature gates that a server can switch. All others have the default of its Kubernetes version.
 ///
-/// As text they have the form of the flag of kube-apiserver: `NAME=true`, separated by commas.
+/// As a string they have the form of the flag of kube-apiserver: `NAME=true`, separated by commas.
 ///
 /// ```
 /// use kctl_apiserver::FeatureGates;
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn gates_are_read_like_the_flag_of_kube_apiserver() {
+    fn gates_are_parsed_from_name_and_boolean() {
         let on = FeatureGates::default().sharded_list_and_watch(true);
         let cases =
             [("", FeatureGates::default()), ("ShardedListAndWatch=TRUE", on), (" ShardedListAndWatch=true, ", on)];

@@ -1,8 +1,8 @@
 //! Selectors by labels, by fields and by a hash: decide which objects a list or a watch selects.
 //!
-//! There are grammars with different rules. A label selector may have spaces, sets and numbers; a field selector
-//! has only `=`, `==` and `!=`, with backslashes as escapes. An empty selector selects everything. A shard selector is in
-//! its module.
+//! They have different grammars; `shard` has that of shard selectors. A label selector may have spaces, sets and
+//! numbers; a field selector has only `=`, `==` and `!=`, with backslashes as escapes. An empty selector selects
+//! everything.
 //!
 //! ```text
 //! labelSelector   app=web,tier in (front, back),!canary,replicas>2
@@ -68,13 +68,13 @@ impl Selector {
         Ok(())
     }
 
-    /// Restricts the selector to objects with a hash in these ranges; an empty text selects all.
+    /// Restricts the selector to objects with a hash in these ranges; an empty string selects all.
     ///
     /// # Errors
     /// Fails with 500 if the text is not a shard selector. Upstream's error has no code, and so becomes 500.
     pub(crate) fn sharded(mut self, text: &str) -> Result<Self, StatusError> {
         if !text.is_empty() {
-            let why = |why| format!("shardSelector: {text:?} is not a valid selector: {why}");
+            let why = |why: String| format!("invalid shard selector: {why}");
             let wrong = |error| StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why(error));
             self.shard = Some(ShardSelector::parse(text).map_err(wrong)?);
         }

@@ -250,6 +250,8 @@ async fn slot_of_a_typed_key_is_explained() {
         ("configmaps/default/blog", "the key configmaps/default/blog has more than one `/`"),
         ("", "enter NAMESPACE/NAME"),
     ];
+    // Updates would show the slot as well.
+    browser.run("document.getElementById('pause').click()").await;
     for (key, text) in keys {
         browser.run(&format!("document.getElementById('slot-key').value = '{key}'")).await;
         browser.run("document.getElementById('slot').dispatchEvent(new Event('input'))").await;

@@ -150,7 +150,7 @@ async fn slot_of_a_program_without_shards_is_404() {
     let site = site(&[], None).await;
     let (head, body) = site.get("/debug/slot.json?key=default%2Fblog").await;
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
-    assert!(body.starts_with("this program is not sharded: run it with --shards"), "{body}");
+    assert!(body.starts_with("this program has no slots: run it with --shards"), "{body}");
 }
 
 #[tokio::test]

@@ -651,7 +651,10 @@ async fn rolling_update_moves_slots_by_its_order() {
         let stateful_set = moves_of_rollout(Replacement::StopFirst, n_slots).await;
         let sums = [&deployment, &stateful_set].map(|moves| moves.iter().sum::<u64>());
         assert!(sums.iter().all(|sum| *sum >= u64::from(n_slots)), "{deployment:?}, {stateful_set:?}");
-        assert_eq!(sums, expected, "{n_slots} slots: a Deployment {deployment:?}, a StatefulSet {stateful_set:?}");
+        assert_eq!(
+            sums, expected,
+            "update guide/sharding.md; {n_slots} slots: a Deployment {deployment:?}, a StatefulSet {stateful_set:?}"
+        );
     }
 }
 

@@ -67,7 +67,7 @@ impl Params {
         self.first.get(name).map_or("", String::as_str)
     }
 
-    /// Forgets a parameter that this server does not support.
+    /// Removes a parameter that this server does not support.
     pub(crate) fn remove(&mut self, name: &str) {
         self.first.remove(name);
     }

@@ -1,7 +1,8 @@
 //! Shard selectors (KEP-5866): decide by a hash of the uid or of the namespace which objects a list or a watch selects.
 //!
-//! The text is a CEL expression with one function and `||`. It is parsed as CEL, so that comments, parentheses and all
-//! forms of strings are accepted as upstream (`k8s.io/apiserver/pkg/sharding`).
+//! The string is a CEL expression with one function and `||` (`k8s.io/apiserver/pkg/sharding`). It is parsed here and not as
+//! CEL: a client may send any string, and the parser of CEL needs a large stack for one with many brackets. Comments,
+//! parentheses around ranges and both quotes are accepted. Escapes in strings are not.
 //!
 //! ```text
 //! shardSelector   shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')
@@ -9,11 +10,17 @@
 
 use std::fmt;
 
-use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue};
 use serde_json::Value;
 
 /// The end of the last range: 2^64, the only bound with 17 digits.
 const END: &str = "0x10000000000000000";
+
+/// White space of CEL.
+const BLANKS: [char; 5] = [' ', '\t', '\n', '\r', '\u{c}'];
+
+const FORM: &str = "only shardRange(FIELD, START, END) and || are allowed";
+const BOUND: &str = "a bound must be a string with 0x and 16 lower-case hexadecimal digits, or '0x10000000000000000'";
+const EMPTY_RANGE: &str = "the start of a range must be less than its end";
 
 /// A parsed shard selector. It selects the objects whose hash is in one of the ranges.
 #[derive(Clone, Debug)]
@@ -42,14 +49,30 @@ impl ShardSelector {
     /// # Errors
     /// Fails with the reason if the expression has anything but ranges of one field, joined by `||`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let tree = kctl_cel::read(text).map_err(|errors| errors.to_string())?;
-        let mut ranges = Vec::new();
-        collect(&tree, &mut ranges)?;
-        let Some((field, _)) = ranges.first().copied() else { return Err("it has no range".into()) };
-        if ranges.iter().any(|(other, _)| *other != field) {
-            return Err("all ranges must have the same field".into());
+        let (mut reader, mut n_open) = (RangeReader { rest: text }, 0_usize);
+        let mut found: Option<Self> = None;
+        loop {
+            while reader.skip("(") {
+                n_open += 1;
+            }
+            let (field, range) = reader.range()?;
+            let selector = found.get_or_insert_with(|| Self { field, ranges: Vec::new() });
+            if selector.field != field {
+                return Err("all ranges must have the same field".into());
+            }
+            selector.ranges.push(range);
+            while n_open > 0 && reader.skip(")") {
+                n_open -= 1;
+            }
+            if !reader.skip("||") {
+                break;
+            }
         }
-        Ok(Self { field, ranges: ranges.into_iter().map(|(_, range)| range).collect() })
+        reader.skip_blanks();
+        match found {
+            Some(selector) if n_open == 0 && reader.rest.is_empty() => Ok(selector),
+            _ => Err(FORM.into()),
+        }
     }
 
     /// Returns `true` if the selector selects an object. A cluster-scoped object has the hash of the empty string as that of
@@ -81,55 +104,84 @@ impl HashedField {
     }
 }
 
-/// Collects the ranges of an expression, in the order in which they are written.
-fn collect(tree: &IdedExpr, ranges: &mut Vec<(HashedField, HashRange)>) -> Result<(), String> {
-    match &tree.expr {
-        Expr::Call(call) if call.func_name == "_||_" => call.args.iter().try_for_each(|side| collect(side, ranges)),
-        Expr::Call(call) if call.func_name == "shardRange" => {
-            ranges.push(range(call)?);
-            Ok(())
+/// Reads a selector from left to right.
+struct RangeReader<'a> {
+    rest: &'a str,
+}
+
+impl<'a> RangeReader<'a> {
+    /// Skips white space and `//` comments.
+    fn skip_blanks(&mut self) {
+        self.rest = self.rest.trim_start_matches(BLANKS);
+        while let Some(comment) = self.rest.strip_prefix("//") {
+            let (_, rest) = comment.split_once('\n').unwrap_or_default();
+            self.rest = rest.trim_start_matches(BLANKS);
         }
-        _ => Err("only shardRange(FIELD, START, END) and || are allowed".into()),
     }
-}
 
-fn range(call: &CallExpr) -> Result<(HashedField, HashRange), String> {
-    let [path, start, end] = call.args.as_slice() else {
-        return Err(format!("shardRange() has {} arguments instead of 3", call.args.len()));
-    };
-    let field = match path_of(path).as_deref() {
-        Some("object.metadata.uid") => HashedField::Uid,
-        Some("object.metadata.namespace") => HashedField::Namespace,
-        _ => return Err("the field must be object.metadata.uid or object.metadata.namespace".into()),
-    };
-    let range = HashRange { start: bound(start)?, end: bound(end)? };
-    if range.start < range.end {
-        Ok((field, range))
-    } else {
-        Err("the start of a range must be less than its end".into())
+    /// Skips a token, and returns `true` if it is the next one.
+    fn skip(&mut self, token: &str) -> bool {
+        self.skip_blanks();
+        let rest = self.rest.strip_prefix(token);
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
-}
 
-/// Returns the path of a field, such as `object.metadata.uid`; `None` for any other expression.
-fn path_of(tree: &IdedExpr) -> Option<String> {
-    match &tree.expr {
-        Expr::Ident(name) => Some(name.clone()),
-        Expr::Select(select) => Some(format!("{}.{}", path_of(&select.operand)?, select.field)),
-        _ => None,
+    fn expect(&mut self, token: &str) -> Result<(), String> {
+        if self.skip(token) { Ok(()) } else { Err(FORM.into()) }
     }
-}
 
-/// Returns the bound of a range: `0x` and 16 lower-case digits, or 2^64.
-fn bound(tree: &IdedExpr) -> Result<u128, String> {
-    let wrong = || format!("a bound must be a string with 0x and 16 lower-case hexadecimal digits, or {END:?}");
-    let Expr::Literal(LiteralValue::String(text)) = &tree.expr else { return Err(wrong()) };
-    let text: &str = text.inner();
-    let digits = text.strip_prefix("0x").ok_or_else(wrong)?;
-    let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
-    if !digits.bytes().all(is_hex) || (digits.len() != 16 && text != END) {
-        return Err(wrong());
+    /// Reads `shardRange(FIELD, START, END)`.
+    fn range(&mut self) -> Result<(HashedField, HashRange), String> {
+        if self.identifier() != "shardRange" {
+            return Err(FORM.into());
+        }
+        self.expect("(")?;
+        let field = self.field()?;
+        self.expect(",")?;
+        let start = self.bound()?;
+        self.expect(",")?;
+        let range = HashRange { start, end: self.bound()? };
+        self.expect(")")?;
+        if range.start < range.end { Ok((field, range)) } else { Err(EMPTY_RANGE.into()) }
     }
-    u128::from_str_radix(digits, 16).map_err(|_| wrong())
+
+    fn field(&mut self) -> Result<HashedField, String> {
+        let mut path = vec![self.identifier()];
+        while self.skip(".") {
+            path.push(self.identifier());
+        }
+        match path.as_slice() {
+            ["object", "metadata", "uid"] => Ok(HashedField::Uid),
+            ["object", "metadata", "namespace"] => Ok(HashedField::Namespace),
+            _ => Err("the field must be object.metadata.uid or object.metadata.namespace".into()),
+        }
+    }
+
+    /// Reads an identifier. Returns the empty string if the next token is not one.
+    fn identifier(&mut self) -> &'a str {
+        self.skip_blanks();
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let (name, rest) =
+            self.rest.split_at(self.rest.find(|letter: char| !is_part(letter)).unwrap_or(self.rest.len()));
+        self.rest = rest;
+        name
+    }
+
+    /// Reads a bound: a string with `0x` and 16 lower-case digits, or 2^64.
+    fn bound(&mut self) -> Result<u128, String> {
+        self.skip_blanks();
+        let text = self.rest.strip_prefix(['r', 'R']).unwrap_or(self.rest);
+        let quote = text.chars().next().filter(|quote| ['\'', '"'].contains(quote)).ok_or(BOUND)?;
+        let (text, rest) = text[1..].split_once(quote).ok_or(BOUND)?;
+        self.rest = rest;
+        let digits = text.strip_prefix("0x").ok_or(BOUND)?;
+        let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+        if !digits.bytes().all(is_hex) || (digits.len() != 16 && text != END) {
+            return Err(BOUND.into());
+        }
+        u128::from_str_radix(digits, 16).map_err(|_| BOUND.into())
+    }
 }
 
 /// Returns the 64-bit FNV-1a hash of a string.
@@ -154,35 +206,52 @@ mod tests {
         assert_eq!(ShardSelector::parse(two).unwrap().to_string(), two);
     }
 
-    /// The cases of `TestParse` upstream.
+    /// The cases of `TestParse` upstream, and more.
     #[test]
-    fn anything_but_ranges_of_one_field_is_refused() {
-        let range = |field: &str, bounds: &str| format!("shardRange(object.metadata.{field}, {bounds})");
+    fn anything_but_ranges_of_one_field_is_rejected() {
+        let range = |field: &str, bounds: &str| format!("shardRange({field}, {bounds})");
+        let uid = |bounds: &str| range("object.metadata.uid", bounds);
         let half = "'0x0000000000000000', '0x8000000000000000'";
         let cases = [
-            " ".to_owned(),
-            "object.metadata.uid > '0x0'".into(),
-            format!("other(object.metadata.uid, {half})"),
-            range("name", half),
-            range("labels", half),
-            range("uid", "'0x0000000000000000'"),
-            range("uid", "'0000000000000000', '0x8000000000000000'"),
-            range("uid", "'0x', '0x8000000000000000'"),
-            range("uid", "'0x0', '0x8000000000000000'"),
-            range("uid", "'0x0000000000000000', '0xff'"),
-            range("uid", "'0x0000000000000000', '0x800000000000000A'"),
-            range("uid", "'0x0000000000000000', '0x20000000000000000'"),
-            range("uid", "'0x8000000000000000', '0x8000000000000000'"),
-            range("uid", "'0xffffffffffffffff', '0x0000000000000000'"),
-            range("uid", "0, 8"),
-            range("uid", "hex(0), '0x8000000000000000'"),
-            format!("{} && {}", range("uid", half), range("uid", half)),
-            format!("{} || {}", range("uid", half), range("namespace", half)),
-            format!("{WHOLE} ||"),
+            (" ".to_owned(), FORM),
+            ("object.metadata.uid > '0x0'".into(), FORM),
+            (format!("other(object.metadata.uid, {half})"), FORM),
+            (range("object.metadata.name", half), "the field"),
+            (range("object.metadata.uid.x", half), "the field"),
+            (range("uid", half), "the field"),
+            (range(".object.metadata.uid", half), "the field"),
+            (range("has(object.metadata.uid)", half), "the field"),
+            (uid("'0x0000000000000000'"), FORM),
+            (uid("'0000000000000000', '0x8000000000000000'"), BOUND),
+            (uid("'0x', '0x8000000000000000'"), BOUND),
+            (uid("'0x0', '0x8000000000000000'"), BOUND),
+            (uid("'0x0000000000000000', '0xff'"), BOUND),
+            (uid("'0x0000000000000000', '0x800000000000000A'"), BOUND),
+            (uid("'0x0000000000000000', '0x20000000000000000'"), BOUND),
+            (uid("'0x0000000000000000', '0x8000000000000000"), BOUND),
+            (uid("'0x8000000000000000', '0x8000000000000000'"), EMPTY_RANGE),
+            (uid("'0xffffffffffffffff', '0x0000000000000000'"), EMPTY_RANGE),
+            (uid("0, 8"), BOUND),
+            (uid("hex(0), '0x8000000000000000'"), BOUND),
+            (format!("{} && {}", uid(half), uid(half)), FORM),
+            (format!("{} || {}", uid(half), range("object.metadata.namespace", half)), "all ranges"),
+            (format!("{WHOLE} ||"), FORM),
+            (format!("({WHOLE}"), FORM),
+            (format!("{WHOLE})"), FORM),
+            (format!("{WHOLE} {WHOLE}"), FORM),
+            ("(".repeat(100_000), FORM),
+            (range(&"object.".repeat(100_000), half), "the field"),
         ];
-        for text in cases {
-            assert!(ShardSelector::parse(&text).is_err(), "{text}");
+        for (text, why) in cases {
+            let error = ShardSelector::parse(&text).expect_err(&text);
+            assert!(error.starts_with(why), "{error}: {text:.200}");
         }
+    }
+
+    #[test]
+    fn many_parentheses_need_no_stack() {
+        let (open, close) = ("(".repeat(100_000), ")".repeat(100_000));
+        assert_eq!(ShardSelector::parse(&format!("{open}{WHOLE}{close}")).unwrap().to_string(), WHOLE);
     }
 
     #[test]

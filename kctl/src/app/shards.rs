@@ -1,8 +1,11 @@
 //! `shards`: prints the slots of a sharded program and their owners, from the Leases in the cluster.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    jiff::Timestamp,
+};
 use kctl_runtime::{
     key::ObjectKey,
     manager::shards::{LABEL, ShardConfig},
@@ -55,7 +58,7 @@ pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> 
     let Some(key) = options.key else { return Ok(table(&name, &listed.items, None)) };
     let settings = leases.get_opt(&name).await.context(format!("failed to get Lease {namespace}/{name}"))?;
     let slots = slots_in_use(settings).context(format!("Lease {namespace}/{name} of the replicas' settings"))?;
-    Ok(explain(&name, &key, slots, &listed.items))
+    Ok(explain(&name, &key, slots, &listed.items, Timestamp::now()))
 }
 
 /// Returns the slots of the replicas, from the Lease of their settings.
@@ -69,16 +72,26 @@ fn slots_in_use(settings: Option<Lease>) -> Result<Slots> {
     Ok(ShardConfig::slots_of_settings(&holder)?)
 }
 
-/// Returns the line of a key's slot, and a sentence with its owner.
-fn explain(app: &str, key: &ObjectKey, slots: Slots, leases: &[Lease]) -> String {
+/// Returns the line of a key's slot, and a sentence with its owner. Whether the Lease has expired depends on the clock of
+/// this machine, so the sentence has the time of the last renewal.
+fn explain(app: &str, key: &ObjectKey, slots: Slots, leases: &[Lease], now: Timestamp) -> String {
     let slot = slots.slot_for(key);
     let is_in = format!("{key} is in slot {slot}.");
     let Some((_, spec)) = numbered(app, "slot", leases).into_iter().find(|(number, _)| *number == slot) else {
         let name = slot_name(app, slot);
-        return format!("{is_in} Its Lease {name} is missing; a running owner creates it again within seconds.\n");
+        return format!(
+            "{is_in} Its Lease {name} is missing; if an owner runs, it creates the Lease again within seconds.\n"
+        );
     };
+    let duration = Duration::from_secs(spec.lease_duration_seconds.and_then(|n| n.try_into().ok()).unwrap_or_default());
+    let renewed = spec.renew_time.as_ref().map(|time| time.0).unwrap_or_default();
     let owner: String = match spec.holder_identity.unwrap_or_default() {
         owner if owner.is_empty() => "It has no owner: no replica reconciles the key until one takes the slot.".into(),
+        owner if renewed.saturating_add(duration).is_ok_and(|expiry| expiry < now) => format!(
+            "Its Lease is held by {owner}, but was last renewed at {} for {duration:?}. If {owner} has crashed, no replica \
+             reconciles the key until another one takes the slot.",
+            kctl_apimachinery::time::seconds(renewed)
+        ),
         owner => format!("Its owner is {owner}, and no other replica reconciles the key."),
     };
     format!("{}\n{is_in} {owner}\n", table(app, leases, Some(slot)))
@@ -127,6 +140,7 @@ mod tests {
     fn lease(name: &str, holder: &str) -> Lease {
         let spec = json!({
             "holderIdentity": holder, "leaseTransitions": 2, "renewTime": "2026-01-01T00:00:00.000000Z",
+            "leaseDurationSeconds": 15,
         });
         serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap()
     }
@@ -149,7 +163,7 @@ SLOT  OWNER  SEAT  RENEWED               MOVES
         let names = [("web-slot-32", "a"), ("web-slot-108", ""), ("web-slot-241", "b"), ("web-seat-1", "b")];
         let leases: Vec<_> = names.into_iter().map(|(name, holder)| lease(name, holder)).collect();
         let slots = slots_in_use(Some(lease("web", settings))).unwrap();
-        explain("web", &key.parse().unwrap(), slots, &leases)
+        explain("web", &key.parse().unwrap(), slots, &leases, "2026-01-01T00:00:14Z".parse().unwrap())
     }
 
     #[test]
@@ -180,9 +194,22 @@ shop is in slot 108. It has no owner: no replica reconciles the key until one ta
 ";
         assert_eq!(explained("shards-256-by-object", "shop"), free);
         let missing = "\
-default/api is in slot 15. Its Lease web-slot-15 is missing; a running owner creates it again within seconds.
+default/api is in slot 15. Its Lease web-slot-15 is missing; if an owner runs, it creates the Lease again within seconds.
 ";
         assert_eq!(explained("shards-256-by-object", "default/api"), missing);
+    }
+
+    #[test]
+    fn owner_with_expired_lease_may_have_crashed() {
+        let slots = slots_in_use(Some(lease("web", "shards-256-by-object"))).unwrap();
+        let explained = |now: &str| {
+            let (key, leases) = ("default/web".parse().unwrap(), [lease("web-slot-32", "a")]);
+            explain("web", &key, slots, &leases, now.parse().unwrap())
+        };
+        assert!(explained("2026-01-01T00:00:15Z").contains("Its owner is a, and no other"));
+        let expired =
+            "Its Lease is held by a, but was last renewed at 2026-01-01T00:00:00Z for 15s. If a has crashed, no";
+        assert!(explained("2026-01-01T00:00:16Z").contains(expired));
     }
 
     #[test]
@@ -190,8 +217,8 @@ default/api is in slot 15. Its Lease web-slot-15 is missing; a running owner cre
         let cases = [
             (None, "it is missing or has no holder: start the replicas"),
             (Some(""), "it is missing or has no holder: start the replicas"),
-            (Some("web-7f4"), "its holder `web-7f4` names no division into slots: start the replicas with --shards"),
-            (Some("shards-8-by-object-v99"), "that this version of kctl lacks: use the version of the replicas"),
+            (Some("web-7f4"), "its holder `web-7f4` is not the settings of a sharded program"),
+            (Some("shards-8-by-object-v99"), "of another version of kctl, which assigns keys to slots differently"),
         ];
         for (holder, expected) in cases {
             let error = slots_in_use(holder.map(|holder| lease("web", holder))).unwrap_err().to_string();

@@ -120,6 +120,7 @@ function showHealth() {
 
 async function showSlot() {
   clearTimeout(typed);
+  typed = null;
   const key = byId("slot-key").value.trim();
   const request = ++asked;
   let text = "Why this process works on a key or does not: enter NAMESPACE/NAME, or NAME for a cluster-scoped object.";
@@ -334,7 +335,6 @@ function show() {
   showOptions();
   showHealth();
   byId("slot").hidden = !state.shards;
-  if (state.shards) showSlot();
   showControllers();
   const failing = showFailing();
   showReconciles();
@@ -360,6 +360,8 @@ async function poll() {
     const answer = await get(`/debug/state.json?after=${last}`);
     if (!answer.ok) throw new Error(await answer.text());
     if (take(await answer.json())) show();
+    // A key that is still being typed is asked for when it is complete.
+    if (state.shards && typed === null) await showSlot();
   } catch (error) {
     const reason = error.name === "TimeoutError" ? `nothing came within ${seconds(ANSWER_MS / 1000)}` : error.message;
     const shown = state ? `; this is of ${new Date(state.now).toLocaleTimeString()}` : "";

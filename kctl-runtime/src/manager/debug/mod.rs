@@ -114,8 +114,12 @@ impl Debug {
     /// Returns the slot of the key in the query as JSON, with its owner and the reason for a person.
     fn slot(&self, query: &str) -> Page {
         let Some(shards) = self.view.shards() else {
-            let help = "run it with --shards N, or with `App::sharded`, to divide its keys into slots";
-            return text(StatusCode::NOT_FOUND, format!("this program is not sharded: {help}\n"));
+            let help = if self.view.controller_ring().is_some() {
+                "the sharder of its ring assigns objects to it, by the label of the object"
+            } else {
+                "run it with --shards N, or with `App::sharded`, to divide its keys into slots"
+            };
+            return text(StatusCode::NOT_FOUND, format!("this program has no slots: {help}\n"));
         };
         let key: ObjectKey = match value_of(query, "key").parse() {
             Ok(key) => key,

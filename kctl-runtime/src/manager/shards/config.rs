@@ -57,11 +57,13 @@ pub enum ShardError {
     #[error(transparent)]
     Lease(#[from] ElectionError),
     /// The holder of a Lease is not the settings of a sharded program.
-    #[error("its holder `{0}` names no division into slots: start the replicas with --shards")]
+    #[error(
+        "its holder `{0}` is not the settings of a sharded program, such as `shards-16-by-object`: start the replicas with --shards"
+    )]
     Settings(String),
     /// The replicas run with another version of the division of keys.
     #[error(
-        "its holder `{0}` names a division of keys that this version of kctl lacks: use the version of the replicas"
+        "its holder `{0}` is of another version of kctl, which assigns keys to slots differently: use the version of the replicas"
     )]
     Division(String),
 }
@@ -190,7 +192,7 @@ impl ShardConfig {
 /// Returns the slots and the version of the division in the name of settings; `None` if it is not such a name.
 fn parse_settings(name: &str) -> Option<(Slots, u32)> {
     let (n, rest) = name.strip_prefix("shards-")?.split_once("-by-")?;
-    let n = n.parse::<u32>().ok().filter(|n| (1..=SLOTS_MAX).contains(n))?;
+    let n = n.parse::<u32>().ok().filter(|number| (1..=SLOTS_MAX).contains(number) && number.to_string() == n)?;
     let mut parts = rest.split('-');
     let by = parts.next()?;
     let by = [ShardBy::Object, ShardBy::Namespace].into_iter().find(|one| one.to_string() == by)?;
@@ -249,6 +251,7 @@ mod tests {
             "web-1",
             "shards-8",
             "shards-0-by-object",
+            "shards-+8-by-object",
             "shards-257-by-object",
             "shards-8-by-label",
             "shards-8-by-object-x",

@@ -21,6 +21,8 @@ pub struct KeyExplanation {
 /// The holder of a slot's Lease, as one replica sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotOwner<'a> {
+    /// The Leases can't be read, for this reason.
+    Unreadable(&'a str),
     /// The Leases have not been listed yet.
     NotListed,
     /// The Lease is free or has expired.
@@ -41,6 +43,9 @@ pub(super) fn reason(key: &ObjectKey, slot: u32, phase: Phase, owner: SlotOwner<
         }
         (Phase::HandingOver, _) => {
             "This replica hands it over: running reconciles finish, and no further one begins here.".into()
+        }
+        (Phase::Waiting | Phase::Other, SlotOwner::Unreadable(failure)) => {
+            format!("This replica does not know its owner, because it cannot read the Leases: {failure}.")
         }
         (Phase::Waiting, SlotOwner::Other(owner)) => {
             format!("This replica waits for {owner} to hand it over, or for its Lease to expire.")
@@ -73,8 +78,9 @@ pub(super) fn reason(key: &ObjectKey, slot: u32, phase: Phase, owner: SlotOwner<
 /// Returns why a replica reconciles no key while others hold the Lease of the settings with their own.
 pub(super) fn reason_of_refused(key: &ObjectKey, own: &str, others: &str) -> String {
     format!(
-        "This replica does not reconcile {key}, nor any other key: other replicas run as `{others}` and this one as \
-         `{own}`. Use the same --shards in all."
+        "This replica does not reconcile {key}, nor any other key: the Lease of the settings is held as `{others}`, and \
+         this replica runs as `{own}`. Use the same --shards and Lease duration in all replicas. If no other one runs, the \
+         Lease expires."
     )
 }
 
@@ -112,6 +118,10 @@ mod tests {
     #[test]
     fn slot_of_no_or_another_replica_is_explained() {
         let cases = [
+            (
+                SlotOwner::Unreadable("403 Forbidden"),
+                "This replica does not know its owner, because it cannot read the Leases: 403 Forbidden.",
+            ),
             (SlotOwner::Other("web-1"), "Its owner is web-1, so this replica does not reconcile it."),
             (
                 SlotOwner::Unknown,

@@ -101,9 +101,12 @@ impl ShardView {
         let (slot, phases) = (self.tenures.slot(key), self.tenures.phases());
         let (phase, is_listed) = (phases[slot as usize], self.source.store().is_synced());
         let (name, own) = (slot_name(self.config.name(), slot), self.config.identity());
+        // Without a watch, Leases of others seem to expire, although their owners are at work.
+        let failure = self.failure();
         let (shared, now) = (self.shared.lock(), Instant::now());
         let holder = shared.observed_leases.holder(&name, now).unwrap_or_default();
         let owner = match holder {
+            _ if failure.is_some() => SlotOwner::Unreadable(failure.as_deref().unwrap_or_default()),
             "" if is_listed => SlotOwner::Vacant,
             "" => SlotOwner::NotListed,
             _ if shared.observed_leases.is_assumed_held(&name) => SlotOwner::Unknown,
@@ -114,7 +117,8 @@ impl ShardView {
             Some(others) => reason_of_refused(key, &self.settings.config().identity, &others),
             None => reason(key, slot, phase, owner),
         };
-        KeyExplanation { slot, owner: holder.to_owned(), state: phase.to_string(), reason }
+        let known = if matches!(owner, SlotOwner::Other(_) | SlotOwner::ThisReplica) { holder } else { "" };
+        KeyExplanation { slot, owner: known.to_owned(), state: phase.to_string(), reason }
     }
 
     /// Returns the settings of other replicas while this one does not work because its own are different.

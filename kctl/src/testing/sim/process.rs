@@ -47,9 +47,10 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
     }
     for incarnation in 1_u32.. {
         match run_once(&shared, index, incarnation).await {
-            End::Crashed => wait = shared.next_start.lock().take().unwrap_or(DOWN_FOR),
+            End::Crashed => wait = wait_after_crash(&shared),
             End::Stopped(downtime) => {
                 tokio::time::sleep(downtime).await;
+                wait = DOWN_FOR;
                 continue;
             }
             End::ByItself => {}
@@ -57,6 +58,11 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(RESTART_WAIT_MAX);
     }
+}
+
+/// Returns the time after which a crashed process starts again: [`DOWN_FOR`], or the time that the plan chose.
+pub(super) fn wait_after_crash(shared: &Shared) -> Duration {
+    shared.next_start.lock().take().unwrap_or(DOWN_FOR)
 }
 
 /// The way in which a process ended.
@@ -105,7 +111,9 @@ async fn run(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<()> {
     let name = connection.client().to_owned();
-    let behind = shared.next_behind.lock().take();
+    // An additional replica of a rolling update has not crashed: the fault is for the replica that has.
+    let is_surge = index >= shared.scenario.instances;
+    let behind = if is_surge { None } else { shared.next_behind.lock().take() };
     if let Some(behind) = behind {
         shared.faults.add(server_behind(behind, &name));
     }

@@ -171,6 +171,7 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
         action.unwrap_or_else(late).map_err(failed(&step.name))?;
     }
     sleep_until(world.quiet_from).await;
+    world.updates_ended().await;
     settle(world).await?;
     world.shared.log("checker", "the state has settled");
     if expected.is_none() {
@@ -503,16 +504,19 @@ mod tests {
         assert!(longest > SKIPPED_FOR, "the longest delay of a write is among the faults");
     }
 
-    /// Returns the starts and ends of the processes in a run with one fault.
+    /// Returns the starts and ends of the processes in a run with a fault after ten seconds.
     fn starts_and_ends(what: Timed) -> Vec<String> {
+        starts_and_ends_under(&[Fault::At { time: Duration::from_secs(10), what }])
+    }
+
+    fn starts_and_ends_under(plan: &[Fault]) -> Vec<String> {
         let scenario = Scenario::new(|| App::new("copies").controller::<copies>())
             .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {color: blue}}")
             .instances(2)
             .sharded();
-        let plan = [Fault::At { time: Duration::from_secs(10), what }];
-        let outcome = run(&scenario, &prepare(&scenario).unwrap(), 0, &plan, None);
+        let outcome = run(&scenario, &prepare(&scenario).unwrap(), 0, plan, None);
         assert_eq!(outcome.found, None);
-        let is_of_a_process = |line: &&Line| line.what == "starts" || line.what == "has ended";
+        let is_of_a_process = |line: &&Line| ["starts", "has ended", "has crashed"].contains(&line.what.as_str());
         outcome.lines.iter().filter(is_of_a_process).map(|line| format!("{} {}", line.who, line.what)).collect()
     }
 
@@ -536,6 +540,26 @@ mod tests {
             "app-2.1 has ended",
         ];
         assert_eq!(starts_and_ends(Timed::RollingUpdate), expected);
+    }
+
+    /// The additional replica crashes while it is not ready yet. The run does not end before the update.
+    #[test]
+    fn crashed_surge_replica_starts_again() {
+        let update = Fault::At { time: Duration::from_secs(10), what: Timed::RollingUpdate };
+        let crash = Fault::At { time: Duration::from_millis(10_100), what: Timed::Crash { instance: 2 } };
+        let expected = [
+            "app-0.1 starts",
+            "app-1.1 starts",
+            "app-2.1 starts",
+            "app-2.1 has crashed",
+            "app-2.2 starts",
+            "app-0.1 has ended",
+            "app-0.2 starts",
+            "app-1.1 has ended",
+            "app-1.2 starts",
+            "app-2.2 has ended",
+        ];
+        assert_eq!(starts_and_ends_under(&[update, crash]), expected);
     }
 
     #[test]

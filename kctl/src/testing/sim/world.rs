@@ -10,7 +10,10 @@ mod status;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, atomic::AtomicI64},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicUsize},
+    },
     time::Duration,
 };
 
@@ -75,8 +78,10 @@ pub(super) struct Shared {
     points: Mutex<Points>,
     /// The replicas by index; the value changes when one ends and starts again.
     processes: Mutex<BTreeMap<usize, Process>>,
-    /// The number of rolling updates so far. One waits for the one before.
-    n_updates: tokio::sync::Mutex<u32>,
+    /// The number of processes of additional replicas so far. The lock is held during a rolling update.
+    surge_incarnations: tokio::sync::Mutex<u32>,
+    /// The number of rolling updates of the plan that have not ended.
+    pending_updates: AtomicUsize,
 }
 
 /// A run that is set up. Dropping it aborts the processes, the simulated controllers and the faults.
@@ -132,7 +137,8 @@ impl World {
             trace: Mutex::new(Trace::new()),
             points: Mutex::new(points),
             processes: Mutex::new((0..scenario.instances).map(|index| (index, Process::default())).collect()),
-            n_updates: tokio::sync::Mutex::default(),
+            surge_incarnations: tokio::sync::Mutex::default(),
+            pending_updates: AtomicUsize::new(0),
         });
         shared.observe();
         let quiet_from = shared.inject(plan, &mut tasks);

@@ -62,6 +62,9 @@ impl Shared {
                     if let Timed::Lapse(Lapse { length, write_delay, .. }) = what {
                         end = end.max(start + time + length + write_delay);
                     }
+                    if what == Timed::RollingUpdate {
+                        self.pending_updates.fetch_add(1, Ordering::Relaxed);
+                    }
                     let shared = self.clone();
                     tasks.spawn(async move {
                         tokio::time::sleep_until(start + time).await;

@@ -72,6 +72,12 @@ impl Shared {
         process.stop.notify_one();
     }
 
+    /// Returns the name of the process of a replica, if it runs.
+    pub(super) fn process_name(&self, index: usize) -> Option<String> {
+        let processes = self.processes.lock();
+        processes.get(&index)?.connection.as_ref().map(|connection| connection.client().to_owned())
+    }
+
     /// Returns the name of the process of a replica once its caches are complete, as a readiness probe sees it.
     pub(super) fn ready(&self, index: usize) -> Option<String> {
         let process = self.processes.lock().get(&index).cloned()?;

@@ -1,11 +1,18 @@
-//! A rolling update of the replicas, as a Deployment with `maxSurge: 1` and `maxUnavailable: 0` makes it.
+//! A rolling update of the replicas, like that of a Deployment with `maxSurge: 1` and `maxUnavailable: 0`, except that each
+//! replica keeps its index.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::time::{Instant, sleep};
 
 use super::Shared;
-use crate::testing::sim::process::run_once;
+use crate::testing::sim::process::{End, run_once, wait_after_crash};
 
 /// Longest wait until a new replica is ready. A partition may keep it from that; the update then goes on.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -13,28 +20,39 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 const PROBED_EVERY: Duration = Duration::from_millis(250);
 
 impl Shared {
-    /// Replaces each replica: one more starts, then one after the other is stopped and started again, and the additional
-    /// one ends.
+    /// Replaces each replica: one more starts, then one after the other is stopped and started again, and the one more
+    /// ends. An update waits for the one before.
     pub(super) async fn update_replicas(self: Arc<Self>) {
-        let mut n_updates = self.n_updates.lock().await;
-        *n_updates += 1;
+        let mut n_incarnations = self.surge_incarnations.lock().await;
         self.log("fault", "all replicas are replaced, one at a time");
-        let additional = self.scenario.instances;
-        let surge = async {
-            run_once(&self, additional, *n_updates).await;
-            self.remove(additional);
-        };
-        tokio::join!(surge, self.replace_each(additional));
+        let surge = self.scenario.instances;
+        let is_over = AtomicBool::new(false);
+        tokio::join!(self.run_surge(surge, &mut n_incarnations, &is_over), self.replace_each(surge, &is_over));
+        self.pending_updates.fetch_sub(1, Ordering::Relaxed);
     }
 
-    async fn replace_each(&self, additional: usize) {
-        self.wait_until_ready(additional, None).await;
+    /// Runs the additional replica until it is stopped. It starts again after a crash.
+    async fn run_surge(self: &Arc<Self>, index: usize, n_incarnations: &mut u32, is_over: &AtomicBool) {
+        while !is_over.load(Ordering::Relaxed) {
+            *n_incarnations += 1;
+            let wait = match run_once(self, index, *n_incarnations).await {
+                End::Stopped(downtime) => downtime,
+                End::Crashed | End::ByItself => wait_after_crash(self),
+            };
+            sleep(wait).await;
+        }
+        self.remove(index);
+    }
+
+    async fn replace_each(&self, surge: usize, is_over: &AtomicBool) {
+        self.wait_until_ready(surge, None).await;
         for index in 0..self.scenario.instances {
-            let former = self.ready(index);
+            let former = self.process_name(index);
             self.stop(index, Duration::ZERO);
             self.wait_until_ready(index, former.as_deref()).await;
         }
-        self.stop(additional, Duration::ZERO);
+        is_over.store(true, Ordering::Relaxed);
+        self.stop(surge, Duration::ZERO);
     }
 
     /// Waits until another process than the former one is ready.

@@ -1,6 +1,9 @@
 //! Reads what a run still has to do: whether it is idle, what fails and what hangs.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use kctl_runtime::{
     key::ObjectKey,
@@ -24,7 +27,7 @@ const KEYS_MAX: usize = 20;
 impl World {
     /// Returns `true` if neither the servers, the simulations nor the app have anything to do.
     ///
-    /// All replicas have to be up, and one of them has to lead, or each slot has to have an owner: otherwise a run could
+    /// No rolling update may be pending. All replicas have to be up, and one of them has to lead, or each slot has to have an owner: otherwise a run could
     /// end while a replica still waits for a Lease, and the checkers would miss what the next owner does.
     pub(in crate::testing::sim) fn is_idle(&self) -> bool {
         let server = &self.shared.server;
@@ -33,12 +36,20 @@ impl World {
         // During a partition, idle caches don't show that events are held back.
         let is_held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
         !is_held
+            && self.shared.pending_updates.load(Ordering::Relaxed) == 0
             && server.pending() == 0
             && self.shared.others.iter().all(|(_, other)| other.pending() == 0)
             && self.simulated.iter().all(Simulation::is_idle)
             && views.iter().all(|view| view.as_ref().is_some_and(process::is_idle))
             && views.iter().flatten().any(leads)
             && self.unowned_slots() == 0
+    }
+
+    /// Waits until no rolling update is pending.
+    pub(in crate::testing::sim) async fn updates_ended(&self) {
+        while self.shared.pending_updates.load(Ordering::Relaxed) > 0 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
     }
 
     /// Returns the number of slots that no replica owns.
