@@ -17,6 +17,9 @@ const WEBSITES: &str = include_str!("../../examples/website/website.yaml");
 /// Path of the certificate in the container of an interpreter.
 const CERTIFICATES: &str = "/var/run/webhook-tls";
 const WEBHOOK_PORT: u64 = 9443;
+/// Slots and sets of two replicas.
+const N_SLOTS: u32 = 4;
+const N_SETS: usize = 8;
 
 /// Returns the objects of an example in this namespace, with a grace period of one second for their Pods.
 pub(crate) fn of_namespace(yaml: &str, namespace: &str) -> Vec<Json> {
@@ -56,6 +59,52 @@ async fn keeps_pods(place: &Place, program: &str, yaml: &str, field: &str) {
     place.delete(set, namespace).await;
     until("the pods go with their set", || async { pods(place, namespace).await.is_empty() }).await;
     program.was_never_refused().await;
+}
+
+/// Two replicas share the sets. When one of them stops, the other one reconciles them all.
+async fn replicas_share_sets(place: &Place) {
+    let first = Program::deployed(place, "podset", Given { shards: Some(N_SLOTS), ..Given::default() }).await;
+    let second = first.replica("podset").await;
+    let namespace = second.namespace().to_owned();
+    let namespace = namespace.as_str();
+    let n_owners = |n: usize| async move { owners(place, namespace).await.is_some_and(|owners| owners.len() == n) };
+    until("each replica owns slots", || n_owners(2)).await;
+    let mut sets: Vec<Json> = (0..N_SETS)
+        .map(|n| {
+            let (mut set, name) = (of_namespace(PODSET, namespace).remove(0), json!(format!("web-{n}")));
+            for path in ["/metadata/name", "/spec/selector/matchLabels/app", "/spec/template/metadata/labels/app"] {
+                *set.pointer_mut(path).unwrap() = name.clone();
+            }
+            set["spec"]["replicas"] = json!(1);
+            set
+        })
+        .collect();
+    for set in &sets {
+        place.apply_soon(set, namespace).await;
+    }
+    until("each set has its pod", || async { pods(place, namespace).await.len() == N_SETS }).await;
+    let stopped = first.stopped().await;
+    until("one replica owns all slots", || n_owners(1)).await;
+    for set in &mut sets {
+        set["spec"]["replicas"] = json!(2);
+        place.apply(set, namespace).await;
+    }
+    until("each set has two pods", || async { pods(place, namespace).await.len() == 2 * N_SETS }).await;
+    for set in &sets {
+        place.delete(set, namespace).await;
+    }
+    until("the pods go with their sets", || async { pods(place, namespace).await.is_empty() }).await;
+    drop(stopped);
+    second.was_never_refused().await;
+}
+
+/// Returns the owners of slots, or `None` while a slot has no owner.
+async fn owners(place: &Place, namespace: &str) -> Option<BTreeSet<String>> {
+    let leases = place.list("coordination.k8s.io/v1", "Lease", namespace).await;
+    let is_slot = |lease: &&Json| lease["metadata"]["name"].as_str().unwrap().contains("-slot-");
+    let holders = leases.iter().filter(is_slot).filter_map(|lease| lease["spec"]["holderIdentity"].as_str());
+    let holders: Vec<_> = holders.filter(|holder| !holder.is_empty()).map(str::to_owned).collect();
+    (holders.len() == N_SLOTS as usize).then(|| holders.into_iter().collect())
 }
 
 async fn restarts_pods(place: &Place) {
@@ -155,6 +204,11 @@ async fn the_podset_keeps_pods_on_the_embedded_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_replicas_share_sets_on_the_embedded_server() {
+    replicas_share_sets(&Place::embedded().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn config_restarter_restarts_pods_on_the_embedded_server() {
     restarts_pods(&Place::embedded().await).await;
 }
@@ -175,6 +229,7 @@ async fn every_example_works_on_a_real_server() {
     let place = Place::named("KUBECONFIG").await;
     keeps_pods(&place, "quickstart", QUICKSTART, "ready").await;
     keeps_pods(&place, "podset", PODSET, "readyReplicas").await;
+    replicas_share_sets(&place).await;
     restarts_pods(&place).await;
     interprets(&place).await;
     hosts_websites(&place).await;

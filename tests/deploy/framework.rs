@@ -1,5 +1,5 @@
-//! The permissions that the framework itself needs (Events, the Lease, `blockOwnerDeletion`) are minimal: without one
-//! verb, exactly that request is rejected.
+//! The permissions that the framework itself needs (Events, the Leases of an election or of shards, `blockOwnerDeletion`)
+//! are minimal: without one verb, exactly that request is rejected.
 
 use std::{
     collections::BTreeSet,
@@ -17,6 +17,10 @@ use kctl::{
     manifest::{ManagerOptions, RbacOptions, manager_rbac, permissions, rbac_of},
     prelude::*,
 };
+use kctl_runtime::{
+    manager::shards::ShardConfig,
+    shard::{ShardBy, slot_name},
+};
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::JoinHandle};
 
@@ -25,7 +29,7 @@ use crate::{
     roles,
 };
 
-/// Each removed permission, and the request that is rejected without it. Watching the Lease makes a hand-over fast.
+/// Each removed permission, and the request that is rejected without it. Watching the Leases makes a hand-over fast.
 const OF_THE_MANAGER: [([&str; 2], &str); 7] = [
     (["events", "create"], "create events"),
     (["events", "patch"], "patch events"),
@@ -58,9 +62,38 @@ fn app() -> App {
     App::new("framework").controller::<framework>()
 }
 
+/// The Leases that a program of a trial holds.
+#[derive(Clone, Copy)]
+enum Leases {
+    /// The one of leader election.
+    Election,
+    /// Those of two slots.
+    Shards,
+}
+
+const N_SLOTS: u32 = 2;
+
+impl Leases {
+    fn options(self) -> ManagerOptions {
+        match self {
+            Self::Election => ManagerOptions::default().with_leader_election(),
+            Self::Shards => ManagerOptions::default().with_shards(N_SLOTS),
+        }
+    }
+
+    /// Returns the name of a Lease that the only replica renews.
+    fn renewed(self, app: &str) -> String {
+        match self {
+            Self::Election => app.to_owned(),
+            Self::Shards => slot_name(app, N_SLOTS - 1),
+        }
+    }
+}
+
 /// A program that runs with its generated role, in a separate namespace.
 struct Trial<'a> {
     place: &'a Place,
+    leases: Leases,
     name: String,
     manifests: Vec<Json>,
     refused: Arc<Mutex<BTreeSet<String>>>,
@@ -69,11 +102,10 @@ struct Trial<'a> {
 }
 
 /// Returns the generated manifests, optionally without one verb.
-fn manifests(name: &str, without: Option<[&str; 2]>) -> Vec<Json> {
+fn manifests(name: &str, leases: Leases, without: Option<[&str; 2]>) -> Vec<Json> {
     let options = RbacOptions::new(name, name);
-    let manager = ManagerOptions::default().with_leader_election();
     let mut all = rbac_of(&permissions(&app().specs(), ""), &options).unwrap();
-    all.extend(manager_rbac(&options, manager).unwrap());
+    all.extend(manager_rbac(&options, leases.options()).unwrap());
     let mut all: Vec<Json> = all.into_iter().map(|manifest| manifest.object).collect();
     let Some([resource, verb]) = without else { return all };
     let mut n_taken = 0;
@@ -115,11 +147,11 @@ fn asked<B>(request: &Request<B>) -> String {
 }
 
 impl<'a> Trial<'a> {
-    async fn start(place: &'a Place, without: Option<[&str; 2]>) -> Self {
+    async fn start(place: &'a Place, leases: Leases, without: Option<[&str; 2]>) -> Self {
         static TRIALS: AtomicUsize = AtomicUsize::new(0);
         let name = format!("framework-{}-{}", std::process::id(), TRIALS.fetch_add(1, Ordering::Relaxed));
         let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": &name } });
-        let mut manifests = manifests(&name, without);
+        let mut manifests = manifests(&name, leases, without);
         manifests.insert(0, space);
         for object in &manifests {
             place.apply(object, &name).await;
@@ -138,14 +170,20 @@ impl<'a> Trial<'a> {
                 answer
             }
         });
-        let manager = app().manager(Client::new(service, name.clone())).await.unwrap();
-        let manager = manager.elect(ElectionConfig::new(&name, &name, "a")).unwrap();
+        let client = Client::new(service, name.clone());
+        let (manager, config) = (app().manager(client.clone()).await.unwrap(), ElectionConfig::new(&name, &name, "a"));
+        let manager = match leases {
+            Leases::Election => manager.elect(config).unwrap(),
+            Leases::Shards => {
+                manager.shard(client, ShardConfig::new(config, N_SLOTS, ShardBy::Object).unwrap()).unwrap()
+            }
+        };
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(async move {
             // `run` fails if the Lease can't be renewed, which some trials cause on purpose.
             let _ended = manager.run(async move { drop(stopped.await) }).await;
         });
-        Self { place, name, manifests, refused, stop, running }
+        Self { place, leases, name, manifests, refused, stop, running }
     }
 
     /// Changes the reconciled object.
@@ -162,8 +200,8 @@ impl<'a> Trial<'a> {
     async fn is_whole(&self) -> bool {
         let events = self.place.list("events.k8s.io/v1", "Event", &self.name).await;
         let again = events.iter().any(|event| event["series"]["count"].as_i64() >= Some(2));
-        let lease =
-            json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": &self.name } });
+        let lease = self.leases.renewed(&self.name);
+        let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": lease } });
         let lease = self.place.get(&lease, &self.name).await.unwrap_or_default()["spec"].take();
         let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "a" } });
         let secret = self.place.get(&secret, &self.name).await.unwrap_or_default();
@@ -186,8 +224,8 @@ impl<'a> Trial<'a> {
 }
 
 /// Checks that no request is rejected with the complete role.
-async fn is_enough(place: &Place) {
-    let (trial, n) = (Trial::start(place, None).await, AtomicUsize::new(0));
+async fn is_enough(place: &Place, leases: Leases) {
+    let (trial, n) = (Trial::start(place, leases, None).await, AtomicUsize::new(0));
     until("an event, a renewal and an object", || async {
         trial.change(n.fetch_add(1, Ordering::Relaxed)).await;
         trial.is_whole().await
@@ -197,8 +235,8 @@ async fn is_enough(place: &Place) {
 }
 
 /// Checks that without this verb exactly the expected request is rejected.
-async fn is_needed(place: &Place, without: [&str; 2], expected: &str) {
-    let (trial, n) = (Trial::start(place, Some(without)).await, AtomicUsize::new(0));
+async fn is_needed(place: &Place, leases: Leases, without: [&str; 2], expected: &str) {
+    let (trial, n) = (Trial::start(place, leases, Some(without)).await, AtomicUsize::new(0));
     until(&format!("without {without:?}: {expected} is refused"), || async {
         trial.change(n.fetch_add(1, Ordering::Relaxed)).await;
         !trial.refused.lock().is_empty()
@@ -209,16 +247,18 @@ async fn is_needed(place: &Place, without: [&str; 2], expected: &str) {
 }
 
 async fn role_is_exact(place: &Place) {
-    is_enough(place).await;
-    for (without, expected) in OF_THE_MANAGER {
-        is_needed(place, without, expected).await;
+    for leases in [Leases::Election, Leases::Shards] {
+        is_enough(place, leases).await;
+        for (without, expected) in OF_THE_MANAGER {
+            is_needed(place, leases, without, expected).await;
+        }
     }
 }
 
 /// Returns `true` if the server enforces permissions for `blockOwnerDeletion`. The admission plugin
 /// `OwnerReferencesPermissionEnforcement` is not enabled by default.
 async fn asks_about_owners(place: &Place) -> bool {
-    let trial = Trial::start(place, Some(OF_OWNERS.0)).await;
+    let trial = Trial::start(place, Leases::Election, Some(OF_OWNERS.0)).await;
     trial.change(0).await;
     until("the object is made or refused", || async { trial.is_whole_or_refused().await }).await;
     !trial.end().await.is_empty()
@@ -242,7 +282,7 @@ async fn framework_verbs_are_needed_on_a_real_server() {
     let place = Place::named("KUBECONFIG").await;
     role_is_exact(&place).await;
     if asks_about_owners(&place).await {
-        is_needed(&place, OF_OWNERS.0, OF_OWNERS.1).await;
+        is_needed(&place, Leases::Election, OF_OWNERS.0, OF_OWNERS.1).await;
     } else {
         eprintln!("left out: the admission plugin OwnerReferencesPermissionEnforcement is off");
     }

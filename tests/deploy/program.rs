@@ -5,6 +5,7 @@ use std::{
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::Stdio,
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -48,6 +49,8 @@ pub(crate) struct Given {
     pub(crate) args: Vec<String>,
     /// Additional arguments of `generate-manifests`.
     pub(crate) generate: Vec<String>,
+    /// The number of slots, without leader election.
+    pub(crate) shards: Option<u32>,
     /// Local ports for container ports. All other container ports get a free port.
     pub(crate) ports: BTreeMap<u64, u16>,
 }
@@ -55,12 +58,14 @@ pub(crate) struct Given {
 impl<'a> Program<'a> {
     /// Generates the manifests of a program for a new namespace, applies them and starts it.
     pub(crate) async fn deployed(place: &'a Place, program: &str, given: Given) -> Self {
-        let namespace = format!("deploy-{program}-{}", std::process::id());
+        let coordination = if given.shards.is_some() { "shards" } else { "elect" };
+        let namespace = format!("deploy-{program}-{coordination}-{}", std::process::id());
         let (program, files) = (build::programs().join(program), Folder::new());
         let out = files.join("manifests");
         let mut generate = std::process::Command::new(&program);
-        generate.args(["generate-manifests", "--leader-elect", "--metrics", "--namespace", &namespace, "--out"]);
-        build::run(generate.arg(&out).args(&given.generate));
+        generate.args(["generate-manifests", "--metrics", "--namespace", &namespace, "--out"]).arg(&out);
+        generate.arg(given.shards.map_or_else(|| "--leader-elect".into(), |slots| format!("--shards={slots}")));
+        build::run(generate.args(&given.generate));
         let manifests = kustomized(&out);
         let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
         place.apply(&space, "").await;
@@ -99,6 +104,12 @@ impl<'a> Program<'a> {
         let program = Self { place, name, namespace: namespace.into(), manifests, process, ports, files };
         program.is_ready().await;
         program
+    }
+
+    /// Starts one more replica.
+    pub(crate) async fn replica(&self, program: &str) -> Self {
+        let (program, manifests) = (build::programs().join(program), self.manifests.clone());
+        Self::started(self.place, &program, &self.namespace, manifests, Folder::new(), Given::default()).await
     }
 
     pub(crate) fn namespace(&self) -> &str {
@@ -226,9 +237,15 @@ fn on_this_machine(arg: &str, ports: &mut BTreeMap<u64, u16>, mounts: &BTreeMap<
     args
 }
 
-/// Returns a free loopback port.
+/// Returns a free loopback port for a program to listen at. It is below those that the kernel gives to connections, so no
+/// client takes it before the program starts.
 pub(crate) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+    const PORTS: std::ops::Range<u16> = 20_000..30_000;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let first = std::process::id() as usize * 100;
+    let next = || PORTS.start + ((first + NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS.len()) as u16;
+    let mut candidates = std::iter::repeat_with(next).take(PORTS.len());
+    candidates.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).expect("a port is free")
 }
 
 /// Returns the body of a page that the program serves.

@@ -341,7 +341,7 @@ impl Elector {
                 if holder.is_empty() {
                     tracing::info!(%lease, "the Lease has no holder");
                 } else {
-                    tracing::info!(%lease, holder, "leader changed");
+                    tracing::info!(%lease, holder, "the Lease has another holder");
                 }
                 self.holder.send_replace(holder);
             }
@@ -349,7 +349,7 @@ impl Elector {
                 // First the permission: a task on another thread may write as soon as it sees that this process leads.
                 self.permission.send_replace(LeaseState::HeldUntil(until));
                 if self.state.send_replace(ElectionState::Leading(until)) == ElectionState::Standby {
-                    tracing::info!(lease = %format_args!("{namespace}/{name}"), identity, "this process is the leader");
+                    tracing::info!(lease = %format_args!("{namespace}/{name}"), identity, "acquired the Lease");
                 }
             }
             Effect::SlowPath => self.slow_renewals.send_modify(|count| *count += 1),
