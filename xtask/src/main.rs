@@ -1,5 +1,6 @@
 //! `cargo xtask`: runs one or all steps of the gate, runs a real API server, and moves to another Kubernetes version.
 
+mod bump;
 mod ci;
 mod dist;
 mod features;
@@ -103,6 +104,12 @@ enum Command {
     /// Kills, stops and freezes three active replicas on a real kube-apiserver, and checks by its audit log that only the owner of
     /// a key wrote. Needs Linux and what `server` needs.
     Chaos(shards::Chaos),
+    /// Sets the next version of all crates, with the changelog, the pages that name it, and the private module of macros.
+    /// RELEASING.md says when. Seconds.
+    Bump {
+        /// Before 1.0, a minor version may break an API.
+        level: bump::Level,
+    },
     /// Moves the embedded API server's data and recorded answers to a version of Kubernetes. Needs Go, kubectl and what
     /// `server` needs. Half an hour.
     Kubernetes(kubernetes::Arguments),
@@ -270,6 +277,7 @@ fn run(command: Command) -> Result {
         }
         Command::BenchShards { arguments } => shards::figures(&arguments),
         Command::Chaos(options) => shards::chaos(&options),
+        Command::Bump { level } => bump::run(level),
         Command::Kubernetes(arguments) => kubernetes::run(&arguments),
     }
 }
