@@ -12,7 +12,7 @@ use crate::{
     process::{Run, cargo, root},
 };
 
-/// Prefix of the module that expansions use, before the version: `__private_0_1`.
+/// Prefix of the module that expansions use. The version follows, for example `0_1`.
 const PRIVATE: &str = "__private_";
 
 /// The part of the version that goes up.
@@ -161,7 +161,7 @@ mod tests {
     fn levels_raise_their_number() {
         assert_eq!(OLD.next(Level::Minor).to_string(), "0.2.0");
         assert_eq!(OLD.next(Level::Patch).to_string(), "0.1.4");
-        assert_eq!(OLD.private_module(), "__private_0_1");
+        assert_eq!(OLD.private_module(), format!("{PRIVATE}0_1"));
     }
 
     #[test]
