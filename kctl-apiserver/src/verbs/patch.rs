@@ -90,8 +90,8 @@ pub(super) fn merge_strategically(
     })
 }
 
-/// Returns the patched object. A merge patch that does not set `metadata.managedFields` starts without them, because
-/// the write uses those of the live object.
+/// Returns the patched object. For a merge patch or strategic merge patch that does not set `metadata.managedFields`,
+/// they are removed here; [`apply::update`] restores them from the live object.
 fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, StatusError> {
     if media == "application/json-patch+json" {
         let mut object = old.clone();
@@ -116,7 +116,7 @@ fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, Status
         crate::patch::merge(&mut object, &patch);
         return Ok(object);
     }
-    // A merge patch applies to the decoded Go type, in which `1.0` and `1` are the same integer.
+    // A strategic merge patch applies to the decoded Go type, in which `1.0` and `1` are the same integer.
     go::whole_numbers(&mut patch);
     merge_strategically(info.resource.schema(), &mut object, &patch)?;
     for field in ["kind", "apiVersion"] {

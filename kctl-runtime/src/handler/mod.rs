@@ -33,7 +33,7 @@ use crate::{
     key::ObjectKey,
     object::{Kind, Stored},
     own_writes,
-    queue::{Add, BackoffEffect, WorkQueue},
+    queue::{Add, BackoffEffect, TAG_CONFLICTED, TAG_REQUEUED, TAG_RETRIED, WorkQueue},
     store::{Change, Handler, Origin, SharedStore},
 };
 
@@ -41,8 +41,24 @@ use crate::{
 /// controller-runtime (`pkg/handler/eventhandler.go`, `LowPriority`).
 pub const PRIORITY_INITIAL: i32 = -100;
 
+// Tags are bits. The queue adds those of `queue/state.rs` itself, and does not know the other ones:
+//
+// | Bit | Tag | Defined in | `ReconcileReason` |
+// |---|---|---|---|
+// | 0 | `TAG_REQUEUED` | `queue/state.rs` | `is_requeue` |
+// | 1 | `TAG_RETRIED` | `queue/state.rs` | `is_retry` |
+// | 2 | `TAG_INITIAL` | here | `is_initial` |
+// | 3 | `TAG_RESYNC` | here | `is_resync` |
+// | 4 | `TAG_TRIGGERED` | here | `is_triggered` |
+// | 5 | `TAG_CONFLICTED` | `queue/state.rs` | `is_conflict` |
+// | 6 to 31 | `relation_tag` | here | `changed` |
+const _: () = assert!(
+    TAG_REQUEUED | TAG_RETRIED | TAG_INITIAL | TAG_RESYNC | TAG_TRIGGERED | TAG_CONFLICTED == !RELATION_TAGS,
+    "each bit below those of the relations has one tag"
+);
+
 /// The tag of keys that are queued because their object was in the initial list, or because this replica gained their
-/// slot. Tags are bits: 0, 1 and 5 are in `queue/state.rs`, 2 to 4 here, and the relations have those from 6.
+/// slot.
 pub const TAG_INITIAL: u32 = 1 << 2;
 /// The tag of keys that a resync queued.
 pub const TAG_RESYNC: u32 = 1 << 3;

@@ -48,7 +48,7 @@ pub enum Cause {
     /// the next retry sees the state of the event.
     Unchanged,
     /// The run succeeded and wants another one. The key is ready after this wait, at most
-    /// [`WAIT_MAX`](super::WAIT_MAX).
+    /// [`WAIT_MAX`](super::WAIT_MAX). Failures are kept: a worker calls [`forget`](super::WorkQueue::forget) first.
     Requeue(Duration),
     /// The run failed. The failure is counted, and the key is ready after the wait of the
     /// [`Backoff`](super::Backoff).
@@ -65,16 +65,6 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Returns the effect on a key that failed; `None` if the key waits for a time.
-    pub(super) fn effect(self) -> Option<BackoffEffect> {
-        match self {
-            Self::Request => Some(BackoffEffect::End),
-            Self::Changed => Some(BackoffEffect::Reset),
-            Self::Unchanged => Some(BackoffEffect::Keep),
-            Self::Requeue(_) | Self::Failure | Self::FailureAfter(_) | Self::Conflict(_) => None,
-        }
-    }
-
     /// Returns `true` for the end of a run that did not succeed. It is counted, also after a shutdown.
     pub(super) fn is_counted(self) -> bool {
         matches!(self, Self::Failure | Self::FailureAfter(_) | Self::Conflict(_))

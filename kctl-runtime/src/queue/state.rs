@@ -26,6 +26,8 @@ pub use entry::CONFLICTS_USUAL;
 /// shortened to it.
 pub const WAIT_MAX: Duration = Duration::from_secs(365 * 86_400);
 
+// `handler/mod.rs` has the table of all tags.
+
 /// The tag of a key whose last run requested another one, for [`Cause::Requeue`](super::Cause::Requeue).
 pub const TAG_REQUEUED: u32 = 1;
 

@@ -203,7 +203,7 @@ impl<C: Reconcile> Pool<C> {
         drop(pass);
         drop(processing);
         let report = Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took };
-        // The key is settled already.
+        // The key was handed back, so a slow observer does not block its next run.
         self.observe(&report.key, || (self.observer)(&report));
         // Under simulated time `took` is 0 here, so nothing changes.
         if !has_waited && took >= YIELD_AFTER {

@@ -1,7 +1,8 @@
 //! Decides from the outcome of a reconcile when its key is reconciled again: one pure function.
 //!
 //! It decides only what follows a run. `Backoff::wait` in `queue/backoff.rs` calculates the length of a backoff. For a
-//! change that arrives during one, `handler/backoff_effect.rs` and `QueueState::add_known` in `queue/state.rs` decide if it ends.
+//! change that arrives during one, `handler/backoff_effect.rs` and `QueueState::add_known` in `queue/state/add.rs` decide
+//! if it ends.
 
 use std::time::Duration;
 
@@ -64,7 +65,9 @@ impl Outcome {
 pub enum Decision {
     /// The key waits for a change. Its failures are reset.
     Forget,
-    /// The key is reconciled again after the time that the controller chose. Its failures are reset.
+    /// The key is reconciled again after the time that the controller chose. Its failures are reset: the worker calls
+    /// [`forget`](crate::queue::WorkQueue::forget) before it adds the key with
+    /// [`Cause::Requeue`](crate::queue::Cause::Requeue), which alone keeps them.
     RequeueAfter(Duration),
     /// The key is reconciled again after the time that the error names, instead of the backoff. This counts as a
     /// failure.

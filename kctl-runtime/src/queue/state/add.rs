@@ -27,8 +27,29 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let id = self.keys.ensure(key);
         let entry = self.keys.value_mut(id);
         entry.tags |= tags;
-        let Some(effect) = cause.effect() else { return self.add_later(id, priority, cause, backoff, now) };
-        if event.is_some_and(|event| event.is_explained_by(&entry.own_writes)) {
+        let (wait, reason) = match cause {
+            Cause::Request => return self.add_now(id, priority, BackoffEffect::End, event, now),
+            Cause::Changed => return self.add_now(id, priority, BackoffEffect::Reset, event, now),
+            Cause::Unchanged => return self.add_now(id, priority, BackoffEffect::Keep, event, now),
+            Cause::Failure => (backoff.wait(entry.failures), DelayReason::Backoff),
+            Cause::FailureAfter(wait) => (wait, DelayReason::Backoff),
+            Cause::Conflict(least) => (least.max(backoff.wait(entry.conflicts)), DelayReason::Conflict),
+            Cause::Requeue(wait) => (wait, DelayReason::Requeue),
+        };
+        self.add_later(id, priority, wait, reason, now)
+    }
+
+    /// Adds a key without a wait, unless the writes of its last run explain the event.
+    fn add_now(
+        &mut self,
+        id: KeyId,
+        priority: i32,
+        effect: BackoffEffect,
+        event: Option<KeyEvent>,
+        now: Instant,
+    ) -> (Duration, Wake) {
+        let own_writes = &self.keys.value(id).own_writes;
+        if event.is_some_and(|event| event.is_explained_by(own_writes)) {
             return (Duration::ZERO, Wake::None);
         }
         (Duration::ZERO, self.add_known(id, priority, effect, event, now))
@@ -39,19 +60,12 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         &mut self,
         id: KeyId,
         priority: i32,
-        cause: Cause,
-        backoff: Backoff,
+        wait: Duration,
+        reason: DelayReason,
         now: Instant,
     ) -> (Duration, Wake) {
         let sequence = self.next_number();
         let entry = self.keys.value_mut(id);
-        let (wait, reason) = match cause {
-            Cause::Failure => (backoff.wait(entry.failures), DelayReason::Backoff),
-            Cause::FailureAfter(wait) => (wait, DelayReason::Backoff),
-            Cause::Conflict(least) => (least.max(backoff.wait(entry.conflicts)), DelayReason::Conflict),
-            Cause::Requeue(wait) => (wait, DelayReason::Requeue),
-            Cause::Request | Cause::Changed | Cause::Unchanged => (Duration::ZERO, DelayReason::Requeue),
-        };
         match reason {
             DelayReason::Backoff => {
                 entry.given_up = false;
@@ -166,7 +180,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             debug_assert_eq!(removed, Some(id), "a key that waits is in `delayed` under its own wait");
             delayed = Delayed { due, order, ..*present };
         }
-        debug_assert!(matches!(self.phase, Phase::Open), "nothing waits for a time after a shutdown");
+        debug_assert!(matches!(self.phase, Phase::Open), "no key is delayed after a shutdown");
         entry.delayed = Some(delayed);
         self.delayed.insert((due, order), id);
         let is_first = self.delayed.first_key_value().is_some_and(|(first, _)| *first == (due, order));

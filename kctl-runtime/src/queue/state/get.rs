@@ -8,14 +8,14 @@ use super::{Next, Phase, QueueState, Wake, effect::BackoffEffect, entry::Work};
 use crate::queue::{Item, ready::ReadyPosition};
 
 impl<K: Eq + Hash + Clone> QueueState<K> {
-    /// Takes the next ready key for a worker, or returns until when it has to wait.
+    /// Takes the next ready key for a worker, or returns the time at which the next key is due.
     pub(in crate::queue) fn next(&mut self, now: Instant) -> Next<K> {
         self.promote_due(now);
         if let Some((position, id)) = self.ready.take()
             && let Some(key) = self.keys.key(id).cloned()
         {
             let entry = self.keys.value_mut(id);
-            debug_assert!(entry.processing.is_none(), "one worker processes a key");
+            debug_assert!(entry.processing.is_none(), "at most one worker processes a key");
             debug_assert!(entry.delayed.is_none() && entry.dirty.is_none(), "a ready key neither waits nor runs");
             entry.queued = None;
             entry.own_writes = Vec::new();
@@ -29,7 +29,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         match self.phase {
             Phase::Open => Next::Wait(self.delayed.first_key_value().map(|((due, _), _)| *due)),
             Phase::ShutDown | Phase::Draining => {
-                debug_assert!(self.delayed.is_empty(), "a worker that ends leaves no key behind");
+                debug_assert!(self.delayed.is_empty(), "no key is delayed after a shutdown");
                 Next::End
             }
         }
@@ -41,7 +41,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             let (due, _) = *first.key();
             let id = first.remove();
             let delayed = self.keys.value_mut(id).delayed.take();
-            debug_assert!(delayed.is_some(), "a key in `delayed` knows its wait");
+            debug_assert!(delayed.is_some(), "an id in `delayed` has its wait in its entry");
             let (priority, tags) = delayed.map_or((0, 0), |delayed| (delayed.priority, delayed.reason.tag()));
             self.keys.value_mut(id).tags |= tags;
             self.add_known(id, priority, BackoffEffect::End, None, due);
@@ -61,7 +61,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             if dirty.effect() == Some(BackoffEffect::Reset) {
                 entry.reset_failures();
             }
-            debug_assert!(entry.delayed.is_none(), "a key that runs again at once waits for no time");
+            debug_assert!(entry.delayed.is_none(), "a key that runs again at once has no delay");
             let position = ReadyPosition::new(dirty.priority, order, dirty.age);
             entry.queued = Some(position);
             self.ready.insert(position, id);
