@@ -87,7 +87,7 @@ impl Input {
             Some((_, Value::Expr(Expr::Path(path)))) => CratePath(Some(path.clone())),
             Some((name, value)) => {
                 let at = if let Value::Expr(value) = value { value.to_token_stream() } else { name.to_token_stream() };
-                errors.push(at, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`");
+                errors.push(at, codes::MISSING_VALUE, "`crate` must be a path", "write `crate = path`");
                 CratePath::default()
             }
         }
@@ -95,6 +95,8 @@ impl Input {
 
     /// Reports options that the attribute does not have, with `code`, and options that are given twice, with K0022.
     /// The help for an unknown option is the nearest known one, or the list of all.
+    ///
+    /// `#[admission]` and `#[interpreter]` use it. `#[controller]` has `controller/check/unknown_option.rs`.
     pub(crate) fn check_known_and_unique(&self, attribute: &str, options: &[&str], code: Code, errors: &mut Errors) {
         for (index, entry) in self.options.iter().enumerate() {
             let name = entry.name.to_string();

@@ -64,9 +64,10 @@
 //!
 //! # Where to add what
 //!
-//! * An option of an attribute: to its list of names and its `match` in *check* (`OPTIONS`), to the model, to *emit* (for
-//!   `#[controller]` in `controller/emit/calls.rs`), and to the specification of `kctl-runtime` that it sets. The method
-//!   of its builder has the name of the option. `CONTRIBUTING.md` lists the other files: the code that reads the
+//! * An option of an attribute: to its list of names and its `match` in *check* (`OPTIONS`; for `#[controller]` in
+//!   `controller/check/unknown_option.rs`), to the model, to *emit* (for `#[controller]` in `controller/emit/calls.rs`),
+//!   and to the specification of `kctl-runtime` that it sets. The method of its builder has the name of the option,
+//!   except for `name` (`named`). `CONTRIBUTING.md` lists the other files: the code that reads the
 //!   specification, tests, records and both tables of options.
 //! * A verb: to `controller/model.rs` and to `kctl-runtime`. `CONTRIBUTING.md` lists the files.
 //! * An error: a line in `codes`, a case in `tests/ui`, and a section in `guide/errors.md`.

@@ -146,7 +146,7 @@ fn option(entry: &Entry, model: &mut Model, errors: &mut Errors) {
         "namespaces" => namespaces(entry, errors).map(Setting::Namespaces),
         "rbac" => rbac(entry, errors).map(Setting::Rules),
         "of" => {
-            no_parentheses(entry, "write `primary(…)` for what may be done with it", errors);
+            no_parentheses(entry, "declare options and verbs of the primary in `primary(…)`", errors);
             None
         }
         "crate" => {
@@ -172,7 +172,7 @@ fn krate(entry: &Entry, errors: &mut Errors) -> Option<CratePath> {
         Some(Value::Expr(other)) => other.to_token_stream(),
         _ => entry.name.to_token_stream(),
     };
-    errors.push(wrong, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`");
+    errors.push(wrong, codes::MISSING_VALUE, "`crate` must be a path", "write `crate = path`");
     None
 }
 

@@ -84,7 +84,7 @@ fn read_options(options: TokenStream, errors: &mut Errors) -> (Option<Type>, Cra
                     ("of", kind) => of = Some(kind),
                     ("crate", Type::Path(path)) => krate = CratePath::from(path),
                     ("crate", other) => {
-                        errors.push(other, codes::MISSING_VALUE, "`crate` names a path", "write `crate = path`");
+                        errors.push(other, codes::MISSING_VALUE, "`crate` must be a path", "write `crate = path`");
                     }
                     (other, _) => {
                         errors.push(&name, codes::UNKNOWN_OPTION, &format!("`#[view]` has no option `{other}`"), FORM);

@@ -49,7 +49,7 @@ mod tests {
             (
                 "of = Pod, crate = [u8]",
                 "struct A { #[view(spec.a)] a: i32 }",
-                "`crate` names a path\\nhelp: write `crate = path`\\n",
+                "`crate` must be a path\\nhelp: write `crate = path`\\n",
             ),
             ("off = Pod", "struct A { #[view(spec.a)] a: i32 }", "write `#[view(of = Kind)]`"),
             ("of = Pod", "struct A { a: i32 }", "write `#[view(spec.a)]` above it"),
