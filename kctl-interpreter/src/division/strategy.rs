@@ -118,9 +118,12 @@ fn static_weights(rules: &[StaticWeight], candidates: &[Candidate]) -> BTreeMap<
     weights
 }
 
+/// The number of clusters over which a dynamic division spreads the replicas.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spread {
+    /// All candidates: [`Strategy::DynamicWeight`].
     Wide,
+    /// As few clusters as have capacity for all replicas: [`Strategy::Aggregated`].
     Narrow,
 }
 
@@ -137,32 +140,33 @@ fn by_available_replicas(
     let scheduled: Vec<_> = previous.iter().filter(is_candidate).cloned().collect();
     let assigned = scheduled.iter().fold(0i32, |sum, cluster| sum.saturating_add(cluster.replicas));
     let had = |name: &str| scheduled.iter().find(|cluster| cluster.name == name).map_or(0, |cluster| cluster.replicas);
-    let room = |plus: &dyn Fn(&str) -> i32| -> Vec<TargetCluster> {
-        let with_room = |candidate: &Candidate| TargetCluster {
+    let capacity = |plus: &dyn Fn(&str) -> i32| -> Vec<TargetCluster> {
+        let with_capacity = |candidate: &Candidate| TargetCluster {
             name: candidate.name.clone(),
             replicas: candidate.available.saturating_add(plus(&candidate.name)),
         };
-        candidates.iter().map(with_room).collect()
+        candidates.iter().map(with_capacity).collect()
     };
     let none: [TargetCluster; 0] = [];
-    let share = |step, replicas, room, scheduled| DynamicDivision { step, spread, replicas, room, scheduled, uid };
+    let share =
+        |step, replicas, capacity, scheduled| DynamicDivision { step, spread, replicas, capacity, scheduled, uid };
     if mode == Mode::Fresh {
-        return share("do fresh scale", replicas, room(&had), &none).divide();
+        return share("do fresh scale", replicas, capacity(&had), &none).divide();
     }
     match assigned.cmp(&replicas) {
         std::cmp::Ordering::Equal => Ok(scheduled),
         std::cmp::Ordering::Greater => share("scale down", replicas, scheduled.clone(), &none).divide(),
-        std::cmp::Ordering::Less => share("scale up", replicas - assigned, room(&|_| 0), &scheduled).divide(),
+        std::cmp::Ordering::Less => share("scale up", replicas - assigned, capacity(&|_| 0), &scheduled).divide(),
     }
 }
 
-/// One division of replicas by the room that each cluster has.
+/// One division of replicas by the capacity that each cluster has.
 struct DynamicDivision<'a> {
     step: &'static str,
     spread: Spread,
     replicas: i32,
-    /// The room of each cluster: its weight.
-    room: Vec<TargetCluster>,
+    /// The capacity of each cluster: its weight.
+    capacity: Vec<TargetCluster>,
     /// Replicas that clusters have already and keep.
     scheduled: &'a [TargetCluster],
     uid: &'a str,
@@ -170,32 +174,32 @@ struct DynamicDivision<'a> {
 
 impl DynamicDivision<'_> {
     fn divide(mut self) -> Result<Vec<TargetCluster>, DivisionError> {
-        let available = self.room.iter().fold(0i32, |sum, cluster| sum.saturating_add(cluster.replicas));
+        let available = self.capacity.iter().fold(0i32, |sum, cluster| sum.saturating_add(cluster.replicas));
         if available < self.replicas {
             return Err(DivisionError::NotEnough { step: self.step, available });
         }
-        self.room.sort_by_key(|cluster| std::cmp::Reverse(cluster.replicas));
+        self.capacity.sort_by_key(|cluster| std::cmp::Reverse(cluster.replicas));
         if self.spread == Spread::Narrow {
             self.keep_largest_clusters();
         }
-        let weights = self.room.iter().map(|cluster| (cluster.name.clone(), i64::from(cluster.replicas)));
+        let weights = self.capacity.iter().map(|cluster| (cluster.name.clone(), i64::from(cluster.replicas)));
         let added = divide(self.replicas, &weights.collect(), &BTreeMap::new(), self.uid);
-        debug_assert_eq!(total(&added), i64::from(self.replicas.max(0)), "clusters with room get all replicas");
+        debug_assert_eq!(total(&added), i64::from(self.replicas.max(0)), "clusters with capacity get all replicas");
         Ok(merge_target_clusters(self.scheduled, added))
     }
 
-    /// Keeps the first clusters that have room together: those with replicas, then the largest.
+    /// Keeps the first clusters that have capacity together: those with replicas, then the largest.
     fn keep_largest_clusters(&mut self) {
         let has = |name: &str| self.scheduled.iter().any(|cluster| cluster.name == name && cluster.replicas > 0);
-        self.room.sort_by_key(|cluster| !has(&cluster.name));
+        self.capacity.sort_by_key(|cluster| !has(&cluster.name));
         let mut sum = 0i32;
-        let enough = self.room.iter().position(|cluster| {
+        let enough = self.capacity.iter().position(|cluster| {
             sum = sum.saturating_add(cluster.replicas);
             sum >= self.replicas
         });
-        debug_assert!(enough.is_some(), "all clusters together have room for the replicas");
+        debug_assert!(enough.is_some(), "all clusters together have capacity for the replicas");
         if let Some(last) = enough {
-            self.room.truncate(last + 1);
+            self.capacity.truncate(last + 1);
         }
     }
 }
@@ -233,12 +237,13 @@ mod tests {
         strategy: &Strategy,
         mode: Mode,
         replicas: i32,
-        room: &[(&str, i32)],
+        capacity: &[(&str, i32)],
         previous: &[(&str, i32)],
         expected: &[(&str, i32)],
     ) {
-        let answer = assign(strategy, mode, replicas, &candidates(room), &clusters(previous), "");
-        assert_eq!(answer, Ok(clusters(expected)), "{strategy:?} {mode:?} {replicas} over {room:?} after {previous:?}");
+        let answer = assign(strategy, mode, replicas, &candidates(capacity), &clusters(previous), "");
+        let case = format!("{strategy:?} {mode:?} {replicas} over {capacity:?} after {previous:?}");
+        assert_eq!(answer, Ok(clusters(expected)), "{case}");
     }
 
     #[test]
@@ -249,8 +254,8 @@ mod tests {
     #[test]
     fn largest_weight_counts_and_unweighted_clusters_are_excluded() {
         let rules = vec![rule(&["a", "b"], 1), rule(&["b"], 2), rule(&["c"], 0)];
-        let room = [("a", 0), ("b", 0), ("c", 0), ("d", 0)];
-        check(&Strategy::StaticWeight(rules), Mode::Steady, 9, &room, &[], &[("a", 3), ("b", 6)]);
+        let capacity = [("a", 0), ("b", 0), ("c", 0), ("d", 0)];
+        check(&Strategy::StaticWeight(rules), Mode::Steady, 9, &capacity, &[], &[("a", 3), ("b", 6)]);
     }
 
     #[test]
@@ -260,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_the_weight_of_a_dynamic_division() {
+    fn capacity_is_the_weight_of_a_dynamic_division() {
         check(
             &Strategy::DynamicWeight,
             Mode::Steady,
@@ -273,8 +278,8 @@ mod tests {
 
     #[test]
     fn scaling_up_divides_only_the_difference() {
-        let room = [("a", 0), ("b", 10)];
-        check(&Strategy::DynamicWeight, Mode::Steady, 8, &room, &[("a", 4)], &[("a", 4), ("b", 4)]);
+        let capacity = [("a", 0), ("b", 10)];
+        check(&Strategy::DynamicWeight, Mode::Steady, 8, &capacity, &[("a", 4)], &[("a", 4), ("b", 4)]);
         check(&Strategy::DynamicWeight, Mode::Steady, 8, &[("b", 10)], &[("a", 4)], &[("b", 8)]);
     }
 
@@ -304,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn fresh_division_counts_what_clusters_have_as_room() {
+    fn fresh_division_counts_own_replicas_as_capacity() {
         check(
             &Strategy::DynamicWeight,
             Mode::Fresh,
@@ -317,10 +322,10 @@ mod tests {
 
     #[test]
     fn aggregated_replicas_prefer_current_then_largest_clusters() {
-        let room = [("a", 6), ("b", 12), ("c", 3)];
-        check(&Strategy::Aggregated, Mode::Steady, 10, &room, &[], &[("b", 10)]);
-        check(&Strategy::Aggregated, Mode::Steady, 15, &room, &[], &[("a", 5), ("b", 10)]);
-        check(&Strategy::Aggregated, Mode::Steady, 4, &room, &[("c", 1)], &[("c", 4)]);
+        let capacity = [("a", 6), ("b", 12), ("c", 3)];
+        check(&Strategy::Aggregated, Mode::Steady, 10, &capacity, &[], &[("b", 10)]);
+        check(&Strategy::Aggregated, Mode::Steady, 15, &capacity, &[], &[("a", 5), ("b", 10)]);
+        check(&Strategy::Aggregated, Mode::Steady, 4, &capacity, &[("c", 1)], &[("c", 4)]);
     }
 
     #[test]

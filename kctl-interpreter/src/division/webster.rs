@@ -39,16 +39,19 @@ pub fn divide(
         return initial.iter().map(owned).collect();
     }
     let is_reversed = !uid.is_empty() && fnv1a(uid) % 2 == 1;
-    let mut parties: BTreeMap<&str, Party<'_>> = BTreeMap::new();
+    let mut clusters: BTreeMap<&str, WeightedCluster<'_>> = BTreeMap::new();
     for name in initial.keys().chain(weights.keys()) {
         let weight = weights.get(name).copied().unwrap_or_default().max(0);
-        let seats = initial.get(name).copied().unwrap_or_default().max(0);
-        parties.insert(name, Party { name, weight, seats, is_reversed });
+        let allocated = initial.get(name).copied().unwrap_or_default().max(0);
+        clusters.insert(name, WeightedCluster { name, weight, allocated, is_reversed });
     }
-    let mut parties: Vec<_> = parties.into_values().collect();
-    let left = if replicas > STEPS_MAX { allocate_in_bulk(&mut parties, replicas) } else { replicas };
-    let mut divided: Vec<_> =
-        allocate_one_by_one(parties, left).iter().map(|party| owned((&party.name.to_owned(), &party.seats))).collect();
+    let mut clusters: Vec<_> = clusters.into_values().collect();
+    let left = if replicas > STEPS_MAX { allocate_in_bulk(&mut clusters, replicas) } else { replicas };
+    let target = |cluster: &WeightedCluster<'_>| TargetCluster {
+        name: cluster.name.to_owned(),
+        replicas: cluster.allocated,
+    };
+    let mut divided: Vec<_> = allocate_one_by_one(clusters, left).iter().map(target).collect();
     divided.sort_by(|left, right| left.name.cmp(&right.name));
     let is_full = divided.iter().any(|cluster| cluster.replicas == i32::MAX);
     let kept = initial.values().map(|replicas| i64::from(*replicas).max(0)).sum::<i64>();
@@ -57,13 +60,13 @@ pub fn divide(
     divided
 }
 
-/// Gives one replica after the other to the party that is next.
-fn allocate_one_by_one(parties: Vec<Party<'_>>, replicas: i32) -> Vec<Party<'_>> {
-    let mut queue = BinaryHeap::from(parties);
+/// Gives one replica after the other to the cluster that is next.
+fn allocate_one_by_one(clusters: Vec<WeightedCluster<'_>>, replicas: i32) -> Vec<WeightedCluster<'_>> {
+    let mut queue = BinaryHeap::from(clusters);
     for _ in 0..replicas {
-        // The priority of a full party does not change any more, so it would be next for ever.
-        let Some(mut next) = queue.peek_mut().filter(|next| next.seats < i32::MAX) else { break };
-        next.seats += 1;
+        // The priority of a full cluster does not change any more, so it would be next for ever.
+        let Some(mut next) = queue.peek_mut().filter(|next| next.allocated < i32::MAX) else { break };
+        next.allocated += 1;
     }
     queue.into_vec()
 }
@@ -72,11 +75,12 @@ fn allocate_one_by_one(parties: Vec<Party<'_>>, replicas: i32) -> Vec<Party<'_>>
 ///
 /// A priority falls with each replica, so every replica above a threshold is given before any other one. The threshold
 /// is the lowest above which there are enough replicas. Those that are left have exactly this priority: at most one per
-/// party, unless a party is full.
-fn allocate_in_bulk(parties: &mut [Party<'_>], replicas: i32) -> i32 {
-    let replicas_above =
-        |threshold: f64| parties.iter().map(|party| i64::from(party.replicas_above(threshold, replicas))).sum::<i64>();
-    let highest = parties.iter().map(Party::priority).fold(0.0, f64::max);
+/// cluster, unless a cluster is full.
+fn allocate_in_bulk(clusters: &mut [WeightedCluster<'_>], replicas: i32) -> i32 {
+    let replicas_above = |threshold: f64| -> i64 {
+        clusters.iter().map(|cluster| i64::from(cluster.replicas_above(threshold, replicas))).sum()
+    };
+    let highest = clusters.iter().map(WeightedCluster::priority).fold(0.0, f64::max);
     // Positive floats are in the order of their bits.
     let (mut low, mut high) = (0, highest.to_bits());
     while low < high {
@@ -88,9 +92,9 @@ fn allocate_in_bulk(parties: &mut [Party<'_>], replicas: i32) -> i32 {
         }
     }
     let (threshold, mut left) = (f64::from_bits(high), replicas);
-    for party in parties {
-        let n_granted = party.replicas_above(threshold, replicas);
-        party.seats = party.seats.saturating_add(n_granted);
+    for cluster in clusters {
+        let n_granted = cluster.replicas_above(threshold, replicas);
+        cluster.allocated = cluster.allocated.saturating_add(n_granted);
         left -= n_granted;
     }
     left
@@ -103,30 +107,30 @@ pub(super) fn total(clusters: &[TargetCluster]) -> i64 {
 
 /// A cluster in the queue for the next replica; the greatest gets it.
 #[derive(Clone, Debug)]
-struct Party<'a> {
+struct WeightedCluster<'a> {
     name: &'a str,
     weight: i64,
-    seats: i32,
+    allocated: i32,
     is_reversed: bool,
 }
 
-impl Party<'_> {
+impl WeightedCluster<'_> {
     fn priority(&self) -> f64 {
-        self.priority_with(self.seats)
+        self.priority_with(self.allocated)
     }
 
-    /// Returns the priority that the party has with this number of seats.
+    /// Returns the priority that the cluster has with this number of replicas.
     #[expect(clippy::cast_precision_loss, reason = "Karmada compares 64 bit floats, and ties depend on it")]
-    fn priority_with(&self, seats: i32) -> f64 {
-        self.weight as f64 / (2.0 * f64::from(seats) + 1.0)
+    fn priority_with(&self, allocated: i32) -> f64 {
+        self.weight as f64 / (2.0 * f64::from(allocated) + 1.0)
     }
 
-    /// Returns the number of replicas that the party gets while its priority is above the threshold, at most `max`.
+    /// Returns the number of replicas that the cluster gets while its priority is above the threshold, at most `max`.
     fn replicas_above(&self, threshold: f64, max: i32) -> i32 {
         let (mut low, mut high) = (0, max);
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.priority_with(self.seats.saturating_add(middle)) > threshold {
+            if self.priority_with(self.allocated.saturating_add(middle)) > threshold {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -136,26 +140,26 @@ impl Party<'_> {
     }
 }
 
-impl Ord for Party<'_> {
+impl Ord for WeightedCluster<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_name = if self.is_reversed { self.name.cmp(other.name) } else { other.name.cmp(self.name) };
-        self.priority().total_cmp(&other.priority()).then(other.seats.cmp(&self.seats)).then(by_name)
+        self.priority().total_cmp(&other.priority()).then(other.allocated.cmp(&self.allocated)).then(by_name)
     }
 }
 
-impl PartialOrd for Party<'_> {
+impl PartialOrd for WeightedCluster<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Party<'_> {
+impl PartialEq for WeightedCluster<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Party<'_> {}
+impl Eq for WeightedCluster<'_> {}
 
 fn fnv1a(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
@@ -169,19 +173,19 @@ mod tests {
 
     const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-    fn parties(weights: &[i64], seats: &[i32]) -> Vec<Party<'static>> {
-        let of = |(name, (weight, seats)): (&&'static str, (&i64, &i32))| Party {
+    fn weighted(weights: &[i64], allocated: &[i32]) -> Vec<WeightedCluster<'static>> {
+        let of = |(name, (weight, allocated)): (&&'static str, (&i64, &i32))| WeightedCluster {
             name,
             weight: *weight,
-            seats: *seats,
+            allocated: *allocated,
             is_reversed: false,
         };
-        NAMES.iter().zip(weights.iter().zip(seats)).map(of).collect()
+        NAMES.iter().zip(weights.iter().zip(allocated)).map(of).collect()
     }
 
-    fn seats(mut parties: Vec<Party<'_>>) -> Vec<i32> {
-        parties.sort_by_key(|party| party.name);
-        parties.iter().map(|party| party.seats).collect()
+    fn allocated(mut clusters: Vec<WeightedCluster<'_>>) -> Vec<i32> {
+        clusters.sort_by_key(|cluster| cluster.name);
+        clusters.iter().map(|cluster| cluster.allocated).collect()
     }
 
     proptest! {
@@ -194,24 +198,25 @@ mod tests {
             let (weights, initial): (Vec<_>, Vec<_>) = clusters.into_iter().unzip();
             prop_assume!(weights.iter().any(|weight| *weight > 0));
             let given = || {
-                let mut given = parties(&weights, &initial);
-                for party in &mut given {
-                    party.is_reversed = reversed;
+                let mut given = weighted(&weights, &initial);
+                for cluster in &mut given {
+                    cluster.is_reversed = reversed;
                 }
                 given
             };
             let mut fast = given();
             let left = allocate_in_bulk(&mut fast, replicas);
             prop_assert!(usize::try_from(left).unwrap() <= fast.len(), "{left} steps are left");
-            prop_assert_eq!(seats(allocate_one_by_one(fast, left)), seats(allocate_one_by_one(given(), replicas)));
+            let slow = allocate_one_by_one(given(), replicas);
+            prop_assert_eq!(allocated(allocate_one_by_one(fast, left)), allocated(slow));
         }
     }
 
     #[test]
     fn largest_number_of_replicas_needs_few_steps() {
         for weights in [&[1][..], &[3, 2, 1], &[1, 1, 1, 1, 1, 1], &[i64::MAX, 1, 0]] {
-            let mut parties = parties(weights, &[0; 6]);
-            let left = allocate_in_bulk(&mut parties, i32::MAX);
+            let mut clusters = weighted(weights, &[0; 6]);
+            let left = allocate_in_bulk(&mut clusters, i32::MAX);
             assert!(usize::try_from(left).unwrap() <= weights.len(), "{weights:?}: {left} steps");
         }
         let weights = [("a".to_owned(), 3), ("b".to_owned(), 2), ("c".to_owned(), 1)].into();
