@@ -1,5 +1,5 @@
-//! A leader that continues to work while its Lease runs out. Requests about the Lease fail, all
-//! others arrive, and its writes are in flight for as long as the write permit allows. Without the
+//! Simulates a frozen leader: it continues to work while its Lease runs out. Its Lease requests fail,
+//! all others arrive, and its writes are in flight for as long as the write permit allows. Without the
 //! permit some of them would arrive under the next leader.
 
 use std::{fmt, time::Duration};
@@ -64,9 +64,9 @@ impl fmt::Display for Lapse {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { renewals, length, write_delay } = self;
         let how = match renewals {
-            Renewals::Refused => "is refused whatever it asks about its lease",
-            Renewals::Unanswered => "gets no answer about its lease",
+            Renewals::Refused => "are rejected with 503",
+            Renewals::Unanswered => "get no response",
         };
-        write!(formatter, "{how} for {length:?}, while its writes are on their way for {write_delay:?}")
+        write!(formatter, "Lease requests of the leader {how} for {length:?}; its writes arrive {write_delay:?} late")
     }
 }

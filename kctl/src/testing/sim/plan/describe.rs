@@ -37,7 +37,7 @@ impl fmt::Display for Fault {
                     Timed::ClockJump { instance, seconds } => {
                         write!(formatter, "the clock of app-{instance} jumps by {seconds} s")
                     }
-                    Timed::Lapse(lapse) => write!(formatter, "who leads {lapse}"),
+                    Timed::Lapse(lapse) => write!(formatter, "{lapse}"),
                     Timed::LeaseDeleted { slot } => write!(formatter, "the Lease of slot {slot} is deleted by hand"),
                     Timed::SlowLists { instance, answer } => {
                         write!(formatter, "crash of app-{instance}, whose lists then {}", slow_lists(*answer))
@@ -88,7 +88,7 @@ pub(in crate::testing::sim) fn request(fault: RequestFault) -> String {
         RequestFault::Reset(moment) => format!("connection reset {} it took effect", moment_text(moment)),
         RequestFault::Half => "its answer breaks off in the middle".into(),
         RequestFault::Delay(time) => format!("on its way for {time:?}"),
-        RequestFault::Late(time) => format!("on its way for {time:?}, whoever waits for it"),
+        RequestFault::Late(time) => format!("on its way for {time:?}, even if its client is gone"),
         RequestFault::DelayAnswer(time) => format!("its answer is on its way for {time:?}"),
         RequestFault::Stale { past, lag } => format!("server is behind ({}), events {lag:?} late", past_text(past)),
         RequestFault::Outdated { past, lag } => {
@@ -107,7 +107,7 @@ pub(in crate::testing::sim) fn event(fault: EventFault) -> String {
         EventFault::Close => "the watch ends after it".into(),
         EventFault::Expire => "the watch expires before it".into(),
         EventFault::Hold(time) => format!("the watch stands still for {time:?} before it"),
-        EventFault::Skip(_) => "is not seen, only what the object becomes next".into(),
+        EventFault::Skip(_) => "skipped; only the next state is delivered".into(),
         EventFault::Repeat => "comes twice".into(),
         other => kctl_apiserver::faults::Fault::Event(other).name().into(),
     }

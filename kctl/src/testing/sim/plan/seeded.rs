@@ -23,8 +23,87 @@ const STOPS_ONE_IN: u64 = 6;
 /// Milliseconds of the longest downtime of a stopped process: longer than a Lease lasts.
 const DOWNTIME_MAX_MILLIS: u64 = 20_000;
 
+/// The kinds of faults of a step, each for one number of the dice. The order and the number of the entries are part of
+/// the meaning of a seed: changing them changes all plans.
+const KINDS: [FaultKind; 13] = {
+    use FaultKind::{Crash, Event, Failure, Read, Timed};
+    [Crash, Crash, Crash, Crash, Failure, Failure, Failure, Event, Event, Event, Read, Timed, Timed]
+};
+
+/// With a delay that outlives the process, one of this many crashes leaves its write on its way.
+const LATE_CRASHES_ONE_IN: u64 = 4;
+
+/// Faults of watch events, each for one number of the dice, as for [`KINDS`].
+const EVENTS: [AnyEvent; 6] = {
+    use AnyEvent::{Close, Expire, Hold, Repeat, Skip};
+    [Skip, Skip, Close, Expire, Repeat, Hold]
+};
+
+/// Servers for the start after a crash, each for one number of the dice, as for [`KINDS`].
+const STARTS: [Start; 6] = {
+    use Start::{Current, Outdated, Stale};
+    [Stale, Outdated, Current, Current, Current, Current]
+};
+
+/// With slots, one of this many timed faults deletes a Lease.
+const LEASES_DELETED_ONE_IN: u64 = 3;
+
+/// Faults at a time, each for one number of the dice, as for [`KINDS`].
+const TIMED: [AnyTimed; 4] = {
+    use AnyTimed::{ClockJump, Crash, Partition};
+    [Crash, ClockJump, Partition, Partition]
+};
+
+/// One of this many stops replaces all processes, one after the other.
+const ROLLING_UPDATES_ONE_IN: u64 = 3;
+
 /// Maximum number of faults of a seed.
 const FAULTS_OF_SEED_MAX: u64 = 5;
+
+/// The kind of a seeded fault, by the point at which it is injected.
+#[derive(Clone, Copy)]
+enum FaultKind {
+    /// A crash before or after a write.
+    Crash,
+    /// A write that fails, or arrives late.
+    Failure,
+    /// A watch event.
+    Event,
+    /// A read that fails. Without reads it is a timed fault.
+    Read,
+    /// A fault at a time.
+    Timed,
+}
+
+/// The fault of a watch event, without its durations.
+#[derive(Clone, Copy)]
+enum AnyEvent {
+    Skip,
+    Close,
+    Expire,
+    Repeat,
+    Hold,
+}
+
+/// The state of the server on which a process starts again.
+#[derive(Clone, Copy)]
+enum Start {
+    /// Its events are late.
+    Stale,
+    /// It takes an old revision for the newest state. Scenarios without such lists start on a current server.
+    Outdated,
+    /// It is up to date.
+    Current,
+}
+
+/// The fault at a time, without its instance and durations.
+#[derive(Clone, Copy)]
+enum AnyTimed {
+    Crash,
+    /// The clock of the process jumps. Scenarios without faults of clocks have a partition instead.
+    ClockJump,
+    Partition,
+}
 
 impl Points {
     /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`].
@@ -52,51 +131,52 @@ impl Points {
         let reach = |n: usize| (n as u64 + n as u64 / 4).max(1);
         let nth_write = 1 + dice.below(reach(self.n_writes));
         let nth_event = 1 + dice.below(reach(self.events.len()));
-        match dice.below(13) {
-            0..=3 => {
+        match dice.one_of(&KINDS) {
+            FaultKind::Crash => {
                 let moment = if dice.below(2) == 0 { Moment::Before } else { Moment::After };
                 let behind = self.any_behind(dice, nth_write);
-                if let Some(delay) = self.longest_delay().filter(|_| dice.below(4) == 0) {
+                if let Some(delay) = self.longest_delay().filter(|_| dice.below(LATE_CRASHES_ONE_IN) == 0) {
                     return Fault::Write { nth: nth_write, what: OnWrite::CrashLate(delay) };
                 }
                 Fault::Write { nth: nth_write, what: OnWrite::Crash { moment, behind } }
             }
-            4..=6 => {
+            FaultKind::Failure => {
                 let failures: Vec<_> = FAILURES.into_iter().chain(self.delayed_write()).collect();
                 Fault::Write { nth: nth_write, what: OnWrite::Fails(dice.one_of(&failures)) }
             }
-            7..=9 => {
-                let what = match dice.below(6) {
-                    0 | 1 => EventFault::Skip(SKIPPED_FOR),
-                    2 => EventFault::Close,
-                    3 => EventFault::Expire,
-                    4 => EventFault::Repeat,
-                    _ => EventFault::Hold(Duration::from_millis(100 + dice.below(8_000))),
+            FaultKind::Event => {
+                let what = match dice.one_of(&EVENTS) {
+                    AnyEvent::Skip => EventFault::Skip(SKIPPED_FOR),
+                    AnyEvent::Close => EventFault::Close,
+                    AnyEvent::Expire => EventFault::Expire,
+                    AnyEvent::Repeat => EventFault::Repeat,
+                    AnyEvent::Hold => EventFault::Hold(Duration::from_millis(100 + dice.below(8_000))),
                 };
                 Fault::Event { nth: nth_event, what }
             }
-            10 if !self.reads.is_empty() => {
+            FaultKind::Read if !self.reads.is_empty() => {
                 let n = dice.below(self.reads.len() as u64);
                 let verb = usize::try_from(n).ok().and_then(|n| self.reads.get(n)).copied().unwrap_or_default();
                 let failures: Vec<_> = READ_FAILURES.into_iter().filter(|what| fits(verb, *what)).collect();
                 Fault::Read { nth: 1 + n, what: dice.one_of(&failures) }
             }
-            _ => self.any_timed(dice),
+            FaultKind::Read | FaultKind::Timed => self.any_timed(dice),
         }
     }
 
     /// Chooses the server on which a process starts again after a write; two of three are up to
     /// date.
     fn any_behind(&self, dice: &mut Dice, nth_write: u64) -> Option<Behind> {
-        let kind = dice.below(6);
+        let start = dice.one_of(&STARTS);
+        let is_behind = !matches!(start, Start::Current);
         // Draws no number for a single cluster, so that the plans of its seeds stay the same.
-        let n = if self.histories.len() > 1 && kind < 2 { dice.below(self.histories.len() as u64) } else { 0 };
+        let n = if self.histories.len() > 1 && is_behind { dice.below(self.histories.len() as u64) } else { 0 };
         let history = self.histories.get(usize::try_from(n).unwrap_or_default())?;
         let newest = history.newest(nth_write);
-        match kind {
-            0 => Some(history.stale(dice.within(history.oldest(newest), newest))),
-            1 if self.outdated_lists => Some(history.outdated(dice.within(history.first, newest))),
-            _ => None,
+        match start {
+            Start::Stale => Some(history.stale(dice.within(history.oldest(newest), newest))),
+            Start::Outdated if self.outdated_lists => Some(history.outdated(dice.within(history.first, newest))),
+            Start::Outdated | Start::Current => None,
         }
     }
 
@@ -116,7 +196,7 @@ impl Points {
     /// Returns a stop of a process, or of one after the other, while the state is not final yet.
     fn any_stop(&self, dice: &mut Dice) -> Fault {
         let time = self.any_time_of_work(dice);
-        if dice.below(3) == 0 {
+        if dice.below(ROLLING_UPDATES_ONE_IN) == 0 {
             return Fault::At { time, what: Timed::RollingUpdate };
         }
         let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
@@ -146,17 +226,19 @@ impl Points {
     fn any_timed(&self, dice: &mut Dice) -> Fault {
         let time = self.any_time(dice);
         // Draws no number without slots, so that the plans of other scenarios stay the same.
-        if self.n_slots > 0 && dice.below(3) == 0 {
+        if self.n_slots > 0 && dice.below(LEASES_DELETED_ONE_IN) == 0 {
             let slot = u32::try_from(dice.below(self.n_slots.into())).unwrap_or_default();
             return Fault::At { time, what: Timed::LeaseDeleted { slot } };
         }
         let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
-        let what = match dice.below(4) {
-            0 => Timed::Crash { instance },
-            1 if !self.without_clock_faults => {
+        let what = match dice.one_of(&TIMED) {
+            AnyTimed::Crash => Timed::Crash { instance },
+            AnyTimed::ClockJump if !self.without_clock_faults => {
                 Timed::ClockJump { instance, seconds: i64::try_from(dice.below(7_200)).unwrap_or_default() - 3_600 }
             }
-            _ => Timed::Partition { instance, length: Duration::from_millis(500 + dice.below(30_000)) },
+            AnyTimed::ClockJump | AnyTimed::Partition => {
+                Timed::Partition { instance, length: Duration::from_millis(500 + dice.below(30_000)) }
+            }
         };
         Fault::At { time, what }
     }
