@@ -1,4 +1,5 @@
-//! The data that a declaration consists of, below the traits of controllers. [`spec`](crate::spec) builds and re-exports it.
+//! The declaration of a controller as data, below the traits of controllers. [`spec`](crate::spec) builds and re-exports
+//! it.
 
 mod finalizer;
 mod problem;

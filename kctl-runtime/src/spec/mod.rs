@@ -1,4 +1,4 @@
-//! The declaration of a controller as data.
+//! Builds the declaration of a controller as data. Its types are those of the `declaration` module.
 //!
 //! `#[controller(…)]` expands to code that builds a [`ControllerSpec`] with a [`SpecBuilder`]. Everything
 //! that depends on the declaration reads this one value: the [`manager`](crate::manager) opens its caches

@@ -1,4 +1,4 @@
-//! The way of a request of any webhook: body, permit, function, response. The protocols of admission, conversion and
+//! Processes a request of any webhook: body, permit, function, response. The protocols of admission, conversion and
 //! interpreters are [`Endpoint`]s.
 
 use std::{sync::Arc, time::Duration};
