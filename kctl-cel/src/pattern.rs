@@ -76,7 +76,7 @@ fn translate(pattern: &str) -> Result<String, String> {
                 out.push(']');
             }
             '&' | '~' if in_class => out.extend(['\\', c]),
-            '-' if in_class && rest.peek() == Some(&'-') => return Err("`--` is no range".into()),
+            '-' if in_class && rest.peek() == Some(&'-') => return Err("`--` is not a range".into()),
             '{' if !in_class && !is_repetition(rest.clone()) => out.push_str("\\{"),
             '*' | '+' | '?' | '{' if !in_class => repetition(c, &mut rest, &mut out)?,
             '(' if !in_class => {

@@ -28,7 +28,7 @@ const NODES_NAMED_MAX: usize = 3;
 /// Options of `kctl kubelet`.
 #[derive(clap::Args)]
 pub(crate) struct KubeletOptions {
-    /// The kubeconfig of the API server; by default the one that kubectl uses, with --context
+    /// The kubeconfig of the API server; defaults to kubectl's kubeconfig, only if --context is given
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; with --kubeconfig, by default its current context
@@ -47,16 +47,16 @@ pub(crate) struct KubeletOptions {
 
 /// The reason why no kubelet was started.
 #[derive(Debug, thiserror::Error)]
-enum NotStarted {
-    /// Neither a kubeconfig nor a context is named. The current context may be a production cluster.
+enum KubeletError {
+    /// Neither a kubeconfig nor a context is given. The current context may be a production cluster.
     #[error(
-        "no cluster is named: `kctl kubelet` marks pods as running that do not run, and takes no cluster by default\nhelp: \
+        "no cluster given: `kctl kubelet` only simulates Pods, so it does not default to the current context\nhelp: pass \
          `--kubeconfig FILE` or `--context NAME`; `kctl apiserver --write-kubeconfig FILE` writes one"
     )]
     NoCluster,
     /// The kubeconfig can't be read, or lacks the context.
     #[error(
-        "no API server: {why}\nhelp: name its kubeconfig: `--kubeconfig FILE`; `kctl apiserver --write-kubeconfig FILE` writes one"
+        "no API server: {why}\nhelp: pass its kubeconfig: `--kubeconfig FILE`; `kctl apiserver --write-kubeconfig FILE` writes one"
     )]
     NoKubeconfig {
         /// Not `#[source]`: sources are printed last, and the help has to come last.
@@ -65,7 +65,7 @@ enum NotStarted {
     /// The cluster has real nodes, whose pods this kubelet would take.
     #[error(
         "{server} has real nodes ({nodes}): its pods would be marked as running on `{node}`, where nothing \
-         runs\nhelp: name another cluster, or say `--beside-real-nodes`"
+         runs\nhelp: choose another cluster, or pass `--beside-real-nodes`"
     )]
     RealNodes {
         /// The URL of the API server.
@@ -80,13 +80,13 @@ enum NotStarted {
 /// Simulates a node until Ctrl-C or SIGTERM. Its Node object stays, and pods on it stay as they are.
 ///
 /// # Errors
-/// No cluster is named, the kubeconfig is invalid, or the cluster has real nodes.
+/// No cluster is given, the kubeconfig is invalid, or the cluster has real nodes.
 pub(crate) async fn run(options: KubeletOptions) -> Result<(), Failure> {
-    let no_kubeconfig = |why| NotStarted::NoKubeconfig { why: Box::new(why) };
+    let no_kubeconfig = |why| KubeletError::NoKubeconfig { why: Box::new(why) };
     let kubeconfig = match (&options.kubeconfig, &options.context) {
         (Some(file), _) => Kubeconfig::read_from(file),
         (None, Some(_)) => Kubeconfig::read(),
-        (None, None) => return Err(NotStarted::NoCluster.into()),
+        (None, None) => return Err(KubeletError::NoCluster.into()),
     };
     let mut kubeconfig = kubeconfig.map_err(no_kubeconfig)?;
     kubeconfig::unset_empty(&mut kubeconfig);
@@ -97,7 +97,7 @@ pub(crate) async fn run(options: KubeletOptions) -> Result<(), Failure> {
     if !options.beside_real_nodes {
         let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items;
         if let Some(nodes) = real(&nodes) {
-            return Err(NotStarted::RealNodes { server, nodes, node: options.node }.into());
+            return Err(KubeletError::RealNodes { server, nodes, node: options.node }.into());
         }
     }
     say!("kctl: simulating pods of {server} on node {}", options.node);

@@ -232,7 +232,7 @@ mod tests {
             assert!(refused(&options(name)).contains("that Rust or kctl has already"), "{name}");
         }
         for name in ["build", "deps"] {
-            assert!(refused(&options(name)).contains("a folder of Cargo's own"), "{name}");
+            assert!(refused(&options(name)).contains("a directory that Cargo creates"), "{name}");
         }
         for name in ["app", "action", "config-map", "option", "patch", "some"] {
             let error = refused(&options(name));
@@ -255,6 +255,9 @@ mod tests {
     #[test]
     fn folder_without_kctl_is_refused() {
         let options = Options { kctl: Some("/nowhere".into()), ..options("a") };
-        assert_eq!(refused(&options), "/nowhere holds no kctl: give the folder with its Cargo.toml");
+        assert_eq!(
+            refused(&options),
+            "/nowhere does not contain the kctl crate: pass the directory with its Cargo.toml"
+        );
     }
 }

@@ -280,7 +280,7 @@ fn a_check_of_nothing_is_wrong_usage() {
 #[test]
 fn wrong_usage_has_status_2_and_a_hint() {
     let cases: [(&str, &[&str], &str); 7] = [
-        ("Interpret", &["--object", "-"], "\"Interpret\" is no operation: use one of InterpretReplica, "),
+        ("Interpret", &["--object", "-"], "\"Interpret\" is not an operation: use one of InterpretReplica, "),
         ("InterpretReplica", &[], "InterpretReplica needs --object"),
         ("ReviseReplica", &["--object", "-"], "ReviseReplica needs --replicas"),
         ("Retain", &["--desired", "-"], "Retain needs --observed"),

@@ -46,7 +46,7 @@ async fn current_context_is_not_taken_by_default() {
     let mut command = kubelet(&file, &[]);
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let error = error_output(&output);
-    assert!(error.starts_with("kctl: no cluster is named") && error.contains("--kubeconfig FILE"), "{error}");
+    assert!(error.starts_with("kctl: no cluster given") && error.contains("--kubeconfig FILE"), "{error}");
     assert!(server.object("", "nodes", "", "kctl-node").is_none());
     std::fs::remove_file(file).unwrap();
 }

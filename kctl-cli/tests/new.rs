@@ -49,9 +49,9 @@ fn project_is_named_after_its_last_path_component() {
 
     fs::write(folder.0.join("file"), "").unwrap();
     for (path, expected) in [
-        ("some/place", "some/place is there already"),
-        ("a/..", "`a/..` names no folder"),
-        ("file", "file is there already"),
+        ("some/place", "some/place already exists"),
+        ("a/..", "`a/..` has no last path component"),
+        ("file", "file already exists"),
         ("Web_Site", "`Web_Site` is not a valid project name"),
     ] {
         let output = new(&folder.0, &[path]);

@@ -129,7 +129,7 @@ const REWORDED: [Reworded; 16] = [
     },
     Reworded {
         recorded: "fail to convert lua value &lua.LTable{",
-        ours: &["line 2: accuratePodRequirements: the pod template is none: ", "json: cannot unmarshal string"],
+        ours: &["line 2: accuratePodRequirements: the pod template is invalid: ", "json: cannot unmarshal string"],
         why: "Go's memory of the table",
     },
     Reworded {
@@ -139,7 +139,7 @@ const REWORDED: [Reworded; 16] = [
     },
     Reworded {
         recorded: "json: cannot unmarshal object into Go value of type []",
-        ours: &["json unmarshal obj failed: it is no list"],
+        ours: &["json unmarshal obj failed: it is not a list"],
         why: "a type of Go",
     },
     Reworded {

@@ -99,13 +99,15 @@ impl<'de> Deserialize<'de> for CanonicalQuantity {
             Value::Null => return Ok(Self(Quantity::default())),
             Value::String(text) => text,
             Value::Number(number) => number.to_string(),
-            value => return Err(de::Error::custom(format_args!("{value} is no quantity: write a string or a number"))),
+            value => {
+                return Err(de::Error::custom(format_args!("{value} is not a quantity: write a string or a number")));
+            }
         };
         // Go's decoder of quantities allows spaces around them.
         text.trim()
             .parse()
             .map(Self)
-            .map_err(|error| de::Error::custom(format_args!("{text:?} is no quantity: {error}")))
+            .map_err(|error| de::Error::custom(format_args!("{text:?} is not a quantity: {error}")))
     }
 }
 
@@ -120,7 +122,7 @@ fn object<'de, D: Deserializer<'de>, T: de::DeserializeOwned>(deserializer: D) -
     match Value::deserialize(deserializer)? {
         Value::Null => Ok(None),
         value @ Value::Object(_) => T::deserialize(value).map(Some).map_err(de::Error::custom),
-        _ => Err(de::Error::custom("it is no object")),
+        _ => Err(de::Error::custom("it is not an object")),
     }
 }
 
@@ -192,7 +194,7 @@ pub(crate) fn read<T: de::DeserializeOwned + Default>(value: Value) -> Result<T,
 pub(crate) fn read_list<T: de::DeserializeOwned + Default>(value: Value) -> Result<Vec<T>, String> {
     match value {
         Value::Array(values) => values.into_iter().map(read).collect(),
-        _ => Err("json unmarshal obj failed: it is no list".to_owned()),
+        _ => Err("json unmarshal obj failed: it is not a list".to_owned()),
     }
 }
 

@@ -391,7 +391,7 @@ fn lua_call_errors_name_line_and_function() {
             "require('kube').getPodDependencies({}, true)",
             "bad argument #2 to getPodDependencies (string expected, got boolean)",
         ),
-        ("require('kube').accuratePodRequirements({spec = {containers = 'x'}})", "the pod template is none"),
+        ("require('kube').accuratePodRequirements({spec = {containers = 'x'}})", "the pod template is invalid"),
         ("pairs(nil)", "bad argument #1 to pairs (table expected, got nil)"),
         ("table.insert({}, 'x', 1)", "bad argument #2 to insert (number expected, got string)"),
         ("table.insert({})", "wrong number of arguments to insert"),

@@ -301,7 +301,7 @@ async fn slow_function_ends_at_the_request_timeout() {
     let (_, _, answer) = world.send(request("/interpreter-deployment?timeout=1s", "application/json", body)).await;
     assert_eq!(answer["response"]["uid"], "6c4ac0d2-0b5b-4c3a-9c8f-0f2f0e9a9f10");
     let message =
-        "no answer within 1s: `function` (src/main.rs:7) for InterpretHealth of Deployment d/waits takes longer";
+        "no response within 1s: `function` (src/main.rs:7) for InterpretHealth of Deployment d/waits takes longer";
     assert_eq!(answer["response"]["status"], json!({ "code": 504, "message": message }));
 }
 
@@ -338,7 +338,7 @@ async fn blocking_functions_time_out_and_delay_no_request() {
         assert_eq!(status["code"], 504);
         let message = status["message"].as_str().unwrap();
         assert!(
-            message.starts_with("no answer within 2s: `function` (src/main.rs:7) for InterpretHealth"),
+            message.starts_with("no response within 2s: `function` (src/main.rs:7) for InterpretHealth"),
             "{message}"
         );
     }
@@ -348,7 +348,7 @@ async fn blocking_functions_time_out_and_delay_no_request() {
     assert_eq!((in_flight().as_str(), world.metrics.n_running()), ("3", 3));
     let _fourth = ask("blocks", "1s").await;
     let (_, _, answer) = ask("web", "1s").await;
-    let message = "no answer within 1s: 4 others run, which is the limit";
+    let message = "no response within 1s: 4 others run, which is the limit";
     assert_eq!(answer["response"]["status"], json!({ "code": 504, "message": message }));
     RELEASED.set(()).expect("answers, although more threads are blocked than there are");
     let (_, _, answer) = ask("web", "10s").await;
@@ -430,7 +430,7 @@ async fn request_that_waited_too_long_is_counted() {
         send("1s").await
     });
     assert_eq!(answer["response"]["uid"], "6c4ac0d2-0b5b-4c3a-9c8f-0f2f0e9a9f10");
-    let message = "no answer within 1s: 1 others run, which is the limit";
+    let message = "no response within 1s: 1 others run, which is the limit";
     assert_eq!(answer["response"]["status"], json!({ "code": 504, "message": message }));
     let (mut registry, mut text) = (Registry::default(), String::new());
     world.metrics.register(&mut registry);
@@ -471,7 +471,7 @@ async fn certificate_files_are_used_and_broken_ones_named() {
     fs::write(folder.join("ca.crt"), made.cert.pem()).unwrap();
     fs::write(folder.join("tls.key"), "no key").unwrap();
     let error = Webhook::listen(rules(), options()).await.err().unwrap().to_string();
-    assert!(error.contains("is no certificate in PEM with its key in"), "{error}");
+    assert!(error.contains("is not a certificate in PEM with its key in"), "{error}");
 
     fs::write(folder.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
     let world = World::start(options()).await;

@@ -285,8 +285,8 @@ async fn each_server_fault_returns_error_with_reason() {
             ok(r#"{"response":{"uid":"UID","successful":true,"patchType":"JSONPatch"}}"#),
             "received invalid webhook response: webhook returned empty response.patch",
         ),
-        (ok("<html>"), "failed to call webhook: the answer is no ResourceInterpreterContext in JSON or YAML"),
-        (ok("{"), "failed to call webhook: the answer is no ResourceInterpreterContext: EOF"),
+        (ok("<html>"), "failed to call webhook: the answer is not a ResourceInterpreterContext in JSON or YAML"),
+        (ok("{"), "failed to call webhook: the answer is not a ResourceInterpreterContext: EOF"),
         (
             http("204 No Content", "", ""),
             "failed to call webhook: 0-length response with status code: 204 and content type: application/json",
@@ -400,7 +400,7 @@ async fn only_the_configured_authority_is_trusted() {
         (json!({ "url": url, "caBundle": other }), "invalid peer certificate: "),
         (json!({ "url": url }), "invalid peer certificate: UnknownIssuer"),
         (json!({ "url": by_name, "caBundle": authority }), "certificate not valid for name \"localhost\""),
-        (json!({ "url": url, "caBundle": "?" }), "could not get REST client: caBundle: it is no base64"),
+        (json!({ "url": url, "caBundle": "?" }), "could not get REST client: caBundle: it is not base64"),
         (
             json!({ "url": url, "caBundle": STANDARD.encode("text") }),
             "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block",

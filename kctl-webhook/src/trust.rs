@@ -1,7 +1,7 @@
 //! Verifies the certificate of a server against given authorities, as Go's TLS does.
 //!
-//! `webpki` requires an authority above each certificate. Go accepts a certificate that is itself among the authorities
-//! (`Certificate.Verify` in `crypto/x509/verify.go`), and still checks name, time and purpose.
+//! `webpki` requires each certificate to be issued by a trusted CA. Go accepts a certificate that is itself among the
+//! authorities (`Certificate.Verify` in `crypto/x509/verify.go`), and still checks name, time and purpose.
 
 use std::sync::Arc;
 
@@ -17,17 +17,16 @@ use tokio_rustls::rustls::{
     server::ParsedCertificate,
 };
 
-/// Error of `webpki` for a certificate that may sign others and is right in everything checked
-/// before, including time.
+/// Error of `webpki` for a certificate that may sign others and passed all earlier checks, including the validity period.
 ///
 /// rustls passes this error on as a boxed one, without a variant to match. A test pins the message.
-const IS_AUTHORITY: &str = "CaUsedAsEndEntity";
+const CA_USED_AS_END_ENTITY: &str = "CaUsedAsEndEntity";
 
 /// Verifies certificates by authorities.
 ///
-/// A certificate that is itself an authority is trusted. That covers a certificate of `openssl req -x509`, and a serving
-/// certificate in `caBundle` or `certificate-authority-data` without its authority, as controller-runtime's envtest and
-/// other test servers write it.
+/// It also trusts a certificate listed as an authority itself, if its only error is the missing issuer. That covers a
+/// certificate of `openssl req -x509`, and a serving certificate in `caBundle` or `certificate-authority-data` without its
+/// authority, as controller-runtime's envtest and other test servers write it.
 #[derive(Debug)]
 pub struct Trust {
     /// The authorities, compared byte for byte.
@@ -50,15 +49,14 @@ impl Trust {
         Ok(Self { authorities, chains: chains.map_err(|error| error.to_string())? })
     }
 
-    /// Returns `true` for a certificate among the authorities whose only fault is that no other
-    /// authority has signed it.
+    /// Returns `true` for a certificate listed as an authority itself, if its only error is the missing issuer.
     ///
     /// `webpki` reports that last: validity period and purpose were checked before. The name has
     /// not been checked.
-    fn is_authority(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
+    fn is_listed_and_only_lacks_issuer(&self, certificate: &CertificateDer<'_>, error: &Error) -> bool {
         let is_unsigned = match error {
             Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => true,
-            Error::InvalidCertificate(CertificateError::Other(other)) => other.0.to_string() == IS_AUTHORITY,
+            Error::InvalidCertificate(CertificateError::Other(other)) => other.0.to_string() == CA_USED_AS_END_ENTITY,
             _ => false,
         };
         is_unsigned && self.authorities.iter().any(|authority| authority == certificate)
@@ -78,7 +76,7 @@ impl ServerCertVerifier for Trust {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.chains.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            Err(error) if self.is_authority(end_entity, &error) => {
+            Err(error) if self.is_listed_and_only_lacks_issuer(end_entity, &error) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }

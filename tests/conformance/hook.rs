@@ -18,7 +18,7 @@ use tokio_rustls::{TlsAcceptor, rustls};
 /// Host name of the webhook in the embedded server, which calls it in process.
 pub(crate) const IN_PROCESS: &str = "hook.example.com:9443";
 /// Longer than the maximum `timeoutSeconds` of a webhook.
-const FOR_EVER: Duration = Duration::from_secs(60);
+const LONGER_THAN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The webhook, and the reviews that it received.
 #[derive(Clone, Default)]
@@ -133,7 +133,7 @@ async fn answer(path: &str, review: &Value) -> Response<Bytes> {
         "/error-500" => return respond(500, "out of order".into()),
         "/error-404" => return respond(404, String::new()),
         "/slow" => {
-            tokio::time::sleep(FOR_EVER).await;
+            tokio::time::sleep(LONGER_THAN_TIMEOUT).await;
             json!({ "allowed": true })
         }
         path => patched(path, review).unwrap_or_else(|| json!({ "allowed": true })),

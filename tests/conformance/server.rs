@@ -12,10 +12,10 @@ use crate::hook::{self, Hook};
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Pause after a write of a webhook configuration or a policy, because the real server reads them from a cache.
-const CONFIGURED_AFTER: std::time::Duration = std::time::Duration::from_millis(2_500);
+const CONFIG_CACHE_DELAY: std::time::Duration = std::time::Duration::from_millis(2_500);
 
 /// Pause after a write of a Namespace, because the real server's `PodSecurity` plugin reads its labels from a cache.
-const LABELLED_AFTER: std::time::Duration = std::time::Duration::from_millis(300);
+const LABEL_CACHE_DELAY: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// The server under test, and the webhook that it calls.
 pub(crate) struct Server {
@@ -58,7 +58,7 @@ impl Server {
         let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig).expect("KUBECONFIG names a kubeconfig file");
         let options = kube::config::KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
-        let mut config = config.expect("the kubeconfig is whole");
+        let mut config = config.expect("the kubeconfig is valid");
         // Errors are answers to compare, so the client must not retry them.
         config.default_retry = false;
         let hook = Hook::default();
@@ -81,11 +81,11 @@ impl Server {
             && of_namespace.is_some_and(|name| !name.contains('/'));
         let answer = tokio::time::timeout(PATIENCE, self.answer(request.map(Body::from))).await;
         let is_done = answer.as_ref().is_ok_and(|(code, ..)| *code < 300);
-        let late = [(configures && is_done, CONFIGURED_AFTER), (labels, LABELLED_AFTER)];
-        for (_, pause) in late.into_iter().filter(|(is_late, _)| *is_late && self.is_real()) {
+        let pauses = [(configures && is_done, CONFIG_CACHE_DELAY), (labels, LABEL_CACHE_DELAY)];
+        for (_, pause) in pauses.into_iter().filter(|(is_needed, _)| *is_needed && self.is_real()) {
             tokio::time::sleep(pause).await;
         }
-        answer.unwrap_or_else(|_| panic!("{what} is not answered"))
+        answer.unwrap_or_else(|_| panic!("no response to {what} within {PATIENCE:?}"))
     }
 
     fn is_real(&self) -> bool {
@@ -103,7 +103,7 @@ impl Server {
             Connection::Real(admin, anonymous) => {
                 let client = if token(&request).is_some() { anonymous } else { admin };
                 let (head, body) = client.send(request).await.expect("the real server answers").into_parts();
-                let bytes = body.collect().await.expect("the answer is whole").to_bytes();
+                let bytes = body.collect().await.expect("the response body is complete").to_bytes();
                 (head.status.as_u16(), head.headers, bytes.to_vec())
             }
         }

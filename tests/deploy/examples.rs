@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use kctl::{Json, json};
 
 use crate::{
+    cluster::{Cluster, until},
     files::{Folder, objects},
-    place::{Place, until},
-    program::{Given, Program, free_port},
+    program::{DeployOptions, Program, free_port},
 };
 
 const PODSET: &str = include_str!("../../examples/podset/web.yaml");
@@ -34,40 +34,41 @@ pub(crate) fn of_namespace(yaml: &str, namespace: &str) -> Vec<Json> {
 }
 
 /// Returns the UIDs of Pods that are not being deleted.
-async fn pods(place: &Place, namespace: &str) -> BTreeSet<String> {
-    let pods = place.list("v1", "Pod", namespace).await.into_iter();
+async fn pods(cluster: &Cluster, namespace: &str) -> BTreeSet<String> {
+    let pods = cluster.list("v1", "Pod", namespace).await.into_iter();
     let live = pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
     live.map(|pod| pod["metadata"]["uid"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Creates, scales down and deletes a set that reports its ready Pods in this status field.
-async fn keeps_pods(place: &Place, program: &str, yaml: &str, field: &str) {
-    let program = Program::deployed(place, program, Given::default()).await;
+async fn keeps_pods(cluster: &Cluster, program: &str, yaml: &str, field: &str) {
+    let program = Program::deployed(cluster, program, DeployOptions::default()).await;
     let namespace = program.namespace().to_owned();
     let set = &of_namespace(yaml, &namespace).remove(0);
     let namespace = namespace.as_str();
     let has = |replicas: usize| async move {
-        let status = place.get(set, namespace).await.unwrap()["status"].take();
-        status[field] == json!(replicas) && pods(place, namespace).await.len() == replicas
+        let status = cluster.get(set, namespace).await.unwrap()["status"].take();
+        status[field] == json!(replicas) && pods(cluster, namespace).await.len() == replicas
     };
-    place.apply_soon(set, namespace).await;
+    cluster.apply_soon(set, namespace).await;
     until("three pods are ready", || has(3)).await;
     let mut smaller = set.clone();
     smaller["spec"]["replicas"] = json!(1);
-    place.apply(&smaller, namespace).await;
+    cluster.apply(&smaller, namespace).await;
     until("one pod is left", || has(1)).await;
-    place.delete(set, namespace).await;
-    until("the pods go with their set", || async { pods(place, namespace).await.is_empty() }).await;
-    program.was_never_refused().await;
+    cluster.delete(set, namespace).await;
+    until("the pods go with their set", || async { pods(cluster, namespace).await.is_empty() }).await;
+    program.assert_never_forbidden().await;
 }
 
 /// Two replicas share the sets. When one of them stops, the other one reconciles them all.
-async fn replicas_share_sets(place: &Place) {
-    let first = Program::deployed(place, "podset", Given { shards: Some(N_SLOTS), ..Given::default() }).await;
+async fn replicas_share_sets(cluster: &Cluster) {
+    let options = DeployOptions { shards: Some(N_SLOTS), ..DeployOptions::default() };
+    let first = Program::deployed(cluster, "podset", options).await;
     let second = first.replica("podset").await;
     let namespace = second.namespace().to_owned();
     let namespace = namespace.as_str();
-    let n_owners = |n: usize| async move { owners(place, namespace).await.is_some_and(|owners| owners.len() == n) };
+    let n_owners = |n: usize| async move { owners(cluster, namespace).await.is_some_and(|owners| owners.len() == n) };
     until("each replica owns slots", || n_owners(2)).await;
     let mut sets: Vec<Json> = (0..N_SETS)
         .map(|n| {
@@ -80,52 +81,52 @@ async fn replicas_share_sets(place: &Place) {
         })
         .collect();
     for set in &sets {
-        place.apply_soon(set, namespace).await;
+        cluster.apply_soon(set, namespace).await;
     }
-    until("each set has its pod", || async { pods(place, namespace).await.len() == N_SETS }).await;
+    until("each set has its pod", || async { pods(cluster, namespace).await.len() == N_SETS }).await;
     let stopped = first.stopped().await;
     until("one replica owns all slots", || n_owners(1)).await;
     for set in &mut sets {
         set["spec"]["replicas"] = json!(2);
-        place.apply(set, namespace).await;
+        cluster.apply(set, namespace).await;
     }
-    until("each set has two pods", || async { pods(place, namespace).await.len() == 2 * N_SETS }).await;
+    until("each set has two pods", || async { pods(cluster, namespace).await.len() == 2 * N_SETS }).await;
     for set in &sets {
-        place.delete(set, namespace).await;
+        cluster.delete(set, namespace).await;
     }
-    until("the pods go with their sets", || async { pods(place, namespace).await.is_empty() }).await;
+    until("the pods go with their sets", || async { pods(cluster, namespace).await.is_empty() }).await;
     drop(stopped);
-    second.was_never_refused().await;
+    second.assert_never_forbidden().await;
 }
 
 /// Returns the owners of slots, or `None` while a slot has no owner.
-async fn owners(place: &Place, namespace: &str) -> Option<BTreeSet<String>> {
-    let leases = place.list("coordination.k8s.io/v1", "Lease", namespace).await;
+async fn owners(cluster: &Cluster, namespace: &str) -> Option<BTreeSet<String>> {
+    let leases = cluster.list("coordination.k8s.io/v1", "Lease", namespace).await;
     let is_slot = |lease: &&Json| lease["metadata"]["name"].as_str().unwrap().contains("-slot-");
     let holders = leases.iter().filter(is_slot).filter_map(|lease| lease["spec"]["holderIdentity"].as_str());
     let holders: Vec<_> = holders.filter(|holder| !holder.is_empty()).map(str::to_owned).collect();
     (holders.len() == N_SLOTS as usize).then(|| holders.into_iter().collect())
 }
 
-async fn restarts_pods(place: &Place) {
-    let program = Program::deployed(place, "config-restarter", Given::default()).await;
+async fn restarts_pods(cluster: &Cluster) {
+    let program = Program::deployed(cluster, "config-restarter", DeployOptions::default()).await;
     let namespace = program.namespace();
     let web = of_namespace(RESTARTER, namespace);
     let [config, policy] = web.as_slice() else { panic!("{web:?}") };
     let rolled = |updated: usize| async move {
-        let status = place.get(policy, namespace).await.unwrap()["status"].take();
+        let status = cluster.get(policy, namespace).await.unwrap()["status"].take();
         status["ready"] == json!(updated) && status["updated"] == json!(updated) && status["replicas"] == json!(updated)
     };
     for object in &web {
-        place.apply_soon(object, namespace).await;
+        cluster.apply_soon(object, namespace).await;
     }
     until("three pods are ready", || rolled(3)).await;
-    let before = pods(place, namespace).await;
+    let before = pods(cluster, namespace).await;
     let mut changed = config.clone();
     changed["data"]["GREETING"] = json!("good bye");
-    place.apply(&changed, namespace).await;
-    until("every pod is another one", || async {
-        before.is_disjoint(&pods(place, namespace).await) && rolled(3).await
+    cluster.apply(&changed, namespace).await;
+    until("every Pod was replaced", || async {
+        before.is_disjoint(&pods(cluster, namespace).await) && rolled(3).await
     })
     .await;
     let metrics = program.metrics().await;
@@ -134,24 +135,26 @@ async fn restarts_pods(place: &Place) {
         own.is_some_and(|n| n.parse::<u64>().is_ok_and(|n| n >= 3)),
         "the example's own metric: {own:?}\n{metrics}"
     );
-    place.delete(policy, namespace).await;
-    until("the finalizer lets the policy go", || async { place.get(policy, namespace).await.is_none() }).await;
-    program.was_never_refused().await;
+    cluster.delete(policy, namespace).await;
+    let is_gone = || async { cluster.get(policy, namespace).await.is_none() };
+    until("the policy is gone once its finalizer is removed", is_gone).await;
+    program.assert_never_forbidden().await;
 }
 
-async fn interprets(place: &Place) {
+async fn interprets(cluster: &Cluster) {
     let files = Folder::new();
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     std::fs::write(files.join("tls.crt"), made.cert.pem()).unwrap();
     std::fs::write(files.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
     let mounts = [(CERTIFICATES.to_owned(), files.to_path_buf())].into();
-    let program = Program::deployed(place, "workload-interpreter", Given { mounts, ..Given::default() }).await;
+    let options = DeployOptions { mounts, ..DeployOptions::default() };
+    let program = Program::deployed(cluster, "workload-interpreter", options).await;
     let workload = json!({
         "apiVersion": "workload.example.io/v1alpha1", "kind": "Workload", "metadata": { "name": "web" },
         "spec": { "replicas": 3, "template": { "spec": { "containers": [{ "name": "web", "image": "nginx" }] } } },
     });
-    place.apply_soon(&workload, program.namespace()).await;
-    let stored = place.get(&workload, program.namespace()).await.unwrap();
+    cluster.apply_soon(&workload, program.namespace()).await;
+    let stored = cluster.get(&workload, program.namespace()).await.unwrap();
     let context = json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterContext",
         "request": {
@@ -161,76 +164,79 @@ async fn interprets(place: &Place) {
     });
     let answer: Json = program.post(WEBHOOK_PORT, "/interpreter-workload", &context).await;
     assert_eq!(answer["response"]["replicas"], json!(3), "{answer}");
-    program.was_never_refused().await;
+    program.assert_never_forbidden().await;
 }
 
 /// The program creates its certificate and configures its webhooks. The API server then calls them for defaulting,
 /// validation and conversion.
-async fn hosts_websites(place: &Place) {
+async fn hosts_websites(cluster: &Cluster) {
     let port = free_port();
     // The API server runs outside of the cluster, so it can't reach the program through a Service.
     let generate = vec!["--webhook-url".into(), format!("https://127.0.0.1:{port}")];
     let ports = [(WEBHOOK_PORT, port)].into();
-    let program = Program::deployed(place, "website", Given { generate, ports, ..Given::default() }).await;
+    let options = DeployOptions { generate, ports, ..DeployOptions::default() };
+    let program = Program::deployed(cluster, "website", options).await;
     let namespace = program.namespace();
     let [old, new] = <[Json; 2]>::try_from(of_namespace(WEBSITES, namespace)).unwrap();
-    until("the API server trusts the webhooks", || async { place.try_apply(&new, namespace).await.is_ok() }).await;
-    place.apply(&old, namespace).await;
-    let told = async |site: &Json| place.get(site, namespace).await.unwrap()["status"]["hosts"].take();
-    until("both are looked after", || async { (told(&old).await, told(&new).await) == (json!(1), json!(2)) }).await;
-    assert_eq!(place.get(&old, namespace).await.unwrap()["spec"], json!({ "host": "old.example.com", "replicas": 2 }));
+    until("the API server trusts the webhooks", || async { cluster.try_apply(&new, namespace).await.is_ok() }).await;
+    cluster.apply(&old, namespace).await;
+    let reported_hosts = async |site: &Json| cluster.get(site, namespace).await.unwrap()["status"]["hosts"].take();
+    let both_report = || async { (reported_hosts(&old).await, reported_hosts(&new).await) == (json!(1), json!(2)) };
+    until("both Websites report their hosts", both_report).await;
+    let spec = cluster.get(&old, namespace).await.unwrap()["spec"].take();
+    assert_eq!(spec, json!({ "host": "old.example.com", "replicas": 2 }));
     let as_new = json!({ "apiVersion": new["apiVersion"], "kind": "Website", "metadata": { "name": "old" } });
-    assert_eq!(place.get(&as_new, namespace).await.unwrap()["spec"]["hosts"], json!(["old.example.com"]));
+    assert_eq!(cluster.get(&as_new, namespace).await.unwrap()["spec"]["hosts"], json!(["old.example.com"]));
     let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "new" } });
-    let hosts = place.get(&config, namespace).await.unwrap()["data"]["hosts"].take();
+    let hosts = cluster.get(&config, namespace).await.unwrap()["data"]["hosts"].take();
     assert_eq!(hosts, json!("new.example.com\nwww.new.example.com"));
     let mut without = new.clone();
     without["spec"]["hosts"] = json!([]);
-    let refused = place.try_apply(&without, namespace).await.unwrap_err().to_string();
+    let refused = cluster.try_apply(&without, namespace).await.unwrap_err().to_string();
     assert!(refused.contains("spec.hosts: Required value: no one could reach it"), "{refused}");
-    place.delete(&old, namespace).await;
-    place.delete(&new, namespace).await;
-    program.was_never_refused().await;
+    cluster.delete(&old, namespace).await;
+    cluster.delete(&new, namespace).await;
+    program.assert_never_forbidden().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_quickstart_keeps_pods_on_the_embedded_server() {
-    keeps_pods(&Place::embedded().await, "quickstart", QUICKSTART, "ready").await;
+    keeps_pods(&Cluster::embedded().await, "quickstart", QUICKSTART, "ready").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_podset_keeps_pods_on_the_embedded_server() {
-    keeps_pods(&Place::embedded().await, "podset", PODSET, "readyReplicas").await;
+    keeps_pods(&Cluster::embedded().await, "podset", PODSET, "readyReplicas").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_replicas_share_sets_on_the_embedded_server() {
-    replicas_share_sets(&Place::embedded().await).await;
+    replicas_share_sets(&Cluster::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn config_restarter_restarts_pods_on_the_embedded_server() {
-    restarts_pods(&Place::embedded().await).await;
+    restarts_pods(&Cluster::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_workload_interpreter_answers_on_the_embedded_server() {
-    interprets(&Place::embedded().await).await;
+    interprets(&Cluster::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn website_defaults_validates_and_converts_on_embedded_server() {
-    hosts_websites(&Place::embedded().await).await;
+    hosts_websites(&Cluster::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask roles"]
 async fn every_example_works_on_a_real_server() {
-    let place = Place::named("KUBECONFIG").await;
-    keeps_pods(&place, "quickstart", QUICKSTART, "ready").await;
-    keeps_pods(&place, "podset", PODSET, "readyReplicas").await;
-    replicas_share_sets(&place).await;
-    restarts_pods(&place).await;
-    interprets(&place).await;
-    hosts_websites(&place).await;
+    let cluster = Cluster::named("KUBECONFIG").await;
+    keeps_pods(&cluster, "quickstart", QUICKSTART, "ready").await;
+    keeps_pods(&cluster, "podset", PODSET, "readyReplicas").await;
+    replicas_share_sets(&cluster).await;
+    restarts_pods(&cluster).await;
+    interprets(&cluster).await;
+    hosts_websites(&cluster).await;
 }

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
-    place::{Place, client, until},
+    cluster::{Cluster, client, until},
     roles,
 };
 
@@ -92,7 +92,7 @@ impl Leases {
 
 /// A program that runs with its generated role, in a separate namespace.
 struct Trial<'a> {
-    place: &'a Place,
+    cluster: &'a Cluster,
     leases: Leases,
     name: String,
     manifests: Vec<Json>,
@@ -147,16 +147,16 @@ fn asked<B>(request: &Request<B>) -> String {
 }
 
 impl<'a> Trial<'a> {
-    async fn start(place: &'a Place, leases: Leases, without: Option<[&str; 2]>) -> Self {
+    async fn start(cluster: &'a Cluster, leases: Leases, without: Option<[&str; 2]>) -> Self {
         static TRIALS: AtomicUsize = AtomicUsize::new(0);
         let name = format!("framework-{}-{}", std::process::id(), TRIALS.fetch_add(1, Ordering::Relaxed));
         let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": &name } });
         let mut manifests = manifests(&name, leases, without);
         manifests.insert(0, space);
         for object in &manifests {
-            place.apply(object, &name).await;
+            cluster.apply(object, &name).await;
         }
-        let inner = client(&place.kubeconfig_of(&name, &name).await).await;
+        let inner = client(&cluster.kubeconfig_of(&name, &name).await).await;
         roles::are_known(&manifests, &name, &name, &inner).await;
         let refused = Arc::<Mutex<BTreeSet<String>>>::default();
         let noted = refused.clone();
@@ -183,7 +183,7 @@ impl<'a> Trial<'a> {
             // `run` fails if the Lease can't be renewed, which some trials cause on purpose.
             let _ended = manager.run(async move { drop(stopped.await) }).await;
         });
-        Self { place, leases, name, manifests, refused, stop, running }
+        Self { cluster, leases, name, manifests, refused, stop, running }
     }
 
     /// Changes the reconciled object.
@@ -192,19 +192,19 @@ impl<'a> Trial<'a> {
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a", "labels": { "app": "framework" } },
             "data": { "n": n.to_string() },
         });
-        self.place.apply(&config, &self.name).await;
+        self.cluster.apply(&config, &self.name).await;
     }
 
     /// Returns `true` once the Event was repeated, the Lease was renewed and the Secret blocks the deletion of its
     /// owner.
     async fn is_whole(&self) -> bool {
-        let events = self.place.list("events.k8s.io/v1", "Event", &self.name).await;
+        let events = self.cluster.list("events.k8s.io/v1", "Event", &self.name).await;
         let again = events.iter().any(|event| event["series"]["count"].as_i64() >= Some(2));
         let lease = self.leases.renewed(&self.name);
         let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": lease } });
-        let lease = self.place.get(&lease, &self.name).await.unwrap_or_default()["spec"].take();
+        let lease = self.cluster.get(&lease, &self.name).await.unwrap_or_default()["spec"].take();
         let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "a" } });
-        let secret = self.place.get(&secret, &self.name).await.unwrap_or_default();
+        let secret = self.cluster.get(&secret, &self.name).await.unwrap_or_default();
         let blocks = secret["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] == true;
         again && blocks && !lease["renewTime"].is_null() && lease["renewTime"] != lease["acquireTime"]
     }
@@ -215,17 +215,17 @@ impl<'a> Trial<'a> {
         // The program of the next trial would reconcile it too, and its Event would be rejected in the terminating
         // namespace.
         let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
-        self.place.delete(&config, &self.name).await;
+        self.cluster.delete(&config, &self.name).await;
         for object in self.manifests.iter().rev() {
-            self.place.delete(object, &self.name).await;
+            self.cluster.delete(object, &self.name).await;
         }
         std::mem::take(&mut self.refused.lock())
     }
 }
 
 /// Checks that no request is rejected with the complete role.
-async fn is_enough(place: &Place, leases: Leases) {
-    let (trial, n) = (Trial::start(place, leases, None).await, AtomicUsize::new(0));
+async fn is_enough(cluster: &Cluster, leases: Leases) {
+    let (trial, n) = (Trial::start(cluster, leases, None).await, AtomicUsize::new(0));
     until("an event, a renewal and an object", || async {
         trial.change(n.fetch_add(1, Ordering::Relaxed)).await;
         trial.is_whole().await
@@ -235,8 +235,8 @@ async fn is_enough(place: &Place, leases: Leases) {
 }
 
 /// Checks that without this verb exactly the expected request is rejected.
-async fn is_needed(place: &Place, leases: Leases, without: [&str; 2], expected: &str) {
-    let (trial, n) = (Trial::start(place, leases, Some(without)).await, AtomicUsize::new(0));
+async fn is_needed(cluster: &Cluster, leases: Leases, without: [&str; 2], expected: &str) {
+    let (trial, n) = (Trial::start(cluster, leases, Some(without)).await, AtomicUsize::new(0));
     until(&format!("without {without:?}: {expected} is refused"), || async {
         trial.change(n.fetch_add(1, Ordering::Relaxed)).await;
         !trial.refused.lock().is_empty()
@@ -246,19 +246,19 @@ async fn is_needed(place: &Place, leases: Leases, without: [&str; 2], expected: 
     assert_eq!(refused, BTreeSet::from([expected.to_owned()]), "without {without:?}");
 }
 
-async fn role_is_exact(place: &Place) {
+async fn role_is_exact(cluster: &Cluster) {
     for leases in [Leases::Election, Leases::Shards] {
-        is_enough(place, leases).await;
+        is_enough(cluster, leases).await;
         for (without, expected) in OF_THE_MANAGER {
-            is_needed(place, leases, without, expected).await;
+            is_needed(cluster, leases, without, expected).await;
         }
     }
 }
 
 /// Returns `true` if the server enforces permissions for `blockOwnerDeletion`. The admission plugin
 /// `OwnerReferencesPermissionEnforcement` is not enabled by default.
-async fn asks_about_owners(place: &Place) -> bool {
-    let trial = Trial::start(place, Leases::Election, Some(OF_OWNERS.0)).await;
+async fn asks_about_owners(cluster: &Cluster) -> bool {
+    let trial = Trial::start(cluster, Leases::Election, Some(OF_OWNERS.0)).await;
     trial.change(0).await;
     until("the object is made or refused", || async { trial.is_whole_or_refused().await }).await;
     !trial.end().await.is_empty()
@@ -267,22 +267,22 @@ async fn asks_about_owners(place: &Place) -> bool {
 impl Trial<'_> {
     async fn is_whole_or_refused(&self) -> bool {
         let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "a" } });
-        self.place.get(&secret, &self.name).await.is_some() || !self.refused.lock().is_empty()
+        self.cluster.get(&secret, &self.name).await.is_some() || !self.refused.lock().is_empty()
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn framework_verbs_are_needed_on_embedded_server() {
-    role_is_exact(&Place::embedded().await).await;
+    role_is_exact(&Cluster::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask roles"]
 async fn framework_verbs_are_needed_on_a_real_server() {
-    let place = Place::named("KUBECONFIG").await;
-    role_is_exact(&place).await;
-    if asks_about_owners(&place).await {
-        is_needed(&place, Leases::Election, OF_OWNERS.0, OF_OWNERS.1).await;
+    let cluster = Cluster::named("KUBECONFIG").await;
+    role_is_exact(&cluster).await;
+    if asks_about_owners(&cluster).await {
+        is_needed(&cluster, Leases::Election, OF_OWNERS.0, OF_OWNERS.1).await;
     } else {
         eprintln!("left out: the admission plugin OwnerReferencesPermissionEnforcement is off");
     }

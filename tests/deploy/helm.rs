@@ -10,10 +10,10 @@ use kctl::{Json, json};
 
 use crate::{
     build::{programs, run},
+    cluster::{Cluster, until},
     examples::of_namespace,
     files::{Folder, objects},
-    place::{Place, until},
-    program::{Given, Program},
+    program::{DeployOptions, Program},
 };
 
 /// Release name of the tests. Names of all objects begin with the release and the chart.
@@ -32,9 +32,9 @@ impl Helm {
     }
 
     /// Returns Helm with the administrator's kubeconfig.
-    fn at(place: &Place, namespace: &str) -> Self {
+    fn at(cluster: &Cluster, namespace: &str) -> Self {
         let helm = Self::new(namespace);
-        std::fs::write(helm.files.join("kubeconfig"), place.kubeconfig_at(namespace)).unwrap();
+        std::fs::write(helm.files.join("kubeconfig"), cluster.kubeconfig_at(namespace)).unwrap();
         helm
     }
 
@@ -236,69 +236,70 @@ podDisruptionBudget: { minAvailable: 50% }
 ";
 
 /// Installs, upgrades and uninstalls a chart, and runs the program with the arguments of its Deployment.
-async fn installs(mut place: Place) {
-    place.run_workloads();
-    let place = &place;
+async fn installs(mut cluster: Cluster) {
+    cluster.run_workloads();
+    let cluster = &cluster;
     let namespace = format!("helm-podset-{}", std::process::id());
-    let helm = Helm::at(place, &namespace);
+    let helm = Helm::at(cluster, &namespace);
     let chart = helm.chart("podset", "--leader-elect --metrics");
     let chart = chart.display();
     helm.run(&format!("install {RELEASE} {chart} --create-namespace")).await;
     let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
     let of_kind = |kind: &str| manifests.iter().find(|object| object["kind"] == kind).unwrap().clone();
-    pods_run(place, &namespace, 2).await;
+    pods_run(cluster, &namespace, 2).await;
 
     // Run the program with a token of the release's ServiceAccount. `started` checks that its permissions match the
     // roles.
     let program = programs().join("podset");
-    let program =
-        Program::started(place, &program, &namespace, manifests.clone(), Folder::new(), Given::default()).await;
+    let options = DeployOptions::default();
+    let program = Program::started(cluster, &program, &namespace, manifests.clone(), Folder::new(), options).await;
     let set = of_namespace(PODSET, &namespace).remove(0);
-    place.apply_soon(&set, &namespace).await;
-    let ready = || async { place.get(&set, &namespace).await.unwrap()["status"]["readyReplicas"] == json!(3) };
+    cluster.apply_soon(&set, &namespace).await;
+    let ready = || async { cluster.get(&set, &namespace).await.unwrap()["status"]["readyReplicas"] == json!(3) };
     until("three pods are ready", ready).await;
 
     let values = helm.files.join("values.yaml");
     std::fs::write(&values, VALUES).unwrap();
     helm.run(&format!("upgrade {RELEASE} {chart} --values {}", values.display())).await;
-    let deployment = place.get(&of_kind("Deployment"), &namespace).await.unwrap();
+    let deployment = cluster.get(&of_kind("Deployment"), &namespace).await.unwrap();
     let pod = &deployment["spec"]["template"]["spec"];
     assert_eq!(deployment["spec"]["replicas"], 3);
     assert_eq!(pod["containers"][0]["resources"]["limits"], json!({ "memory": "512Mi" }));
     assert_eq!(pod["volumes"][0]["name"], "scratch");
-    pods_run(place, &namespace, 3).await;
+    pods_run(cluster, &namespace, 3).await;
     let upgraded = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
     let user_roles = upgraded.iter().filter(|object| object["kind"] == "ClusterRole").count();
     assert!(user_roles > manifests.iter().filter(|object| object["kind"] == "ClusterRole").count());
-    assert!(place.get(&set, &namespace).await.is_some(), "an upgrade keeps the objects");
+    assert!(cluster.get(&set, &namespace).await.is_some(), "an upgrade keeps the objects");
     program.stopped().await;
     // Switch from `RollingUpdate` to `Recreate`, which does not allow the `rollingUpdate` field.
     helm.run(&format!("upgrade {RELEASE} {chart} --set replicaCount=1,leaderElection.enabled=false,image.tag=7")).await;
-    let deployment = place.get(&of_kind("Deployment"), &namespace).await.unwrap();
+    let deployment = cluster.get(&of_kind("Deployment"), &namespace).await.unwrap();
     assert_eq!(deployment["spec"]["strategy"], json!({ "type": "Recreate" }));
     assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "example.com/podset:7");
 
     helm.run(&format!("uninstall {RELEASE} --wait")).await;
     let crd = of_kind("CustomResourceDefinition");
     for object in upgraded.iter().filter(|object| object["kind"] != crd["kind"]) {
-        until(&format!("{} is gone", object["kind"]), || async { place.get(object, &namespace).await.is_none() }).await;
+        let is_gone = || async { cluster.get(object, &namespace).await.is_none() };
+        until(&format!("{} is gone", object["kind"]), is_gone).await;
     }
-    assert!(place.get(&crd, "").await.is_some() && place.get(&set, &namespace).await.is_some(), "CRDs are kept");
-    assert_eq!(releases(place, &namespace).await, 0);
+    assert!(cluster.get(&crd, "").await.is_some() && cluster.get(&set, &namespace).await.is_some(), "CRDs are kept");
+    assert_eq!(releases(cluster, &namespace).await, 0);
 
     // The next install adopts the kept CRD. With `crds.keep=false`, uninstall deletes it.
     helm.run(&format!("install {RELEASE} {chart} --set crds.keep=false")).await;
     helm.run(&format!("uninstall {RELEASE} --wait")).await;
-    until("the CRD is gone", || async { place.get(&crd, "").await.is_none() }).await;
+    until("the CRD is gone", || async { cluster.get(&crd, "").await.is_none() }).await;
     let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-    place.delete(&space, "").await;
+    cluster.delete(&space, "").await;
 }
 
 /// Waits until this many Pods of the release run with its `ServiceAccount`.
-async fn pods_run(place: &Place, namespace: &str, n_pods: usize) {
+async fn pods_run(cluster: &Cluster, namespace: &str, n_pods: usize) {
     let name = format!("{RELEASE}-podset");
     let run = || async {
-        let pods = place.list("v1", "Pod", namespace).await;
+        let pods = cluster.list("v1", "Pod", namespace).await;
         let of_release = pods.iter().filter(|pod| {
             pod["metadata"]["labels"]["app.kubernetes.io/instance"] == RELEASE
                 && pod["metadata"]["deletionTimestamp"].is_null()
@@ -311,8 +312,8 @@ async fn pods_run(place: &Place, namespace: &str, n_pods: usize) {
 }
 
 /// Returns the number of releases that Helm has recorded in a namespace.
-async fn releases(place: &Place, namespace: &str) -> usize {
-    let secrets = place.list("v1", "Secret", namespace).await;
+async fn releases(cluster: &Cluster, namespace: &str) -> usize {
+    let secrets = cluster.list("v1", "Secret", namespace).await;
     secrets.iter().filter(|secret| secret["type"] == "helm.sh/release.v1").count()
 }
 
@@ -321,9 +322,9 @@ async fn releases(place: &Place, namespace: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
 async fn notes_say_how_to_turn_conversion_off() {
-    let place = &Place::embedded().await;
+    let cluster = &Cluster::embedded().await;
     let namespace = "helm-website";
-    let helm = Helm::at(place, namespace);
+    let helm = Helm::at(cluster, namespace);
     let chart = helm.chart("website", "--leader-elect");
     let chart = chart.display();
     let install = format!("install {RELEASE} {chart} --create-namespace");
@@ -337,27 +338,27 @@ async fn notes_say_how_to_turn_conversion_off() {
     let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
     let of_kind = |kind: &str| manifests.iter().find(|object| object["kind"] == kind).unwrap();
     let secret = of_kind("Secret");
-    assert!(place.get(secret, namespace).await.is_some());
+    assert!(cluster.get(secret, namespace).await.is_some());
 
     helm.run(&format!("uninstall {RELEASE} --wait")).await;
-    until("the private key is gone", || async { place.get(secret, namespace).await.is_none() }).await;
+    until("the private key is gone", || async { cluster.get(secret, namespace).await.is_none() }).await;
     let crd = of_kind("CustomResourceDefinition");
-    place.merge(crd, "", &serde_json::from_str(patch).unwrap()).await;
-    assert_eq!(place.get(crd, "").await.unwrap()["spec"]["conversion"], json!({ "strategy": "None" }));
+    cluster.merge(crd, "", &serde_json::from_str(patch).unwrap()).await;
+    assert_eq!(cluster.get(crd, "").await.unwrap()["spec"]["conversion"], json!({ "strategy": "None" }));
     helm.run(&format!("{install} --force-conflicts")).await;
-    assert_eq!(place.get(crd, "").await.unwrap()["spec"]["conversion"]["strategy"], "Webhook");
+    assert_eq!(cluster.get(crd, "").await.unwrap()["spec"]["conversion"]["strategy"], "Webhook");
 }
 
 /// cert-manager leaves its Secret behind when its Certificate is deleted.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
 async fn program_replaces_cert_manager_in_an_upgrade() {
-    let place = &Place::embedded().await;
+    let cluster = &Cluster::embedded().await;
     for definition in objects(include_str!("../golden/cert-manager.yaml")) {
-        place.apply(&definition, "").await;
+        cluster.apply(&definition, "").await;
     }
     let namespace = "helm-issuer";
-    let helm = Helm::at(place, namespace);
+    let helm = Helm::at(cluster, namespace);
     let chart = helm.chart("website", "--with cert-manager");
     let chart = chart.display();
     let install = format!("upgrade --install {RELEASE} {chart} --create-namespace");
@@ -369,28 +370,28 @@ async fn program_replaces_cert_manager_in_an_upgrade() {
         json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": { "name": name }, "data": data })
     };
     let of_cert_manager = secret(&certificate["spec"]["secretName"]);
-    place.apply_soon(&of_cert_manager, namespace).await;
+    cluster.apply_soon(&of_cert_manager, namespace).await;
 
     helm.run(&format!("upgrade {RELEASE} {chart} --set certManager.enabled=false")).await;
     let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
     let own = manifests.iter().find(|object| object["kind"] == "Secret").unwrap();
-    assert!(place.get(own, namespace).await.unwrap()["data"].is_null(), "the program writes its certificate there");
-    assert!(place.get(&of_cert_manager, namespace).await.is_some());
+    assert!(cluster.get(own, namespace).await.unwrap()["data"].is_null(), "the program writes its certificate there");
+    assert!(cluster.get(&of_cert_manager, namespace).await.is_some());
 
     helm.run(&format!("{install} --reset-values")).await;
-    until("the key of the program is gone", || async { place.get(own, namespace).await.is_none() }).await;
+    until("the key of the program is gone", || async { cluster.get(own, namespace).await.is_none() }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
 async fn chart_installs_upgrades_and_uninstalls_on_embedded_server() {
-    installs(Place::embedded().await).await;
+    installs(Cluster::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm and KUBECONFIG: cargo xtask real-server"]
 async fn chart_lifecycle_on_a_real_server() {
-    installs(Place::named("KUBECONFIG").await).await;
+    installs(Cluster::named("KUBECONFIG").await).await;
 }
 
 /// Generating the chart again keeps a file that a user has changed.

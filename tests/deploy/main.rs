@@ -3,13 +3,13 @@
 
 mod book;
 mod build;
+mod cluster;
 mod examples;
 mod files;
 mod framework;
 mod helm;
 mod multicluster;
 mod new;
-mod place;
 mod program;
 mod proxy;
 mod roles;

@@ -6,9 +6,9 @@ use kctl::{Json, json};
 
 use crate::{
     build,
+    cluster::{Cluster, client, until},
     files::{Folder, objects},
-    place::{Place, client, until},
-    program::{Given, Program},
+    program::{DeployOptions, Program},
     roles,
 };
 
@@ -19,7 +19,7 @@ const NAMESPACE: &str = "default";
 
 /// Applies the generated roles for a member cluster. Returns them and the kubeconfig file of the `ServiceAccount`
 /// there.
-async fn on_member(member: &Place, name: &str, files: &Folder) -> (Vec<Json>, String) {
+async fn on_member(member: &Cluster, name: &str, files: &Folder) -> (Vec<Json>, String) {
     let mut generate = std::process::Command::new(build::programs().join(PROGRAM));
     let roles = objects(&build::run(generate.args(["generate-rbac", "--cluster", name])));
     for object in &roles {
@@ -32,8 +32,8 @@ async fn on_member(member: &Place, name: &str, files: &Folder) -> (Vec<Json>, St
     (roles, file.to_str().unwrap().to_owned())
 }
 
-async fn divides(home: &Place, mut members: [Place; 2]) {
-    members.iter_mut().for_each(Place::run_workloads);
+async fn divides(home: &Cluster, mut members: [Cluster; 2]) {
+    members.iter_mut().for_each(Cluster::run_workloads);
     let members = &members;
     let (files, mut env, mut roles) = (Folder::new(), BTreeMap::new(), Vec::new());
     for (member, name) in members.iter().zip(["member1", "member2"]) {
@@ -41,14 +41,14 @@ async fn divides(home: &Place, mut members: [Place; 2]) {
         env.insert(format!("KUBECONFIG_{}", name.to_uppercase()), file);
         roles.push(objects);
     }
-    let program = Program::deployed(home, PROGRAM, Given { env, ..Given::default() }).await;
+    let program = Program::deployed(home, PROGRAM, DeployOptions { env, ..DeployOptions::default() }).await;
     let fleet = objects(FLEET);
     for object in &fleet {
         home.apply_soon(object, NAMESPACE).await;
     }
     let web = &json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "web" } });
-    let ready = async |place: &Place| {
-        let found = place.get(web, NAMESPACE).await;
+    let ready = async |cluster: &Cluster| {
+        let found = cluster.get(web, NAMESPACE).await;
         found.map(|found| found["status"]["readyReplicas"].as_i64().unwrap_or_default())
     };
     until("each member has its share", || async {
@@ -67,24 +67,24 @@ async fn divides(home: &Place, mut members: [Place; 2]) {
         home.delete(object, NAMESPACE).await;
     }
     for (member, roles) in members.iter().zip(&roles) {
-        member.never_refused(NAMESPACE, PROGRAM);
+        member.assert_never_forbidden(NAMESPACE, PROGRAM);
         for object in roles {
             member.delete(object, NAMESPACE).await;
         }
     }
-    program.was_never_refused().await;
+    program.assert_never_forbidden().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_fleet_divides_on_embedded_servers() {
-    let members = [Place::embedded().await, Place::embedded().await];
-    divides(&Place::embedded().await, members).await;
+    let members = [Cluster::embedded().await, Cluster::embedded().await];
+    divides(&Cluster::embedded().await, members).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG and two members: cargo xtask roles"]
 async fn fleet_divides_on_a_real_server_and_members() {
-    let home = Place::named("KUBECONFIG").await;
-    let (first, second) = (Place::named("KUBECONFIG_MEMBER1").await, Place::named("KUBECONFIG_MEMBER2").await);
+    let home = Cluster::named("KUBECONFIG").await;
+    let (first, second) = (Cluster::named("KUBECONFIG_MEMBER1").await, Cluster::named("KUBECONFIG_MEMBER2").await);
     divides(&home, [first, second]).await;
 }

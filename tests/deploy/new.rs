@@ -6,9 +6,9 @@ use kctl::json;
 
 use crate::{
     build::{self, cargo, programs, run, shell},
+    cluster::{Cluster, until},
     files::{Folder, kustomized},
-    place::{Place, until},
-    program::{Given, Program},
+    program::{DeployOptions, Program},
 };
 
 /// Name of the project. No example has a kind of this name.
@@ -30,7 +30,7 @@ fn project(folder: &Folder) -> std::path::PathBuf {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask roles"]
 async fn new_project_is_deployed_on_a_real_server() {
-    let place = Place::named("KUBECONFIG").await;
+    let cluster = Cluster::named("KUBECONFIG").await;
     let folder = Folder::new();
     let project = project(&folder);
     let program = build::target().join("debug").join(NAME);
@@ -45,17 +45,18 @@ async fn new_project_is_deployed_on_a_real_server() {
         run(kubectl.args(["apply", "-k", "deploy"]).args(dry_run).current_dir(&project));
     }
     let manifests = kustomized(&project.join("deploy"));
-    let running = Program::started(&place, &program, "default", manifests, Folder::new(), Given::default()).await;
+    let options = DeployOptions::default();
+    let running = Program::started(&cluster, &program, "default", manifests, Folder::new(), options).await;
     let mut kubectl = std::process::Command::new("kubectl");
     run(kubectl.args(["apply", "-n", "default", "-f", "sample.yaml"]).current_dir(&project));
     let sample = crate::files::objects(&std::fs::read_to_string(project.join("sample.yaml")).unwrap()).remove(0);
     let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": sample["metadata"]["name"] } });
-    let said = || async { Some(place.get(&config, "default").await?["data"]["message"].take()) };
+    let said = || async { Some(cluster.get(&config, "default").await?["data"]["message"].take()) };
     until("the config map says the message", || async { said().await.as_ref() == Some(&sample["spec"]["message"]) })
         .await;
-    place.delete(&sample, "default").await;
-    until("the config map goes", || async { place.get(&config, "default").await.is_none() }).await;
-    running.was_never_refused().await;
+    cluster.delete(&sample, "default").await;
+    until("the config map goes", || async { cluster.get(&config, "default").await.is_none() }).await;
+    running.assert_never_forbidden().await;
 }
 
 /// Returns the commands in a file of the project: the rest of each line that starts with `begin`.

@@ -18,8 +18,8 @@ use tokio::process::{Child, Command};
 
 use crate::{
     build,
+    cluster::{Cluster, client, until},
     files::{Folder, kustomized},
-    place::{Place, client, until},
     roles,
 };
 
@@ -28,7 +28,7 @@ const STOPS_WITHIN: Duration = Duration::from_secs(45);
 
 /// A running program, and the server on which it is deployed.
 pub(crate) struct Program<'a> {
-    place: &'a Place,
+    cluster: &'a Cluster,
     name: String,
     namespace: String,
     manifests: Vec<Json>,
@@ -40,7 +40,7 @@ pub(crate) struct Program<'a> {
 
 /// Settings of a program that its manifests do not have.
 #[derive(Default)]
-pub(crate) struct Given {
+pub(crate) struct DeployOptions {
     /// Local folders by the mount paths of the container.
     pub(crate) mounts: BTreeMap<String, PathBuf>,
     /// Environment variables.
@@ -57,51 +57,51 @@ pub(crate) struct Given {
 
 impl<'a> Program<'a> {
     /// Generates the manifests of a program for a new namespace, applies them and starts it.
-    pub(crate) async fn deployed(place: &'a Place, program: &str, given: Given) -> Self {
-        let coordination = if given.shards.is_some() { "shards" } else { "elect" };
+    pub(crate) async fn deployed(cluster: &'a Cluster, program: &str, options: DeployOptions) -> Self {
+        let coordination = if options.shards.is_some() { "shards" } else { "elect" };
         let namespace = format!("deploy-{program}-{coordination}-{}", std::process::id());
         let (program, files) = (build::programs().join(program), Folder::new());
         let out = files.join("manifests");
         let mut generate = std::process::Command::new(&program);
         generate.args(["generate-manifests", "--metrics", "--namespace", &namespace, "--out"]).arg(&out);
-        generate.arg(given.shards.map_or_else(|| "--leader-elect".into(), |slots| format!("--shards={slots}")));
-        build::run(generate.args(&given.generate));
+        generate.arg(options.shards.map_or_else(|| "--leader-elect".into(), |slots| format!("--shards={slots}")));
+        build::run(generate.args(&options.generate));
         let manifests = kustomized(&out);
         let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-        place.apply(&space, "").await;
+        cluster.apply(&space, "").await;
         for manifest in &manifests {
-            place.apply(manifest, "").await;
+            cluster.apply(manifest, "").await;
         }
-        Self::started(place, &program, &namespace, manifests, files, given).await
+        Self::started(cluster, &program, &namespace, manifests, files, options).await
     }
 
     /// Starts a program whose manifests have been applied.
     pub(crate) async fn started(
-        place: &'a Place,
+        cluster: &'a Cluster,
         program: &Path,
         namespace: &str,
         manifests: Vec<Json>,
         files: Folder,
-        given: Given,
+        options: DeployOptions,
     ) -> Self {
         let deployment = manifests.iter().find(|manifest| manifest["kind"] == "Deployment").unwrap();
         let pod = &deployment["spec"]["template"]["spec"];
         let name = pod["serviceAccountName"].as_str().unwrap().to_owned();
-        let kubeconfig = place.kubeconfig_of(namespace, &name).await;
-        roles::are_exact(place, &manifests, namespace, &name, &client(&kubeconfig).await).await;
+        let kubeconfig = cluster.kubeconfig_of(namespace, &name).await;
+        roles::are_exact(cluster, &manifests, namespace, &name, &client(&kubeconfig).await).await;
 
         let args = pod["containers"][0]["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
-        let (mut ports, mut local) = (given.ports.clone(), Vec::new());
+        let (mut ports, mut local) = (options.ports.clone(), Vec::new());
         for arg in args {
-            local.extend(on_this_machine(arg, &mut ports, &given.mounts));
+            local.extend(on_this_machine(arg, &mut ports, &options.mounts));
         }
         let file = files.join("kubeconfig");
         std::fs::write(&file, kubeconfig).unwrap();
         let log = std::fs::File::create(files.join("log")).unwrap();
         let mut command = Command::new(program);
-        command.args(local).args(&given.args).envs(&given.env).env("KUBECONFIG", &file).current_dir(&*files);
+        command.args(local).args(&options.args).envs(&options.env).env("KUBECONFIG", &file).current_dir(&*files);
         let process = command.stdout(Stdio::null()).stderr(log).kill_on_drop(true).spawn().unwrap();
-        let program = Self { place, name, namespace: namespace.into(), manifests, process, ports, files };
+        let program = Self { cluster, name, namespace: namespace.into(), manifests, process, ports, files };
         program.is_ready().await;
         program
     }
@@ -109,7 +109,7 @@ impl<'a> Program<'a> {
     /// Starts one more replica.
     pub(crate) async fn replica(&self, program: &str) -> Self {
         let (program, manifests) = (build::programs().join(program), self.manifests.clone());
-        Self::started(self.place, &program, &self.namespace, manifests, Folder::new(), Given::default()).await
+        Self::started(self.cluster, &program, &self.namespace, manifests, Folder::new(), DeployOptions::default()).await
     }
 
     pub(crate) fn namespace(&self) -> &str {
@@ -155,26 +155,27 @@ impl<'a> Program<'a> {
     pub(crate) async fn metrics(&self) -> String {
         let (reader, role) = (format!("{}-scraper", self.name), format!("{}-metrics-reader", self.name));
         let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": reader } });
-        self.place.apply(&account, &self.namespace).await;
+        self.cluster.apply(&account, &self.namespace).await;
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": reader },
             "subjects": [{ "kind": "ServiceAccount", "name": reader, "namespace": self.namespace }],
             "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },
         });
-        let kubeconfig: Json = serde_json::from_str(&self.place.kubeconfig_of(&self.namespace, &reader).await).unwrap();
+        let kubeconfig = self.cluster.kubeconfig_of(&self.namespace, &reader).await;
+        let kubeconfig: Json = serde_json::from_str(&kubeconfig).unwrap();
         let token = kubeconfig["users"][0]["user"]["token"].as_str().unwrap();
         let port = self.port(8443);
         assert!(page("https", port, "/metrics", None).await.is_err(), "not without a token");
         assert!(page("https", port, "/metrics", Some("wrong")).await.is_err(), "not with any token");
-        self.place.apply(&binding, "").await;
+        self.cluster.apply(&binding, "").await;
         let text = page("https", port, "/metrics", Some(token)).await.unwrap();
-        self.place.delete(&binding, "").await;
+        self.cluster.delete(&binding, "").await;
         text
     }
 
     /// Stops the program, checks that no request was rejected and nothing was logged at WARN or ERROR, and deletes its
     /// objects.
-    pub(crate) async fn was_never_refused(self) {
+    pub(crate) async fn assert_never_forbidden(self) {
         self.stopped().await.remove().await;
     }
 
@@ -186,7 +187,7 @@ impl<'a> Program<'a> {
         let refused: Vec<_> = requests.filter(|line| line.contains("code=\"40")).collect();
         let but = refused.iter().filter(|line| !line.contains("code=\"404\"") && !line.contains("code=\"409\""));
         assert_eq!(but.count(), 0, "{refused:?}\n{}", self.log());
-        self.place.never_refused(&self.namespace, &self.name);
+        self.cluster.assert_never_forbidden(&self.namespace, &self.name);
         let process = self.process.id().unwrap().to_string();
         build::run(std::process::Command::new("kill").args(["-TERM", &process]));
         let ended = tokio::time::timeout(STOPS_WITHIN, self.process.wait()).await;
@@ -201,11 +202,11 @@ impl<'a> Program<'a> {
     /// Deletes the manifests and the namespace. CRDs and the namespace `default` are kept, because others may use them.
     async fn remove(self) {
         for manifest in self.manifests.iter().filter(|manifest| manifest["kind"] != "CustomResourceDefinition") {
-            self.place.delete(manifest, "").await;
+            self.cluster.delete(manifest, "").await;
         }
         if self.namespace != "default" {
             let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": self.namespace } });
-            self.place.delete(&space, "").await;
+            self.cluster.delete(&space, "").await;
         }
     }
 }

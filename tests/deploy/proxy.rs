@@ -18,9 +18,9 @@ use tokio::{
 
 use crate::{
     build::programs,
+    cluster::Cluster,
     files::Folder,
-    place::Place,
-    program::{Given, Program},
+    program::{DeployOptions, Program},
 };
 
 /// Time limit for the program's first log line and first request.
@@ -54,12 +54,12 @@ async fn tunnel(client: TcpStream, counted: Arc<AtomicUsize>) -> std::io::Result
 
 #[tokio::test(flavor = "multi_thread")]
 async fn api_server_is_reached_through_the_named_proxy() {
-    let place = Place::embedded().await;
+    let cluster = Cluster::embedded().await;
     let (url, n_tunnels) = proxy().await;
-    let given = Given { args: vec![format!("--proxy-url={url}")], ..Given::default() };
-    let program = Program::deployed(&place, "quickstart", given).await;
+    let options = DeployOptions { args: vec![format!("--proxy-url={url}")], ..DeployOptions::default() };
+    let program = Program::deployed(&cluster, "quickstart", options).await;
     assert!(n_tunnels.load(Ordering::SeqCst) > 0);
-    program.was_never_refused().await;
+    program.assert_never_forbidden().await;
 }
 
 /// Runs a program with this server and these variables. Returns the first request that it sends to the proxy; `None` if
@@ -67,13 +67,13 @@ async fn api_server_is_reached_through_the_named_proxy() {
 async fn asked_for(server: &str, kubeconfig_proxy: bool, no_proxy: &str) -> Option<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let mut cluster = json!({ "server": server });
+    let mut entry = json!({ "server": server });
     let (of_kubeconfig, of_variable) =
         if kubeconfig_proxy { (url.as_str(), "http://127.0.0.1:1") } else { ("", url.as_str()) };
-    cluster["proxy-url"] = of_kubeconfig.into();
+    entry["proxy-url"] = of_kubeconfig.into();
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "a",
-        "contexts": [{ "name": "a", "context": { "cluster": "a", "user": "a" } }], "clusters": [{ "name": "a", "cluster": cluster }],
+        "contexts": [{ "name": "a", "context": { "cluster": "a", "user": "a" } }], "clusters": [{ "name": "a", "cluster": entry }],
     });
     let files = Folder::new();
     std::fs::write(files.join("kubeconfig"), kubeconfig.to_string()).unwrap();

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use http::Request;
 use kctl::{Json, json, kube::Client};
 
-use crate::place::{Place, client, until};
+use crate::cluster::{Cluster, client, until};
 
 /// Checks the permissions of an account in its namespace and in another one. They must be those of its roles, apart
 /// from the permissions that every `ServiceAccount` has.
-pub(crate) async fn are_exact(place: &Place, manifests: &[Json], namespace: &str, account: &str, its: &Client) {
+pub(crate) async fn are_exact(cluster: &Cluster, manifests: &[Json], namespace: &str, account: &str, its: &Client) {
     let nobody = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "nobody" } });
-    place.apply(&nobody, namespace).await;
-    let nobody = client(&place.kubeconfig_of(namespace, "nobody").await).await;
+    cluster.apply(&nobody, namespace).await;
+    let nobody = client(&cluster.kubeconfig_of(namespace, "nobody").await).await;
     for of in [namespace, "kube-public"] {
         let of_everybody = allowed(&nobody, of).await;
         let expected: BTreeSet<_> =

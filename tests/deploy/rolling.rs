@@ -24,8 +24,8 @@ use tokio::{
 
 use crate::{
     build,
+    cluster::{Cluster, until},
     files::Folder,
-    place::{Place, until},
     program::{free_port, page},
 };
 
@@ -44,7 +44,7 @@ const REPLICAS: [(&str, &str); 3] = [("a-old", "a-new"), ("b-old", "b-new"), ("c
 
 /// The server, the namespace and the files of the test.
 struct World<'a> {
-    place: &'a Place,
+    cluster: &'a Cluster,
     namespace: String,
     files: Folder,
 }
@@ -74,13 +74,13 @@ fn now() -> u128 {
 }
 
 impl<'a> World<'a> {
-    async fn new(place: &'a Place) -> Self {
+    async fn new(cluster: &'a Cluster) -> Self {
         let namespace = format!("rolling-{}", std::process::id());
         let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": &namespace } });
-        place.apply(&space, "").await;
-        let world = Self { place, namespace, files: Folder::new() };
+        cluster.apply(&space, "").await;
+        let world = Self { cluster, namespace, files: Folder::new() };
         std::fs::write(world.journal_file(), "").unwrap();
-        std::fs::write(world.files.join("kubeconfig"), place.kubeconfig_at(&world.namespace)).unwrap();
+        std::fs::write(world.files.join("kubeconfig"), cluster.kubeconfig_at(&world.namespace)).unwrap();
         let api = &world.configs();
         let create = |number| async move {
             let metadata = ObjectMeta { name: Some(format!("config-{number}")), ..ObjectMeta::default() };
@@ -92,7 +92,7 @@ impl<'a> World<'a> {
     }
 
     fn configs(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.place.admin.clone(), &self.namespace)
+        Api::namespaced(self.cluster.admin.clone(), &self.namespace)
     }
 
     fn journal_file(&self) -> std::path::PathBuf {
@@ -132,13 +132,13 @@ impl<'a> World<'a> {
     async fn leader(&self) -> String {
         let lease =
             json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "rolling" } });
-        let lease = self.place.get(&lease, &self.namespace).await.unwrap_or_default();
+        let lease = self.cluster.get(&lease, &self.namespace).await.unwrap_or_default();
         lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
     }
 
     /// Returns the state in each object's Secret.
     async fn states(&self) -> BTreeMap<String, String> {
-        let secrets: Api<Secret> = Api::namespaced(self.place.admin.clone(), &self.namespace);
+        let secrets: Api<Secret> = Api::namespaced(self.cluster.admin.clone(), &self.namespace);
         let found = secrets.list(&ListParams::default()).await.unwrap();
         let state = |secret: &Secret| String::from_utf8(secret.data.as_ref()?.get("state")?.0.clone()).ok();
         found.iter().filter_map(|secret| Some((secret.name_any(), state(secret)?))).collect()
@@ -218,15 +218,15 @@ async fn replace(world: &World<'_>, program: &Path, mut old: Vec<Replica>) -> Ve
     replaced
 }
 
-async fn is_replaced_one_by_one(place: &Place) {
+async fn is_replaced_one_by_one(cluster: &Cluster) {
     let program = build::programs().join("examples/deploy-replica");
-    let world = World::new(place).await;
+    let world = World::new(cluster).await;
     let mut old = Vec::new();
     for (name, _) in REPLICAS {
         old.push(world.start(name, &program).await);
     }
     let begun: BTreeMap<_, _> = (0..N_CHANGING).map(|n| (format!("config-{n}"), "0".to_owned())).collect();
-    until("the first leader has looked after all", || async { world.states().await == begun }).await;
+    until("the first leader has reconciled all objects", || async { world.states().await == begun }).await;
     let (quiet, stopped) = watch::channel(false);
     let replace = async {
         let replaced = replace(&world, &program, old).await;
@@ -235,13 +235,13 @@ async fn is_replaced_one_by_one(place: &Place) {
     };
     let (load, replaced) = tokio::join!(world.load(stopped), replace);
     assert_eq!(twice(&world.journal()), [""; 0]);
-    until("the last state of every object is looked after", || async { world.states().await == load.states }).await;
+    until("the last state of every object is reconciled", || async { world.states().await == load.states }).await;
     for replica in replaced {
         world.stop(replica).await;
     }
     check(&world.journal(), &load);
     let space: Json = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": world.namespace } });
-    place.delete(&space, "").await;
+    cluster.delete(&space, "").await;
 }
 
 fn check(journal: &[Line], load: &Load) {
@@ -262,12 +262,12 @@ fn check(journal: &[Line], load: &Load) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_are_replaced_under_load_on_embedded_server() {
-    is_replaced_one_by_one(&Place::embedded().await).await;
+    is_replaced_one_by_one(&Cluster::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask roles"]
 async fn replacement_under_load_on_a_real_server() {
-    let place = Place::named("KUBECONFIG").await;
-    is_replaced_one_by_one(&place).await;
+    let cluster = Cluster::named("KUBECONFIG").await;
+    is_replaced_one_by_one(&cluster).await;
 }

@@ -11,23 +11,23 @@ use tokio::{
 
 use crate::{
     build::{programs, run},
+    cluster::{Cluster, until},
     files::Folder,
-    place::{Place, until},
 };
 
 /// Time limit of an exit: the grace period, the shutdown, and a margin for a slow machine.
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Starts the program with this number of worker threads, and waits until a reconcile blocks one of them.
-async fn blocked(place: &Place, files: &Folder, n_threads: &str, flags: &[&str]) -> Child {
-    std::fs::write(files.join("kubeconfig"), place.kubeconfig_at("default")).unwrap();
+async fn blocked(cluster: &Cluster, files: &Folder, n_threads: &str, flags: &[&str]) -> Child {
+    std::fs::write(files.join("kubeconfig"), cluster.kubeconfig_at("default")).unwrap();
     let mut program = Command::new(programs().join("examples/deploy-replica"));
     program.arg("run").args(flags).env("REPLICA", "one").env("JOURNAL", files.join("journal"));
     program.env("TOKIO_WORKER_THREADS", n_threads).env("KUBECONFIG", files.join("kubeconfig"));
     let running = program.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let blocks =
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "web" }, "data": { "state": "block" } });
-    place.apply(&blocks, "default").await;
+    cluster.apply(&blocks, "default").await;
     let journal = || std::fs::read_to_string(files.join("journal")).unwrap_or_default();
     until("the reconcile has begun", || async { journal().contains("begin web block") }).await;
     running
@@ -47,8 +47,8 @@ async fn ended(running: Child, code: i32) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn process_with_blocked_thread_exits_after_shutdown_timeout() {
-    let (place, files) = (Place::embedded().await, Folder::new());
-    let running = blocked(&place, &files, "2", &["--graceful-shutdown-timeout=1s"]).await;
+    let (cluster, files) = (Cluster::embedded().await, Folder::new());
+    let running = blocked(&cluster, &files, "2", &["--graceful-shutdown-timeout=1s"]).await;
     terminate(&running);
     let said = ended(running, 1).await;
     assert!(said.contains("Error: reconciles of configmap still ran 1s after the stop"), "{said}");
@@ -57,8 +57,8 @@ async fn process_with_blocked_thread_exits_after_shutdown_timeout() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn second_signal_ends_a_fully_blocked_program() {
-    let (place, files) = (Place::embedded().await, Folder::new());
-    let mut running = blocked(&place, &files, "1", &["--graceful-shutdown-timeout=-1s"]).await;
+    let (cluster, files) = (Cluster::embedded().await, Folder::new());
+    let mut running = blocked(&cluster, &files, "1", &["--graceful-shutdown-timeout=-1s"]).await;
     terminate(&running);
     let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
     let stops = async {
@@ -74,9 +74,9 @@ async fn second_signal_ends_a_fully_blocked_program() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fully_blocked_process_exits_and_logs_json_error() {
     for format in ["text", "json"] {
-        let (place, files) = (Place::embedded().await, Folder::new());
+        let (cluster, files) = (Cluster::embedded().await, Folder::new());
         let log = format!("--log-format={format}");
-        let running = blocked(&place, &files, "1", &["--graceful-shutdown-timeout=1s", &log]).await;
+        let running = blocked(&cluster, &files, "1", &["--graceful-shutdown-timeout=1s", &log]).await;
         terminate(&running);
         let said = ended(running, 1).await;
         let error = "all threads were still blocked 1s after the stop";
@@ -95,10 +95,10 @@ async fn fully_blocked_process_exits_and_logs_json_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fully_blocked_leader_renews_its_lease() {
-    let (place, files) = (Place::embedded().await, Folder::new());
-    let _running = blocked(&place, &files, "1", &["--leader-elect", "--leader-election-id=rolling"]).await;
+    let (cluster, files) = (Cluster::embedded().await, Folder::new());
+    let _running = blocked(&cluster, &files, "1", &["--leader-elect", "--leader-election-id=rolling"]).await;
     let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "rolling" } });
-    let renewed_at = || async { place.get(&lease, "default").await.unwrap()["spec"]["renewTime"].clone() };
+    let renewed_at = || async { cluster.get(&lease, "default").await.unwrap()["spec"]["renewTime"].clone() };
     for _ in 0..2 {
         let before = renewed_at().await;
         until("the Lease is renewed", || async { renewed_at().await != before }).await;

@@ -110,7 +110,7 @@ async fn blocking_functions_delay_no_request_and_time_out() {
     for (answer, (path, _, (called, why))) in answers.into_iter().zip(blocked) {
         let answer = answer.unwrap();
         let message = answer["status"]["message"].as_str().or(answer["result"]["message"].as_str());
-        let message = message.and_then(|text| text.strip_prefix("no answer within 2s: "));
+        let message = message.and_then(|text| text.strip_prefix("no response within 2s: "));
         assert!(message.is_some_and(|text| text.starts_with(called) && text.ends_with(why)), "{path}: {answer}");
         assert_eq!(answer["uid"], "u1", "{path}");
     }

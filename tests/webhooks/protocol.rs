@@ -114,7 +114,7 @@ async fn each_failure_is_a_response_with_the_reason() {
             json_type,
             pod,
             504,
-            "no answer within 2s: `hangs` (tests/webhooks/protocol.rs:",
+            "no response within 2s: `hangs` (tests/webhooks/protocol.rs:",
         ),
     ];
     for (path, media, body, code, text) in cases {
@@ -153,7 +153,7 @@ async fn late_review_body_is_reported_with_its_uid() {
     let body = Body::new(Full::from(review).with_trailers(std::future::pending()));
     let response = ask(&router(&Metrics::default()), &format!("{RULES}?timeout=2s"), "application/json", body).await;
     assert_eq!((&response["uid"], &response["status"]["code"]), (&json!("u1"), &json!(504)), "{response}");
-    assert_eq!(response["status"]["message"], "no answer within 2s: the rest of the request did not come");
+    assert_eq!(response["status"]["message"], "no response within 2s: the rest of the request did not come");
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ async fn requests_are_answered_beside_others_that_never_end() {
     assert_eq!((&answer["allowed"], begun.elapsed()), (&json!(true), Duration::ZERO));
     let answers = join_all(others).await;
     let why = |answer: &Json| answer["status"]["message"].as_str().unwrap_or_default().to_owned();
-    let late = "no answer within 30s: the rest of the request did not come";
+    let late = "no response within 30s: the rest of the request did not come";
     let gave_way = "the rest of the request did not come, and other requests waited for its place: send it again";
     let n = |text: &str| answers.iter().filter(|answer| why(answer.as_ref().unwrap()) == text).count();
     assert_eq!((n(late), n(gave_way)), (63, 237), "the newest 64 were read, of which one gave way");

@@ -99,7 +99,7 @@ async fn probe(cluster: &MemberCluster, cx: &Context<Members>) -> Option<String>
     Some(match tokio::time::timeout(CHECK_TIMEOUT, answer.into_future()).await {
         Ok(Ok(_namespace)) => String::new(),
         Ok(Err(error)) => error.to_string(),
-        Err(_elapsed) => format!("no answer within {CHECK_TIMEOUT:?}"),
+        Err(_elapsed) => format!("no response within {CHECK_TIMEOUT:?}"),
     })
 }
 

@@ -36,11 +36,7 @@ pub(crate) async fn scheduler(binding: Arc<ResourceBinding>, cx: Context<schedul
         .inspect_err(|error| cx.event(Warning, "NotScheduled", error.to_string()))?;
     if clusters != binding.spec.clusters {
         if clusters.is_empty() {
-            cx.event(
-                Warning,
-                "NotScheduled",
-                "no cluster that is there is among those of its placement: it goes nowhere",
-            );
+            cx.event(Warning, "NotScheduled", "no registered cluster matches the placement");
         } else {
             cx.event(Normal, "Scheduled", clusters.iter().map(shown).collect::<Vec<_>>().join(", "));
         }

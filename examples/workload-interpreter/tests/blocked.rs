@@ -56,7 +56,7 @@ async fn others_are_answered_before_exit_code_1(command: &str) {
     let blocked = (0..N_BLOCKED).flat_map(|_| [(INTERPRETER, "`health` ("), (ADMISSION, "`validate` (")]);
     let blocked = blocked.map(async |(path, called)| (call(&example, path, "blocks", 2).await, called));
     for (answer, called) in futures::future::join_all(blocked).await {
-        assert!(answer.contains(&format!("no answer within 2s: {called}")), "{command}: {answer}");
+        assert!(answer.contains(&format!("no response within 2s: {called}")), "{command}: {answer}");
     }
     for (path, good) in [(INTERPRETER, r#""healthy":true"#), (ADMISSION, r#""allowed":true"#)] {
         let answer = call(&example, path, "web", 10).await;

@@ -36,13 +36,13 @@ impl<'a> CostEstimator<'a> {
                 let range = self.estimate(range);
                 let locals = self.pair(&range, &name(first)?, &name(second)?);
                 let test = self.with(locals, test).cost;
-                // Operations of a step beside the test, and those of the result.
-                let (own, end) = match call.func_name.as_str() {
+                // Cost per iteration without the test, and of the final result.
+                let (per_iteration, result) = match call.func_name.as_str() {
                     "all" => (3, 1),
                     "exists" => (4, 1),
                     _ => (2, 2),
                 };
-                Some(looped(&range, 0, test.saturating_add(own), end, Type::Scalar))
+                Some(looped(&range, 0, test.saturating_add(per_iteration), result, Type::Scalar))
             }
             ("transformList" | "transformMap" | "transformMapEntry", Some(range), [first, second, rest @ ..])
                 if (1..=2).contains(&rest.len()) =>
@@ -52,12 +52,12 @@ impl<'a> CostEstimator<'a> {
                 let (result, test) = rest.split_last()?;
                 let test = test.first().map(|test| self.with(locals.clone(), test).cost);
                 let result = self.with(locals, result);
-                let (start, own) = match call.func_name.as_str() {
+                let (start, per_iteration) = match call.func_name.as_str() {
                     "transformList" => (LIST, LIST + 2),
                     "transformMap" => (MAP, 3),
                     _ => (MAP, 2),
                 };
-                let step = result.cost.saturating_add(own);
+                let step = result.cost.saturating_add(per_iteration);
                 let step = test.map_or(step, |test| test.saturating_add(step.max(1)));
                 let of = Rc::new(result.r#type);
                 let found = if start == LIST { Type::List(of) } else { Type::Map(of) };
@@ -87,10 +87,16 @@ impl<'a> CostEstimator<'a> {
     }
 }
 
-/// Returns the estimate of a loop: range, start, steps and result.
-fn looped<'a>(range: &Estimate<'a>, start: u64, step: u64, end: u64, r#type: Type<'a>) -> Estimate<'a> {
-    let steps = range.size().max.saturating_mul(step);
-    let mut found = Estimate::computed(sum([range.cost, start, steps, end]), r#type);
+/// Returns the estimate of a loop from the costs of the range, the start, one iteration and the final result.
+fn looped<'a>(
+    range: &Estimate<'a>,
+    start: u64,
+    iteration: u64,
+    result: u64,
+    r#type: Type<'a>,
+) -> Estimate<'a> {
+    let iterations = range.size().max.saturating_mul(iteration);
+    let mut found = Estimate::computed(sum([range.cost, start, iterations, result]), r#type);
     if matches!(found.r#type, Type::Scalar) {
         found.size = Some(Size::exactly(1));
     }

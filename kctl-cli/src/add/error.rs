@@ -18,7 +18,7 @@ pub(super) enum AddFailure {
     )]
     Name(String),
     /// A module cannot have the name of the controller (`is_module`).
-    #[error("`{0}` is a name that Rust or kctl has already: choose another name, such as `{0}-controller`")]
+    #[error("`{0}` is a Rust keyword or the name of a crate: choose another name, such as `{0}-controller`")]
     TakenName(String),
     /// A `#[resource]` of the project declares the kind.
     #[error("{kind} is declared already, in {file}: choose another name, or another kind by `--kind`")]
@@ -53,7 +53,7 @@ pub(super) enum AddFailure {
     #[error("the new version needs `{names}`, which {file} keeps private: write `pub` there")]
     Private { names: String, file: String },
     /// A new file would replace one of the user. Checked for all files before anything is written.
-    #[error("{0} is there already, and is never written over: choose another name, or remove it")]
+    #[error("{0} already exists, and is never overwritten: choose another name, or remove it")]
     Exists(PathBuf),
     /// A second module of the name would not compile.
     #[error(

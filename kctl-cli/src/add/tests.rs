@@ -75,7 +75,7 @@ fn controller_is_added_and_nothing_else_changes() {
 fn files_are_never_written_over() {
     let folder = Folder::new("exists", MAIN);
     write(&folder.0.join("src/tea_room.rs"), "// mine\n").unwrap();
-    assert!(folder.add(controller("tea-room")).unwrap_err().contains("src/tea_room.rs is there already"));
+    assert!(folder.add(controller("tea-room")).unwrap_err().contains("src/tea_room.rs already exists"));
     assert_eq!((folder.text("src/tea_room.rs"), folder.text("src/main.rs")), ("// mine\n".into(), MAIN.into()));
     assert!(folder.add(controller("Tea")).unwrap_err().contains("`Tea` is not a valid name"));
 }
@@ -207,7 +207,7 @@ fn controller_name_has_to_be_a_module() {
     let folder = Folder::new("taken", MAIN);
     for name in ["struct", "if", "self", "kctl", "lib", "main", "core"] {
         let error = folder.add(controller(name)).unwrap_err();
-        assert!(error.contains(&format!("`{name}` is a name that Rust or kctl has already")), "{error}");
+        assert!(error.contains(&format!("`{name}` is a Rust keyword or the name of a crate")), "{error}");
     }
     assert_eq!(folder.text("src/main.rs"), MAIN);
 }
@@ -219,7 +219,7 @@ fn dangling_link_is_not_followed() {
     let target = folder.0.join("elsewhere.yaml");
     std::fs::create_dir_all(folder.0.join("samples")).unwrap();
     std::os::unix::fs::symlink(&target, folder.0.join("samples/bar.yaml")).unwrap();
-    assert!(folder.add(controller("bar")).unwrap_err().contains("samples/bar.yaml is there already"));
+    assert!(folder.add(controller("bar")).unwrap_err().contains("samples/bar.yaml already exists"));
     assert!(!target.exists() && folder.text("src/main.rs") == MAIN);
 }
 

@@ -72,7 +72,7 @@ mod tests {
             assert_eq!(dependency(Some(&folder)).unwrap(), path, "{}", folder.display());
         }
         for folder in [crates.join("kctl-cli"), crates.join("nowhere")] {
-            assert!(dependency(Some(&folder)).unwrap_err().to_string().contains("holds no kctl"));
+            assert!(dependency(Some(&folder)).unwrap_err().to_string().contains("does not contain the kctl crate"));
         }
     }
 

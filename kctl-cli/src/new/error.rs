@@ -8,35 +8,35 @@ use super::names::{KIND_LEN_MAX, NAME_LEN_MAX};
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NewFailure {
     /// The path ends in `..` or is a root, so that it has no last component to name the project by.
-    #[error("`{0}` names no folder: give the folder to create, such as `web-site`")]
+    #[error("`{0}` has no last path component to name the project after: pass a directory, such as `web-site`")]
     NoFolder(PathBuf),
     /// The name breaks the rules of `is_name`, which are those of labels and of Cargo together.
     #[error(
         "`{0}` is not a valid project name: use at most {NAME_LEN_MAX} lower case letters, digits and dashes, a letter first, such as `web-site`, or give the name by `--name`"
     )]
     Name(String),
-    /// Cargo has a folder of that name in `target` (`BUILT`).
-    #[error("`{0}` is a folder of Cargo's own among what it builds: choose another name, such as `{0}-site`")]
+    /// Cargo has a directory of that name in `target` (`BUILT`).
+    #[error("`{0}` is the name of a directory that Cargo creates in `target`: choose another name, such as `{0}-site`")]
     CargosName(String),
     /// A crate of that name would hide another one, or is a keyword (`TAKEN`).
-    #[error("`{0}` is a name that Rust or kctl has already: choose another name, such as `{0}-site`")]
+    #[error("`{0}` is a Rust keyword or the name of a crate: choose another name, such as `{0}-site`")]
     TakenName(String),
     /// The kind would shadow a type that the generated program uses (`is_taken`).
     #[error("`{0}` is a name that the program uses itself: choose another kind, such as `--kind {0}Site`")]
     TakenKind(String),
     /// The kind breaks the rules of `is_kind`.
     #[error(
-        "`{0}` is not a valid kind: use at most {KIND_LEN_MAX} letters and digits, an upper case letter first, such as `WebSite`, and no boolean or null of YAML"
+        "`{0}` is not a valid kind: use at most {KIND_LEN_MAX} letters and digits, an upper case letter first, such as `WebSite`, and not a YAML boolean or null"
     )]
     Kind(String),
     /// The API group breaks the rules of `is_group`.
     #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]
     Group(String),
     /// The folder exists and has other files than a repository.
-    #[error("{0} is there already: choose another name, or remove it")]
+    #[error("{0} already exists: choose another name, or remove it")]
     Exists(PathBuf),
     /// The folder of `--kctl` has neither the crate nor a repository with it.
-    #[error("{0} holds no kctl: give the folder with its Cargo.toml")]
+    #[error("{0} does not contain the kctl crate: pass the directory with its Cargo.toml")]
     NoKctl(PathBuf),
     /// A file or its folder cannot be written.
     #[error("{path} cannot be written")]

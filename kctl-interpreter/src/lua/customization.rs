@@ -240,7 +240,7 @@ fn field(name: &str, pointer: &str, help: &str) -> CustomizationError {
 /// Returns the error of a field of `spec.customizations` that no operation has.
 fn unknown_operation(name: &str, key: &str) -> CustomizationError {
     let fields = SCRIPT_FUNCTIONS.map(|operation| operation.field).join(", ");
-    field(name, &format!("/spec/customizations/{key}"), &format!("it is no operation: write one of {fields}"))
+    field(name, &format!("/spec/customizations/{key}"), &format!("it is not an operation: write one of {fields}"))
 }
 
 /// Compiles the script of one operation; `None` if it is absent or empty. `unchanged` returns an

@@ -61,7 +61,7 @@ fn mistakes_are_refused_by_name() {
             vec![customization("", &json!({"retain": {}, "retention": {"luaScript": 1}}))],
             vec![
                 "customization \"\": metadata.name: it is missing: write a text that is not empty",
-                "customization \"\": spec.customizations.retain: it is no operation: write one of statusAggregation, componentResource, dependencyInterpretation, healthInterpretation, replicaResource, statusReflection, retention, replicaRevision",
+                "customization \"\": spec.customizations.retain: it is not an operation: write one of statusAggregation, componentResource, dependencyInterpretation, healthInterpretation, replicaResource, statusReflection, retention, replicaRevision",
                 "customization \"\": spec.customizations.retention.luaScript: it is missing: write the script as text",
             ],
         ),

@@ -84,7 +84,7 @@ impl fmt::Display for Operation {
 
 /// The error of parsing an [`Operation`] from an unknown name. The message lists all names.
 #[derive(Debug, thiserror::Error)]
-#[error("{name:?} is no operation: use one of {}", Operation::ALL.map(Operation::name).join(", "))]
+#[error("{name:?} is not an operation: use one of {}", Operation::ALL.map(Operation::name).join(", "))]
 pub struct UnknownOperationError {
     name: String,
 }

@@ -281,7 +281,7 @@ impl Fields<'_> {
                     let is_listed =
                         item == "*" || item.parse().is_ok_and(|operation: Operation| operation != Operation::Prune);
                     if !is_listed {
-                        self.wrong(&path, item, "is no operation that webhooks are asked for");
+                        self.wrong(&path, item, "is not an operation that webhooks are asked for");
                     }
                 }
             }
@@ -361,7 +361,7 @@ mod tests {
             ("/clientConfig", service("path", json!("//")), "DNS-1123 segments"),
             ("/clientConfig", service("path", json!("/a//b")), "DNS-1123 segments"),
             ("/rules/0/operations", json!([]), "is required"),
-            ("/rules/0/operations", json!(["Prune"]), "is no operation that webhooks are asked for"),
+            ("/rules/0/operations", json!(["Prune"]), "is not an operation that webhooks are asked for"),
             ("/rules/0/operations", json!(["*", "Retain"]), "if '*' is present, must not specify other operations"),
             ("/rules/0/apiGroups", json!(["*", ""]), "if '*' is present, must not specify other API groups"),
             ("/rules/0/apiVersions", json!([""]), "is required"),

@@ -89,7 +89,7 @@ struct Status {
 /// Reads bytes in base64; an absent or null field is empty.
 fn base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?.unwrap_or_default();
-    STANDARD.decode(&text).map_err(|error| de::Error::custom(format_args!("response.patch is no base64: {error}")))
+    STANDARD.decode(&text).map_err(|error| de::Error::custom(format_args!("response.patch is not base64: {error}")))
 }
 
 /// Decodes a response to the request with this uid, and checks the fields of the operation.
@@ -115,12 +115,12 @@ pub(super) fn verify(uid: &str, operation: Operation, body: &[u8]) -> Result<Ans
 
 /// Decodes JSON, or YAML if the body does not begin with `{`, as Karmada's codec does.
 fn decoded(body: &[u8]) -> Result<Context, String> {
-    let text = std::str::from_utf8(body).map_err(|error| format!("the answer is no text: {error}"))?;
+    let text = std::str::from_utf8(body).map_err(|error| format!("the answer is not UTF-8: {error}"))?;
     let is_json = text.trim_start().starts_with('{');
     let context: Context = if is_json {
-        serde_json::from_str(text).map_err(|error| format!("the answer is no {KIND}: {error}"))?
+        serde_json::from_str(text).map_err(|error| format!("the answer is not a {KIND}: {error}"))?
     } else {
-        serde_saphyr::from_str(text).map_err(|error| format!("the answer is no {KIND} in JSON or YAML: {error}"))?
+        serde_saphyr::from_str(text).map_err(|error| format!("the answer is not a {KIND} in JSON or YAML: {error}"))?
     };
     let Context { api_version, kind, .. } = &context;
     let is_known = (api_version.is_empty() || api_version == API_VERSION) && (kind.is_empty() || kind == KIND);

@@ -41,26 +41,26 @@ fn protocol_violations_are_refused_in_karmadas_words() {
             response(&json!({ "patchType": "MergePatch", "patch": PATCH })),
             "webhook returned invalid response.patchType of \"MergePatch\"",
         ),
-        (ReviseReplica, response(&json!({ "patch": "?" })), "response.patch is no base64"),
+        (ReviseReplica, response(&json!({ "patch": "?" })), "response.patch is not base64"),
         (
             InterpretDependency,
             response(&json!({ "dependencies": [{ "kind": "Secret", "name": "a" }] })),
             "dependencies[0].apiVersion: Invalid value: \"\": missing required apiVersion",
         ),
-        (InterpretReplica, response(&json!({ "replicas": 4.0 })), "the answer is no ResourceInterpreterContext: "),
-        (InterpretReplica, response(&json!({ "replicas": "4" })), "the answer is no ResourceInterpreterContext: "),
+        (InterpretReplica, response(&json!({ "replicas": 4.0 })), "the answer is not a ResourceInterpreterContext: "),
+        (InterpretReplica, response(&json!({ "replicas": "4" })), "the answer is not a ResourceInterpreterContext: "),
         (
             InterpretReplica,
             response(&json!({ "replicas": 1_u64 << 40 })),
-            "the answer is no ResourceInterpreterContext: ",
+            "the answer is not a ResourceInterpreterContext: ",
         ),
         (
             InterpretReplica,
             response(&json!({ "replicas": 1, "replicaRequirements": { "resourceRequest": { "cpu": "x" } } })),
-            "\"x\" is no quantity",
+            "\"x\" is not a quantity",
         ),
         (InterpretHealth, wrong_kind, "no kind \"AdmissionReview\" is registered for version \"admission.k8s.io/v1\""),
-        (InterpretHealth, json!("text"), "the answer is no ResourceInterpreterContext in JSON or YAML"),
+        (InterpretHealth, json!("text"), "the answer is not a ResourceInterpreterContext in JSON or YAML"),
     ];
     for (operation, body, expected) in cases {
         let error = verify("u", operation, body.to_string().as_bytes()).unwrap_err().to_string();

@@ -234,7 +234,7 @@ fn tls(ca_bundle: &str) -> Result<ClientConfig, String> {
         let builder = builder.with_native_roots().map_err(|error| format!("the roots of the system: {error}"))?;
         return Ok(builder.with_no_client_auth());
     }
-    let pem = STANDARD.decode(ca_bundle).map_err(|error| format!("caBundle: it is no base64: {error}"))?;
+    let pem = STANDARD.decode(ca_bundle).map_err(|error| format!("caBundle: it is not base64: {error}"))?;
     let authorities: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let authorities = authorities.map_err(|error| format!("caBundle: it is no PEM: {error}"))?;
     if authorities.is_empty() {

@@ -151,7 +151,7 @@ async fn step(rule: &Rule, object: Value, running: &Running) -> Result<Value, St
     let called = catch_unwind(rule.about, || (rule.call)(&object)).await;
     let converted = called.inspect_err(|_panic| running.panicked()).map_err(StepError::Function)??;
     let Value::Object(mut converted) = converted else {
-        return Err(StepError::Function("the result is no object".into()));
+        return Err(StepError::Function("the result is not an object".into()));
     };
     converted.insert("apiVersion".into(), rule.to.api_version().into());
     converted.insert("kind".into(), rule.to.kind.clone().into());

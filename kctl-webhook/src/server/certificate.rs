@@ -102,7 +102,7 @@ pub enum CertificateError {
     },
     /// The files are not a certificate with its key: write PEM, and the key that belongs to the
     /// certificate.
-    #[error("{} is no certificate in PEM with its key in {}", certificate.display(), key.display())]
+    #[error("{} is not a certificate in PEM with its key in {}", certificate.display(), key.display())]
     #[non_exhaustive]
     FilesInvalid {
         /// The file of the certificate.

@@ -137,7 +137,7 @@ impl RequestLimits {
             (None, Progress::Queued) => format!("{} others run, which is the limit", self.concurrency_max),
             (None, Progress::Receiving | Progress::Running) => "the rest of the request did not come".into(),
         };
-        Refusal { code: StatusCode::GATEWAY_TIMEOUT, message: format!("no answer within {within:?}: {why}") }
+        Refusal { code: StatusCode::GATEWAY_TIMEOUT, message: format!("no response within {within:?}: {why}") }
     }
 }
 

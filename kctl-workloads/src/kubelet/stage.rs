@@ -162,7 +162,7 @@ fn delay(text: &str) -> Option<Duration> {
     let parsed =
         text.parse::<k8s_openapi::jiff::SignedDuration>().ok().and_then(|delay| Duration::try_from(delay).ok());
     if parsed.is_none() {
-        tracing::warn!(delay = text, "a delay is no time such as 90s");
+        tracing::warn!(delay = text, "a delay is not a time such as 90s");
     }
     parsed.map(|delay| delay.min(DELAY_MAX))
 }

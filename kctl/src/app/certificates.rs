@@ -338,7 +338,7 @@ async fn answered<T>(path: &str, within: Duration, answer: impl Future<Output = 
 
 /// Returns the error of a request without a response in time.
 fn late(path: &str, within: Duration) -> Error {
-    Error::from(format!("{}: no answer within {within:?}; it is asked again", named(path)))
+    Error::from(format!("{}: no response within {within:?}; it is asked again", named(path)))
 }
 
 /// Returns `true` if the response proves that the write is finished. After a 5xx or a broken connection, the API server

@@ -17,8 +17,8 @@ mod dry_run;
 /// Options of `run` for each request to an API server. The default sends requests unchanged and unlimited.
 #[derive(clap::Args, Default, Clone)]
 pub(super) struct ClientOptions {
-    /// Maximum average number of requests per second to the API server, without those about the Lease [default: no limit, because
-    /// API Priority and Fairness on the server limits clients]
+    /// Maximum average number of requests per second to the API server, excluding leader election requests [default: no limit,
+    /// because API Priority and Fairness on the server limits clients]
     #[arg(long, value_name = "N", value_parser = positive, help_heading = "Requests")]
     kube_api_qps: Option<f64>,
     /// With --kube-api-qps: number of requests that may be sent before the rate limit applies
@@ -35,11 +35,11 @@ pub(super) struct ClientOptions {
 
 fn positive(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| format!("`{text}` is not a rate: write for example `20` or `0.5`"))
+    number.ok_or_else(|| format!("`{text}` must be a positive number, such as `20`"))
 }
 
 impl ClientOptions {
-    /// Returns the options without the rate limit: for requests about the Lease, and for reviews of scrapers' tokens.
+    /// Returns the options without the rate limit: for leader election, and for TokenReviews for metrics scrapes.
     ///
     /// The rate limit could delay a renewal until the Lease is lost. controller-runtime gives leader election a
     /// separate client for the same reason.
@@ -142,7 +142,7 @@ where
         let answer = self.inner.call(request);
         Box::pin(async move {
             let Some(within) = within else { return answer.await };
-            let late = |_elapsed| BoxError::from(format!("no answer within {within:?} (--request-timeout)"));
+            let late = |_elapsed| BoxError::from(format!("no response within {within:?} (--request-timeout)"));
             timeout(within, answer).await.map_err(late)?
         })
     }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_bucket_fills_while_nothing_is_asked() {
+    async fn token_bucket_refills_while_idle() {
         let options = ClientOptions { kube_api_qps: Some(1.0), kube_api_burst: 2, ..ClientOptions::default() };
         let (service, seen) = server(Duration::ZERO);
         let mut service = options.layer(service);
@@ -223,7 +223,7 @@ mod tests {
             let answer = options.layer(service).oneshot(request("GET", uri)).await;
             assert_eq!(answer.is_ok(), answered, "{takes} s, {uri}");
             if let Err(error) = answer {
-                assert_eq!(error.to_string(), "no answer within 5s (--request-timeout)");
+                assert_eq!(error.to_string(), "no response within 5s (--request-timeout)");
             }
         }
     }
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_about_the_lease_wait_for_no_others() {
+    async fn lease_requests_bypass_the_rate_limit() {
         let options = ClientOptions { kube_api_qps: Some(0.1), kube_api_burst: 1, ..ClientOptions::default() };
         for (options, expected) in [(options.unlimited(), [0, 0, 0]), (options, [0, 10, 20])] {
             let (service, seen) = server(Duration::ZERO);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_numbers_above_nothing() {
+    fn rate_must_be_positive_and_finite() {
         for (text, good) in [("20", true), ("0.5", true), ("0", false), ("-1", false), ("inf", false), ("many", false)]
         {
             assert_eq!(positive(text).is_ok(), good, "{text}");

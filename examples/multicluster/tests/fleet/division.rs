@@ -105,7 +105,7 @@ async fn unknown_clusters_are_reported_in_the_policy() {
     fleet.until("the policy says it", async || message().await == both).await;
     fleet.until("it is nowhere", async || fleet.replicas("web").await == [None, None]).await;
     fleet.rest().await;
-    let nowhere = "no cluster that is there is among those of its placement: it goes nowhere";
+    let nowhere = "no registered cluster matches the placement";
     assert_eq!(fleet.notes("deployment-web", "NotScheduled").await, [nowhere]);
     assert_eq!(fleet.notes("service-web", "Scheduled").await.last().unwrap(), "member1, member2");
     assert_eq!(fleet.notes("deployment-web", "Scheduled").await.last().unwrap(), "member1: 2, member2: 8");

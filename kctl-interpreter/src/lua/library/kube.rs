@@ -78,7 +78,7 @@ fn pod_template(args: &Args<'_>) -> mlua::Result<serde_json::Value> {
 }
 
 fn invalid_template(args: &Args<'_>, error: impl std::fmt::Display) -> mlua::Error {
-    args.raise(format_args!("{}: the pod template is none: {error}", args.name))
+    args.raise(format_args!("{}: the pod template is invalid: {error}", args.name))
 }
 
 /// The maximum size of a Pod template as JSON, in bytes. etcd rejects objects over 1.5 MiB.

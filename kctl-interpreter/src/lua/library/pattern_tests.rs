@@ -111,7 +111,7 @@ fn malformed_patterns_are_errors() {
     assert_eq!(captures("aaa", "x%1"), Ok(None), "a capture that is not reached is not missed");
     assert_eq!(captures("a", &"()".repeat(33)), malformed("too many captures"));
     assert_eq!(captures("a", &"()".repeat(32)).map(|found| found.map(|found| found.len())), Ok(Some(32)));
-    assert_eq!(captures("a", &"a?".repeat(300)).map(|_| ()), Ok(()), "an optional item that fails is no level");
+    assert_eq!(captures("a", &"a?".repeat(300)).map(|_| ()), Ok(()), "an optional item that fails is not a level");
     assert_eq!(captures(&"a".repeat(300), &"a?".repeat(300)), malformed("pattern too complex"));
     assert_eq!(captures("a", &"a".repeat(10_000)), Ok(None));
     assert_eq!(captures("a", &"a".repeat(10_001)), malformed("pattern too complex"));

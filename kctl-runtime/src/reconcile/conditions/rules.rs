@@ -18,8 +18,8 @@ const CUT: char = '…';
 pub enum ConditionError {
     /// The type is not a valid condition type.
     #[error(
-        "the type {kind:?} of a condition is no name: it needs 1 to {TYPE_MAX} letters, digits, '-', '_' and '.', with a letter or a \
-         digit at both ends, and at most one domain with a '/' before them, such as \"Ready\" or \"example.com/Ready\""
+        "the type {kind:?} of a condition is not a valid name: it needs 1 to {TYPE_MAX} letters, digits, '-', '_' and '.', with a \
+         letter or a digit at both ends, and at most one domain with a '/' before them, such as \"Ready\" or \"example.com/Ready\""
     )]
     #[non_exhaustive]
     Type {
@@ -28,8 +28,8 @@ pub enum ConditionError {
     },
     /// The reason is not a valid word.
     #[error(
-        "the reason {reason:?} of the condition {kind:?} is no word: it needs 1 to {REASON_MAX} letters, digits, '_', ',' and ':', a \
-         letter first and neither ',' nor ':' last, such as \"AllPodsReady\"; what people read belongs into the message"
+        "the reason {reason:?} of the condition {kind:?} is not a valid reason: it needs 1 to {REASON_MAX} letters, digits, '_', ',' \
+         and ':', a letter first and neither ',' nor ':' last, such as \"AllPodsReady\"; what people read belongs into the message"
     )]
     #[non_exhaustive]
     Reason {
@@ -159,9 +159,12 @@ mod tests {
         let text = |kind, reason| check(kind, reason, None, None).unwrap_err().to_string();
         assert!(
             text("Not Ready", "A")
-                .starts_with("the type \"Not Ready\" of a condition is no name: it needs 1 to 316 letters")
+                .starts_with("the type \"Not Ready\" of a condition is not a valid name: it needs 1 to 316 letters")
         );
-        assert!(text("Ready", "no pods").starts_with("the reason \"no pods\" of the condition \"Ready\" is no word"));
+        assert!(
+            text("Ready", "no pods")
+                .starts_with("the reason \"no pods\" of the condition \"Ready\" is not a valid reason")
+        );
     }
 
     #[test]

@@ -264,7 +264,7 @@ async fn unanswered_requests_time_out_and_are_sent_again() {
             let began = Instant::now();
             let error = keeper.pass(Timestamp::now()).await.unwrap_err().to_string();
             let took = began.elapsed();
-            assert!(error.ends_with(&format!("no answer within {within:?}; it is asked again")), "{method}: {error}");
+            assert!(error.ends_with(&format!("no response within {within:?}; it is asked again")), "{method}: {error}");
             assert!(took >= within && took < within + config.renew_deadline, "{method}, leads: {leads}: {took:?}");
         }
     }

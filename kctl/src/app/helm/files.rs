@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(folder.check(&chart(&["tag"], "1.0.0")), "");
         folder.change("values.yaml", "  tag: \"\"", "  tag: \"7\" # pinned");
         folder.change("Chart.yaml", "version: 0.1.0", "version: 0.4.0");
-        assert_eq!(folder.check(&chart(&["tag"], "1.0.0")), "", "edits of values are no difference");
+        assert_eq!(folder.check(&chart(&["tag"], "1.0.0")), "", "edits of values are not a difference");
         let next = chart(&["tag", "digest"], "1.1.0");
         let different = folder.check(&next);
         for file in ["values.yaml", "values.schema.json", "Chart.yaml", "README.md"] {

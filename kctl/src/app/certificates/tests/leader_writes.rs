@@ -84,6 +84,6 @@ async fn write_delayed_by_a_freeze_is_not_sent() {
     // SIGSTOP for 20 s, then SIGCONT.
     tokio::time::advance(Duration::from_secs(20)).await;
     let late = write.await.unwrap_err().to_string();
-    assert!(late.contains("no answer within"), "{late}");
+    assert!(late.contains("no response within"), "{late}");
     assert_eq!(n_sent.load(Ordering::Relaxed), 0);
 }

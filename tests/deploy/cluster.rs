@@ -1,4 +1,4 @@
-//! A place to deploy programs to: an API server on a socket, an administrator's client, and a simulated kubelet.
+//! A cluster to deploy programs to: an API server on a socket, an administrator's client, and a simulated kubelet.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const STEP: Duration = Duration::from_millis(100);
 static ONE_ON_A_REAL_SERVER: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// An API server with a simulated kubelet.
-pub(crate) struct Place {
+pub(crate) struct Cluster {
     pub(crate) admin: Client,
     /// The administrator's kubeconfig.
     kubeconfig: Json,
@@ -39,7 +39,7 @@ pub(crate) struct Place {
     _alone: Option<tokio::sync::MutexGuard<'static, ()>>,
 }
 
-impl Place {
+impl Cluster {
     /// Starts a separate embedded API server.
     pub(crate) async fn embedded() -> Self {
         let server = ApiServer::on_system_time();
@@ -124,7 +124,7 @@ impl Place {
 
     /// Checks that the embedded server rejected no request of a `ServiceAccount`. A real server has no record of
     /// requests.
-    pub(crate) fn never_refused(&self, namespace: &str, account: &str) {
+    pub(crate) fn assert_never_forbidden(&self, namespace: &str, account: &str) {
         let user = format!("system:serviceaccount:{namespace}:{account}");
         let mut refused = self.embedded.as_ref().map(ApiServer::requests).unwrap_or_default();
         refused.retain(|request| request.user == user && [401, 403].contains(&request.code));
