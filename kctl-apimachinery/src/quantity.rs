@@ -574,7 +574,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantity_is_printed_in_its_canonical_form() {
+    fn quantities_are_printed_in_canonical_form() {
         // Left: the input. Right: the output of `resource.Quantity` of Kubernetes 1.36.
         let cases = [
             ("0", "0"),

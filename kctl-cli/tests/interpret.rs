@@ -85,13 +85,13 @@ fn every_operation_answers_with_one_object() {
 }
 
 #[test]
-fn the_number_of_replicas_is_revised() {
+fn revise_replica_sets_the_number_of_replicas() {
     let revised = answer(&["--operation", "ReviseReplica", "--object", &file(DEPLOYMENT), "--replicas", "4"], "");
     assert_eq!(revised["revised"]["spec"], json!({ "replicas": 4 }));
 }
 
 #[test]
-fn the_statuses_of_clusters_become_one() {
+fn statuses_of_clusters_are_aggregated() {
     let status = |arguments: &[&str]| {
         let object = file(DEPLOYMENT);
         let arguments = [&["--operation", "AggregateStatus", "--desired", &object], arguments].concat();
@@ -144,7 +144,7 @@ fn options_and_operations_are_also_those_of_karmadactl() {
 }
 
 #[test]
-fn an_answer_is_printed_as_yaml_or_json() {
+fn result_is_printed_as_yaml_or_json() {
     let printed = |format: &[&str]| {
         let script = file(&customization("a", "Deployment", "function GetReplicas(o) return 7.0 end"));
         let object = file(DEPLOYMENT);
@@ -271,7 +271,7 @@ fn customization_folder_works_like_its_files() {
 }
 
 #[test]
-fn a_check_of_nothing_is_wrong_usage() {
+fn check_without_customizations_is_wrong_usage() {
     let output = kctl(&["--check"], "");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("--check needs --customization or --third-party"));

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_has_a_name_and_whole_replicas() {
+    fn components_need_a_name_and_whole_replicas() {
         let read = |value| read_list::<Component>(value).and_then(|components| write(&components));
         assert_eq!(
             read(json!([{"name": "a", "replicas": 2}, {}])),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_must_be_able_to_select() {
+    fn invalid_label_selectors_are_rejected() {
         let selecting = |selector: Value| json!([{ "apiVersion": "v1", "kind": "Secret", "labelSelector": selector }]);
         let expression = |operator: &str, values: &[&str]| {
             selecting(json!({ "matchExpressions": [{ "key": "k", "operator": operator, "values": values }] }))

@@ -108,7 +108,7 @@ fn remove(value: &mut Value, path: &[&str]) {
 }
 
 #[test]
-fn the_built_in_interpreters_answer_as_karmada_does() {
+fn built_in_interpreters_answer_as_karmada_does() {
     // The first file is a sample of all operations. The second covers the fields and edge cases of each kind. The third
     // has variations of both, with fields that are missing, null, of another type or out of range.
     let files = [

@@ -313,7 +313,7 @@ fn unpack_refuses_every_range_that_is_too_large() {
 }
 
 #[test]
-fn a_script_may_jump_forward() {
+fn scripts_may_jump_forward() {
     let body = "(function() local r = {} for i = 1, 4 do if i % 2 == 0 then goto continue end r[#r + 1] = i ::continue:: end return unpack(r) end)()";
     check(&[(body, json!([1, 3]))]);
 }
@@ -355,7 +355,7 @@ fn times_are_utc() {
 }
 
 #[test]
-fn the_kube_library_answers_as_in_karmada() {
+fn kube_library_answers_as_in_karmada() {
     check(&[
         (
             "require('kube').resourceAdd('1', '500m'), require('kube').resourceAdd(), require('kube').resourceAdd(nil, '1Ki')",

@@ -97,7 +97,7 @@ fn memory_limit_ends_scripts_that_catch_errors() {
 }
 
 #[test]
-fn a_mistake_is_an_error_of_its_class() {
+fn script_mistakes_have_their_error_class() {
     check(&[
         ("local function f(n) return 1 + f(n + 1) end return {n = f(1)}", ErrorClass::Runtime),
         ("local function f() return pcall(f) end f() error('after')", ErrorClass::Runtime),
@@ -163,7 +163,7 @@ fn thousands_of_arguments_and_results_are_no_danger() {
 }
 
 #[test]
-fn the_clock_ends_a_run_too() {
+fn time_limit_ends_a_script() {
     let pool = Pool::new(limits().time(Duration::ZERO));
     let (class, text) = status(&pool, "while true do end").unwrap_err();
     assert_eq!(class, ErrorClass::Timeout);
@@ -171,7 +171,7 @@ fn the_clock_ends_a_run_too() {
 }
 
 #[test]
-fn a_limit_names_the_line_that_ran() {
+fn limit_errors_name_the_line_that_ran() {
     let pool = Pool::new(limits());
     for body in
         ["\nwhile true do end", "\nwhile true do table.insert({}, 1, 2) end", "\nwhile true do string.upper('x') end"]
@@ -223,7 +223,7 @@ fn bytecode_is_a_syntax_error() {
 }
 
 #[test]
-fn a_run_leaves_nothing_to_the_next() {
+fn runs_do_not_affect_later_runs() {
     let pool = Pool::new(limits());
     for (changes, probe) in [
         ("counter = (counter or 0) + 1", "counter == 1"),

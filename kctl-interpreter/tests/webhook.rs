@@ -440,7 +440,7 @@ async fn request_that_waited_too_long_is_counted() {
 }
 
 #[tokio::test]
-async fn a_stop_lets_requests_that_run_end() {
+async fn running_requests_finish_after_a_stop() {
     let world = World::start(WebhookOptions::default()).await;
     let naps = context("InterpretHealth", &object("naps", &json!({})), &json!({}));
     let (client, stop, served) = (world.client.clone(), world.stop, world.served);
@@ -481,7 +481,7 @@ async fn certificate_files_are_used_and_broken_ones_named() {
 }
 
 #[tokio::test]
-async fn the_configuration_fits_the_functions() {
+async fn webhook_configuration_fits_the_functions() {
     let client = ClientConfig::Url("https://127.0.0.1:9443".into());
     let configuration = Configuration { name: "app", client, authority: Some("PEM"), timeout_seconds: 10 };
     let object = configuration.object(&rules()).unwrap();
@@ -518,7 +518,7 @@ async fn the_configuration_fits_the_functions() {
 }
 
 #[tokio::test]
-async fn a_function_that_prunes_is_not_served() {
+async fn function_for_prune_is_not_served() {
     let prune = Rule::change::<Deployment, _, _>(about(Operation::Prune), |object| async move { Ok(object) });
     let error = Webhook::listen(vec![prune], WebhookOptions::default()).await.err().unwrap().to_string();
     assert!(

@@ -186,7 +186,7 @@ async fn backoff_is_per_key_until_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_failures_wait_the_longest_time() {
+async fn thousand_failures_wait_the_longest_time() {
     let queue = queue();
     let mut wait = Duration::ZERO;
     for _ in 0..1000 {

@@ -325,7 +325,7 @@ async fn reduced_motion_is_respected() {
 /// Writes the screenshots of the guide to the folder that `KCTL_PICTURES` names.
 #[tokio::test]
 #[ignore = "needs chromedriver: cargo xtask browser"]
-async fn the_page_can_be_taken_a_picture_of() {
+async fn debug_page_screenshots_can_be_taken() {
     let browser = Browser::start().await;
     let site = serve(&["blog", "docs", "shop", "shop-eu", "legacy", "wiki"]).await;
     browser.size(1200, 1000).await;

@@ -90,7 +90,7 @@ impl Hook {
 async fn answer(path: &str, review: &Value) -> Response<Bytes> {
     let respond = |code: u16, body: String| {
         let response = Response::builder().status(code).header("content-type", "application/json");
-        response.body(body.into()).expect("the answer is whole")
+        response.body(body.into()).expect("the response is valid")
     };
     if path.starts_with("/convert") {
         return respond(200, convert(path, review).to_string());

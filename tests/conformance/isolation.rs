@@ -82,7 +82,7 @@ async fn cluster_wide(server: &Server) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for path in ["/api", "/apis"] {
         let request = Request::get(path).header(header::ACCEPT, AGGREGATED).body(Vec::new());
-        let (code, _, body) = server.send(request.expect("the request is whole")).await;
+        let (code, _, body) = server.send(request.expect("the request is valid")).await;
         assert_eq!(code, 200);
         let groups: Value = serde_json::from_slice(&body).expect("discovery is JSON");
         let each = |value: &Value, field: &str| value[field].as_array().cloned().unwrap_or_default();

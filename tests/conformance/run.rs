@@ -51,7 +51,7 @@ impl Variables {
     pub(crate) async fn in_namespace(mut self, server: &Server, name: &str) -> Self {
         let name = format!("{name}-{}", self.get("RUN"));
         let body = json!({ "metadata": { "name": name } }).to_string();
-        let request = Request::post("/api/v1/namespaces").body(body.into_bytes()).expect("the request is whole");
+        let request = Request::post("/api/v1/namespaces").body(body.into_bytes()).expect("the request is valid");
         let (code, _, answer) = server.send(request).await;
         assert_eq!(code, 201, "{}", String::from_utf8_lossy(&answer));
         self.set("NS", name);
@@ -72,7 +72,7 @@ impl Variables {
 
     pub(crate) async fn clean_up(&self, server: &Server) {
         let request = Request::delete(format!("/api/v1/namespaces/{}", self.get("NS"))).body(Vec::new());
-        server.send(request.expect("the request is whole")).await;
+        server.send(request.expect("the request is valid")).await;
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) async fn clean_up(server: &Server, topic: &Topic, variables: &Variabl
         let name = variables.fill(step.body["metadata"]["name"].as_str().unwrap_or_default());
         if method == "POST" && !name.is_empty() {
             let request = Request::delete(format!("{}/{name}", variables.fill(&path))).body(Vec::new());
-            server.send(request.expect("the request is whole")).await;
+            server.send(request.expect("the request is valid")).await;
         }
     }
 }
@@ -128,11 +128,11 @@ pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) 
     for path in held {
         let request = Request::patch(path).header(header::CONTENT_TYPE, "application/merge-patch+json");
         let request = request.body(br#"{"metadata":{"finalizers":null}}"#.to_vec());
-        server.send(request.expect("the request is whole")).await;
+        server.send(request.expect("the request is valid")).await;
     }
     for path in made {
         let request = Request::delete(path).body(Vec::new());
-        server.send(request.expect("the request is whole")).await;
+        server.send(request.expect("the request is valid")).await;
     }
     answers
 }

@@ -64,7 +64,7 @@ fn golden_folder_matches_kustomization_resources() {
 }
 
 #[test]
-fn a_kustomization_names_all_that_a_program_needs() {
+fn kustomization_lists_all_manifests_of_a_program() {
     for folder in examples() {
         let text = fs::read_to_string(folder.join("kustomization.yaml")).unwrap();
         let kustomization: Json = from_yaml(&text).unwrap();

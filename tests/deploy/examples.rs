@@ -200,12 +200,12 @@ async fn hosts_websites(cluster: &Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_quickstart_keeps_pods_on_the_embedded_server() {
+async fn quickstart_keeps_pods_on_the_embedded_server() {
     keeps_pods(&Cluster::embedded().await, "quickstart", QUICKSTART, "ready").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_podset_keeps_pods_on_the_embedded_server() {
+async fn podset_keeps_pods_on_the_embedded_server() {
     keeps_pods(&Cluster::embedded().await, "podset", PODSET, "readyReplicas").await;
 }
 
@@ -220,7 +220,7 @@ async fn config_restarter_restarts_pods_on_the_embedded_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_workload_interpreter_answers_on_the_embedded_server() {
+async fn workload_interpreter_answers_on_the_embedded_server() {
     interprets(&Cluster::embedded().await).await;
 }
 

@@ -76,7 +76,7 @@ async fn divides(home: &Cluster, mut members: [Cluster; 2]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_fleet_divides_on_embedded_servers() {
+async fn fleet_divides_replicas_on_embedded_servers() {
     let members = [Cluster::embedded().await, Cluster::embedded().await];
     divides(&Cluster::embedded().await, members).await;
 }

@@ -76,7 +76,7 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_controller_of_kube_converges_and_records_events() {
+async fn kube_controller_converges_and_records_events() {
     let server = ApiServer::new();
     converges(&server, client(&server)).await;
     assert_eq!(ready(&server).len(), N_APPS, "a repeated event is a series");

@@ -29,7 +29,7 @@ fn app() -> App {
     App::new("tokens").controller::<tokens>()
 }
 
-async fn a_token_is_asked_for(trial: &Trial) -> Result<()> {
+async fn token_of_a_service_account_is_requested(trial: &Trial) -> Result<()> {
     let configs = Api::<ConfigMap>::default_namespaced(trial.client());
     let accounts = Api::<ServiceAccount>::default_namespaced(trial.client());
     let meta = || ObjectMeta { name: Some("robot".into()), ..ObjectMeta::default() };
@@ -43,4 +43,4 @@ async fn a_token_is_asked_for(trial: &Trial) -> Result<()> {
     Ok(())
 }
 
-kctl::role_tests!(app, a_token_is_asked_for);
+kctl::role_tests!(app, token_of_a_service_account_is_requested);

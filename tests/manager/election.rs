@@ -65,7 +65,7 @@ async fn times_of_other_clocks_do_not_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_changes_is_not_taken() {
+async fn changing_lease_is_not_taken() {
     let contest = Contest::new();
     contest.create(json!({ "holderIdentity": "other", "leaseDurationSeconds": 15 })).await;
     let candidate = contest.start(config("a"));
@@ -97,7 +97,7 @@ async fn free_lease_is_taken_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_renews_without_reading() {
+async fn leader_renews_without_reading() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(7).await;
@@ -209,7 +209,7 @@ async fn lease_that_is_deleted_stays_with_its_leader() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_stops_hands_the_lease_back() {
+async fn stopping_leader_releases_the_lease() {
     let contest = Contest::new();
     let (first, second) = (contest.start(config("a")), contest.start(config("b")));
     seconds(5).await;

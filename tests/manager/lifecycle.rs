@@ -85,7 +85,7 @@ fn n_requests(contest: &Contest, verb: &str, resource: &str) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_fills_its_caches_and_reconciles_nothing() {
+async fn standby_fills_its_caches_and_reconciles_nothing() {
     let contest = Contest::new();
     create(&contest, 0..3).await;
     let _leader = start(&contest, Duration::ZERO, elected("a")).await;
@@ -391,7 +391,7 @@ async fn hanging_reconcile_logs_warning_with_remedy_each_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_standby_that_stops_never_starts_its_workers() {
+async fn stopping_standby_never_starts_its_workers() {
     let contest = Contest::new();
     create(&contest, 0..3).await;
     let leader = start(&contest, Duration::ZERO, elected("a")).await;

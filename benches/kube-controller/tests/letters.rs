@@ -60,7 +60,7 @@ fn reference(name: &str) -> Result<ObjectRef<ConfigMap>, std::convert::Infallibl
 /// Tests the stream that `Controller::owns` maps to owners. In a complete controller, the relist of the owners would
 /// also queue them and hide the gap.
 #[tokio::test(start_paused = true)]
-async fn a_child_deleted_during_outage_queues_no_owner() {
+async fn missed_child_deletion_during_outage_queues_no_owner() {
     let mut world = World::empty();
     world.faults.lists_only = true;
     for name in ["a", "b"] {

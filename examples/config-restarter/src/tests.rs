@@ -224,7 +224,7 @@ async fn config_change_replaces_pods_one_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_roll_keeps_all_but_one_ready() {
+async fn rolling_restart_keeps_all_but_one_ready() {
     let world = World::converged().await;
     world.change("web-config", "good morning").await;
     let mut fewest = usize::MAX;

@@ -15,7 +15,7 @@ fn check(golden: &str, command: &[&str]) {
 }
 
 #[test]
-fn the_manifests_are_the_golden_ones() {
+fn generated_manifests_match_golden_files() {
     let image = "example.com/multicluster:1";
     check("multicluster", &["generate-manifests", "--leader-elect", "--metrics", "--image", image]);
 }

@@ -7,7 +7,7 @@ mod chart;
 use std::process::Command;
 
 #[test]
-fn the_manifests_are_the_golden_ones() {
+fn generated_manifests_match_golden_files() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/podset");
     let overwrite = std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite");
     let way: &[&str] = if overwrite { &["--out", folder, "--allow-breaking"] } else { &["--check", folder] };
@@ -20,6 +20,6 @@ fn the_manifests_are_the_golden_ones() {
 }
 
 #[test]
-fn the_chart_is_the_golden_one() {
+fn generated_chart_matches_golden_files() {
     chart::check("podset", env!("CARGO_BIN_EXE_podset"), env!("CARGO_TARGET_TMPDIR"));
 }

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 #[test]
-fn the_manifests_are_the_golden_ones() {
+fn generated_manifests_match_golden_files() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/quickstart");
     let overwrite = std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite");
     let way: &[&str] = if overwrite { &["--out", folder, "--allow-breaking"] } else { &["--check", folder] };

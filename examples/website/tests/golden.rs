@@ -7,7 +7,7 @@ mod chart;
 use std::process::Command;
 
 #[test]
-fn the_manifests_are_the_golden_ones() {
+fn generated_manifests_match_golden_files() {
     let overwrite = std::env::var("GOLDEN").is_ok_and(|mode| mode == "overwrite");
     for (golden, with) in [("website", None), ("website-cert-manager", Some("--with=cert-manager"))] {
         let folder = format!("{}/../../tests/golden/{golden}", env!("CARGO_MANIFEST_DIR"));
@@ -23,6 +23,6 @@ fn the_manifests_are_the_golden_ones() {
 }
 
 #[test]
-fn the_chart_is_the_golden_one() {
+fn generated_chart_matches_golden_files() {
     chart::check("website", env!("CARGO_BIN_EXE_website"), env!("CARGO_TARGET_TMPDIR"));
 }

@@ -88,13 +88,7 @@ impl<'a> CostEstimator<'a> {
 }
 
 /// Returns the estimate of a loop from the costs of the range, the start, one iteration and the final result.
-fn looped<'a>(
-    range: &Estimate<'a>,
-    start: u64,
-    iteration: u64,
-    result: u64,
-    r#type: Type<'a>,
-) -> Estimate<'a> {
+fn looped<'a>(range: &Estimate<'a>, start: u64, iteration: u64, result: u64, r#type: Type<'a>) -> Estimate<'a> {
     let iterations = range.size().max.saturating_mul(iteration);
     let mut found = Estimate::computed(sum([range.cost, start, iterations, result]), r#type);
     if matches!(found.r#type, Type::Scalar) {

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicated_object_has_all_replicas_everywhere() {
+    fn duplicated_strategy_gives_each_cluster_all_replicas() {
         check(&Strategy::Duplicated, Mode::Steady, 3, &[("b", 0), ("a", 0)], &[("a", 1)], &[("b", 3), ("a", 3)]);
     }
 
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_number_keeps_the_division() {
+    fn unchanged_number_of_replicas_keeps_the_division() {
         check(
             &Strategy::Aggregated,
             Mode::Steady,

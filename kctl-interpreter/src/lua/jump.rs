@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_without_jumps_stays_as_it_is() {
+    fn source_without_jumps_is_not_rewritten() {
         for source in ["return 1", "local goto_x = 1", "goto = 1", "", "x = 'goto'", "[[", "--[[ goto", "'goto"] {
             assert_eq!(rewrite(source), source);
         }

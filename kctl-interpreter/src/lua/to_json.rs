@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_survives_but_for_nulls_and_digits() {
+    fn json_round_trip_loses_only_nulls_and_digits() {
         let value =
             json!({"a": [1, null, 2.5], "n": null, "s": "x", "t": {"b": true}, "big": 9_007_199_254_740_993_i64});
         let lua = Lua::new();

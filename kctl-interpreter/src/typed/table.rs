@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_has_one_line() {
+    fn each_struct_has_one_line() {
         assert_eq!(lines().count(), STRUCTS.len());
     }
 }

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_named_after_its_program() {
+    fn user_agent_is_named_after_the_program() {
         let mut config = Config::new("http://127.0.0.1".parse().unwrap());
         set_default_user_agent(&mut config);
         assert_eq!(agent(&config), format!("{KCTL} {}", platform()));

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_failures_do_not_overflow() {
+    fn many_failures_do_not_overflow_the_wait() {
         for failures in [30, 31, 32, 63, 64, 1000, u32::MAX] {
             check(5 * MS, 1000 * S, failures, 1000 * S);
         }
@@ -83,13 +83,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tiny_base_reaches_the_longest_wait_too() {
+    fn tiny_base_reaches_the_longest_wait_too() {
         check(Duration::from_nanos(1), 1000 * S, 31, Duration::from_nanos(1 << 31));
         check(Duration::from_nanos(1), 1000 * S, 40, 1000 * S);
     }
 
     #[test]
-    fn a_base_beyond_the_longest_wait_is_cut() {
+    fn base_beyond_the_longest_wait_is_cut() {
         check(10 * S, S, 0, S);
     }
 

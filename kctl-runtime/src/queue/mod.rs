@@ -125,7 +125,7 @@ pub struct Item<K> {
 /// | [`add`](Self::add), [`Cause::Request`] | a request by a user, a mapper or a timer | kept |
 /// | [`add`](Self::add), [`Cause::Changed`] | a change of the spec | reset |
 /// | [`add`](Self::add), [`Cause::Unchanged`] | an event that probably changes nothing | kept |
-/// | [`add`](Self::add), [`Cause::Requeue`] | a success that wants another run | kept: call [`forget`](Self::forget) first |
+/// | [`add`](Self::add), [`Cause::Requeue`] | a success that wants another run | kept, so [`forget`](Self::forget) it first |
 /// | [`add`](Self::add), [`Cause::Failure`] | a failure | incremented |
 /// | [`add`](Self::add), [`Cause::FailureAfter`] | a failure that names its wait | incremented |
 /// | [`add`](Self::add), [`Cause::Conflict`] | a conflict | kept; conflicts have a counter |

@@ -99,7 +99,7 @@ mod tests {
 
         /// Against a tree: `(true, n)` inserts `n`, `(false, n)` removes it; every other step removes the first.
         #[test]
-        fn a_line_is_a_map_by_number(steps in prop::collection::vec((any::<bool>(), 0_u64..300), 0..600)) {
+        fn ordered_map_agrees_with_a_btree_map(steps in prop::collection::vec((any::<bool>(), 0_u64..300), 0..600)) {
             let (mut line, mut model) = (OrderedMap::default(), BTreeMap::new());
             for (inserts, number) in steps {
                 if inserts && !model.contains_key(&number) {

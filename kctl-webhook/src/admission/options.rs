@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_selector_becomes_that_of_the_api() {
+    fn label_selector_strings_become_api_selectors() {
         let requirement = |key: &str, operator: &str, values: &[&str]| {
             let mut expression = json!({ "key": key, "operator": operator });
             if !values.is_empty() {

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_that_was_committed_is_compared_with() {
+    fn new_crd_is_compared_with_the_committed_one() {
         let folder = Folder::new("committed");
         let git = |arguments: &[&str]| {
             let name = ["-c", "user.name=a", "-c", "user.email=a@example.com"];

@@ -11,7 +11,7 @@ const N_SEEDS: u64 = 3;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Go: cargo xtask interop"]
-async fn a_controller_on_controller_runtime_converges() {
+async fn controller_runtime_controller_converges() {
     let folder = Folder::new("controller");
     let (_server, kubeconfig) = served(&folder).await;
     let mut program = program("controller-runtime").await;

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_month_beyond_the_year_carries_over() {
+    fn month_beyond_the_year_carries_over() {
         assert_eq!(days_from_civil(2023, 14, 1), days_from_civil(2024, 2, 1));
         assert_eq!(days_from_civil(2024, 2, 30), days_from_civil(2024, 3, 1));
         assert_eq!(days_from_civil(1970, 1, 1), 0);

@@ -118,7 +118,7 @@ fn malformed_patterns_are_errors() {
 }
 
 #[test]
-fn a_search_stops_when_its_budget_is_spent() {
+fn search_stops_when_its_budget_is_spent() {
     let subject = "a".repeat(40);
     for pattern in ["a*".repeat(20) + "b", "(.-)".repeat(20) + "b", format!("[{}]*b", "x".repeat(5000))] {
         let mut left = 100_000_u64;
@@ -132,7 +132,7 @@ fn a_search_stops_when_its_budget_is_spent() {
 }
 
 #[test]
-fn a_caret_anchors_where_the_search_starts() {
+fn caret_anchors_where_the_search_starts() {
     let found = |start| find(b"aab", b"^a", start, |_| Ok::<(), ()>(()));
     assert_eq!(found(1).map(|found| found.map(|found| (found.start, found.end))), Ok(Some((1, 2))));
     assert_eq!(found(2), Ok(None));

@@ -127,7 +127,7 @@ async fn requests_have_one_host_header_and_a_path() {
 }
 
 #[tokio::test]
-async fn an_upgraded_connection_is_its_users() {
+async fn upgraded_connection_does_not_return_to_the_pool() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let config = Config::new(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
     let by = with_limits(config, Limits::default()).unwrap().build();

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_format_is_what_the_scraper_prefers() {
+    fn metrics_have_the_format_that_scrapers_prefer() {
         let prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
             application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,\
             text/plain;version=0.0.4;q=0.3,*/*;q=0.2";

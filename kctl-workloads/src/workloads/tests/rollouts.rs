@@ -64,7 +64,7 @@ async fn rollback_gets_new_revision_and_history_is_limited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_set_says_what_its_deployment_says() {
+async fn replica_set_copies_annotations_of_its_deployment() {
     let world = World::new();
     world.create(4).await;
     world.settled().await;

@@ -78,7 +78,7 @@ fn namespaces_are_given_as_to_kubectl() {
 }
 
 #[test]
-fn a_namespace_is_a_label() {
+fn namespaces_have_to_be_dns_labels() {
     let longest = "a".repeat(LABEL_LEN_MAX);
     for (text, good) in
         [("a", true), ("a-1", true), (&longest, true), ("", false), ("a_b", false), ("-a", false), ("a-", false)]

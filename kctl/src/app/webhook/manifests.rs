@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifests_bring_karmada_to_the_deployment() {
+    fn interpreter_manifests_connect_karmada_to_the_deployment() {
         let all = manifests(&app(), &RegisterOptions::default()).unwrap();
         let [deployment, configuration, service] = all.as_slice() else { panic!("{all:?}") };
         let container = &deployment.object["spec"]["template"]["spec"]["containers"][0];
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_without_a_certificate_is_refused() {
+    fn authority_file_without_a_certificate_is_rejected() {
         let file = std::env::temp_dir().join(format!("kctl-authority-{}", std::process::id()));
         for (text, expected) in [
             ("", Some("contains no PEM certificate")),

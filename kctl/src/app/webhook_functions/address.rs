@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_for_another_service_is_refused() {
+    fn certificate_for_another_service_is_rejected() {
         let crd = crd(&service("web", "/convert"));
         assert!(check_service(&crd, "web", "pages").is_ok());
         for (service, namespace) in [("pages", "pages"), ("web", "default")] {
