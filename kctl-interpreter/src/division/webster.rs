@@ -47,10 +47,8 @@ pub fn divide(
     }
     let mut clusters: Vec<_> = clusters.into_values().collect();
     let left = if replicas > STEPS_MAX { allocate_in_bulk(&mut clusters, replicas) } else { replicas };
-    let target = |cluster: &WeightedCluster<'_>| TargetCluster {
-        name: cluster.name.to_owned(),
-        replicas: cluster.allocated,
-    };
+    let target =
+        |cluster: &WeightedCluster<'_>| TargetCluster { name: cluster.name.to_owned(), replicas: cluster.allocated };
     let mut divided: Vec<_> = allocate_one_by_one(clusters, left).iter().map(target).collect();
     divided.sort_by(|left, right| left.name.cmp(&right.name));
     let is_full = divided.iter().any(|cluster| cluster.replicas == i32::MAX);

@@ -83,13 +83,13 @@ pub(in crate::testing::sim) fn request(fault: RequestFault) -> String {
     match fault {
         RequestFault::Refuse { code, retry_after, moment } => {
             let after = retry_after.map(|seconds| format!(" and Retry-After {seconds}")).unwrap_or_default();
-            format!("answered {code}{after} {} it took effect", moment_text(moment))
+            format!("rejected with {code}{after} {} it took effect", moment_text(moment))
         }
         RequestFault::Reset(moment) => format!("connection reset {} it took effect", moment_text(moment)),
-        RequestFault::Half => "its answer breaks off in the middle".into(),
+        RequestFault::Half => "its response breaks off in the middle".into(),
         RequestFault::Delay(time) => format!("on its way for {time:?}"),
         RequestFault::Late(time) => format!("on its way for {time:?}, even if its client is gone"),
-        RequestFault::DelayAnswer(time) => format!("its answer is on its way for {time:?}"),
+        RequestFault::DelayAnswer(time) => format!("its response is on its way for {time:?}"),
         RequestFault::Stale { past, lag } => format!("server is behind ({}), events {lag:?} late", past_text(past)),
         RequestFault::Outdated { past, lag } => {
             format!("server takes {} for the newest state, events {lag:?} late", past_text(past))
@@ -106,9 +106,9 @@ pub(in crate::testing::sim) fn event(fault: EventFault) -> String {
     match fault {
         EventFault::Close => "the watch ends after it".into(),
         EventFault::Expire => "the watch expires before it".into(),
-        EventFault::Hold(time) => format!("the watch stands still for {time:?} before it"),
+        EventFault::Hold(time) => format!("the watch pauses for {time:?} before it"),
         EventFault::Skip(_) => "skipped; only the next state is delivered".into(),
-        EventFault::Repeat => "comes twice".into(),
+        EventFault::Repeat => "delivered twice".into(),
         other => kctl_apiserver::faults::Fault::Event(other).name().into(),
     }
 }
