@@ -37,7 +37,7 @@
 //! |---|---|
 //! | [`key`] | names of objects, with and without their kind |
 //! | [`object`] | objects as they are cached: metadata, JSON, decoded types, views |
-//! | [`spec`] | the declaration of a controller as data |
+//! | [`spec`] | builds the declaration of a controller as data |
 //! | [`manager`] | starts all stages, elects a leader, serves metrics and health |
 //! | [`watches`] | watches that are opened while the program runs |
 //! | [`manifest`] | CRDs, RBAC roles and Deployments, generated from declarations |
