@@ -135,6 +135,13 @@ impl<'a> Field<'a> {
         })
     }
 
+    /// Calls the rules of an optional field if it is present, even with an empty value.
+    pub(crate) fn when_present(&self, rules: impl FnOnce(&Self)) {
+        if !self.value.is_null() {
+            rules(self);
+        }
+    }
+
     /// Returns `true` if the rules of `validate` add no error to the object.
     pub(crate) fn is_valid_by(&self, validate: impl FnOnce()) -> bool {
         let n_errors = || self.with_errors(|errors, _path| errors.len());
@@ -179,6 +186,12 @@ impl<'a> Field<'a> {
         self.with_errors(|errors, path| errors.invalid_without_value(path, &detail.to_string()));
     }
 
+    pub(crate) fn invalid_without_value_if(&self, is_invalid: bool, detail: impl Display) {
+        if is_invalid {
+            self.invalid_without_value(detail);
+        }
+    }
+
     pub(crate) fn required(&self) {
         self.with_errors(|errors, path| errors.required(path, ""));
     }
@@ -214,6 +227,12 @@ impl<'a> Field<'a> {
         self.with_errors(Errors::duplicate);
     }
 
+    pub(crate) fn duplicate_if(&self, is_duplicate: bool) {
+        if is_duplicate {
+            self.duplicate();
+        }
+    }
+
     pub(crate) fn not_found(&self) {
         self.with_errors(|errors, path| errors.not_found(path, self.value));
     }
@@ -226,6 +245,12 @@ impl<'a> Field<'a> {
 
     pub(crate) fn unsupported(&self, supported: &[&str]) {
         self.with_errors(|errors, path| errors.unsupported(path, self.value, supported));
+    }
+
+    pub(crate) fn unsupported_if(&self, is_unsupported: bool, supported: &[&str]) {
+        if is_unsupported {
+            self.unsupported(supported);
+        }
     }
 }
 

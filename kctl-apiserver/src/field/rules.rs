@@ -46,24 +46,15 @@ impl<'a> Field<'a> {
     }
 
     /// Reports each item whose key equals that of an earlier item. A key that is not a string counts as the empty one.
-    pub(crate) fn unique<'b>(&'b self, key: impl Fn(&'b Value) -> &'b Value) {
-        let mut keys = BTreeSet::new();
-        for item in self.items() {
-            let is_new = keys.insert(text(key(item.value)));
-            if !is_new {
-                item.duplicate();
-            }
-        }
+    pub(crate) fn unique(&self, key: impl Fn(&'a Value) -> &'a Value) {
+        self.unique_by(|item| text(key(item)));
     }
 
     /// Reports each item whose key, of any type, equals that of an earlier item.
     pub(crate) fn unique_by<K: Ord>(&self, key: impl Fn(&'a Value) -> K) {
         let mut keys = BTreeSet::new();
         for item in self.items() {
-            let is_new = keys.insert(key(item.value));
-            if !is_new {
-                item.duplicate();
-            }
+            item.duplicate_if(!keys.insert(key(item.value)));
         }
     }
 
@@ -72,10 +63,7 @@ impl<'a> Field<'a> {
     pub(crate) fn unique_at(&self, name: &str) {
         let mut taken = BTreeSet::new();
         for field in self.items().map(|item| item.at(name)) {
-            let is_new = taken.insert(field.text());
-            if !is_new {
-                field.duplicate();
-            }
+            field.duplicate_if(!taken.insert(field.text()));
         }
     }
 
@@ -88,9 +76,7 @@ impl<'a> Field<'a> {
 
     /// An absent field counts as the empty string.
     pub(crate) fn always_one_of(&self, supported: &[&str]) {
-        if !supported.contains(&self.text()) {
-            self.unsupported(supported);
-        }
+        self.unsupported_if(!supported.contains(&self.text()), supported);
     }
 
     pub(crate) fn one_of(&self, supported: &[&str]) {

@@ -39,9 +39,7 @@ const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 /// term is in the field `preference` and the Pod term in `podAffinityTerm`, and only these have a weight.
 pub(crate) fn affinity(affinity: &Field<'_>) {
     let of_nodes = affinity.at("nodeAffinity");
-    if of_nodes[REQUIRED].is_object() {
-        of_nodes.at(REQUIRED).check(node_selector);
-    }
+    of_nodes.at(REQUIRED).when_present(|selector| selector.check(node_selector));
     for term in of_nodes.at(PREFERRED).items() {
         weight(&term.at("weight"));
         node_term(&term.at("preference"), NodeTerm::Preferred);
@@ -250,9 +248,7 @@ pub(crate) fn spread(list: &Field<'_>) {
         action.always_one_of(&declared::values("core.v1.TopologySpreadConstraint", "whenUnsatisfiable"));
         let later = n_left.entry((key.text(), action.text())).or_default();
         *later = later.saturating_sub(1);
-        if *later > 0 {
-            constraint.at("{topologyKey, whenUnsatisfiable}").duplicate();
-        }
+        constraint.at("{topologyKey, whenUnsatisfiable}").duplicate_if(*later > 0);
         let domains = constraint.at("minDomains");
         if !domains.is_null() {
             positive(&domains);

@@ -42,9 +42,7 @@ pub(crate) fn config(spec: &Field<'_>) {
     }
     let has_too_many = servers.items().count() > SERVERS_MAX;
     servers.invalid_if(has_too_many, format_args!("must not have more than {SERVERS_MAX} nameservers"));
-    for server in servers.items() {
-        server.check(address::legacy);
-    }
+    servers.items().for_each(|server| server.check(address::legacy));
     let all: Vec<&str> = domains.items().map(|domain| domain.text()).collect();
     if all.len() > DOMAINS_MAX || all.join(" ").len() > DOMAINS_LEN_MAX {
         domains.invalid(format_args!(
@@ -56,9 +54,7 @@ pub(crate) fn config(spec: &Field<'_>) {
             domain.invalid(message);
         }
     }
-    for option in config.at("options").items() {
-        option.required_if(option.at("name").is_empty());
-    }
+    config.at("options").items().for_each(|option| option.required_if(option.at("name").is_empty()));
 }
 
 /// Validates `hostnameOverride`: a DNS subdomain of at most 64 bytes, forbidden with `hostNetwork` or
@@ -80,8 +76,6 @@ pub(crate) fn host_name(spec: &Field<'_>) {
 pub(crate) fn aliases(list: &Field<'_>) {
     for alias in list.items() {
         alias.at("ip").check(address::legacy);
-        for name in alias.at("hostnames").items() {
-            name.name(NameRule::Subdomain);
-        }
+        alias.at("hostnames").items().for_each(|name| name.name(NameRule::Subdomain));
     }
 }

@@ -104,10 +104,7 @@ fn names_and_times(spec: &Field<'_>) {
     for name in ["hostname", "subdomain"] {
         spec.at(name).name_if_set(NameRule::Label);
     }
-    let class = spec.at("runtimeClassName");
-    if class.is_string() {
-        class.name(NameRule::Subdomain);
-    }
+    spec.at("runtimeClassName").when_present(|class| class.name(NameRule::Subdomain));
     spec.at("activeDeadlineSeconds").in_range(1, i32::MAX.into());
 }
 
@@ -144,14 +141,10 @@ fn claims<'a>(list: &Field<'a>) -> Vec<&'a str> {
 /// A readiness gate may occur twice, which is harmless; a scheduling gate may not, because
 /// controllers remove it by name.
 fn gates(spec: &Field<'_>) {
-    for gate in spec.at("readinessGates").items() {
-        gate.at("conditionType").qualified_name();
-    }
+    spec.at("readinessGates").items().for_each(|gate| gate.at("conditionType").qualified_name());
     let gates = spec.at("schedulingGates");
     gates.unique(|gate| &gate["name"]);
-    for gate in gates.items() {
-        gate.with(&gate["name"]).qualified_name();
-    }
+    gates.items().for_each(|gate| gate.with(&gate["name"]).qualified_name());
 }
 
 /// Rejects host namespaces and block devices for a Pod with a user namespace.

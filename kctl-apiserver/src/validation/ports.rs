@@ -56,9 +56,7 @@ pub(crate) fn host_ports<'a>(containers: impl Iterator<Item = Field<'a>>) {
     for port in containers.flat_map(|container| container.at("ports").items()) {
         let host = port.at("hostPort");
         let key = (port.at("protocol").text(), port.at("hostIP").text(), number(&host));
-        if number(&host) != 0 && !taken.insert(key) {
-            host.duplicate();
-        }
+        host.duplicate_if(number(&host) != 0 && !taken.insert(key));
     }
 }
 

@@ -229,9 +229,7 @@ fn claimed(list: &Field<'_>, declared: &[&str]) {
         let is_same = |(other, part): &(&str, &str)| {
             *other == name && (part.is_empty() || request.is_empty() || *part == request.text())
         };
-        if listed.iter().any(is_same) {
-            claim.duplicate();
-        }
+        claim.duplicate_if(listed.iter().any(is_same));
         // Upstream does not validate a request of a claim that is already listed as a whole.
         if !listed.contains(&(name, "")) {
             request.name_if_set(NameRule::Label);

@@ -91,9 +91,7 @@ pub(crate) fn volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>
         let is_valid = volume.is_valid_by(|| {
             source(&volume, pod);
             name.required_name(NameRule::Label);
-            if names.contains(name.text()) {
-                name.duplicate();
-            }
+            name.duplicate_if(names.contains(name.text()));
         });
         if is_valid {
             names.insert(name.text());

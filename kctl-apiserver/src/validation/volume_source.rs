@@ -104,11 +104,9 @@ pub(crate) fn source(kind: &str, source: &Value, owner: SourceOwner<'_>, path: &
 /// Empty is an error, absent is valid: the fields are pointers in Go. A Pod's sources do not have
 /// these fields.
 fn namespace(source: &Field<'_>) {
-    let (secret, endpoints) = (source.at("secretNamespace"), source.at("endpointsNamespace"));
+    let secret = source.at("secretNamespace");
     secret.required_if(*secret == "");
-    if endpoints.is_string() {
-        endpoints.name(NameRule::Label);
-    }
+    source.at("endpointsNamespace").when_present(|namespace| namespace.name(NameRule::Label));
 }
 
 /// Validates `cinder` and `storageos`: a `secretRef` needs a name, and in a `PersistentVolume` a
@@ -118,10 +116,8 @@ fn storage_with_a_secret(kind: &str, source: &Field<'_>, owner: SourceOwner<'_>)
         source.at("volumeName").required_name(NameRule::Label);
         source.at("volumeNamespace").name_if_set(NameRule::Label);
     }
-    let secret = source.at("secretRef");
-    if secret.is_object() {
-        secret.require_children(if matches!(owner, SourceOwner::Pod) { &["name"] } else { &["name", "namespace"] });
-    }
+    let needed: &[&str] = if matches!(owner, SourceOwner::Pod) { &["name"] } else { &["name", "namespace"] };
+    source.at("secretRef").when_present(|secret| secret.require_children(needed));
 }
 
 /// Names of iSCSI initiators, by their first three letters (`iscsiInitiatorIqnRegex` and its
@@ -172,9 +168,7 @@ fn iscsi(source: &Field<'_>, owner: SourceOwner<'_>) {
     if let SourceOwner::Cluster(volume) = owner {
         let portal = source.at_with("targetportal", &source["targetPortal"]);
         portal.invalid_if(has_long_portal(source, volume), PORTAL_TOO_LONG);
-        if secret.is_object() {
-            secret.require_children(&["name"]);
-        }
+        secret.when_present(|secret| secret.require_children(&["name"]));
     }
     if name.require_value() {
         initiator(&name);
@@ -266,9 +260,7 @@ fn azure_disk(source: &Field<'_>) {
         Some(_) => ("https://", BLOB),
     };
     let uri = source.at("diskURI");
-    if !uri.text().starts_with(start) {
-        uri.unsupported(&[form]);
-    }
+    uri.unsupported_if(!uri.text().starts_with(start), &[form]);
 }
 
 /// Validates a CSI source: the driver, and references to Secrets.
@@ -281,13 +273,11 @@ fn csi(source: &Field<'_>, owner: SourceOwner<'_>) {
         ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
     source.at("driver").check(format::driver);
     if let SourceOwner::Pod = owner {
-        let secret = source.at("nodePublishSecretRef");
-        if !secret.is_null() {
+        return source.at("nodePublishSecretRef").when_present(|secret| {
             secret.require_children(&["name"]);
             // kube-apiserver leaves out the middle of the path.
             source.at_with("name", &secret["name"]).name_if_set(NameRule::Subdomain);
-        }
-        return;
+        });
     }
     source.require_children(&["volumeHandle"]);
     for secret in SECRETS.map(|name| source.at(name)).iter().filter(|secret| secret.is_object()) {

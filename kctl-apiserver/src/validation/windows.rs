@@ -36,12 +36,9 @@ static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
 pub(crate) fn options(options: &Field<'_>) {
     let [name, credentials, user] =
         ["gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"].map(|name| options.at(name));
-    if name.is_string() {
-        name.name(NameRule::Subdomain);
-    }
-    if credentials.is_string() && !(1..=CREDENTIALS_LEN_MAX).contains(&credentials.text().len()) {
-        credentials.invalid_without_value(format_args!("must have 1 to {CREDENTIALS_LEN_MAX} bytes"));
-    }
+    name.when_present(|name| name.name(NameRule::Subdomain));
+    let is_wrong = credentials.is_string() && !(1..=CREDENTIALS_LEN_MAX).contains(&credentials.text().len());
+    credentials.invalid_without_value_if(is_wrong, format_args!("must have 1 to {CREDENTIALS_LEN_MAX} bytes"));
     let detail = "must be USER or DOMAIN\\USER, a Windows user and a NetBIOS or DNS domain; the user has at most";
     let is_invalid = user.is_string() && !is_user_name(user.text());
     user.invalid_if(is_invalid, format_args!("{detail} {USER_LEN_MAX} bytes"));

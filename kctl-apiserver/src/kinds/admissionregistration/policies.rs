@@ -142,9 +142,7 @@ fn validation(validation: &Field<'_>, environment: &Environment) {
 /// returns a string, or null to leave the annotation out of one event.
 fn audit_annotations(annotations: &Field<'_>, policy: &str, environment: &Environment) {
     let has_many = annotations.items().count() > ANNOTATIONS_LEN_MAX;
-    if has_many {
-        annotations.invalid_without_value(format_args!("must have at most {ANNOTATIONS_LEN_MAX} items"));
-    }
+    annotations.invalid_without_value_if(has_many, format_args!("must have at most {ANNOTATIONS_LEN_MAX} items"));
     for annotation in annotations.items() {
         let (key, value) = (annotation.at("key"), annotation.at("valueExpression"));
         let whole = Value::from(format!("{policy}/{}", key.text()));
@@ -179,13 +177,8 @@ pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
 /// empty `policyName` is not reported here: each kind reports it in its own way.
 fn binding(spec: &Field<'_>) {
     spec.at("policyName").name_if_set(NameRule::Subdomain);
-    let (reference, matched) = (spec.at("paramRef"), spec.at("matchResources"));
-    if reference.is_object() {
-        param_reference(&reference);
-    }
-    if matched.is_object() {
-        constraints(&matched);
-    }
+    spec.at("paramRef").when_present(param_reference);
+    spec.at("matchResources").when_present(constraints);
 }
 
 /// Validates `spec.paramRef`, which chooses the parameters by name or by label selector, not by both. With both, each
@@ -195,9 +188,7 @@ fn param_reference(reference: &Field<'_>) {
     let (name, selector) = (reference.at("name"), reference.at("selector"));
     let (has_name, selects) = (!name.is_empty(), selector.is_object());
     name.name_if_set(NameRule::PathSegment);
-    if selects {
-        selector.check(selector::selector);
-    }
+    selector.when_present(|selector| selector.check(selector::selector));
     for field in [name, selector] {
         field.forbidden_if(has_name && selects, "name and selector are mutually exclusive");
     }
@@ -235,9 +226,7 @@ pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     let status = Field::new(&object["status"], "status", errors);
     for warning in status.at("typeChecking").at("expressionWarnings").items() {
-        for field in [warning.at("warning"), warning.at("fieldRef")] {
-            field.required_if(field.is_empty());
-        }
+        warning.require_children(&["warning", "fieldRef"]);
     }
     status.at("conditions").check(crate::validation::status::conditions);
 }

@@ -144,10 +144,7 @@ pub(crate) fn match_conditions(conditions: &Field<'_>, environment: &Environment
         expression_rule(&expression, environment, &["bool"]);
         if name.require_value() {
             name.qualified_name();
-            let is_new = names.insert(name.text());
-            if !is_new {
-                name.duplicate();
-            }
+            name.duplicate_if(!names.insert(name.text()));
         }
     }
     conditions.max_items(CONDITIONS_LEN_MAX);

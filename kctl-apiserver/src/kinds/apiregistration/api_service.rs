@@ -102,15 +102,11 @@ fn service(spec: &Field<'_>) {
     let [service, bundle, skips] = ["service", "caBundle", "insecureSkipTLSVerify"].map(|name| spec.at(name));
     let is_skipped = *skips == true;
     if service.is_null() {
-        if !bundle.is_empty() {
-            bundle.invalid_without_value("local APIServices may not have a caBundle");
-        }
+        bundle.invalid_without_value_if(!bundle.is_empty(), "local APIServices may not have a caBundle");
         skips.invalid_if(is_skipped, "local APIServices may not have insecureSkipTLSVerify");
         return;
     }
-    for name in [service.at("namespace"), service.at("name")] {
-        name.required_if(name.is_empty());
-    }
+    service.require_children(&["namespace", "name"]);
     number(&service.at("port"), 65_535);
     skips.invalid_if(is_skipped && !bundle.is_empty(), "may not be true if caBundle is present");
 }

@@ -88,9 +88,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     job_spec(&job);
     let (selector, manual) = (job.at("selector"), job.at("manualSelector"));
     selector.invalid_if(!selector.is_null(), "must be absent: the server generates it");
-    if *manual == true {
-        manual.unsupported(&["nil", "false"]);
-    }
+    manual.unsupported_if(*manual == true, &["nil", "false"]);
 }
 
 /// Sets the defaults of a `CronJob`. In its Job template, only the Pod template and the failure policy get some.

@@ -83,7 +83,6 @@ fn trust_bundle(bundle: &Field<'_>) {
         anchors.insert(block.der);
         n_blocks += 1;
     }
-    if n_blocks == 0 || anchors.len() < n_blocks {
-        bundle.invalid_without_value("must have at least one trust anchor, without duplicates");
-    }
+    let is_wrong = n_blocks == 0 || anchors.len() < n_blocks;
+    bundle.invalid_without_value_if(is_wrong, "must have at least one trust anchor, without duplicates");
 }

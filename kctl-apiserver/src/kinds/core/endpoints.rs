@@ -68,13 +68,11 @@ fn validate(object: &Value, errors: &mut Errors) {
         let has_none = ready.is_empty() && not_ready.is_empty();
         subset.required_with_if(has_none, "must have `addresses` or `notReadyAddresses`");
         for address in ready.items().chain(not_ready.items()) {
-            let (ip, node) = (address.at("ip"), address.at("nodeName"));
+            let ip = address.at("ip");
             ip.check(address::legacy);
             ip.check(address::endpoint);
             address.at("hostname").name_if_set(NameRule::Label);
-            if !node.is_null() {
-                node.name(NameRule::Subdomain);
-            }
+            address.at("nodeName").when_present(|node| node.name(NameRule::Subdomain));
         }
         let has_several = ports.items().count() > 1;
         for port in ports.items() {
@@ -89,10 +87,7 @@ fn validate(object: &Value, errors: &mut Errors) {
 /// Validates name and application protocol of a port of `Endpoints` or of an `EndpointSlice`.
 pub(crate) fn validate_port(port: &Field<'_>) {
     port.at("name").name_if_set(NameRule::Label);
-    let protocol = port.at("appProtocol");
-    if protocol.is_string() {
-        protocol.qualified_name();
-    }
+    port.at("appProtocol").when_present(Field::qualified_name);
 }
 
 /// Fills in the protocol `TCP` of each port.

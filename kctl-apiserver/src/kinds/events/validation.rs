@@ -73,9 +73,7 @@ fn every_event(event: &Field<'_>, controller: &Field<'_>) {
 
 /// Bounds a string, in bytes. The error does not repeat it.
 fn bounded(text: &Field<'_>, most: usize) {
-    if text.text().len() > most {
-        text.invalid_without_value(format_args!("can have at most {most} bytes"));
-    }
+    text.invalid_without_value_if(text.text().len() > most, format_args!("can have at most {most} bytes"));
 }
 
 /// Validates that an update changes nothing but the series (`ValidateEventUpdate`).

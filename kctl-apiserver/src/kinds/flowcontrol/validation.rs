@@ -29,9 +29,7 @@ pub(crate) fn schema(object: &Value, errors: &mut Errors) {
     let (precedence, method) = (spec.at("matchingPrecedence"), spec.at("distinguisherMethod"));
     let first = if object["metadata"]["name"] == EXEMPT { 1 } else { 2 };
     precedence.in_range(first, PRECEDENCE_MAX);
-    if !method.is_null() {
-        method.at("type").always_one_of(&["ByNamespace", "ByUser"]);
-    }
+    method.when_present(|method| method.at("type").always_one_of(&["ByNamespace", "ByUser"]));
     spec.at("priorityLevelConfiguration").at("name").required_name(NameRule::Subdomain);
     spec.at("rules").items().for_each(|rule| rules(&rule));
 }
@@ -100,9 +98,8 @@ fn of_verbs(rule: &Field<'_>) {
     let verbs = rule.at("verbs");
     verbs.required_if(verbs.is_empty());
     stands_alone(&verbs);
-    if !has_all(&verbs) && !verbs.items().all(|verb| VERBS.contains(&verb.text())) {
-        verbs.unsupported(&VERBS);
-    }
+    let are_known = verbs.items().all(|verb| VERBS.contains(&verb.text()));
+    verbs.unsupported_if(!has_all(&verbs) && !are_known, &VERBS);
 }
 
 /// Reports a list that has `*` and other items: `*` already stands for all others.
@@ -232,7 +229,5 @@ fn entropy_bits(queues: i64, hand: i64) -> i64 {
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     let conditions = Field::new(&object["status"]["conditions"], "status.conditions", errors);
     conditions.unique_at("type");
-    for kind in conditions.items().map(|condition| condition.at("type")) {
-        kind.required_if(kind.is_empty());
-    }
+    conditions.items().for_each(|condition| condition.require_children(&["type"]));
 }

@@ -57,16 +57,10 @@ fn set_times(environment: &dyn Environment, old: Option<&Value>, object: &mut Va
 /// Validates the taint, and the names in the selector that are set (`validateDeviceTaintRuleSpec`).
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    let [driver, pool, device] = ["driver", "pool", "device"].map(|name| spec.at("deviceSelector").at(name));
-    if !driver.is_null() {
-        driver.check(format::driver);
-    }
-    if !pool.is_null() {
-        pool.check(format::pool_name);
-    }
-    if !device.is_null() {
-        device.name(NameRule::Label);
-    }
+    let devices = spec.at("deviceSelector");
+    devices.at("driver").when_present(|driver| driver.check(format::driver));
+    devices.at("pool").when_present(|pool| pool.check(format::pool_name));
+    devices.at("device").when_present(|device| device.name(NameRule::Label));
     taint(&spec.at("taint"));
 }
 

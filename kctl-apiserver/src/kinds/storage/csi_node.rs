@@ -54,10 +54,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     for driver in Field::new(&object["spec"]["drivers"], "spec.drivers", errors).items() {
         let (name, id) = (driver.at("name"), driver.at("nodeID"));
         name.check(format::driver);
-        let is_new = names.insert(name.text());
-        if !is_new {
-            name.duplicate();
-        }
+        name.duplicate_if(!names.insert(name.text()));
         id.required_if(id.is_empty());
         id.invalid_if(id.text().len() > NODE_ID_LEN_MAX, format_args!("must be {NODE_ID_LEN_MAX} bytes or less"));
         driver.at("allocatable").at("count").not_negative();
@@ -71,9 +68,6 @@ fn topology(driver: &Field<'_>) {
     for (_, key) in entries(&driver["topologyKeys"]) {
         driver.required_if(text(key).is_empty());
         driver.with(key).qualified_name();
-        let is_new = seen.insert(text(key));
-        if !is_new {
-            driver.duplicate();
-        }
+        driver.duplicate_if(!seen.insert(text(key)));
     }
 }

@@ -47,9 +47,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     }
     super::parameters(&class.at("parameters"));
     // Only `PersistentVolume`s may have the policy `Recycle`.
-    if *policy == "Recycle" {
-        policy.unsupported(&["Delete", "Retain"]);
-    }
+    policy.unsupported_if(*policy == "Recycle", &["Delete", "Retain"]);
     topologies(&class.at("allowedTopologies"));
 }
 
@@ -65,14 +63,10 @@ fn topologies(terms: &Field<'_>) {
             values.required_if(values.is_empty());
             values.unique(|value| value);
             key.qualified_name();
-            let is_repeated = topology.insert(key.text(), values.items().map(|value| value.text()).collect()).is_some();
-            if is_repeated {
-                key.duplicate();
-            }
+            let previous = topology.insert(key.text(), values.items().map(|value| value.text()).collect());
+            key.duplicate_if(previous.is_some());
         }
-        if seen.contains(&topology) {
-            requirements.duplicate();
-        }
+        requirements.duplicate_if(seen.contains(&topology));
         seen.push(topology);
     }
 }

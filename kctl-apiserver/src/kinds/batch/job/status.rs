@@ -111,10 +111,7 @@ fn uncounted(pods: &Field<'_>) {
     let mut seen = BTreeSet::new();
     for uid in ["succeeded", "failed"].iter().flat_map(|list| pods.at(list).items()) {
         uid.invalid_if(uid.is_empty(), "must not be empty");
-        let is_new = uid.is_empty() || seen.insert(uid.text());
-        if !is_new {
-            uid.duplicate();
-        }
+        uid.duplicate_if(!uid.is_empty() && !seen.insert(uid.text()));
     }
 }
 

@@ -191,9 +191,7 @@ pub(crate) fn job_spec(spec: &Field<'_>) {
     failure_policy(spec);
     success_policy(spec);
     let (has_policy, replacement) = (!spec["podFailurePolicy"].is_null(), spec.at("podReplacementPolicy"));
-    if has_policy && *replacement == "TerminatingOrFailed" {
-        replacement.unsupported(&["Failed"]);
-    }
+    replacement.unsupported_if(has_policy && *replacement == "TerminatingOrFailed", &["Failed"]);
     let template = spec.at("template");
     template.check(pod::template);
     let restart = template.at("spec").at("restartPolicy");

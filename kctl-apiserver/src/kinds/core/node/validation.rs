@@ -90,9 +90,7 @@ fn features(list: &Field<'_>) {
                  alphabetical order"
             ),
         );
-        if previous == Some(name) {
-            feature.duplicate();
-        }
+        feature.duplicate_if(previous == Some(name));
         previous = Some(name);
     }
 }

@@ -139,9 +139,8 @@ fn recycling(spec: &Field<'_>) {
 /// Validates `spec.capacity`: exactly the resource `storage`, with an amount above 0.
 fn capacity(capacity: &Field<'_>) {
     capacity.required_if(capacity.is_empty());
-    if capacity["storage"].is_null() || capacity.entries().count() > 1 {
-        capacity.unsupported(&["storage"]);
-    }
+    let is_other = capacity["storage"].is_null() || capacity.entries().count() > 1;
+    capacity.unsupported_if(is_other, &["storage"]);
     for (_, amount) in capacity.entries() {
         let is_too_small = resources::size(&amount).is_some_and(|size| size <= 0);
         amount.invalid_if(is_too_small, "must be greater than zero");

@@ -86,9 +86,7 @@ fn resource_name(name: &str, resources: &Field<'_>) -> bool {
     let field = resources.with(&value);
     let is_valid = field.passes(|_, path, errors| errors.qualified_name(path, name));
     let is_unknown = resources::is_native(name) && name != "storage";
-    if is_valid && is_unknown {
-        field.unsupported(&["storage"]);
-    }
+    field.unsupported_if(is_valid && is_unknown, &["storage"]);
     is_valid && !is_unknown
 }
 

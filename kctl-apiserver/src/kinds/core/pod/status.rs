@@ -130,9 +130,7 @@ fn claims(list: &Field<'_>, of_pod: &Value) {
         let (name, claim) = (status.at("name"), status.at("resourceClaimName"));
         let is_declared = entries(of_pod).any(|(_, declared)| text(&declared["name"]) == name.text());
         name.invalid_if(!is_declared, "must match the name of an entry in `spec.resourceClaims`");
-        if !claim.is_null() {
-            claim.name(NameRule::Subdomain);
-        }
+        claim.when_present(|claim| claim.name(NameRule::Subdomain));
     }
 }
 

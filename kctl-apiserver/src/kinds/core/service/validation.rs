@@ -46,10 +46,7 @@ pub(crate) fn service(object: &Value, errors: &mut Errors) {
     for port in ports.items() {
         let name = port.at("name");
         name.required_if(has_several && name.is_empty());
-        let is_new = name.is_empty() || names.insert(name.text());
-        if !is_new {
-            name.duplicate();
-        }
+        name.duplicate_if(!name.is_empty() && !names.insert(name.text()));
         service_port(&port);
     }
     repeated_ports(&spec);
@@ -138,15 +135,13 @@ fn families_fit(all: &Field<'_>, families: &Field<'_>) {
 
 /// Validates a `ServicePort`. An absent `targetPort` counts as `port`. An absent name is valid here.
 fn service_port(port: &Field<'_>) {
-    let (target, protocol) = (port.at("targetPort"), port.at("appProtocol"));
+    let target = port.at("targetPort");
     port.at("name").name_if_set(NameRule::Label);
     let number = Value::from(port["port"].as_i64().unwrap_or(0));
     port.at_with("port", &number).in_range(1, 65_535);
     let target = if target.is_null() { target.with(&number) } else { target.clone() };
     target.check(ports::number_or_name);
-    if protocol.is_string() {
-        protocol.qualified_name();
-    }
+    port.at("appProtocol").when_present(Field::qualified_name);
 }
 
 /// Validates that no two ports share protocol and number, or protocol and node port (`FieldValueDuplicate`). A
@@ -160,10 +155,7 @@ fn repeated_ports(spec: &Field<'_>) {
         let on_node = port.at("nodePort");
         let number = on_node.as_i64().unwrap_or(0);
         on_node.forbidden_if(number != 0 && spec["type"] == "ClusterIP", "may not be used when `type` is 'ClusterIP'");
-        let is_new = number == 0 || taken.insert((port.at("protocol").text(), number));
-        if !is_new {
-            on_node.duplicate();
-        }
+        on_node.duplicate_if(number != 0 && !taken.insert((port.at("protocol").text(), number)));
     }
 }
 

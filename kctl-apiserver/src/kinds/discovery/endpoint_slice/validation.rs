@@ -46,10 +46,7 @@ pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
     for endpoint in endpoints.items() {
         addresses(&endpoint.at("addresses"), kind.text());
         for (name, rule) in [("nodeName", NameRule::Subdomain), ("hostname", NameRule::Label)] {
-            let field = endpoint.at(name);
-            if !field.is_null() {
-                field.name(rule);
-            }
+            endpoint.at(name).when_present(|field| field.name(rule));
         }
         hints(&endpoint.at("hints"));
     }

@@ -29,26 +29,20 @@ pub(crate) fn ingress(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (default, rules, class) = (spec.at("defaultBackend"), spec.at("rules"), spec.at("ingressClassName"));
     spec.invalid_if(rules.is_empty() && default.is_null(), "must have `defaultBackend` or `rules`");
-    if default.is_object() {
-        backend(&default);
-    }
+    default.when_present(backend);
     for rule in rules.items() {
         let name = rule.at("host");
         name.invalid_if(address::parse(name.text()).is_some(), "must be a DNS name, not an IP address");
         if !name.is_empty() {
             host(&name);
         }
-        if rule["http"].is_object() {
-            paths(&rule.at("http").at("paths"));
-        }
+        rule.at("http").when_present(|http| paths(&http.at("paths")));
     }
     for tls in spec.at("tls").items() {
         tls.at("hosts").items().for_each(|name| host(&name));
         tls.at("secretName").name_if_set(NameRule::Subdomain);
     }
-    if !class.is_null() {
-        class.name(NameRule::Subdomain);
-    }
+    class.when_present(|class| class.name(NameRule::Subdomain));
 }
 
 /// Validates that annotation and field of a new Ingress name the same class.
@@ -128,9 +122,7 @@ fn backend(backend: &Field<'_>) {
     let has_one = service.is_object() != resource.is_object();
     backend.invalid_if(!has_one, "must have either `service` or `resource`");
     if has_one && resource.is_object() {
-        for name in ["kind", "name"] {
-            resource.at(name).required_if(resource.at(name).is_empty());
-        }
+        resource.require_children(&["kind", "name"]);
         reference(&resource);
     } else if has_one {
         service.at("name").required_name(NameRule::Label);
@@ -160,10 +152,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Validates the names in a reference to another object; an absent group means the core group.
 fn reference(reference: &Field<'_>) {
-    let group = reference.at("apiGroup");
-    if !group.is_null() {
-        group.name(NameRule::Subdomain);
-    }
+    reference.at("apiGroup").when_present(|group| group.name(NameRule::Subdomain));
     for name in ["kind", "name"] {
         reference.at(name).name_if_set(NameRule::PathSegment);
     }

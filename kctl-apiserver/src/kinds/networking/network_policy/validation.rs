@@ -36,9 +36,7 @@ pub(crate) fn policy(object: &Value, errors: &mut Errors) {
 /// numbers.
 fn port(port: &Field<'_>) {
     let (first, last) = (port.at("port"), port.at("endPort"));
-    if !first.is_null() {
-        first.check(ports::number_or_name);
-    }
+    first.when_present(|first| first.check(ports::number_or_name));
     let is_range = first.is_number() && last.as_i64() >= first.as_i64();
     last.invalid_if(!last.is_null() && !is_range, "requires a numeric `port`, and must not be less than it");
     last.in_range(1, 65_535);
@@ -59,9 +57,7 @@ fn peer(peer: &Field<'_>) {
     }
     let selects = selectors.iter().any(|selector| selector.is_object());
     let range = peer.at("ipBlock");
-    if range.is_object() {
-        block(&range);
-    }
+    range.when_present(block);
     peer.forbidden_if(range.is_object() && selects, "may not specify both ipBlock and another peer");
     peer.required_with_if(!range.is_object() && !selects, "must specify a peer");
 }

@@ -30,9 +30,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (users, allocation) = (status.at("reservedFor"), status.at("allocation"));
     for user in users.items() {
         // A new Pod of the same name is a different consumer.
-        for field in ["resource", "name", "uid"].map(|field| user.at(field)) {
-            field.required_if(field.is_empty());
-        }
+        user.require_children(&["resource", "name", "uid"]);
     }
     devices(&status.at("devices"), &handed_out(&allocation));
     users.forbidden_if(!users.is_empty() && allocation.is_null(), "may not be specified without an allocation");
@@ -82,19 +80,17 @@ fn devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
         device.at("pool").check(pool_name);
         device.at("device").name(NameRule::Label);
         device.invalid_if(!handed_out.contains(&id(&device)), "must be an allocated device in the claim");
-        let (conditions, data) = (device.at("conditions"), device.at("data"));
+        let conditions = device.at("conditions");
         conditions.check(status::conditions);
         conditions.max_items(CONDITIONS_MAX);
-        if !data.is_null() {
-            of_driver(&data);
-        }
+        device.at("data").when_present(of_driver);
         device.at("networkData").at("ips").items().for_each(|address| address.check(address::of_interface));
     }
 }
 
 /// Validates a new allocation. Results and configurations may only name requests of the claim, which are in `requests`.
 fn allocated(allocation: &Field<'_>, requests: &BTreeSet<String>) {
-    let (devices, nodes) = (allocation.at("devices"), allocation.at("nodeSelector"));
+    let devices = allocation.at("devices");
     for result in devices.at("results").items() {
         of_request(&result.at("request"), requests);
         result.at("device").name(NameRule::Label);
@@ -105,7 +101,5 @@ fn allocated(allocation: &Field<'_>, requests: &BTreeSet<String>) {
         of_requests(&config, requests);
         opaque(&config);
     }
-    if !nodes.is_null() {
-        nodes.check(affinity::node_selector);
-    }
+    allocation.at("nodeSelector").when_present(|nodes| nodes.check(affinity::node_selector));
 }

@@ -60,9 +60,7 @@ fn options(values: &Field<'_>, usual: &Value, most: &Value) {
         let is_unsorted = seen.last().is_some_and(|previous| *previous > size);
         let is_wrong = is_unsorted || (is_short && is_more(&value, most));
         value.invalid_if(is_wrong, format_args!("must be in ascending order, and at most the capacity {}", text(most)));
-        if is_short && seen.contains(&size) {
-            value.duplicate();
-        }
+        value.duplicate_if(is_short && seen.contains(&size));
         seen.push(size);
     }
     let has_default = is_short && seen.contains(&amount(usual));

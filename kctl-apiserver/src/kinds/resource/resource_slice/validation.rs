@@ -48,9 +48,8 @@ pub(crate) fn slice(object: &Value, errors: &mut Errors) {
     spec.at("driver").check(driver);
     pool(&spec.at("pool"));
     nodes(&spec);
-    if devices.is_array() && counters.is_array() {
-        spec.invalid_without_value("only one of `sharedCounters` or `devices` is allowed");
-    }
+    let has_both = devices.is_array() && counters.is_array();
+    spec.invalid_without_value_if(has_both, "only one of `sharedCounters` or `devices` is allowed");
     let lists =
         |attribute: &Value| ["bools", "ints", "strings", "versions"].iter().any(|list| !attribute[*list].is_null());
     let has_more = |device: &Value| {
@@ -88,21 +87,15 @@ fn nodes(spec: &Field<'_>) {
 /// Reports a slice or device that selects its nodes not at all (`FieldValueRequired`) or more than once.
 fn exactly_one(selecting: &Field<'_>, n_given: usize, detail: &str) {
     selecting.required_with_if(n_given == 0, detail);
-    if n_given > 1 {
-        selecting.invalid_without_value(detail);
-    }
+    selecting.invalid_without_value_if(n_given > 1, detail);
 }
 
 /// Validates the fields about nodes that both a slice and a device have. Returns the number of those that are set.
 fn node_fields(object: &Field<'_>) -> usize {
     let (name, selector) = (object.at("nodeName"), object.at("nodeSelector"));
-    if name.is_string() {
-        // The empty string is invalid, and does not count.
-        name.name(NameRule::Subdomain);
-    }
-    if !selector.is_null() {
-        selector.check(affinity::node_selector);
-    }
+    // The empty string is invalid, and does not count.
+    name.when_present(|name| name.name(NameRule::Subdomain));
+    selector.when_present(|selector| selector.check(affinity::node_selector));
     let given = [!name.is_empty(), !selector.is_null(), flag(&object.at("allNodes"))];
     given.into_iter().filter(|is_set| *is_set).count()
 }
