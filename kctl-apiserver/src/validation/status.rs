@@ -12,37 +12,21 @@ use crate::{field::Field, field_errors::Errors};
 ///
 /// A constant per kind. Absent numbers count as 0, as in Go.
 pub(crate) struct Numbers {
-    /// Fields of `status` that must not be negative (`FieldValueInvalid`).
+    /// Fields of `status` that must not be negative (`FieldValueInvalid`), besides those in `subsets`.
     pub(crate) counts: &'static [&'static str],
-    /// Pairs of fields of which the first must not exceed the second. The third string names the second field in the
-    /// error.
-    ///
-    /// Upstream spells that name with or without `status.`.
-    pub(crate) orders: &'static [(&'static str, &'static str, &'static str)],
+    /// Numbers of some of the Pods, which must neither be negative nor exceed `replicas`.
+    pub(crate) subsets: &'static [&'static str],
 }
 
 /// The numbers of `ReplicaSet` and `ReplicationController`.
-pub(crate) const OF_REPLICA_SETS: Numbers = Numbers { counts: SETS, orders: ORDERS_OF_SETS };
-
-/// Fields of the status that count Pods, and the observed generation.
-const SETS: &[&str] = &[
-    "replicas",
-    "fullyLabeledReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "observedGeneration",
-    "terminatingReplicas",
-];
-
-/// Ready Pods are a subset of all Pods, and available Pods are a subset of the ready ones.
-const ORDERS_OF_SETS: &[(&str, &str, &str)] = &[
-    ("fullyLabeledReplicas", "replicas", "status.replicas"),
-    ("readyReplicas", "replicas", "status.replicas"),
-    ("availableReplicas", "replicas", "status.replicas"),
-    ("availableReplicas", "readyReplicas", "readyReplicas"),
-];
+pub(crate) const OF_REPLICA_SETS: Numbers = Numbers {
+    counts: &["replicas", "observedGeneration", "terminatingReplicas"],
+    subsets: &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+};
 
 /// Validates the numbers in a status.
+///
+/// Available Pods are a subset of the ready ones. Kinds without these fields have 0 on both sides.
 ///
 /// `collisionCount` may only grow: controllers hash it into the names of their children, so a lower
 /// number would reuse a name. Kinds without this field have 0 on both sides. All errors are
@@ -50,12 +34,13 @@ const ORDERS_OF_SETS: &[(&str, &str, &str)] = &[
 pub(crate) fn numbers(numbers: &Numbers, old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], Field::new(&new["status"], "status", errors));
     let number = |status: &Value, name: &str| status[name].as_i64().unwrap_or(0);
-    for name in numbers.counts {
+    for name in numbers.counts.iter().chain(numbers.subsets) {
         status.at(name).not_negative();
     }
-    for (less, more, called) in numbers.orders {
+    let subsets = numbers.subsets.iter().map(|name| (*name, "replicas"));
+    for (less, more) in subsets.chain([("availableReplicas", "readyReplicas")]) {
         let is_more = number(&status, less) > number(&status, more);
-        status.at(less).invalid_if(is_more, format_args!("cannot be greater than {called}"));
+        status.at(less).invalid_if(is_more, format_args!("cannot be greater than status.{more}"));
     }
     let name = "collisionCount";
     status.at(name).invalid_if(number(before, name) > number(&status, name), "cannot be decremented");

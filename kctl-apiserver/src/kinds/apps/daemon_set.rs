@@ -78,7 +78,7 @@ const STATUS: Numbers = Numbers {
         "numberUnavailable",
         "collisionCount",
     ],
-    orders: &[],
+    subsets: &[],
 };
 
 /// The annotation that holds the generation of the template. Upstream stores a deprecated internal field in it.

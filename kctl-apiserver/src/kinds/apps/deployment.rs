@@ -48,25 +48,10 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Counts of the status that may not be negative, and the pairs of which the first may not exceed the second
-/// (`ValidateDeploymentStatus`).
+/// The numbers of the status (`ValidateDeploymentStatus`).
 const STATUS: Numbers = Numbers {
-    counts: &[
-        "observedGeneration",
-        "replicas",
-        "updatedReplicas",
-        "readyReplicas",
-        "availableReplicas",
-        "unavailableReplicas",
-        "terminatingReplicas",
-        "collisionCount",
-    ],
-    orders: &[
-        ("updatedReplicas", "replicas", "status.replicas"),
-        ("readyReplicas", "replicas", "status.replicas"),
-        ("availableReplicas", "replicas", "status.replicas"),
-        ("availableReplicas", "readyReplicas", "readyReplicas"),
-    ],
+    counts: &["observedGeneration", "replicas", "unavailableReplicas", "terminatingReplicas", "collisionCount"],
+    subsets: &["updatedReplicas", "readyReplicas", "availableReplicas"],
 };
 
 /// Validates the spec (`ValidateDeploymentSpec` in `pkg/apis/apps/validation/validation.go`).

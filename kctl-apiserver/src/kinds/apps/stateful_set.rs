@@ -52,25 +52,10 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Counts of the status that may not be negative, and pairs of which the first may not exceed the second
-/// (`ValidateStatefulSetStatus`). The third string is the field that the error names as the bound.
+/// The numbers of the status (`ValidateStatefulSetStatus`).
 const STATUS: Numbers = Numbers {
-    counts: &[
-        "replicas",
-        "readyReplicas",
-        "currentReplicas",
-        "updatedReplicas",
-        "availableReplicas",
-        "observedGeneration",
-        "collisionCount",
-    ],
-    orders: &[
-        ("readyReplicas", "replicas", "status.replicas"),
-        ("currentReplicas", "replicas", "status.replicas"),
-        ("updatedReplicas", "replicas", "status.replicas"),
-        ("availableReplicas", "replicas", "status.replicas"),
-        ("availableReplicas", "readyReplicas", "status.readyReplicas"),
-    ],
+    counts: &["replicas", "observedGeneration", "collisionCount"],
+    subsets: &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
 };
 
 /// Fills in the defaults of a `StatefulSet` (`SetDefaults_StatefulSet` in

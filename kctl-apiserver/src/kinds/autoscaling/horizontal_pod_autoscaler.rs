@@ -40,7 +40,7 @@ const STORAGE: StorageVersion = StorageVersion {
 };
 
 /// Counts of the status that may not be negative (`ValidateHorizontalPodAutoscalerStatusUpdate`).
-const STATUS: Numbers = Numbers { counts: &["currentReplicas", "desiredReplicas"], orders: &[] };
+const STATUS: Numbers = Numbers { counts: &["currentReplicas", "desiredReplicas"], subsets: &[] };
 
 /// Sets the defaults of the object's version. They differ: only version 2 has `metrics` and
 /// `behavior`.

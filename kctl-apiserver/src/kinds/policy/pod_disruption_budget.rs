@@ -31,7 +31,7 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Counts of the status that may not be negative.
 const STATUS: Numbers =
-    Numbers { counts: &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"], orders: &[] };
+    Numbers { counts: &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"], subsets: &[] };
 
 /// Validates conditions and counts of the status.
 fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
