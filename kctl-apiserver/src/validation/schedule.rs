@@ -16,28 +16,14 @@ struct Range {
     least: i64,
     /// The greatest number, inclusive. It is also the end of `*` and of `5/10`.
     most: i64,
-    /// Names for numbers, compared without case.
-    names: &'static [(&'static str, i64)],
+    /// Names for the numbers from the least one on, compared without case.
+    names: &'static [&'static str],
 }
 
 /// English names of three letters; longer names are errors.
-const MONTHS: &[(&str, i64)] = &[
-    ("jan", 1),
-    ("feb", 2),
-    ("mar", 3),
-    ("apr", 4),
-    ("may", 5),
-    ("jun", 6),
-    ("jul", 7),
-    ("aug", 8),
-    ("sep", 9),
-    ("oct", 10),
-    ("nov", 11),
-    ("dec", 12),
-];
-
+const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 /// Days of the week. Sunday is 0; unlike some implementations of cron, 7 is out of range.
-const DAYS: &[(&str, i64)] = &[("sun", 0), ("mon", 1), ("tue", 2), ("wed", 3), ("thu", 4), ("fri", 5), ("sat", 6)];
+const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 /// Minute, hour, day of month, month and day of week. Days are not checked against months: the 31st
 /// of February is a valid schedule that never fires.
 const FIELDS: [Range; 5] = [
@@ -92,8 +78,8 @@ fn is_range(text: &str, field: &Range) -> bool {
 impl Range {
     /// Returns the number of a name or of decimal digits.
     fn number(&self, text: &str) -> Option<i64> {
-        let named = self.names.iter().find(|(name, _)| text.eq_ignore_ascii_case(name));
-        named.map_or_else(|| text.parse().ok(), |(_, number)| Some(*number))
+        let named = (self.least..).zip(self.names).find(|(_, name)| text.eq_ignore_ascii_case(name));
+        named.map_or_else(|| text.parse().ok(), |(number, _)| Some(number))
     }
 }
 
