@@ -32,24 +32,8 @@ pub(crate) const OF_VARIABLES: &[&str] = &[
 pub(crate) const OF_FILES: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
-/// Paths that the API converts (`ConvertDownwardAPIFieldLabel`).
-const KNOWN: &[&str] = &[
-    "metadata.annotations",
-    "metadata.labels",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.host",
-    "spec.nodeName",
-    "spec.restartPolicy",
-    "spec.schedulerName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.phase",
-    "status.podIP",
-    "status.podIPs",
-];
+/// Paths that the API converts (`ConvertDownwardAPIFieldLabel`), although they are allowed nowhere.
+const CONVERTED: &[&str] = &["spec.host", "spec.restartPolicy", "spec.schedulerName", "status.phase"];
 
 /// Resources of a container that a `resourceFieldRef` may name. Huge pages of any size are also allowed.
 const AMOUNTS: &[&str] = &[
@@ -84,11 +68,12 @@ pub(crate) fn field(reference: &Field<'_>, allowed: &[&str]) {
         return;
     }
     let is_v1 = version.text() == "v1";
+    let is_known = || [OF_VARIABLES, OF_FILES, CONVERTED].iter().any(|paths| paths.contains(&path.text()));
     let key_is = |key: &str| reference.with(&key.into()).qualified_name();
     match path.text().strip_suffix("']").and_then(|rest| rest.split_once("['")) {
         Some(("metadata.labels", key)) if is_v1 => key_is(key),
         Some(("metadata.annotations", key)) if is_v1 => key_is(&key.to_lowercase()),
-        None if is_v1 && KNOWN.contains(&path.text()) => path.one_of(allowed),
+        None if is_v1 && is_known() => path.one_of(allowed),
         _ => path.invalid("must be a field of a v1 Pod; only metadata.labels and metadata.annotations have keys"),
     }
 }
