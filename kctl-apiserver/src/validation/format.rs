@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A format of a string, with the name of its tag.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub(crate) enum Format {
     /// A DNS label: up to 63 lowercase letters, digits and dashes.
     #[serde(rename = "k8s-short-name")]

@@ -10,7 +10,7 @@ use crate::validation::format::Format;
 ///
 /// Read from `data/validation.json`, which is generated from the Go sources. Unknown tags fail the
 /// parsing, so that a newer file with tags that this code ignores cannot go unnoticed.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a tag")]
 pub(super) struct FieldTags {
@@ -80,19 +80,4 @@ pub(super) struct Tagged {
     #[serde(borrow)]
     pub(super) name: &'static str,
     pub(super) fields: BTreeMap<&'static str, FieldTags>,
-}
-
-impl FieldTags {
-    /// Returns `true` if the rule restricts a value that is set.
-    ///
-    /// The caller checks presence, immutability and enums.
-    pub(super) fn restricts(&self) -> bool {
-        let numbers = [self.minimum, self.maximum];
-        let lengths = [self.max_items, self.max_length, self.max_bytes];
-        numbers.iter().any(Option::is_some)
-            || lengths.iter().any(Option::is_some)
-            || self.format.is_some()
-            || self.format_of_keys.is_some()
-            || self.unique.is_some()
-    }
 }

@@ -118,16 +118,14 @@ pub(super) static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|
     // Keeps only types that lead to a rule.
     let mut types_with_rules: HashSet<&str> = HashSet::new();
     loop {
-        let leads =
-            |field: &Field| field.has_rule() || field.inner.is_some_and(|inner| types_with_rules.contains(inner));
-        let found: HashSet<&str> =
-            all.iter().filter(|(_, fields)| fields.iter().any(leads)).map(|(name, _)| *name).collect();
+        let leads = |fields: &[Field]| fields.iter().any(|field| field.leads_to_rule(&types_with_rules));
+        let found: HashSet<&str> = all.iter().filter(|(_, fields)| leads(fields)).map(|(name, _)| *name).collect();
         if found.len() == types_with_rules.len() {
             break;
         }
         types_with_rules = found;
     }
-    let leads = |field: &Field| field.has_rule() || field.inner.is_some_and(|inner| types_with_rules.contains(inner));
+    let leads = |field: &Field| field.leads_to_rule(&types_with_rules);
     let types = all.into_iter().filter(|(name, _)| types_with_rules.contains(name));
     types.map(|(name, fields)| (name, Type { fields: fields.into_iter().filter(leads).collect() })).collect()
 });
@@ -182,11 +180,8 @@ pub(crate) fn values(type_name: &str, field: &str) -> Vec<&'static str> {
 }
 
 impl Field {
-    /// Returns `true` if any rule can fail for a value of this field itself.
-    pub(super) fn has_rule(&self) -> bool {
-        let FieldTags { required, immutable, no_modify, union_member, discriminator, ref member, ref values, .. } =
-            self.rule;
-        let has_flag = required || immutable || no_modify || union_member || discriminator;
-        has_flag || !member.is_empty() || !values.is_empty() || self.rule.restricts()
+    /// Returns `true` if the field has a rule, or is of a type that has one.
+    fn leads_to_rule(&self, types_with_rules: &HashSet<&str>) -> bool {
+        self.rule != FieldTags::default() || self.inner.is_some_and(|inner| types_with_rules.contains(inner))
     }
 }
