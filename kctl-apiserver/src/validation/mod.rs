@@ -19,7 +19,7 @@
 //! | `pod`, `container`, `probe`, `ports`, `environment`, `mounts` | Pods and Pod templates |
 //! | `affinity`, `dns`, `security`, `windows`, `resources` | parts of a Pod spec |
 //! | `volume`, `volume_source`, `volume_claim`, `paths`, `downward` | volumes and their sources |
-//! | `selector`, `status`, `immutable`, `schedule`, `address` | parts that workloads and networks share |
+//! | `selector`, `status`, `schedule`, `address` | parts that workloads and networks share |
 //! | `signer` | signers of certificates |
 //! | `declared`, `format` | enums and declarative tags of all kinds |
 //! | `warnings` | accepted objects, for the `Warning` header of the response |
@@ -33,7 +33,6 @@ pub(crate) mod dns;
 pub(crate) mod downward;
 pub(crate) mod environment;
 pub(crate) mod format;
-pub(crate) mod immutable;
 pub(crate) mod mounts;
 pub(crate) mod paths;
 pub(crate) mod pod;

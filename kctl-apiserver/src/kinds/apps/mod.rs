@@ -9,15 +9,16 @@ pub(crate) mod replica_set;
 pub(crate) mod stateful_set;
 pub(crate) mod validation;
 
-use crate::{
-    registry::kind::Validation,
-    validation::{immutable, warnings},
-};
+use crate::{field::Field, registry::kind::Validation, validation::warnings};
 
 /// The common part of the validation of workloads: the selector is immutable, and the Pod template has warnings.
 const VALIDATION: Validation = Validation {
     validates_spec_only: true,
-    validate_update: immutable::selector,
+    // Another selector would orphan the Pods that the old one selects.
+    validate_update: |old, new, errors| {
+        let selector = Field::new(&new["spec"]["selector"], "spec.selector", errors);
+        selector.immutable(&old["spec"]["selector"]);
+    },
     warn: warnings::of_template,
     warns_once_per_generation: true,
     ..Validation::DEFAULT

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting::add,
+    field::Field,
     field_errors::{Errors, text},
     kinds::networking::with_group,
     registry::kind::{Cell, Defaults, Kind, Metadata, TableColumns, Validation},
@@ -13,7 +14,6 @@ use crate::{
         fields::{self, value_at},
         labels::NONE,
     },
-    validation::immutable::immutable_field,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -35,8 +35,8 @@ pub(crate) static KIND: Kind = Kind {
 /// Validates that the controller is unchanged: another one would take over the Ingresses of the class. An absent
 /// controller equals an empty one.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
-    let controller = |class: &Value| Value::from(text(&class["spec"]["controller"]));
-    immutable_field("spec.controller", &controller(old), &controller(new), errors);
+    let [was, is] = [old, new].map(|class| Value::from(text(&class["spec"]["controller"])));
+    Field::new(&is, "spec.controller", errors).immutable(&was);
 }
 
 /// Returns the parameters as `kind.group/name`, or `<none>`.
