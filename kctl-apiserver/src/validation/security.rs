@@ -183,31 +183,17 @@ fn of_linux(spec: &Field<'_>) {
 /// not among them, since host process containers need it.
 fn of_windows(spec: &Field<'_>) {
     const OF_PODS: &[&str] = &["hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"];
-    const OF_CONTEXTS: &[&str] = &[
-        "appArmorProfile",
-        "seLinuxOptions",
-        "seccompProfile",
+    const OF_CONTEXTS: &[&str] = &["appArmorProfile", "seLinuxOptions", "seccompProfile", "runAsUser", "runAsGroup"];
+    const OF_POD_CONTEXTS: &[&str] = &[
         "fsGroup",
         "fsGroupChangePolicy",
         "sysctls",
-        "runAsUser",
-        "runAsGroup",
         "supplementalGroups",
         "supplementalGroupsPolicy",
         "seLinuxChangePolicy",
     ];
-    const OF_CONTAINERS: &[&str] = &[
-        "appArmorProfile",
-        "seLinuxOptions",
-        "seccompProfile",
-        "capabilities",
-        "readOnlyRootFilesystem",
-        "privileged",
-        "allowPrivilegeEscalation",
-        "procMount",
-        "runAsUser",
-        "runAsGroup",
-    ];
+    const OF_CONTAINER_CONTEXTS: &[&str] =
+        &["capabilities", "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount"];
     let none_of = |object: &Field<'_>, names: &[&str]| {
         for field in names.iter().map(|name| object.at(name)) {
             let is_off = *field == false && ["hostPID", "hostIPC"].iter().any(|name| field.path().ends_with(name));
@@ -215,6 +201,9 @@ fn of_windows(spec: &Field<'_>) {
         }
     };
     none_of(spec, OF_PODS);
-    none_of(&spec.at("securityContext"), OF_CONTEXTS);
-    all_containers(spec).for_each(|container| none_of(&container.at("securityContext"), OF_CONTAINERS));
+    none_of(&spec.at("securityContext"), OF_POD_CONTEXTS);
+    for part in iter::once(spec.clone()).chain(all_containers(spec)) {
+        none_of(&part.at("securityContext"), OF_CONTEXTS);
+    }
+    all_containers(spec).for_each(|container| none_of(&container.at("securityContext"), OF_CONTAINER_CONTEXTS));
 }
