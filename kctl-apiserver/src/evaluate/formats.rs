@@ -16,21 +16,25 @@ use crate::names::{NameRule, check_label_value, check_qualified_name};
 #[derive(Debug, PartialEq, Eq)]
 struct Format(&'static str);
 
-/// Names that `format.named` accepts. Each is also a function of the library, without arguments.
-const NAMES: [&str; 13] = [
-    "dns1123Label",
-    "dns1123Subdomain",
-    "dns1035Label",
-    "dns1123LabelPrefix",
-    "dns1123SubdomainPrefix",
-    "dns1035LabelPrefix",
-    "qualifiedName",
-    "labelValue",
-    "uri",
-    "uuid",
-    "byte",
-    "date",
-    "datetime",
+/// Returns the validation error of a string.
+type FormatRule = fn(&str) -> Option<&'static str>;
+
+/// The formats that `format.named` accepts, each with its rule. Each is also a function of the library, without
+/// arguments. Prefix formats accept a dash at the end, as `generateName` does.
+const FORMATS: [(&str, FormatRule); 13] = [
+    ("dns1123Label", |text| NameRule::Label.check(text)),
+    ("dns1123Subdomain", |text| NameRule::Subdomain.check(text)),
+    ("dns1035Label", |text| NameRule::Label1035.check(text)),
+    ("dns1123LabelPrefix", |text| NameRule::Label.check_prefix(text)),
+    ("dns1123SubdomainPrefix", |text| NameRule::Subdomain.check_prefix(text)),
+    ("dns1035LabelPrefix", |text| NameRule::Label1035.check_prefix(text)),
+    ("qualifiedName", check_qualified_name),
+    ("labelValue", check_label_value),
+    ("uri", |text| (!Url::is_of_request(text)).then_some("must be a URL")),
+    ("uuid", |text| (!formats::matches("uuid", text)).then_some("does not match the UUID format")),
+    ("byte", |text| (!formats::matches("byte", text)).then_some("invalid base64")),
+    ("date", |text| (!formats::matches("date", text)).then_some("invalid date")),
+    ("datetime", |text| (!formats::matches("datetime", text)).then_some("invalid datetime")),
 ];
 
 impl Opaque for Format {
@@ -45,40 +49,18 @@ impl Opaque for Format {
 /// item, since our rules report the first violation.
 pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let made = |name: &str| {
-        let format = NAMES.iter().find(|format| **format == name)?;
+        let (format, _) = FORMATS.iter().find(|(format, _)| *format == name)?;
         Some(Cel::Opaque(Arc::new(Format(format))))
     };
     match (name, target, arguments) {
         ("named", Target::Library("format"), [Cel::String(name)]) => Some(Ok(optional::wrap(made(name)))),
         (name, Target::Library("format"), []) => made(name).map(Ok),
         ("validate", Target::Value(Cel::Opaque(opaque)), [Cel::String(text)]) => {
-            let error = opaque.downcast_ref::<Format>()?.wrong(text);
+            let Format(name) = opaque.downcast_ref::<Format>()?;
+            let (_, check) = FORMATS.iter().find(|(format, _)| format == name)?;
             let errors = |error: &str| Cel::List(Arc::new(vec![Cel::String(Arc::new(error.to_owned()))]));
-            Some(Ok(optional::wrap(error.map(errors))))
+            Some(Ok(optional::wrap(check(text).map(errors))))
         }
         _ => None,
-    }
-}
-
-impl Format {
-    /// Returns the validation error of a string in this format. Prefix formats accept a dash at the end, as
-    /// `generateName` does.
-    fn wrong(&self, text: &str) -> Option<&'static str> {
-        let unless = |is_valid: bool, error| (!is_valid).then_some(error);
-        match self.0 {
-            "dns1123Label" => NameRule::Label.check(text),
-            "dns1123Subdomain" => NameRule::Subdomain.check(text),
-            "dns1035Label" => NameRule::Label1035.check(text),
-            "dns1123LabelPrefix" => NameRule::Label.check_prefix(text),
-            "dns1123SubdomainPrefix" => NameRule::Subdomain.check_prefix(text),
-            "dns1035LabelPrefix" => NameRule::Label1035.check_prefix(text),
-            "qualifiedName" => check_qualified_name(text),
-            "labelValue" => check_label_value(text),
-            "uri" => unless(Url::is_of_request(text), "must be a URL"),
-            "uuid" => unless(formats::matches("uuid", text), "does not match the UUID format"),
-            "byte" => unless(formats::matches("byte", text), "invalid base64"),
-            "date" => unless(formats::matches("date", text), "invalid date"),
-            _ => unless(formats::matches("datetime", text), "invalid datetime"),
-        }
     }
 }
