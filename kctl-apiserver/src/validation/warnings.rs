@@ -128,10 +128,11 @@ pub(crate) fn template(template: &Value, path: &str, texts: &mut Vec<String>) {
     pod(&template["spec"], &format!("{path}spec"), texts);
 }
 
-/// Deprecated node labels with their replacements.
+/// Deprecated node labels with their replacements. An update may replace one by the other in the node affinity of a
+/// `PersistentVolume`.
 ///
 /// Old label, the version that deprecated it, and the new label.
-const OLD_LABELS: [(&str, &str, &str); 5] = [
+pub(crate) const OLD_LABELS: [(&str, &str, &str); 5] = [
     ("beta.kubernetes.io/arch", "1.14", "kubernetes.io/arch"),
     ("beta.kubernetes.io/os", "1.14", "kubernetes.io/os"),
     ("failure-domain.beta.kubernetes.io/region", "1.17", "topology.kubernetes.io/region"),

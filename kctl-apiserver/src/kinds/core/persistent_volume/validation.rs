@@ -13,19 +13,9 @@ use crate::{
         affinity, entries, paths, resources,
         volume_claim::access_modes,
         volume_source::{self, SourceOwner},
+        warnings::OLD_LABELS,
     },
 };
-
-/// Beta names of node labels with the stable names that have replaced them.
-///
-/// An update may replace one by the other in the node affinity, which is immutable otherwise.
-const RENAMED: &[(&str, &str)] = &[
-    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
-    ("beta.kubernetes.io/os", "kubernetes.io/os"),
-    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
-    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
-];
 
 /// Validates an update of a volume.
 ///
@@ -65,7 +55,7 @@ fn is_renamed(was: &Value, is: &Value) -> bool {
         let (Some(before), Some(after)) = (was.pointer_mut(&term), is.pointer_mut(&term)) else { continue };
         let both = before.as_array_mut().into_iter().flatten().zip(after.as_array_mut().into_iter().flatten());
         for (before, after) in both {
-            if RENAMED.iter().any(|(beta, name)| before["key"] == *beta && after["key"] == *name) {
+            if OLD_LABELS.iter().any(|(old, _, new)| before["key"] == *old && after["key"] == *new) {
                 before["key"] = after["key"].clone();
             }
         }
