@@ -34,20 +34,8 @@ const COUNTED: &[&str] = &[
     "services.loadbalancers",
 ];
 
-/// Standard resources that may have fractions. Names with a prefix are those of quotas.
-const MEASURED: &[&str] = &[
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "requests.storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-];
+/// Standard resources of containers. A quota limits their requests and limits, too: `requests.cpu`, `limits.cpu`.
+const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 
 /// The prefix of huge pages; the page size follows, such as `hugepages-2Mi`.
 const PAGES: &str = "hugepages-";
@@ -159,7 +147,7 @@ pub(crate) fn name_of_container(name: &str, path: &str, errors: &mut Errors) {
     let is_known = if name.contains('/') {
         is_native(name) || is_extended(name)
     } else {
-        ["cpu", "memory", "ephemeral-storage"].contains(&name) || name.starts_with(PAGES)
+        OF_CONTAINERS.contains(&name) || name.starts_with(PAGES)
     };
     if !is_known || check_qualified_name(name).is_some() {
         let detail = "must be cpu, memory, ephemeral-storage, huge pages such as hugepages-2Mi, or an extended resource \
@@ -181,10 +169,14 @@ fn name_of_pod(name: &str, path: &str, errors: &mut Errors) {
 /// Returns `true` for names that need no domain (`IsStandardResourceName`), those of quotas
 /// included.
 pub(crate) fn is_standard(name: &str) -> bool {
-    COUNTED.contains(&name)
-        || MEASURED.contains(&name)
-        || name.starts_with(PAGES)
-        || name.strip_prefix("requests.").is_some_and(|rest| rest.starts_with(PAGES))
+    let plain = name.strip_prefix("requests.").unwrap_or(name);
+    COUNTED.contains(&name) || is_of_containers(name) || plain == "storage" || plain.starts_with(PAGES)
+}
+
+/// Returns `true` for a standard resource of containers, and for the name of its requests or limits in a quota.
+pub(crate) fn is_of_containers(name: &str) -> bool {
+    let plain = ["requests.", "limits."].into_iter().find_map(|prefix| name.strip_prefix(prefix));
+    OF_CONTAINERS.contains(&plain.unwrap_or(name))
 }
 
 /// Returns `true` for resources of Kubernetes: without a domain, or of `kubernetes.io` (`IsNativeResource`).

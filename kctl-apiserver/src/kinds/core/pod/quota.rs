@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::{
     amounts::{self, Amounts, Side, is_of_pods, is_pages},
     defaulting::quality_of_service,
-    kinds::core::{is_selected, resource_quota::validation::OF_PODS},
+    kinds::core::{is_selected, resource_quota::validation::counts_pods},
     quantity,
 };
 
@@ -29,7 +29,7 @@ const REQUIRED: &[&str] = &["cpu", "memory", "requests.cpu", "requests.memory", 
 /// Returns `true` for quota names that Pods use: the fixed ones, huge pages, and requests of extended resources.
 pub(super) fn counts(name: &str) -> bool {
     let plain = name.strip_prefix("requests.").unwrap_or(name);
-    OF_PODS.contains(&name) || is_pages(plain) || (plain != name && is_extended(plain))
+    counts_pods(name) || is_pages(plain) || (plain != name && is_extended(plain))
 }
 
 /// Returns `true` for resources of other domains. Only their requests are counted, because a limit of such a resource

@@ -28,19 +28,11 @@ const SCOPES: &[&str] = &[
 
 /// Scopes that a quota cannot have together.
 const CONFLICTS: &[[&str; 2]] = &[["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
-/// Resources of Pods that quotas count, to which most scopes apply.
-pub(crate) const OF_PODS: &[&str] = &[
-    "pods",
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-];
+
+/// Returns `true` for resources of Pods that quotas count, to which most scopes apply.
+pub(crate) fn counts_pods(name: &str) -> bool {
+    name == "pods" || resources::is_of_containers(name)
+}
 
 /// Validates the status (`ValidateResourceQuotaStatusUpdate`).
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
@@ -87,12 +79,12 @@ pub(crate) fn quota(object: &Value, errors: &mut Errors) {
 /// |---|---|
 /// | `BestEffort` | `pods`: such Pods request nothing else |
 /// | `VolumeAttributesClass` | claims and their storage |
-/// | others | `OF_PODS` |
+/// | others | those of `counts_pods` |
 fn unscoped<'a>(spec: &'a Value, scope: &'a str) -> impl Iterator<Item = &'a str> {
     let is_about = move |name: &str| match scope {
         "BestEffort" => name == "pods",
         "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass" | "CrossNamespacePodAffinity" => {
-            OF_PODS.contains(&name)
+            counts_pods(name)
         }
         "VolumeAttributesClass" => ["persistentvolumeclaims", "requests.storage"].contains(&name),
         _ => true,
