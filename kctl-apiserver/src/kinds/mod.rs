@@ -1,5 +1,5 @@
 //! The rules of the built-in kinds, one file each: `kinds/<group>/<kind>.rs` has a `static KIND`.
-//! A kind is added by its file, the `mod` line of its group and its line in [`ALL`]. Fields that it does not name are
+//! A kind is added by its file, the `mod` line of its group and its name in [`ALL`]. Fields that it does not name are
 //! as in [`Kind::DEFAULT`]. The code that handles requests rarely names a kind. It reads the static of the requested
 //! resource instead:
 //!
@@ -46,80 +46,47 @@ use crate::{
     status::GroupResource,
 };
 
+/// Lists the statics of kinds by the modules of their groups.
+macro_rules! all {
+    ($($group:ident::{$($kind:ident),* $(,)?},)*) => {
+        &[$($(&$group::$kind::KIND,)*)*]
+    };
+}
+
 /// All built-in kinds, sorted by group and resource. Each has a resource in `data/resources.json`, and no kind is
 /// listed twice; a test compares the two lists.
-pub(crate) static ALL: &[&Kind] = &[
-    &admissionregistration::mutating_admission_policy::KIND,
-    &admissionregistration::mutating_admission_policy_binding::KIND,
-    &admissionregistration::mutating_webhook_configuration::KIND,
-    &admissionregistration::validating_admission_policy::KIND,
-    &admissionregistration::validating_admission_policy_binding::KIND,
-    &admissionregistration::validating_webhook_configuration::KIND,
-    &apiextensions::custom_resource_definition::KIND,
-    &apiregistration::api_service::KIND,
-    &apps::controller_revision::KIND,
-    &apps::daemon_set::KIND,
-    &apps::deployment::KIND,
-    &apps::replica_set::KIND,
-    &apps::stateful_set::KIND,
-    &authentication::self_subject_review::KIND,
-    &authentication::token_review::KIND,
-    &authorization::local_subject_access_review::KIND,
-    &authorization::self_subject_access_review::KIND,
-    &authorization::self_subject_rules_review::KIND,
-    &authorization::subject_access_review::KIND,
-    &autoscaling::horizontal_pod_autoscaler::KIND,
-    &batch::cron_job::KIND,
-    &batch::job::KIND,
-    &certificates::certificate_signing_request::KIND,
-    &certificates::cluster_trust_bundle::KIND,
-    &certificates::pod_certificate_request::KIND,
-    &coordination::lease::KIND,
-    &core::binding::KIND,
-    &core::component_status::KIND,
-    &core::config_map::KIND,
-    &core::endpoints::KIND,
-    &core::event::KIND,
-    &core::limit_range::KIND,
-    &core::namespace::KIND,
-    &core::node::KIND,
-    &core::persistent_volume::KIND,
-    &core::persistent_volume_claim::KIND,
-    &core::pod::KIND,
-    &core::pod_template::KIND,
-    &core::replication_controller::KIND,
-    &core::resource_quota::KIND,
-    &core::secret::KIND,
-    &core::service::KIND,
-    &core::service_account::KIND,
-    &discovery::endpoint_slice::KIND,
-    &events::event::KIND,
-    &flowcontrol::flow_schema::KIND,
-    &flowcontrol::priority_level_configuration::KIND,
-    &networking::ingress::KIND,
-    &networking::ingress_class::KIND,
-    &networking::ip_address::KIND,
-    &networking::network_policy::KIND,
-    &networking::service_cidr::KIND,
-    &node::runtime_class::KIND,
-    &policy::pod_disruption_budget::KIND,
-    &rbac::cluster_role::KIND,
-    &rbac::cluster_role_binding::KIND,
-    &rbac::role::KIND,
-    &rbac::role_binding::KIND,
-    &resource::device_class::KIND,
-    &resource::device_taint_rule::KIND,
-    &resource::resource_claim::KIND,
-    &resource::resource_claim_template::KIND,
-    &resource::resource_slice::KIND,
-    &scheduling::priority_class::KIND,
-    &storage::csi_driver::KIND,
-    &storage::csi_node::KIND,
-    &storage::csi_storage_capacity::KIND,
-    &storage::storage_class::KIND,
-    &storage::volume_attachment::KIND,
-    &storage::volume_attributes_class::KIND,
-    &storagemigration::storage_version_migration::KIND,
+pub(crate) static ALL: &[&Kind] = all![
+    admissionregistration::{
+        mutating_admission_policy, mutating_admission_policy_binding, mutating_webhook_configuration,
+        validating_admission_policy, validating_admission_policy_binding, validating_webhook_configuration,
+    },
+    apiextensions::{custom_resource_definition},
+    apiregistration::{api_service},
+    apps::{controller_revision, daemon_set, deployment, replica_set, stateful_set},
+    authentication::{self_subject_review, token_review},
+    authorization::{
+        local_subject_access_review, self_subject_access_review, self_subject_rules_review, subject_access_review,
+    },
+    autoscaling::{horizontal_pod_autoscaler},
+    batch::{cron_job, job},
+    certificates::{certificate_signing_request, cluster_trust_bundle, pod_certificate_request},
+    coordination::{lease},
+    core::{
+        binding, component_status, config_map, endpoints, event, limit_range, namespace, node, persistent_volume,
+        persistent_volume_claim, pod, pod_template, replication_controller, resource_quota, secret, service,
+        service_account,
+    },
+    discovery::{endpoint_slice},
+    events::{event},
+    flowcontrol::{flow_schema, priority_level_configuration},
+    networking::{ingress, ingress_class, ip_address, network_policy, service_cidr},
+    node::{runtime_class},
+    policy::{pod_disruption_budget},
+    rbac::{cluster_role, cluster_role_binding, role, role_binding},
+    resource::{device_class, device_taint_rule, resource_claim, resource_claim_template, resource_slice},
+    scheduling::{priority_class},
+    storage::{csi_driver, csi_node, csi_storage_capacity, storage_class, volume_attachment, volume_attributes_class},
+    storagemigration::{storage_version_migration},
 ];
 
 /// The registry of the built-in kinds, created on first use. Each server clones it and adds its custom resources.
