@@ -121,18 +121,14 @@ impl<'a> Field<'a> {
         self.value.as_object().into_iter().flatten().map(entry)
     }
 
-    /// Calls a rule that takes value, path and errors.
-    pub(crate) fn check(&self, rule: impl FnOnce(&Value, &str, &mut Errors)) {
-        self.with_errors(|errors, path| rule(self.value, path, errors));
+    /// Calls a rule.
+    pub(crate) fn check(&self, rule: impl FnOnce(&Self)) {
+        rule(self);
     }
 
-    /// Calls a rule like [`Self::check`]; returns `true` if it added no errors.
-    pub(crate) fn passes(&self, rule: impl FnOnce(&Value, &str, &mut Errors)) -> bool {
-        self.with_errors(|errors, path| {
-            let before = errors.len();
-            rule(self.value, path, errors);
-            errors.len() == before
-        })
+    /// Calls a rule; returns `true` if it added no errors.
+    pub(crate) fn passes(&self, rule: impl FnOnce(&Self)) -> bool {
+        self.is_valid_by(|| rule(self))
     }
 
     /// Calls the rules of an optional field if it is present, even with an empty value.
@@ -163,7 +159,7 @@ impl<'a> Field<'a> {
     }
 
     /// Passes the errors and the path to a function. It must not add errors through a `Field`: they would be lost.
-    fn with_errors<T>(&self, function: impl FnOnce(&mut Errors, &str) -> T) -> T {
+    pub(crate) fn with_errors<T>(&self, function: impl FnOnce(&mut Errors, &str) -> T) -> T {
         let mut errors = self.errors.take();
         let result = function(&mut errors, &self.path);
         let lost = self.errors.replace(errors);
@@ -190,6 +186,11 @@ impl<'a> Field<'a> {
         if is_invalid {
             self.invalid_without_value(detail);
         }
+    }
+
+    /// Reports a value that is longer than its limit in bytes.
+    pub(crate) fn too_long(&self, most: usize) {
+        self.with_errors(|errors, path| errors.too_long(path, most));
     }
 
     pub(crate) fn required(&self) {
@@ -272,7 +273,7 @@ mod tests {
         spec.at("ports").unique(|port| &port["name"]);
         spec.at("type").required_if(true);
         spec.at("labels").entries().for_each(|(_key, label)| label.invalid("must be a string"));
-        spec.at("ports").check(|value, path, errors| errors.forbidden(path, &value.to_string()));
+        spec.at("ports").check(|ports| ports.forbidden(ports.value()));
         let found: Vec<_> = errors.iter().map(|error| (error.reason, error.field.as_str())).collect();
         let expected = [
             ("FieldValueInvalid", "spec.ports[0].port"),

@@ -33,7 +33,7 @@ impl<'a> Field<'a> {
     /// Bounds a string, in bytes.
     pub(crate) fn max_bytes(&self, most: usize) {
         if self.text().len() > most {
-            self.with_errors(|errors, path| errors.too_long(path, most));
+            self.too_long(most);
         }
     }
 

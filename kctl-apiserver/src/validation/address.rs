@@ -11,13 +11,7 @@
 
 use std::net::IpAddr;
 
-use serde_json::Value;
-
-use crate::{
-    field::Field,
-    field_errors::{Errors, text},
-    names::NameRule,
-};
+use crate::{field::Field, names::NameRule};
 
 pub(crate) use crate::names::parse_address as parse;
 
@@ -26,19 +20,17 @@ pub(crate) use crate::names::parse_address as parse;
 ///
 /// Some parsers read the leading zero of `010.0.0.1` as octal, others as decimal. Some read the IPv4-mapped address
 /// `::ffff:10.0.0.1` as IPv4, others as IPv6.
-pub(crate) fn legacy(address: &Value, path: &str, errors: &mut Errors) {
-    if has_zeros(text(address)) || parse(text(address)).is_none_or(is_mapped) {
-        let detail = "must be an IP address such as 10.9.8.7 or 2001:db8::ffff, without leading 0s, not IPv4-mapped";
-        errors.invalid(path, address, detail);
-    }
+pub(crate) fn legacy(address: &Field<'_>) {
+    let is_wrong = has_zeros(address.text()) || parse(address.text()).is_none_or(is_mapped);
+    let detail = "must be an IP address such as 10.9.8.7 or 2001:db8::ffff, without leading 0s, not IPv4-mapped";
+    address.invalid_if(is_wrong, detail);
 }
 
 /// Validates the host name of a load balancer: a DNS subdomain, but not an IP address, although every dotted IPv4
 /// address is a DNS subdomain too.
 ///
 /// An empty or absent name is valid: the cloud provider may report an IP address instead.
-pub(crate) fn host(name: &Value, path: &str, errors: &mut Errors) {
-    let name = Field::new(name, path, errors);
+pub(crate) fn host(name: &Field<'_>) {
     name.name_if_set(NameRule::Subdomain);
     name.invalid_if(parse(name.text()).is_some(), "must be a DNS name, not an IP address");
 }
@@ -58,7 +50,7 @@ fn has_zeros(address: &str) -> bool {
 /// Rejects addresses that mean another host on every node: the unspecified, loopback, link-local unicast and link-local
 /// multicast ranges. A proxy on any node must be able to forward to the address. Upstream calls this for `Endpoints` and
 /// `EndpointSlice`.
-pub(crate) fn endpoint(address: &Value, path: &str, errors: &mut Errors) {
+pub(crate) fn endpoint(address: &Field<'_>) {
     let is_of_node = |parsed: IpAddr| {
         let is_link_local = match parsed {
             IpAddr::V4(four) => four.is_link_local() || four.octets()[..3] == [224, 0, 0],
@@ -66,11 +58,10 @@ pub(crate) fn endpoint(address: &Value, path: &str, errors: &mut Errors) {
         };
         is_link_local || parsed.is_unspecified() || parsed.is_loopback()
     };
-    if parse(text(address)).is_none_or(is_of_node) {
-        let detail = "must be a valid IP address that is not unspecified (0.0.0.0, ::), loopback (127.0.0.0/8, ::1/128), \
-                      link-local (169.254.0.0/16, fe80::/10) or link-local multicast (224.0.0.0/24, ff02::/10)";
-        errors.invalid(path, address, detail);
-    }
+    let is_wrong = parse(address.text()).is_none_or(is_of_node);
+    let detail = "must be a valid IP address that is not unspecified (0.0.0.0, ::), loopback (127.0.0.0/8, ::1/128), \
+                  link-local (169.254.0.0/16, fe80::/10) or link-local multicast (224.0.0.0/24, ff02::/10)";
+    address.invalid_if(is_wrong, detail);
 }
 
 /// Parses a CIDR range into its address and the length of its prefix.
@@ -90,8 +81,8 @@ pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
 
 /// Validates a CIDR range for fields that once were lenient (`IsValidCIDRForLegacyField`): `10.9.8.0/24` is valid,
 /// `10.9.8.7/24` is not.
-pub(crate) fn legacy_range(value: &Value, path: &str, errors: &mut Errors) {
-    let (before, len) = text(value).split_once('/').unwrap_or_default();
+pub(crate) fn legacy_range(value: &Field<'_>) {
+    let (before, len) = value.text().split_once('/').unwrap_or_default();
     let is_strict = |(address, bits): (IpAddr, u32)| {
         let beyond = match address {
             IpAddr::V4(four) => u128::from(u32::from(four).checked_shl(bits).unwrap_or(0)),
@@ -99,30 +90,24 @@ pub(crate) fn legacy_range(value: &Value, path: &str, errors: &mut Errors) {
         };
         beyond == 0 && !is_mapped(address) && !has_zeros(before) && (len.len() == 1 || !len.starts_with('0'))
     };
-    if !range(text(value)).is_some_and(is_strict) {
-        let detail = "must be a CIDR range such as 10.9.8.0/24 or 2001:db8::/64, without leading 0s or bits beyond the \
-                      prefix length, not IPv4-mapped";
-        errors.invalid(path, value, detail);
-    }
+    let detail = "must be a CIDR range such as 10.9.8.0/24 or 2001:db8::/64, without leading 0s or bits beyond the \
+                  prefix length, not IPv4-mapped";
+    value.invalid_if(!range(value.text()).is_some_and(is_strict), detail);
 }
 
 /// Validates an address with the prefix length of its network, as a network interface has it
 /// (`IsValidInterfaceAddress`), such as `10.9.8.7/24`.
 ///
 /// The string must equal its canonical form: compressed lowercase IPv6, no leading zeros, no IPv4-mapped address.
-pub(crate) fn of_interface(value: &Value, path: &str, errors: &mut Errors) {
-    let canonical = range(text(value)).map(|(address, bits)| {
+pub(crate) fn of_interface(value: &Field<'_>) {
+    let canonical = range(value.text()).map(|(address, bits)| {
         let bits = if is_mapped(address) { bits.saturating_sub(96) } else { bits };
         format!("{}/{bits}", address.to_canonical())
     });
-    if canonical.as_deref() != Some(text(value)) {
-        let form = canonical.as_deref().unwrap_or("10.9.8.7/24 or 2001:db8::1/64");
-        errors.invalid(
-            path,
-            value,
-            &format!("must be an address with its prefix length in canonical form, such as {form}"),
-        );
-    }
+    let is_other = canonical.as_deref() != Some(value.text());
+    let form = canonical.as_deref().unwrap_or("10.9.8.7/24 or 2001:db8::1/64");
+    let detail = format_args!("must be an address with its prefix length in canonical form, such as {form}");
+    value.invalid_if(is_other, detail);
 }
 
 /// Returns `true` if one range is a strict subset of another.

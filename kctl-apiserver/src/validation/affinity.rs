@@ -12,11 +12,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use crate::{
     field::Field,
-    field_errors::{Errors, pairs, text},
+    field_errors::{pairs, text},
     names::NameRule,
     validation::{
         declared, entries,
@@ -39,7 +37,7 @@ const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 /// term is in the field `preference` and the Pod term in `podAffinityTerm`, and only these have a weight.
 pub(crate) fn affinity(affinity: &Field<'_>) {
     let of_nodes = affinity.at("nodeAffinity");
-    of_nodes.at(REQUIRED).when_present(|selector| selector.check(node_selector));
+    of_nodes.at(REQUIRED).when_present(node_selector);
     for term in of_nodes.at(PREFERRED).items() {
         weight(&term.at("weight"));
         node_term(&term.at("preference"), NodeTerm::Preferred);
@@ -63,8 +61,8 @@ fn weight(weight: &Field<'_>) {
 ///
 /// Terms are `ORed`, so a selector without terms would match no Node; upstream rejects it, because
 /// clients that leave the list empty usually expect the opposite.
-pub(crate) fn node_selector(selector: &Value, path: &str, errors: &mut Errors) {
-    let terms = Field::new(selector, path, errors).at("nodeSelectorTerms");
+pub(crate) fn node_selector(selector: &Field<'_>) {
+    let terms = selector.at("nodeSelectorTerms");
     terms.required_if(terms.is_empty());
     terms.items().for_each(|term| node_term(&term, NodeTerm::Required));
 }
@@ -100,9 +98,7 @@ fn node_term(term: &Field<'_>, kind: NodeTerm) {
                 "must have exactly one value for the operators Gt and Lt",
             );
         } else {
-            requirement.check(|requirement, path, errors| {
-                selector::values(requirement, path, Operators::Known, errors);
-            });
+            selector::values(&requirement, Operators::Known);
         }
         requirement.at("key").qualified_name();
         if kind == NodeTerm::Required {
@@ -198,8 +194,8 @@ fn shared_keys(term: &Field<'_>) {
 /// Validates tolerations one by one; duplicates are allowed.
 ///
 /// Two equal tolerations have the same effect as one, so upstream does not require uniqueness.
-pub(crate) fn tolerations(list: &Value, path: &str, errors: &mut Errors) {
-    Field::new(list, path, errors).items().for_each(|toleration| tolerates(&toleration));
+pub(crate) fn tolerations(list: &Field<'_>) {
+    list.items().for_each(|toleration| tolerates(&toleration));
 }
 
 /// Validates a toleration.

@@ -4,7 +4,7 @@
 //! its characters. Names that begin with `..` are rejected, because kubelet uses them for symbolic links by which it
 //! swaps the contents of a volume atomically.
 
-use crate::field_errors::Errors;
+use crate::field::Field;
 
 /// Maximum size of all values of a Secret or `ConfigMap`, in bytes (`MaxSecretSize`).
 ///
@@ -17,13 +17,14 @@ pub(crate) const VALUES_BYTES_MAX: usize = 1024 * 1024;
 const KEY_LEN_MAX: usize = 253;
 
 /// Validates a key of a `ConfigMap` or Secret (`IsConfigMapKey`).
-pub(crate) fn config_key(key: &str, path: &str, errors: &mut Errors) {
+pub(crate) fn config_key(key: &Field<'_>) {
+    let text = key.text();
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    let is_valid = (1..=KEY_LEN_MAX).contains(&key.len()) && key.bytes().all(is_allowed);
-    if !is_valid || key == "." || key.starts_with("..") {
-        let detail = format!(
+    let is_valid = (1..=KEY_LEN_MAX).contains(&text.len()) && text.bytes().all(is_allowed);
+    key.invalid_if(
+        !is_valid || text == "." || text.starts_with(".."),
+        format_args!(
             "must be 1 to {KEY_LEN_MAX} letters, digits, hyphens, underscores and dots, not '.', and not start with '..'"
-        );
-        errors.invalid(path, &key.into(), &detail);
-    }
+        ),
+    );
 }

@@ -32,6 +32,7 @@ use self::{
     types::{Cardinality, Field, TYPES, Type},
 };
 use crate::{
+    field,
     field_errors::{Errors, pairs, text},
     json_path::JsonPath,
     schema::name_of,
@@ -194,10 +195,12 @@ impl FieldTags {
             errors.too_long(&path.to_string(), most);
         }
         if let Some(format) = self.format {
-            format.validate(value, &path.to_string(), errors);
+            format.validate(&field::Field::new(value, path.to_string(), errors));
         }
         if let Some(format) = self.format_of_keys {
-            pairs(value).for_each(|(key, _)| format.validate(&key.into(), &path.to_string(), errors));
+            for (key, _) in pairs(value) {
+                format.validate(&field::Field::new(&key.into(), path.to_string(), errors));
+            }
         }
         if let Some(keys) = &self.unique {
             validate_unique(keys, value, path, errors);

@@ -67,7 +67,7 @@ fn key_of_object(reference: &Field<'_>) {
     reference.at("name").name(NameRule::Subdomain);
     let key = reference.at("key");
     if key.require_value() {
-        key.check(|_, path, errors| config_key::config_key(key.text(), path, errors));
+        config_key::config_key(&key);
     }
 }
 

@@ -10,11 +10,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{
-    field_errors::{Errors, text},
-    names::NameRule,
-    validation::resources,
-};
+use crate::{field::Field, names::NameRule, validation::resources};
 
 /// A format of a string, with the name of its tag.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -47,25 +43,25 @@ pub(crate) enum Format {
 
 /// Validation of one value by its format.
 impl Format {
-    /// Adds an error at `path` unless the value has the format. A value that is not a string is
-    /// validated as the empty string, which no format accepts.
-    pub(super) fn validate(self, value: &Value, path: &str, errors: &mut Errors) {
+    /// Adds an error unless the value has the format. A value that is not a string is validated as the empty string,
+    /// which no format accepts.
+    pub(super) fn validate(self, value: &Field<'_>) {
         match self {
-            Self::ShortName => errors.name(path, value, NameRule::Label),
-            Self::LongName => errors.name(path, value, NameRule::Subdomain),
-            Self::LongNameCaseless => caseless_subdomain(value, path, errors),
-            Self::LabelKey => errors.qualified_name(path, text(value)),
-            Self::Uuid if !is_uuid(text(value)) => {
+            Self::ShortName => value.name(NameRule::Label),
+            Self::LongName => value.name(NameRule::Subdomain),
+            Self::LongNameCaseless => caseless_subdomain(value),
+            Self::LabelKey => value.qualified_name(),
+            Self::Uuid => {
                 let detail = "must be a lowercase UUID in RFC 4122 normalized form, \
                               `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`";
-                errors.invalid(path, value, detail);
+                value.invalid_if(!is_uuid(value.text()), detail);
             }
-            Self::ExtendedResourceName if !resources::is_extended(text(value)) => {
-                errors.invalid(path, value, "must be a valid extended resource name");
+            Self::ExtendedResourceName => {
+                let is_extended = resources::is_extended(value.text());
+                value.invalid_if(!is_extended, "must be a valid extended resource name");
             }
-            Self::Uuid | Self::ExtendedResourceName => {}
-            Self::ResourcePoolName => pool_name(value, path, errors),
-            Self::ResourceFullyQualifiedName => fully_qualified(value, path, errors),
+            Self::ResourcePoolName => pool_name(value),
+            Self::ResourceFullyQualifiedName => fully_qualified(value),
         }
     }
 }
@@ -95,20 +91,17 @@ const C_IDENTIFIER: &str = "must be letters, digits and underscores, and must no
 /// (`ValidateCSIDriverName`).
 ///
 /// Also validates the domain of an attribute. An empty name is `FieldValueRequired`.
-pub(crate) fn driver(name: &Value, path: &str, errors: &mut Errors) {
-    if text(name).is_empty() {
-        return errors.required(path, "");
+pub(crate) fn driver(name: &Field<'_>) {
+    if name.require_value() {
+        name.max_bytes(DRIVER_LEN_MAX);
+        caseless_subdomain(name);
     }
-    if text(name).len() > DRIVER_LEN_MAX {
-        errors.too_long(path, DRIVER_LEN_MAX);
-    }
-    caseless_subdomain(name, path, errors);
 }
 
 /// Validates a DNS subdomain that may have capital letters.
-fn caseless_subdomain(name: &Value, path: &str, errors: &mut Errors) {
-    if let Some(message) = NameRule::Subdomain.check(&text(name).to_lowercase()) {
-        errors.invalid(path, name, message);
+fn caseless_subdomain(name: &Field<'_>) {
+    if let Some(message) = NameRule::Subdomain.check(&name.text().to_lowercase()) {
+        name.invalid(message);
     }
 }
 
@@ -116,15 +109,11 @@ fn caseless_subdomain(name: &Value, path: &str, errors: &mut Errors) {
 ///
 /// Each invalid part is an error at the whole field. An empty part (a slash at the start, at the
 /// end or doubled) is invalid.
-pub(crate) fn pool_name(name: &Value, path: &str, errors: &mut Errors) {
-    let name = text(name);
-    if name.is_empty() {
-        return errors.required(path, "");
+pub(crate) fn pool_name(name: &Field<'_>) {
+    if name.require_value() {
+        name.max_bytes(POOL_LEN_MAX);
+        name.text().split('/').for_each(|part| name.with(&part.into()).name(NameRule::Subdomain));
     }
-    if name.len() > POOL_LEN_MAX {
-        errors.too_long(path, POOL_LEN_MAX);
-    }
-    name.split('/').for_each(|part| errors.name(path, &part.into(), NameRule::Subdomain));
 }
 
 /// Validates the name of an attribute or capacity, with or without a domain: `model` or
@@ -132,20 +121,22 @@ pub(crate) fn pool_name(name: &Value, path: &str, errors: &mut Errors) {
 ///
 /// The identifier is a C identifier of at most 32 bytes, the domain follows the rule of a driver
 /// name. A name without a domain means the domain of the driver that publishes it.
-pub(crate) fn qualified(name: &Value, path: &str, errors: &mut Errors) {
-    let parts: Vec<&str> = text(name).split('/').collect();
+pub(crate) fn qualified(name: &Field<'_>) {
+    let parts: Vec<&str> = name.text().split('/').collect();
     match parts[..] {
-        [id] => identifier(id, path, errors),
+        [id] => identifier(&name.with(&id.into())),
         [domain, id] => {
+            let [domain, id] = [domain, id].map(Value::from);
+            let (domain, id) = (name.with(&domain), name.with(&id));
             if domain.is_empty() {
-                errors.invalid(path, &"".into(), "the domain must not be empty");
+                domain.invalid("the domain must not be empty");
             } else {
-                driver(&domain.into(), path, errors);
+                driver(&domain);
             }
             if id.is_empty() {
-                errors.invalid(path, &"".into(), "the name must not be empty");
+                id.invalid("the name must not be empty");
             } else {
-                identifier(id, path, errors);
+                identifier(&id);
             }
         }
         // As in kube-apiserver, a name with more parts gets no error here.
@@ -156,20 +147,16 @@ pub(crate) fn qualified(name: &Value, path: &str, errors: &mut Errors) {
 /// Validates a name that needs its domain, as in selectors that span drivers.
 ///
 /// Errors of `qualified` come first, then the one about the missing domain.
-pub(crate) fn fully_qualified(name: &Value, path: &str, errors: &mut Errors) {
-    qualified(name, path, errors);
-    if !text(name).contains('/') {
-        errors.invalid(path, name, "a fully qualified name must be a domain and a name separated by a slash");
-    }
+pub(crate) fn fully_qualified(name: &Field<'_>) {
+    qualified(name);
+    let has_domain = name.text().contains('/');
+    name.invalid_if(!has_domain, "a fully qualified name must be a domain and a name separated by a slash");
 }
 
 /// Validates the part after the domain. Length and form are reported independently.
-fn identifier(id: &str, path: &str, errors: &mut Errors) {
-    if id.len() > ID_LEN_MAX {
-        errors.too_long(path, ID_LEN_MAX);
-    }
-    let begins = id.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    if !begins || !id.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-        errors.invalid(path, &id.into(), C_IDENTIFIER);
-    }
+fn identifier(id: &Field<'_>) {
+    id.max_bytes(ID_LEN_MAX);
+    let begins = id.text().starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    let are_letters = id.text().chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    id.invalid_if(!begins || !are_letters, C_IDENTIFIER);
 }

@@ -4,10 +4,10 @@
 //!
 //! Behaviour: the `validation.go` of each group in `k8s.io/kubernetes/pkg/apis`.
 //!
-//! A rule takes a [`Field`], or a value, its path and the `Errors` to add to. The path is the string that a client sees
-//! in `details.causes[].field`, such as `spec.containers[0].ports[1].name`. Validation continues
-//! after an error, so that a client gets all field errors of a request in one response. A rule stops early only where
-//! upstream does.
+//! A rule takes a [`Field`], which has a value, its path and the errors of the object. The path is the string that a
+//! client sees in `details.causes[].field`, such as `spec.containers[0].ports[1].name`. Validation continues after an
+//! error, so that a client gets all field errors of a request in one response. A rule stops early only where upstream
+//! does.
 //!
 //! Objects arrive here after decoding, pruning and defaulting. Rules may therefore rely on the
 //! types of fields (a string is a string, a number a number). They may not rely on the presence of

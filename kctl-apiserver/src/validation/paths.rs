@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::field_errors::{Errors, text};
+use crate::{field::Field, field_errors::text};
 
 /// The highest mode of a file. The lowest is 0.
 ///
@@ -17,19 +17,16 @@ pub(crate) const MODE_MAX: i64 = 0o777;
 /// Validates a relative path without `..` (`FieldValueInvalid`; `validateLocalDescendingPath`).
 ///
 /// An absent path is valid, and so is the empty one: both name the volume itself.
-pub(crate) fn descending(path: &Value, field_path: &str, errors: &mut Errors) {
-    if text(path).starts_with('/') || has_backsteps(path) {
-        errors.invalid(field_path, path, "must be a relative path without '..'");
-    }
+pub(crate) fn descending(path: &Field<'_>) {
+    let is_descending = !path.text().starts_with('/') && !has_backsteps(path);
+    path.invalid_if(!is_descending, "must be a relative path without '..'");
 }
 
 /// Validates that no part of a path is `..` (`FieldValueInvalid`; `validatePathNoBacksteps`).
 ///
 /// Used for absolute paths, too, such as those of `hostPath`.
-pub(crate) fn without_backsteps(path: &Value, field_path: &str, errors: &mut Errors) {
-    if has_backsteps(path) {
-        errors.invalid(field_path, path, "must not contain '..'");
-    }
+pub(crate) fn without_backsteps(path: &Field<'_>) {
+    path.invalid_if(has_backsteps(path), "must not contain '..'");
 }
 
 /// Returns `true` if a part of the path is `..`. A part such as `..data` does not count.
@@ -39,8 +36,7 @@ pub(crate) fn has_backsteps(path: &Value) -> bool {
 
 /// Validates a relative path that does not start with `..`, which is reserved for kubelet
 /// (`validateLocalNonReservedPath`). Only the start is reserved: `a/..data` is valid.
-pub(crate) fn not_reserved(path: &Value, field_path: &str, errors: &mut Errors) {
-    if text(path).starts_with('/') || text(path).starts_with("..") || has_backsteps(path) {
-        errors.invalid(field_path, path, "must be a relative path without '..' segments, and not start with '..'");
-    }
+pub(crate) fn not_reserved(path: &Field<'_>) {
+    let is_wrong = path.text().starts_with('/') || path.text().starts_with("..") || has_backsteps(path);
+    path.invalid_if(is_wrong, "must be a relative path without '..' segments, and not start with '..'");
 }

@@ -47,13 +47,12 @@ pub(crate) fn new_pod(object: &Value, errors: &mut Errors) {
     node.forbidden_if(is_gated && !node.is_empty(), "cannot be set until all schedulingGates have been cleared");
 }
 
-/// Validates a template at a path such as `spec.template`: labels, annotations and spec. Ephemeral containers are
+/// Validates a template: labels, annotations and spec. Ephemeral containers are
 /// `FieldValueForbidden`.
 ///
 /// The ephemeral containers are still validated, so a template can have both kinds of errors. Names, finalizers and
 /// owner references of a template are never copied to a Pod, so upstream does not validate them.
-pub(crate) fn template(template: &Value, path: &str, errors: &mut Errors) {
-    let template = Field::new(template, path, errors);
+pub(crate) fn template(template: &Field<'_>) {
     template.at_with("labels", &template["metadata"]["labels"]).labels();
     template.at_with("annotations", &template["metadata"]["annotations"]).annotations();
     spec(&template.at("spec"), "", ports::HostPorts::Optional);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{field::Field, field_errors::Errors};
+use crate::field::Field;
 
 /// Maximum length of a port name, in bytes.
 ///
@@ -88,11 +88,10 @@ pub(crate) fn on_host(spec: &Field<'_>, host_ports: HostPorts) {
 ///
 /// Upstream: `ValidatePortNumOrName`. A string with digits only is a name without a letter, hence
 /// invalid.
-pub(crate) fn number_or_name(port: &Value, path: &str, errors: &mut Errors) {
-    match port {
-        Value::String(name) if !is_name(name) => errors.invalid(path, port, NAME_RULE),
-        Value::String(_) => {}
-        port => Field::new(port, path, errors).in_range(1, 65_535),
+pub(crate) fn number_or_name(port: &Field<'_>) {
+    match port.as_str() {
+        Some(name) => port.invalid_if(!is_name(name), NAME_RULE),
+        None => port.in_range(1, 65_535),
     }
 }
 

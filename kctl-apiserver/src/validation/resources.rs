@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{
     amounts::{self, Side},
     field::Field,
-    field_errors::{Errors, pairs, text},
+    field_errors::{pairs, text},
     names::{NameRule, check_qualified_name},
     quantity,
     validation::entries,
@@ -49,11 +49,6 @@ pub(crate) enum Asker {
     Pod,
 }
 
-/// Validates requests, limits and claims of a field that is not part of a Pod, see [`requirements`].
-pub(crate) fn resources(resources: &Value, path: &str, asker: Asker, claims: &[&str], errors: &mut Errors) {
-    requirements(&Field::new(resources, path, errors), asker, claims);
-}
-
 /// Validates requests, limits and claims (`ValidateResourceRequirements`): names, amounts, and requests within limits.
 ///
 /// `claims` are the names of the resource claims of the Pod.
@@ -69,10 +64,10 @@ pub(crate) fn requirements(resources: &Field<'_>, asker: Asker, claims: &[&str])
     let (limits, requests) = (resources.at("limits"), resources.at("requests"));
     for (name, amount) in limits.entries().chain(requests.entries()) {
         match asker {
-            Asker::Container => amount.check(|_, path, errors| name_of_container(name, path, errors)),
-            Asker::Pod => amount.check(|_, path, errors| name_of_pod(name, path, errors)),
+            Asker::Container => name_of_container(name, &amount),
+            Asker::Pod => name_of_pod(name, &amount),
         }
-        amount.check(|amount, path, errors| value(name, amount, path, errors));
+        value(name, &amount);
         pages(name, &amount);
     }
     for (name, request) in requests.entries() {
@@ -101,12 +96,11 @@ pub(crate) fn requirements(resources: &Field<'_>, asker: Asker, claims: &[&str])
 ///
 /// Quotas and limit ranges call it too. A quantity that does not parse has no errors here: decoding
 /// rejects it before.
-pub(crate) fn value(name: &str, amount: &Value, path: &str, errors: &mut Errors) {
+pub(crate) fn value(name: &str, amount: &Field<'_>) {
     let needs_integer = COUNTED.contains(&name) || is_extended(name);
-    if size(amount).is_some_and(|size| size < 0 || (needs_integer && wrapped(size) % 1000 != 0)) {
-        let what = if needs_integer { "an integer" } else { "a quantity" };
-        errors.invalid(path, amount, &format!("must be {what} greater than or equal to 0"));
-    }
+    let is_wrong = size(amount).is_some_and(|size| size < 0 || (needs_integer && wrapped(size) % 1000 != 0));
+    let what = if needs_integer { "an integer" } else { "a quantity" };
+    amount.invalid_if(is_wrong, format_args!("must be {what} greater than or equal to 0"));
 }
 
 /// Returns thousandths as kube-apiserver counts them: an amount beyond 63 bits is truncated to its lower bits.
@@ -130,12 +124,11 @@ fn pages(name: &str, amount: &Field<'_>) {
 }
 
 /// Validates a qualified resource name, which must be a standard one if it has no domain (`validateResourceName`).
-/// Returns `true` if the name is valid, so that callers can skip rules that assume a valid name.
-pub(crate) fn known_name(name: &str, path: &str, errors: &mut Errors) -> bool {
+/// Returns `true` if the name is valid, so that callers can skip rules that assume a valid name. Errors are at the
+/// amount.
+pub(crate) fn known_name(name: &str, amount: &Field<'_>) -> bool {
     let is_valid = check_qualified_name(name).is_none() && (name.contains('/') || is_standard(name));
-    if !is_valid {
-        errors.invalid(path, &name.into(), "must be a standard resource type or fully qualified");
-    }
+    amount.with(&name.into()).invalid_if(!is_valid, "must be a standard resource type or fully qualified");
     is_valid
 }
 
@@ -143,27 +136,24 @@ pub(crate) fn known_name(name: &str, path: &str, errors: &mut Errors) -> bool {
 ///
 /// Upstream: `validateContainerResourceName`. A name without a domain must be one that containers
 /// have. A name with a domain must be native or a valid extended resource name.
-pub(crate) fn name_of_container(name: &str, path: &str, errors: &mut Errors) {
+pub(crate) fn name_of_container(name: &str, amount: &Field<'_>) {
     let is_known = if name.contains('/') {
         is_native(name) || is_extended(name)
     } else {
         OF_CONTAINERS.contains(&name) || name.starts_with(PAGES)
     };
-    if !is_known || check_qualified_name(name).is_some() {
-        let detail = "must be cpu, memory, ephemeral-storage, huge pages such as hugepages-2Mi, or an extended resource \
-                      such as example.com/gpu";
-        errors.invalid(path, &name.into(), detail);
-    }
+    let detail = "must be cpu, memory, ephemeral-storage, huge pages such as hugepages-2Mi, or an extended resource \
+                  such as example.com/gpu";
+    amount.with(&name.into()).invalid_if(!is_known || check_qualified_name(name).is_some(), detail);
 }
 
 /// Validates the name of a Pod-level resource: `cpu`, `memory` or huge pages (`FieldValueNotSupported` otherwise).
 ///
 /// Extended resources are allocated to containers by device plugins, hence never to a Pod as a
 /// whole.
-fn name_of_pod(name: &str, path: &str, errors: &mut Errors) {
-    if known_name(name, path, errors) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES) {
-        errors.unsupported(path, &name.into(), &["cpu", "hugepages-", "memory"]);
-    }
+fn name_of_pod(name: &str, amount: &Field<'_>) {
+    let is_other = known_name(name, amount) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES);
+    amount.with(&name.into()).unsupported_if(is_other, &["cpu", "hugepages-", "memory"]);
 }
 
 /// Returns `true` for names that need no domain (`IsStandardResourceName`), those of quotas

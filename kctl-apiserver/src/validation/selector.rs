@@ -6,18 +6,17 @@
 
 use serde_json::Value;
 
-use crate::{field::Field, field_errors::Errors, selector::selects};
+use crate::{field::Field, selector::selects};
 
 /// Validates a label selector: the labels and each requirement (`ValidateLabelSelector` in
 /// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
 ///
 /// An absent selector is valid: its meaning, everything or nothing, depends on the field.
 /// Requirements and labels may contradict each other; such a selector matches nothing.
-pub(crate) fn selector(selector: &Value, path: &str, errors: &mut Errors) {
-    let selector = Field::new(selector, path, errors);
+pub(crate) fn selector(selector: &Field<'_>) {
     selector.at("matchLabels").labels();
     for requirement in selector.at("matchExpressions").items() {
-        requirement.check(|value, path, errors| requirement_of(value, path, Operators::Known, errors));
+        requirement_of(&requirement, Operators::Known);
     }
 }
 
@@ -31,9 +30,8 @@ pub(crate) enum Operators {
 }
 
 /// Validates one label requirement: its operator, its key, and that each value is a label value.
-pub(crate) fn requirement_of(requirement: &Value, path: &str, operators: Operators, errors: &mut Errors) {
-    values(requirement, path, operators, errors);
-    let requirement = Field::new(requirement, path, errors);
+pub(crate) fn requirement_of(requirement: &Field<'_>, operators: Operators) {
+    values(requirement, operators);
     requirement.at("key").qualified_name();
     requirement.at("values").items().for_each(|value| value.label_value());
 }
@@ -44,8 +42,7 @@ pub(crate) fn requirement_of(requirement: &Value, path: &str, operators: Operato
 ///
 /// The operators are those of `metav1.LabelSelectorRequirement`: `Gt` and `Lt` exist for Nodes
 /// only. An unknown operator is `FieldValueInvalid`.
-pub(crate) fn values(requirement: &Value, path: &str, operators: Operators, errors: &mut Errors) {
-    let requirement = Field::new(requirement, path, errors);
+pub(crate) fn values(requirement: &Field<'_>, operators: Operators) {
     let (operator, values) = (requirement.at("operator"), requirement.at("values"));
     match operator.text() {
         "In" | "NotIn" => {
@@ -65,30 +62,24 @@ pub(crate) fn values(requirement: &Value, path: &str, operators: Operators, erro
 ///
 /// The return value is `true` if the caller may evaluate the selector against the template. An empty selector matches
 /// everything. Its error prevents a workload that owns all Pods of its namespace.
-pub(crate) fn of_workload(label_selector: &Value, kind: &str, errors: &mut Errors) -> bool {
-    let (path, before) = ("spec.selector", errors.len());
+pub(crate) fn of_workload(label_selector: &Field<'_>, kind: &str) -> bool {
     if label_selector.is_null() {
-        errors.required(path, "");
+        label_selector.required();
         return true;
     }
-    selector(label_selector, path, errors);
-    let is_usable = errors.len() == before;
-    if is_empty(label_selector) {
-        errors.invalid_without_value(path, &format!("empty selector is invalid for {kind}"));
-    }
+    let is_usable = label_selector.passes(selector);
+    let detail = format_args!("empty selector is invalid for {kind}");
+    label_selector.invalid_without_value_if(is_empty(label_selector), detail);
     is_usable
 }
 
 /// Validates that a selector matches the labels of a template. An absent selector matches nothing.
 ///
-/// `path` is the field path of the template, such as `spec.template`. A controller would create Pods
-/// without end if they did not match its selector.
-pub(crate) fn fits_template(label_selector: &Value, template: &Value, path: &str, errors: &mut Errors) {
-    let labels = &template["metadata"]["labels"];
-    if label_selector.is_null() || !selects(label_selector, labels) {
-        let path = format!("{path}.metadata.labels");
-        errors.invalid(&path, labels, "`selector` does not match template `labels`");
-    }
+/// A controller would create Pods without end if they did not match its selector.
+pub(crate) fn fits_template(label_selector: &Value, template: &Field<'_>) {
+    let labels = template.at("metadata").at("labels");
+    let fits = !label_selector.is_null() && selects(label_selector, &labels);
+    labels.invalid_if(!fits, "`selector` does not match template `labels`");
 }
 
 /// Returns `true` for a selector without labels and requirements, which matches every object.

@@ -1,11 +1,9 @@
 //! Validation of signer names, certificate lifetimes and signer annotations. The kinds of `certificates.k8s.io` and
 //! projected volumes share it.
 
-use serde_json::Value;
-
 use crate::{
     field::Field,
-    field_errors::{Errors, pairs, text},
+    field_errors::{pairs, text},
     names::{NameRule, check_qualified_name},
 };
 
@@ -24,8 +22,7 @@ const SIGNER_LEN_MAX: usize = DOMAIN_LEN_MAX + 1 + 63 + 1 + 253;
 
 /// Validates the name of a signer: a domain of at least two segments, a slash and a path, as in `example.com/signer`
 /// (`ValidateSignerName` in `pkg/apis/core/validation/names.go`).
-pub(crate) fn name(name: &Value, path: &str, errors: &mut Errors) {
-    let name = Field::new(name, path, errors);
+pub(crate) fn name(name: &Field<'_>) {
     if !name.require_value() {
         return;
     }
@@ -62,17 +59,17 @@ pub(crate) fn problem_of_bundle_name(
 }
 
 /// Validates annotations for the signer: keys have a domain (`ValidateUserAnnotations`).
-pub(crate) fn annotations(annotations: &Value, path: &str, errors: &mut Errors) {
+pub(crate) fn annotations(annotations: &Field<'_>) {
     /// Maximum size of all keys and values, in bytes (`TotalAnnotationSizeLimitB`).
     const BYTES_MAX: usize = 256 * 1024;
     for (key, _) in pairs(annotations) {
         if key.is_empty() {
-            errors.required(path, "");
+            annotations.required();
         } else if !key.contains('/') || check_qualified_name(&key.to_lowercase()).is_some() {
-            errors.invalid(path, &key.into(), "must be a domain-prefixed key (such as \"acme.io/foo\")");
+            annotations.with(&key.into()).invalid("must be a domain-prefixed key (such as \"acme.io/foo\")");
         }
     }
     if pairs(annotations).map(|(key, value)| key.len() + text(value).len()).sum::<usize>() > BYTES_MAX {
-        errors.too_long(path, BYTES_MAX);
+        annotations.too_long(BYTES_MAX);
     }
 }

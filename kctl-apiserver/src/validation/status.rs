@@ -68,8 +68,7 @@ const MESSAGE_LEN_MAX: usize = 32 * 1024;
 ///
 /// Older kinds (Pod, Node, the workloads) have condition types of their group, which do not follow
 /// these rules.
-pub(crate) fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
-    let conditions = Field::new(conditions, path, errors);
+pub(crate) fn conditions(conditions: &Field<'_>) {
     conditions.unique(|condition| &condition["type"]);
     for condition in conditions.items() {
         condition.require_children(&["type", "lastTransitionTime", "reason"]);

@@ -9,11 +9,9 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use crate::{
     field::Field,
-    field_errors::{Errors, text},
+    field_errors::text,
     metadata,
     names::NameRule,
     validation::{
@@ -144,7 +142,7 @@ fn shown_as(source: &str) -> &str {
 /// Validates one source by its kind: the shared rules, then those of the files that a Pod mounts.
 fn one_source(kind: &str, volume: &Field<'_>) {
     let source = volume.at(kind);
-    volume.check(|_, path, errors| volume_source::source(kind, &source, SourceOwner::Pod, path, errors));
+    volume_source::source(kind, volume, SourceOwner::Pod);
     match kind {
         "secret" | "configMap" => {
             mode(&source, "defaultMode");
@@ -326,8 +324,7 @@ fn claim_of_pod(claim: &Field<'_>) {
 ///
 /// Any other field is `FieldValueForbidden`, unless it has Go's zero value, which upstream cannot
 /// tell from an absent field. `StatefulSet`s do not use this rule: their claim templates are named.
-pub(crate) fn template_metadata(meta: &Value, path: &str, errors: &mut Errors) {
-    let meta = Field::new(meta, path, errors);
+pub(crate) fn template_metadata(meta: &Field<'_>) {
     meta.at("annotations").annotations();
     meta.at("labels").labels();
     for name in metadata::FIELDS.into_iter().filter(|name| !matches!(*name, "labels" | "annotations")) {

@@ -5,11 +5,8 @@
 //! rules are those of creation; an update of a claim compares with the old spec in
 //! `kinds/core/persistent_volume_claim`.
 
-use serde_json::Value;
-
 use crate::{
     field::Field,
-    field_errors::Errors,
     names::NameRule,
     validation::{declared, entries, resources, selector},
 };
@@ -20,8 +17,7 @@ use crate::{
 /// is `resources[storage]`, without `requests`, as upstream prints it. An empty `storageClassName`
 /// is valid and means no class, unlike an absent one, which admission replaces by the default
 /// class.
-pub(crate) fn claim_spec(spec: &Value, path: &str, errors: &mut Errors) {
-    let spec = Field::new(spec, path, errors);
+pub(crate) fn claim_spec(spec: &Field<'_>) {
     spec.require_children(&["accessModes"]);
     spec.at("selector").check(selector::selector);
     spec.at("accessModes").check(access_modes);
@@ -31,23 +27,19 @@ pub(crate) fn claim_spec(spec: &Value, path: &str, errors: &mut Errors) {
         Some(size) => storage.invalid_if(size <= 0, "must be greater than zero"),
     }
     spec.at("storageClassName").name_if_set(NameRule::Subdomain);
-    data_sources(&spec);
+    data_sources(spec);
     spec.at("volumeAttributesClassName").name_if_set(NameRule::Subdomain);
 }
 
 /// Validates the access modes: known ones (`FieldValueNotSupported`), and `ReadWriteOncePod` only alone
 /// (`FieldValueForbidden`), since it promises a single Pod. Errors are at the list. `PersistentVolume` uses this
 /// function, too.
-pub(crate) fn access_modes(list: &Value, path: &str, errors: &mut Errors) {
+pub(crate) fn access_modes(list: &Field<'_>) {
     const ALONE: &str = "ReadWriteOncePod";
     let modes = declared::values("core.v1.PersistentVolumeClaimSpec", "accessModes");
-    for (_, mode) in entries(list) {
-        errors.one_of(path, mode, &modes);
-    }
+    entries(list).for_each(|(_, mode)| list.with(mode).one_of(&modes));
     let has = |is_alone: bool| entries(list).any(|(_, mode)| (mode == ALONE) == is_alone);
-    if has(true) && has(false) {
-        errors.forbidden(path, "may not use ReadWriteOncePod with other access modes");
-    }
+    list.forbidden_if(has(true) && has(false), "may not use ReadWriteOncePod with other access modes");
 }
 
 /// Validates `dataSource` and `dataSourceRef`, which must agree.

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{
     field::Field,
-    field_errors::{Errors, text},
+    field_errors::text,
     names::NameRule,
     validation::{format, paths},
 };
@@ -60,15 +60,15 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("image", &["reference"]),
 ];
 
-/// Validates one source by its kind; `path` is the field path of the volume.
+/// Validates one source of a volume by its kind.
 ///
 /// A source that needs more than presence has a case here. `hostPath` needs a path without `..`,
 /// `nfs` an absolute path, disks a partition of 1 to 255 or 0. A negative `sizeLimit` of an
 /// `emptyDir` is `FieldValueForbidden`.
-pub(crate) fn source(kind: &str, source: &Value, owner: SourceOwner<'_>, path: &str, errors: &mut Errors) {
+pub(crate) fn source(kind: &str, volume: &Field<'_>, owner: SourceOwner<'_>) {
     // The only source whose name in kube-apiserver's error paths differs from its JSON name.
-    let path = format!("{path}.{}", if kind == "gcePersistentDisk" { "persistentDisk" } else { kind });
-    let source = &Field::new(source, path, errors);
+    let shown = if kind == "gcePersistentDisk" { "persistentDisk" } else { kind };
+    let source = &volume.at_with(shown, &volume[kind]);
     if let Some((_, needed)) = NEEDED.iter().find(|(source_kind, _)| *source_kind == kind) {
         source.require_children(needed);
     }

@@ -188,7 +188,7 @@ fn param_reference(reference: &Field<'_>) {
     let (name, selector) = (reference.at("name"), reference.at("selector"));
     let (has_name, selects) = (!name.is_empty(), selector.is_object());
     name.name_if_set(NameRule::PathSegment);
-    selector.when_present(|selector| selector.check(selector::selector));
+    selector.when_present(selector::selector);
     for field in [name, selector] {
         field.forbidden_if(has_name && selects, "name and selector are mutually exclusive");
     }

@@ -65,7 +65,8 @@ fn webhook(webhook: &Field<'_>) {
     effects.one_of(&["None", "NoneOnDryRun"]);
     webhook.at("timeoutSeconds").in_range(1, TIMEOUT_SECONDS_MAX);
     selectors(webhook);
-    webhook.at("clientConfig").check(client_config);
+    let config = webhook.at("clientConfig");
+    config.with_errors(|errors, path| client_config(&config, path, errors));
     match_conditions(&webhook.at("matchConditions"), &of_request());
 }
 
@@ -179,7 +180,7 @@ pub(crate) fn expression_rule(field: &Field<'_>, environment: &Environment, want
 pub(crate) fn compiles(field: &Field<'_>, expression: &str, environment: &Environment, wanted: &[&str]) {
     match problem(expression, environment, wanted) {
         Some(Problem::Invalid(why)) => field.invalid(why),
-        Some(Problem::Internal(why)) => field.check(|_, path, errors| errors.internal(path, &why)),
+        Some(Problem::Internal(why)) => field.with_errors(|errors, path| errors.internal(path, &why)),
         None => {}
     }
 }

@@ -127,11 +127,11 @@ fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (given, template) = (spec.at("selector"), spec.at("template"));
     if given.passes(selector::selector) {
-        template.check(|value, path, errors| selector::fits_template(&given, value, path, errors));
+        selector::fits_template(&given, &template);
     }
     given.invalid_if(!given.is_null() && selector::is_empty(&given), "must not be empty");
     template.check(validation::pod::template);
-    template.check(|value, path, errors| always_restarts(value, path, "DaemonSet", errors));
+    always_restarts(&template, "DaemonSet");
     spec.at("minReadySeconds").not_negative();
     spec.at("revisionHistoryLimit").not_negative();
     update_strategy(&spec.at("updateStrategy"));

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::{
     field::Field,
-    field_errors::{Errors, text},
     validation::{pod, selector},
 };
 
@@ -23,17 +22,17 @@ pub(crate) fn template_of_set(spec: &Field<'_>) {
     let template = spec.at("template");
     if selector_fits(spec, "deployment") {
         template.check(pod::template);
-        template.check(|value, path, errors| always_restarts(value, path, "ReplicaSet", errors));
+        always_restarts(&template, "ReplicaSet");
     }
 }
 
 /// Validates that the selector of a workload is valid and matches its template. Returns `false` for a selector with
 /// errors: the template is not validated then.
 pub(crate) fn selector_fits(spec: &Field<'_>, kind: &str) -> bool {
-    let (given, template, mut is_usable) = (spec.at("selector"), spec.at("template"), false);
-    given.check(|value, _, errors| is_usable = selector::of_workload(value, kind, errors));
+    let (given, template) = (spec.at("selector"), spec.at("template"));
+    let is_usable = selector::of_workload(&given, kind);
     if is_usable {
-        template.check(|value, path, errors| selector::fits_template(&given, value, path, errors));
+        selector::fits_template(&given, &template);
     } else {
         template.at("spec").discard_errors_below();
         given.invalid("invalid label selector");
@@ -46,13 +45,8 @@ pub(crate) fn selector_fits(spec: &Field<'_>, kind: &str) -> bool {
 ///
 /// The controllers of these kinds replace terminated Pods, so a Pod that terminates by design would be created
 /// again forever. `kind` is the name in the second message.
-pub(crate) fn always_restarts(template: &Value, path: &str, kind: &str, errors: &mut Errors) {
-    let policy = &template["spec"]["restartPolicy"];
-    if !text(policy).is_empty() && policy != "Always" {
-        errors.unsupported(&format!("{path}.spec.restartPolicy"), policy, &["Always"]);
-    }
-    if template["spec"]["activeDeadlineSeconds"].is_number() {
-        let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
-        errors.forbidden(&format!("{path}.spec.activeDeadlineSeconds"), &detail);
-    }
+pub(crate) fn always_restarts(template: &Field<'_>, kind: &str) {
+    let [policy, deadline] = ["restartPolicy", "activeDeadlineSeconds"].map(|name| template.at("spec").at(name));
+    policy.unsupported_if(!policy.is_empty() && *policy != "Always", &["Always"]);
+    deadline.forbidden_if(deadline.is_number(), format_args!("activeDeadlineSeconds in {kind} is not Supported"));
 }

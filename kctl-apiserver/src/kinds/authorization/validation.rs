@@ -60,7 +60,7 @@ fn selectors(resource: &Field<'_>) {
         raw.invalid_if(!raw.is_empty() && !requirements.is_empty(), "may not be specified together with requirements");
         for requirement in requirements.items() {
             let rule = if kind == "labelSelector" { selector::requirement_of } else { selector::values };
-            requirement.check(|value, path, errors| rule(value, path, Operators::Any, errors));
+            rule(&requirement, Operators::Any);
             let key = requirement.at("key");
             key.required_if(kind == "fieldSelector" && key.is_empty());
         }

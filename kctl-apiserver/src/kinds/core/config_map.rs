@@ -46,15 +46,15 @@ fn validate(object: &Value, errors: &mut Errors) {
     let map = Field::new(object, "", errors);
     let (data, binary, mut n_bytes) = (map.at("data"), map.at("binaryData"), 0);
     for (key, value) in data.entries() {
-        value.check(|_, path, errors| config_key(key, path, errors));
+        value.with(&key.into()).check(config_key);
         value.with(&key.into()).invalid_if(!binary[key].is_null(), "must not also be a key of binaryData");
         n_bytes += value.text().len();
     }
     for (key, value) in binary.entries() {
-        value.check(|_, path, errors| config_key(key, path, errors));
+        value.with(&key.into()).check(config_key);
         n_bytes += value.text().len() / 4 * 3;
     }
     if n_bytes > VALUES_BYTES_MAX {
-        map.check(|_, _, errors| errors.too_long("[]", VALUES_BYTES_MAX));
+        map.at("[]").too_long(VALUES_BYTES_MAX);
     }
 }

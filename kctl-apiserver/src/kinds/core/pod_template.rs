@@ -4,6 +4,7 @@
 
 use crate::{
     defaulting,
+    field::Field,
     registry::kind::{Cell, Defaults, DeleteStrategy, Kind, Metadata, TableColumns, Validation},
     validation::{self, warnings},
 };
@@ -14,7 +15,7 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata::COUNTED,
     defaults: Defaults { set: |object| defaulting::pod::template(object, "template"), ..Defaults::DEFAULT },
     validation: Validation {
-        validate: |object, errors| validation::pod::template(&object["template"], "template", errors),
+        validate: |object, errors| validation::pod::template(&Field::new(&object["template"], "template", errors)),
         warn: |_, object, warnings| warnings::template(&object["template"], "template.", warnings),
         warns_once_per_generation: true,
         ..Validation::DEFAULT

@@ -51,10 +51,10 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
     if selector.is_object() {
         let selector = json!({ "matchLabels": selector });
-        template.check(|template, path, errors| selector::fits_template(&selector, template, path, errors));
+        selector::fits_template(&selector, &template);
     }
     template.check(validation::pod::template);
-    template.check(|template, path, errors| always_restarts(template, path, "ReplicationController", errors));
+    always_restarts(&template, "ReplicationController");
 }
 
 /// Fills in the defaults of a controller (`SetDefaults_ReplicationController`).

@@ -60,11 +60,11 @@ fn validate(object: &Value, errors: &mut Errors) {
     let secret = Field::new(object, "", errors);
     let (data, mut n_bytes) = (secret.at("data"), 0);
     for (key, value) in data.entries() {
-        value.check(|_, path, errors| config_key(key, path, errors));
+        value.with(&key.into()).check(config_key);
         n_bytes += value.text().len() / 4 * 3;
     }
     if n_bytes > VALUES_BYTES_MAX {
-        data.check(|_, path, errors| errors.too_long(path, VALUES_BYTES_MAX));
+        data.too_long(VALUES_BYTES_MAX);
     }
     match text(&object["type"]) {
         "kubernetes.io/service-account-token" => {

@@ -58,8 +58,8 @@ fn set_times(environment: &dyn Environment, old: Option<&Value>, object: &mut Va
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let devices = spec.at("deviceSelector");
-    devices.at("driver").when_present(|driver| driver.check(format::driver));
-    devices.at("pool").when_present(|pool| pool.check(format::pool_name));
+    devices.at("driver").when_present(format::driver);
+    devices.at("pool").when_present(format::pool_name);
     devices.at("device").when_present(|device| device.name(NameRule::Label));
     taint(&spec.at("taint"));
 }

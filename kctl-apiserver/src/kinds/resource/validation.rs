@@ -58,7 +58,7 @@ pub(crate) fn opaque(config: &Field<'_>) {
 /// it.
 pub(crate) fn of_driver(object: &Field<'_>) {
     if object.to_string().len() > PARAMETERS_LEN_MAX {
-        object.check(|_, path, errors| errors.too_long(path, PARAMETERS_LEN_MAX));
+        object.too_long(PARAMETERS_LEN_MAX);
     } else if !object.is_object() {
         object.invalid_without_value("must be a valid JSON object");
     }

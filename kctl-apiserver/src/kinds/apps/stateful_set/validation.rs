@@ -52,7 +52,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     if selector_fits(&spec, "statefulset") {
         template.with(&with_claims(&spec)).check(pod::template);
     }
-    template.check(|value, path, errors| always_restarts(value, path, "StatefulSet", errors));
+    always_restarts(&template, "StatefulSet");
 }
 
 /// Returns the template as it is validated: with a volume for each claim template, without

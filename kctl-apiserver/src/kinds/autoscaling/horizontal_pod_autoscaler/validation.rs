@@ -8,12 +8,7 @@
 
 use serde_json::Value;
 
-use crate::{
-    field::Field,
-    field_errors::{Errors, text},
-    names::NameRule,
-    validation::resources,
-};
+use crate::{field::Field, field_errors::Errors, names::NameRule, validation::resources};
 
 /// Longest `stabilizationWindowSeconds`: one hour.
 const WINDOW_SECONDS_MAX: i64 = 3600;
@@ -111,7 +106,7 @@ fn source(kind: &str, source: &Field<'_>) {
         "resource" => name.required_if(name.is_empty()),
         "containerResource" => {
             if name.require_value() {
-                name.check(|name, path, errors| resources::name_of_container(text(name), path, errors));
+                resources::name_of_container(name.text(), &name);
             }
             container.required_name(NameRule::Label);
         }

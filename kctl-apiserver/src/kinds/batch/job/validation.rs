@@ -104,7 +104,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
         let is_own = labels["batch.kubernetes.io/controller-uid"] == meta["uid"]
             && labels.as_object().is_some_and(|labels| labels.len() == 1);
         // `validate` reports an invalid selector, for itself.
-        let mistakes = Errors::collect(|errors| selector::selector(&selector, "spec.selector", errors));
+        let mistakes = Errors::collect(|errors| selector::selector(&Field::new(&selector, "spec.selector", errors)));
         selector.invalid_if(!is_own && mistakes.is_empty(), "must be the one that the server generates");
     }
 }
@@ -135,8 +135,7 @@ fn whole_spec(spec: &Field<'_>) {
     let selector = spec.at("selector");
     selector.required_if(selector.is_null());
     if selector.passes(selector::selector) {
-        let template = spec.at("template");
-        template.check(|template, path, errors| selector::fits_template(&selector, template, path, errors));
+        selector::fits_template(&selector, &spec.at("template"));
     }
 }
 

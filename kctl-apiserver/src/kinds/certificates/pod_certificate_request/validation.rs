@@ -51,7 +51,7 @@ fn signed_request(spec: &Field<'_>) {
         return spec.invalid_without_value("stubPKCS10Request must be set");
     }
     if der.len() > REQUEST_LEN_MAX {
-        return sent.check(|_, path, errors| errors.too_long(path, REQUEST_LEN_MAX));
+        return sent.too_long(REQUEST_LEN_MAX);
     }
     let Some(request) = Request::read(&der) else { return sent.invalid_without_value("must be a valid PKCS#10 CSR") };
     let is_supported = match request.key.kind() {
@@ -95,10 +95,10 @@ fn fields(status: &Value) -> serde_json::Map<String, Value> {
 
 /// Validates conditions: at most one, of a known type, with the status `True`. Upstream's paths of these errors have a
 /// dot before the index.
-fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
+fn conditions(conditions: &Field<'_>) {
     let first = entries(conditions).position(|(_, condition)| FINAL.contains(&text(&condition["type"])));
     for (index, condition) in entries(conditions) {
-        let condition = Field::new(condition, format!("{path}.[{index}]"), errors);
+        let condition = conditions.at_with(&format!("[{index}]"), condition);
         let (kind, status) = (condition.at("type"), condition.at("status"));
         kind.always_one_of(&FINAL);
         if FINAL.contains(&kind.text()) {
@@ -109,7 +109,7 @@ fn conditions(conditions: &Value, path: &str, errors: &mut Errors) {
             status.always_one_of(&["True"]);
         }
     }
-    status::conditions(conditions, path, errors);
+    status::conditions(conditions);
 }
 
 /// Validates an issued certificate. The first error is the only one, as each rule depends on those before it.

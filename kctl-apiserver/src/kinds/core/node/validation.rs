@@ -51,7 +51,7 @@ fn rules(node: &Field<'_>) {
     let status = node.at("status");
     for amounts in [status.at("capacity"), status.at("allocatable")] {
         for (name, _) in amounts.entries() {
-            amounts.at(name).check(|amount, path, errors| resources::value(name, amount, path, errors));
+            resources::value(name, &amounts.at(name));
         }
     }
     features(&status.at("declaredFeatures"));

@@ -195,8 +195,7 @@ fn sources(name: &str, spec: &Field<'_>) {
         } else if source == "local" {
             local(spec);
         } else {
-            let owner = SourceOwner::Cluster(name);
-            spec.check(|spec, path, errors| volume_source::source(source, &spec[source], owner, path, errors));
+            volume_source::source(source, spec, SourceOwner::Cluster(name));
         }
     }
 }

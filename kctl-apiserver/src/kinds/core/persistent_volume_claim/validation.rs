@@ -54,7 +54,7 @@ fn may_get_class(old: &Value, class: &Value) -> bool {
 /// Validates a claim: its spec, by the rules that claim templates share
 /// (`validation::volume_claim`).
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
-    claim_spec(&object["spec"], "spec", errors);
+    claim_spec(&Field::new(&object["spec"], "spec", errors));
 }
 
 /// Validates the status of a claim (`ValidatePersistentVolumeClaimStatusUpdate`).
@@ -84,7 +84,7 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
 fn resource_name(name: &str, resources: &Field<'_>) -> bool {
     let value = Value::from(name);
     let field = resources.with(&value);
-    let is_valid = field.passes(|_, path, errors| errors.qualified_name(path, name));
+    let is_valid = field.passes(Field::qualified_name);
     let is_unknown = resources::is_native(name) && name != "storage";
     field.unsupported_if(is_valid && is_unknown, &["storage"]);
     is_valid && !is_unknown

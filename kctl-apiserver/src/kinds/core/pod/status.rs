@@ -197,7 +197,7 @@ fn addresses(before: &Value, list: &Field<'_>) {
     }
     let is_unknown = families.contains(&None);
     if is_unknown {
-        list.check(|_, path, errors| errors.internal(path, "failed to check for dual stack: invalid IP"));
+        list.with_errors(|errors, path| errors.internal(path, "failed to check for dual stack: invalid IP"));
     }
     let is_invalid = is_unknown || families.len() > 2 || families[0] == families[1];
     list.invalid_if(is_invalid, "may specify no more than one IP for each IP family");

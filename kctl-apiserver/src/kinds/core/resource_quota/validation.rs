@@ -47,10 +47,8 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 /// A name without a domain must be a standard resource. `storage` is not: a quota has
 /// `requests.storage`.
 fn counted(name: &str, amount: &Field<'_>) {
-    amount.check(|value, path, errors| {
-        resources::known_name(name, path, errors);
-        resources::value(name, value, path, errors);
-    });
+    resources::known_name(name, amount);
+    resources::value(name, amount);
     // Storage is limited as `requests.storage`, because only claims request it.
     let is_standard = name.contains('/') || (resources::is_standard(name) && name != "storage");
     amount.invalid_if(!is_standard, "must be a standard resource for quota");
@@ -181,13 +179,11 @@ fn names_of_limits(limit: &Field<'_>) {
             continue;
         }
         for (name, amount) in amounts.entries() {
-            amount.check(|_, path, errors| {
-                if ["Pod", "Container"].contains(&kind) {
-                    resources::name_of_container(name, path, errors);
-                } else {
-                    resources::known_name(name, path, errors);
-                }
-            });
+            if ["Pod", "Container"].contains(&kind) {
+                resources::name_of_container(name, &amount);
+            } else {
+                resources::known_name(name, &amount);
+            }
         }
     }
     let has_storage = ["min", "max"].iter().any(|part| !limit[*part]["storage"].is_null());

@@ -196,7 +196,7 @@ fn traffic(spec: &Field<'_>) {
     if is_reached_from_outside(spec) {
         outside.required_if(outside.is_empty());
     } else if !outside.is_null() {
-        outside.check(|_, path, errors| errors.retain(|error| error.field != path));
+        outside.with_errors(|errors, path| errors.retain(|error| error.field != path));
         outside.invalid("may only be set for externally-accessible services");
     }
     if is_checked(spec) {

@@ -36,7 +36,7 @@ pub(crate) fn policy(object: &Value, errors: &mut Errors) {
 /// numbers.
 fn port(port: &Field<'_>) {
     let (first, last) = (port.at("port"), port.at("endPort"));
-    first.when_present(|first| first.check(ports::number_or_name));
+    first.when_present(ports::number_or_name);
     let is_range = first.is_number() && last.as_i64() >= first.as_i64();
     last.invalid_if(!last.is_null() && !is_range, "requires a numeric `port`, and must not be less than it");
     last.in_range(1, 65_535);

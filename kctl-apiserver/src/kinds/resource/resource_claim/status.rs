@@ -101,5 +101,5 @@ fn allocated(allocation: &Field<'_>, requests: &BTreeSet<String>) {
         of_requests(&config, requests);
         opaque(&config);
     }
-    allocation.at("nodeSelector").when_present(|nodes| nodes.check(affinity::node_selector));
+    allocation.at("nodeSelector").when_present(affinity::node_selector);
 }

@@ -95,7 +95,7 @@ fn node_fields(object: &Field<'_>) -> usize {
     let (name, selector) = (object.at("nodeName"), object.at("nodeSelector"));
     // The empty string is invalid, and does not count.
     name.when_present(|name| name.name(NameRule::Subdomain));
-    selector.when_present(|selector| selector.check(affinity::node_selector));
+    selector.when_present(affinity::node_selector);
     let given = [!name.is_empty(), !selector.is_null(), flag(&object.at("allNodes"))];
     given.into_iter().filter(|is_set| *is_set).count()
 }
