@@ -126,6 +126,11 @@ impl<'a> Field<'a> {
         rule(self);
     }
 
+    /// Calls a rule for each of the fields with these names below this one.
+    pub(crate) fn check_children(&self, names: &[&str], rule: impl Fn(&Self)) {
+        names.iter().for_each(|name| rule(&self.at(name)));
+    }
+
     /// Calls a rule; returns `true` if it added no errors.
     pub(crate) fn passes(&self, rule: impl FnOnce(&Self)) -> bool {
         self.is_valid_by(|| rule(self))

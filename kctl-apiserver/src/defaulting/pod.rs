@@ -297,10 +297,9 @@ fn admit(spec: &mut Value) {
         if !is_tolerated {
             add(spec, "tolerations", json!([]));
             let toleration = json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATION_SECONDS});
-            spec.get_mut("tolerations")
-                .and_then(Value::as_array_mut)
-                .into_iter()
-                .for_each(|all| all.push(toleration.clone()));
+            if let Some(all) = spec.get_mut("tolerations").and_then(Value::as_array_mut) {
+                all.push(toleration);
+            }
         }
     }
 }

@@ -20,9 +20,7 @@ impl<'a> Field<'a> {
 
     /// Requires values for the fields with these names below this one.
     pub(crate) fn require_children(&self, names: &[&str]) {
-        for field in names.iter().map(|name| self.at(name)) {
-            field.required_if(field.is_empty());
-        }
+        self.check_children(names, |field| field.required_if(field.is_empty()));
     }
 
     /// Reports a value that differs from the old one (`ValidateImmutableField`). An absent field equals `null`.

@@ -135,8 +135,7 @@ fn node_field(requirement: &Field<'_>) {
 /// topology key is required. An empty one adds two errors, since the empty string is not a label
 /// key either.
 fn pod_term(term: &Field<'_>) {
-    term.at("labelSelector").check(selector::selector);
-    term.at("namespaceSelector").check(selector::selector);
+    term.check_children(&["labelSelector", "namespaceSelector"], selector::selector);
     for name in term.at("namespaces").items() {
         term.at_with("namespace", &name).name(NameRule::Label);
     }

@@ -119,9 +119,7 @@ fn ephemeral(container: &Field<'_>, spec: &Field<'_>) {
     let mut others = ["containers", "initContainers"].into_iter().flat_map(|list| entries(&spec[list]));
     target.not_found_if(!target.is_empty() && others.all(|(_, other)| other["name"] != *target));
     for mount in container.at("volumeMounts").items() {
-        for part in ["subPath", "subPathExpr"].map(|name| mount.at(name)) {
-            part.forbidden_if(!part.is_empty(), detail);
-        }
+        mount.check_children(&["subPath", "subPathExpr"], |part| part.forbidden_if(!part.is_empty(), detail));
     }
 }
 

@@ -97,12 +97,9 @@ fn spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
 /// An empty string counts as unset, apart from `runtimeClassName`, which is a pointer in Go. Host name and subdomain
 /// become parts of the DNS name of the Pod, so they are DNS labels.
 fn names_and_times(spec: &Field<'_>) {
-    for name in ["serviceAccountName", "nodeName", "priorityClassName"] {
-        spec.at(name).name_if_set(NameRule::Subdomain);
-    }
-    for name in ["hostname", "subdomain"] {
-        spec.at(name).name_if_set(NameRule::Label);
-    }
+    let subdomains = ["serviceAccountName", "nodeName", "priorityClassName"];
+    spec.check_children(&subdomains, |name| name.name_if_set(NameRule::Subdomain));
+    spec.check_children(&["hostname", "subdomain"], |name| name.name_if_set(NameRule::Label));
     spec.at("runtimeClassName").when_present(|class| class.name(NameRule::Subdomain));
     spec.at("activeDeadlineSeconds").in_range(1, i32::MAX.into());
 }

@@ -31,7 +31,7 @@ pub(crate) fn of_container(container: &Field<'_>, spec: &Value) {
             continue;
         }
         handler(&probe, OF_PROBES, None);
-        NUMBERS.map(|name| probe.at(name)).iter().for_each(Field::not_negative);
+        probe.check_children(&NUMBERS, Field::not_negative);
         let (grace, successes) = (probe.at("terminationGracePeriodSeconds"), probe.at("successThreshold"));
         grace.invalid_if(grace.as_i64().is_some_and(|seconds| seconds <= 0), "must be greater than 0");
         if name == "readinessProbe" {

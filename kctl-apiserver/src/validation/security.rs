@@ -37,7 +37,7 @@ pub(crate) fn of_container(context: &Field<'_>, spec: &Value) {
     if context.is_null() {
         return;
     }
-    ids(context, &["runAsUser", "runAsGroup"]);
+    context.check_children(&["runAsUser", "runAsGroup"], id);
     let mounted = context.at("procMount");
     let is_unmasked = mounted.text() == "Unmasked" && spec["hostUsers"] != false;
     mounted.invalid_if(is_unmasked, "`hostUsers` must be false to use `Unmasked`");
@@ -56,18 +56,11 @@ pub(crate) fn of_pod(spec: &Field<'_>) {
     let (shares, context) = (spec.at("shareProcessNamespace"), spec.at("securityContext"));
     let is_host = spec["hostPID"] == true && *shares == true;
     shares.invalid_if(is_host, "ShareProcessNamespace and HostPID cannot both be enabled");
-    ids(&context, &["fsGroup", "runAsUser", "runAsGroup"]);
+    context.check_children(&["fsGroup", "runAsUser", "runAsGroup"], id);
     context.at("supplementalGroups").items().for_each(|group| id(&group));
     parameters(&context.at("sysctls"), spec);
     shared(&context);
     context.at("seLinuxChangePolicy").one_of(&["MountOption", "Recursive"]);
-}
-
-/// Validates ids of users and groups.
-pub(crate) fn ids(object: &Field<'_>, names: &[&str]) {
-    for name in names {
-        id(&object.at(name));
-    }
 }
 
 /// Validates the id of a user or group.

@@ -73,9 +73,7 @@ fn webhook(webhook: &Field<'_>) {
 /// Validates `namespaceSelector` and `objectSelector` of a webhook or of a policy's `MatchResources`. An invalid label
 /// is reported at the whole map `matchLabels`, not at its key, as in kube-apiserver.
 pub(crate) fn selectors(value: &Field<'_>) {
-    for field in [value.at("namespaceSelector"), value.at("objectSelector")] {
-        field.check(selector::selector);
-    }
+    value.check_children(&["namespaceSelector", "objectSelector"], selector::selector);
 }
 
 /// Validates the name of a webhook: a subdomain with at least three segments, such as `pods.policy.example.com`. The

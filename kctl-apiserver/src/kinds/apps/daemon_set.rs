@@ -132,8 +132,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     given.invalid_if(!given.is_null() && selector::is_empty(&given), "must not be empty");
     template.check(validation::pod::template);
     always_restarts(&template, "DaemonSet");
-    spec.at("minReadySeconds").not_negative();
-    spec.at("revisionHistoryLimit").not_negative();
+    spec.check_children(&["minReadySeconds", "revisionHistoryLimit"], Field::not_negative);
     update_strategy(&spec.at("updateStrategy"));
 }
 

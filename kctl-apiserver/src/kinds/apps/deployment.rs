@@ -61,9 +61,8 @@ const STATUS: Numbers = Numbers {
 /// selector, template and strategy.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    for name in ["replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
-        spec.at(name).not_negative();
-    }
+    let numbers = ["replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"];
+    spec.check_children(&numbers, Field::not_negative);
     template_of_set(&spec);
     strategy(&spec.at("strategy"));
     let (deadline, ready) = (spec.at("progressDeadlineSeconds"), spec["minReadySeconds"].as_i64().unwrap_or(0));

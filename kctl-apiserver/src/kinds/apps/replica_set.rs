@@ -37,8 +37,7 @@ pub(crate) static KIND: Kind = Kind {
 /// (`FieldValueInvalid`), and the selector matches the template.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    spec.at("replicas").not_negative();
-    spec.at("minReadySeconds").not_negative();
+    spec.check_children(&["replicas", "minReadySeconds"], Field::not_negative);
     template_of_set(&spec);
 }
 

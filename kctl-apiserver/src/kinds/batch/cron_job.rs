@@ -81,9 +81,8 @@ fn validate(object: &Value, errors: &mut Errors) {
     schedule.invalid_if(schedule.text().contains("TZ") || !is_valid, SCHEDULE_RULE);
     let is_valid = zone.is_null() || schedule::is_zone(zone.text());
     zone.invalid_if(!is_valid, "must be the name of an IANA time zone, such as Europe/Paris");
-    for name in ["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"] {
-        spec.at(name).not_negative();
-    }
+    let numbers = ["startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"];
+    spec.check_children(&numbers, Field::not_negative);
     let job = spec.at("jobTemplate").at("spec");
     job_spec(&job);
     let (selector, manual) = (job.at("selector"), job.at("manualSelector"));

@@ -41,9 +41,9 @@ pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
     }
     time.required_if(time.is_null());
     kind.invalid_if(!["Normal", "Warning"].contains(&kind.text()), "must be 'Normal' or 'Warning'");
-    for field in ["firstTimestamp", "lastTimestamp", "count", "source"].map(|name| event.at(name)) {
-        field.invalid_if(!field.is_empty() && *field != 0, "needs to be unset");
-    }
+    event.check_children(&["firstTimestamp", "lastTimestamp", "count", "source"], |field| {
+        field.invalid_if(!field.is_empty() && **field != 0, "needs to be unset");
+    });
 }
 
 /// Validates that an event is in the namespace of its object, or in `default` for a cluster-scoped object

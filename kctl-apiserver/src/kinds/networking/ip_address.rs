@@ -48,7 +48,5 @@ fn parent(object: &Value) -> String {
 fn validate(object: &Value, errors: &mut Errors) {
     let parent = Field::new(&object["spec"]["parentRef"], "spec.parentRef", errors);
     parent.at("group").name_if_set(NameRule::Subdomain);
-    for field in ["resource", "name", "namespace"] {
-        parent.at(field).name_if_set(NameRule::PathSegment);
-    }
+    parent.check_children(&["resource", "name", "namespace"], |field| field.name_if_set(NameRule::PathSegment));
 }

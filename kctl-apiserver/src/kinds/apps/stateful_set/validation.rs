@@ -44,11 +44,9 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     management.invalid_if(!is_known, "must be 'OrderedReady' or 'Parallel'");
     update_strategy(&spec.at("updateStrategy"));
     let retention = spec.at("persistentVolumeClaimRetentionPolicy");
-    retention.at("whenDeleted").one_of(&["Retain", "Delete"]);
-    retention.at("whenScaled").one_of(&["Retain", "Delete"]);
-    for number in [spec.at("replicas"), spec.at("minReadySeconds"), spec.at("ordinals").at("start")] {
-        number.not_negative();
-    }
+    retention.check_children(&["whenDeleted", "whenScaled"], |when| when.one_of(&["Retain", "Delete"]));
+    spec.check_children(&["replicas", "minReadySeconds"], Field::not_negative);
+    spec.at("ordinals").at("start").not_negative();
     if selector_fits(&spec, "statefulset") {
         template.with(&with_claims(&spec)).check(pod::template);
     }

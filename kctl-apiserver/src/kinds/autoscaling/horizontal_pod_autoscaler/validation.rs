@@ -46,9 +46,7 @@ pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
     metrics.items().for_each(|metric| one_metric(&metric));
     let scales_to_none = metrics.items().any(|metric| metric["type"] == "Object" || metric["type"] == "External");
     metrics.forbidden_if(*least == 0 && !scales_to_none, "`minReplicas: 0` needs an Object or External metric");
-    for direction in ["scaleUp", "scaleDown"] {
-        scaling(&spec.at("behavior").at(direction));
-    }
+    spec.at("behavior").check_children(&["scaleUp", "scaleDown"], scaling);
 }
 
 /// The group in the `apiVersion` of a reference.
@@ -63,9 +61,7 @@ enum Group {
 ///
 /// In the core group, only a `ReplicationController` has a scale subresource. Other targets need a group.
 fn reference(target: &Field<'_>, expected: Group) {
-    for name in ["kind", "name"] {
-        target.at(name).required_name(NameRule::PathSegment);
-    }
+    target.check_children(&["kind", "name"], |field| field.required_name(NameRule::PathSegment));
     let version = target.at("apiVersion");
     let (group, _) = version.text().split_once('/').unwrap_or_default();
     let needs_group = expected == Group::Required && target["kind"] != "ReplicationController";
@@ -127,9 +123,9 @@ fn amounts(target: &Field<'_>) {
     kind.required_if(kind.is_empty());
     let is_known = ["Utilization", "Value", "AverageValue"].contains(&kind.text());
     kind.invalid_if(!is_known, "must be Utilization, Value or AverageValue");
-    for amount in [target.at("value"), target.at("averageValue")] {
-        amount.invalid_if(resources::size(&amount).is_some_and(|size| size <= 0), "must be positive");
-    }
+    target.check_children(&["value", "averageValue"], |amount| {
+        amount.invalid_if(resources::size(amount).is_some_and(|size| size <= 0), "must be positive");
+    });
     target.at("averageUtilization").at_least(1);
 }
 

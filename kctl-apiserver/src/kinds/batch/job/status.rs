@@ -215,9 +215,8 @@ fn overlap(completed: &str, failed: &str, completions: i64) -> bool {
 /// scaled down.
 fn counts(write: &Write<'_>) {
     let (was, now) = (&write.was, &write.now);
-    for field in ["active", "succeeded", "failed", "ready", "terminating"] {
-        write.status.at(field).not_negative();
-    }
+    let numbers = ["active", "succeeded", "failed", "ready", "terminating"];
+    write.status.check_children(&numbers, Field::not_negative);
     let ready = write.status.at("ready");
     let is_asked = write.changes("ready") || write.changes_number("active");
     ready.invalid_if(is_asked && ready.as_i64() > Some(now.number("active")), "must be at most `active`");

@@ -178,7 +178,7 @@ pub(crate) fn job_spec(spec: &Field<'_>) {
         "backoffLimitPerIndex",
         "maxFailedIndexes",
     ];
-    NUMBERS.map(|name| spec.at(name)).iter().for_each(Field::not_negative);
+    spec.check_children(&NUMBERS, Field::not_negative);
     let (per_index, manager) = (spec.at("backoffLimitPerIndex"), spec.at("managedBy"));
     let is_missing = per_index.is_null() && !spec["maxFailedIndexes"].is_null();
     per_index.required_with_if(is_missing, "must be set when `maxFailedIndexes` is set");

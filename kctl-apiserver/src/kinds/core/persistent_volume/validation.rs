@@ -104,12 +104,8 @@ fn modes(modes: &Field<'_>) {
 /// is valid; fields about binding and reclaiming make no sense there and are `FieldValueForbidden`.
 pub(crate) fn inline_volume(spec: &Field<'_>) {
     let unsaid = "may not be specified for inline volumes";
-    for name in ["claimRef", "nodeAffinity"] {
-        spec.at(name).forbidden_if(!spec[name].is_null(), unsaid);
-    }
-    for field in [spec.at("capacity"), spec.at("storageClassName")] {
-        field.forbidden_if(!field.is_empty(), unsaid);
-    }
+    spec.check_children(&["claimRef", "nodeAffinity"], |field| field.forbidden_if(!field.is_null(), unsaid));
+    spec.check_children(&["capacity", "storageClassName"], |field| field.forbidden_if(!field.is_empty(), unsaid));
     let [policy, mode, csi] = ["persistentVolumeReclaimPolicy", "volumeMode", "csi"].map(|name| spec.at(name));
     csi.required_if(csi.is_null());
     modes(&spec.at("accessModes"));

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
+    json_path::set,
     quantity,
     validation::{declared, resources, volume_claim::claim_spec},
 };
@@ -21,9 +22,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
         let is_bound = claim["status"]["phase"] == "Bound";
         let may_change: &[&str] = if is_bound { &["resources", "volumeAttributesClassName"] } else { &[] };
         for name in may_change {
-            if let Some(spec) = spec.as_object_mut() {
-                spec.remove(*name);
-            }
+            set(&mut spec, name, None);
         }
         spec
     };

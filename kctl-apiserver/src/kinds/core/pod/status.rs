@@ -210,7 +210,7 @@ fn users(list: &Field<'_>, system: &str) {
             user.forbidden("cannot be set for a windows pod");
             continue;
         }
-        security::ids(&user, &["uid", "gid"]);
+        user.check_children(&["uid", "gid"], security::id);
         user.at("supplementalGroups").items().for_each(|group| security::id(&group));
     }
 }

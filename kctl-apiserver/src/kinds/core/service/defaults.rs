@@ -5,7 +5,10 @@
 
 use serde_json::{Value, json};
 
-use crate::defaulting::{add, fill, is_text, items, part};
+use crate::{
+    defaulting::{add, fill, is_text, items, part},
+    json_path::set,
+};
 
 /// Fills in the defaults of a Service.
 ///
@@ -27,8 +30,8 @@ pub(crate) fn service(object: &mut Value) {
     fill(spec, "sessionAffinity", "None");
     if is_text(spec, "sessionAffinity", "ClientIP") {
         add(part(part(spec, "sessionAffinityConfig"), "clientIP"), "timeoutSeconds", 10_800);
-    } else if let Some(fields) = spec.as_object_mut() {
-        fields.remove("sessionAffinityConfig");
+    } else {
+        set(spec, "sessionAffinityConfig", None);
     }
     for port in items(spec, "ports") {
         fill(port, "protocol", "TCP");
@@ -66,10 +69,8 @@ fn has_address(ingress: &Value) -> bool {
 /// address.
 fn address_families(spec: &mut Value) {
     for list in ["clusterIPs", "ipFamilies"] {
-        if let Some(fields) = spec.as_object_mut()
-            && fields.get(list).and_then(Value::as_array).is_some_and(Vec::is_empty)
-        {
-            fields.remove(list);
+        if spec.get(list).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            set(spec, list, None);
         }
     }
     if let Some(address) = spec.get("clusterIP").filter(|address| **address != "").cloned() {

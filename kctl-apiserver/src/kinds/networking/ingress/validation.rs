@@ -153,9 +153,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
 /// Validates the names in a reference to another object; an absent group means the core group.
 fn reference(reference: &Field<'_>) {
     reference.at("apiGroup").when_present(|group| group.name(NameRule::Subdomain));
-    for name in ["kind", "name"] {
-        reference.at(name).name_if_set(NameRule::PathSegment);
-    }
+    reference.check_children(&["kind", "name"], |field| field.name_if_set(NameRule::PathSegment));
 }
 
 /// Validates an `IngressClass` (`validateIngressClassSpec`).
