@@ -267,7 +267,7 @@ impl PolicyScope {
         let namespace = matching::namespace_object(state, attributes);
         scope.set("namespaceObject", namespace.as_deref().map_or(Cel::Null, to_cel));
         let mut variables: HashMap<String, Cel> = HashMap::new();
-        let mut all = Self { scope, failed: BTreeMap::new(), unpaid: BTreeMap::new(), budget: Budget::of_policy() };
+        let mut all = Self { scope, failed: BTreeMap::new(), unpaid: BTreeMap::new(), budget: Budget::OF_POLICY };
         all.scope.set("variables", to_cel(&Value::Object(Map::new())));
         let whole = policy.to_string();
         for variable in policy["variables"].as_array().into_iter().flatten() {
@@ -374,7 +374,7 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
             Err(why) => judged.extend(failed(format!("expression {expression:?}: {why}"))),
         }
     }
-    scope.budget = Budget::of_policy();
+    scope.budget = Budget::OF_POLICY;
     let unwritten = annotate(bound, &mut scope, attributes).into_iter().flat_map(failed);
     judged.extend(unwritten.map(|violation| Violation { part: FailedPart::Annotation, ..violation }));
     judged

@@ -287,7 +287,7 @@ pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
         return Fit::Fits;
     }
     let scope = scope();
-    let mut budget = Budget::of_conditions();
+    let mut budget = Budget::OF_CONDITIONS;
     let expressions = all.iter().map(|condition| condition["expression"].as_str().unwrap_or_default());
     let paid: Vec<_> = expressions.map(|text| (text, scope.cost(text).and_then(|cost| budget.pay(cost)))).collect();
     // If the budget is exhausted, no condition is evaluated.

@@ -50,20 +50,12 @@ impl From<CostExceeded> for EvaluationError {
 }
 
 impl Budget {
-    /// Returns the budget of an object's rules.
-    pub(crate) fn of_object() -> Self {
-        Self { left: OBJECT_COST_MAX }
-    }
-
-    /// Returns the budget of a policy.
-    pub(crate) fn of_policy() -> Self {
-        Self { left: POLICY_COST_MAX }
-    }
-
-    /// Returns the budget of match conditions.
-    pub(crate) fn of_conditions() -> Self {
-        Self { left: CONDITIONS_COST_MAX }
-    }
+    /// The budget of an object's rules.
+    pub(crate) const OF_OBJECT: Self = Self { left: OBJECT_COST_MAX };
+    /// The budget of a policy.
+    pub(crate) const OF_POLICY: Self = Self { left: POLICY_COST_MAX };
+    /// The budget of match conditions.
+    pub(crate) const OF_CONDITIONS: Self = Self { left: CONDITIONS_COST_MAX };
 
     /// Charges a cost that is known in advance.
     ///
@@ -272,7 +264,7 @@ mod tests {
     #[test]
     fn only_loops_cost_and_budgets_stay_spent() {
         assert_eq!(cost_for("object.data.a == 'b'", 1000), Ok(0));
-        let mut budget = Budget::of_conditions();
+        let mut budget = Budget::OF_CONDITIONS;
         assert_eq!(budget.pay(CONDITIONS_COST_MAX), Ok(()));
         assert_eq!(budget.pay(0), Ok(()));
         assert_eq!(budget.pay(1), Err(CostExceeded::Budget));

@@ -22,20 +22,12 @@ fn change(expression: &mut IdedExpr) {
         }
         Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) => {}
         Expr::Call(CallExpr { target, args, .. }) => {
-            for part in target.iter_mut().map(AsMut::as_mut).chain(args) {
-                change(part);
-            }
+            target.iter_mut().map(AsMut::as_mut).chain(args).for_each(change);
         }
         Expr::Comprehension(inner) => {
-            for part in [
-                &mut inner.iter_range,
-                &mut inner.accu_init,
-                &mut inner.loop_cond,
-                &mut inner.loop_step,
-                &mut inner.result,
-            ] {
-                change(part);
-            }
+            let beginning = [&mut inner.iter_range, &mut inner.accu_init];
+            let steps = [&mut inner.loop_cond, &mut inner.loop_step, &mut inner.result];
+            beginning.into_iter().chain(steps).for_each(change);
         }
         Expr::List(list) => list.elements.iter_mut().for_each(change),
         Expr::Map(map) => {
