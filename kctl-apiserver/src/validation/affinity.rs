@@ -40,7 +40,7 @@ pub(crate) fn affinity(affinity: &Field<'_>) {
     of_nodes.at(REQUIRED).when_present(node_selector);
     for term in of_nodes.at(PREFERRED).items() {
         weight(&term.at("weight"));
-        node_term(&term.at("preference"), NodeTerm::Preferred);
+        node_term(&term.at("preference"));
     }
     for of_pods in ["podAffinity", "podAntiAffinity"].map(|name| affinity.at(name)) {
         of_pods.at(REQUIRED).items().for_each(|term| pod_term(&term));
@@ -64,20 +64,15 @@ fn weight(weight: &Field<'_>) {
 pub(crate) fn node_selector(selector: &Field<'_>) {
     let terms = selector.at("nodeSelectorTerms");
     terms.required_if(terms.is_empty());
-    terms.items().for_each(|term| node_term(&term, NodeTerm::Required));
+    for term in terms.items() {
+        node_term(&term);
+        let values = term.at("matchExpressions").items().flat_map(|requirement| requirement.at("values").items());
+        values.for_each(|value| value.label_value());
+    }
 }
 
-/// The effect of a node selector term on scheduling.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NodeTerm {
-    /// A Node must match it.
-    Required,
-    /// A Node that matches it has a higher score.
-    Preferred,
-}
-
-/// Validates a node selector term. Values of a required term must be valid label values; upstream does not check those
-/// of a preferred one.
+/// Validates a node selector term, without the values. Those of a required term must be valid label values; upstream does
+/// not check those of a preferred one.
 ///
 /// A term without requirements is valid and matches no Node. Rules by operator:
 ///
@@ -89,21 +84,16 @@ enum NodeTerm {
 /// | another | – | `FieldValueInvalid` |
 ///
 /// The value of `Gt` and `Lt` is not checked to be an integer, as in upstream.
-fn node_term(term: &Field<'_>, kind: NodeTerm) {
+fn node_term(term: &Field<'_>) {
     for requirement in term.at("matchExpressions").items() {
         let values = requirement.at("values");
         if ["Gt", "Lt"].contains(&requirement.at("operator").text()) {
-            values.required_with_if(
-                values.items().count() != 1,
-                "must have exactly one value for the operators Gt and Lt",
-            );
+            let has_one = values.items().count() == 1;
+            values.required_with_if(!has_one, "must have exactly one value for the operators Gt and Lt");
         } else {
             selector::values(&requirement, Operators::Known);
         }
         requirement.at("key").qualified_name();
-        if kind == NodeTerm::Required {
-            values.items().for_each(|value| value.label_value());
-        }
     }
     term.at("matchFields").items().for_each(|requirement| node_field(&requirement));
 }

@@ -21,12 +21,7 @@ use serde_json::Value;
 use crate::{
     field::Field,
     names::NameRule,
-    validation::{
-        entries, environment, mounts, ports, probe,
-        resources::{self, Asker},
-        security,
-        volume::DeclaredVolume,
-    },
+    validation::{entries, environment, mounts, ports, probe, resources, security, volume::DeclaredVolume},
 };
 
 /// Maximum number of restart rules of a container.
@@ -163,7 +158,7 @@ fn common(container: &Field<'_>, spec: &Field<'_>, volumes: &[DeclaredVolume<'_>
     environment::variables(&container.at("env"));
     environment::sources(&container.at("envFrom"));
     mounts::of_container(container, volumes);
-    resources::requirements(&container.at("resources"), Asker::Container, claims);
+    resources::requirements(&container.at("resources"), resources::name_of_container, claims);
     resizes(&container.at("resizePolicy"), &spec["restartPolicy"]);
     security::of_container(&container.at("securityContext"), spec);
 }

@@ -86,7 +86,7 @@ fn spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
     preemption.required_if(*preemption == "");
     if overhead.is_object() {
         let limits = json!({ "limits": overhead.value() });
-        resources::requirements(&overhead.with(&limits), resources::Asker::Container, &[]);
+        resources::requirements(&overhead.with(&limits), resources::name_of_container, &[]);
     }
     security::of_system(spec);
     environment::files(spec);

@@ -40,18 +40,10 @@ const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 /// The prefix of huge pages; the page size follows, such as `hugepages-2Mi`.
 const PAGES: &str = "hugepages-";
 
-/// The part of a Pod that requests resources. It decides which resources are allowed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asker {
-    /// `resources` of a container: extended resources are allowed.
-    Container,
-    /// `spec.resources` of a Pod: `cpu`, `memory` and huge pages only.
-    Pod,
-}
-
 /// Validates requests, limits and claims (`ValidateResourceRequirements`): names, amounts, and requests within limits.
 ///
-/// `claims` are the names of the resource claims of the Pod.
+/// `check_name` validates the names: those that a container or a Pod as a whole may request. `claims` are the names of
+/// the resource claims of the Pod.
 ///
 /// - Limits: each name and amount.
 /// - Requests: each name and amount; at most the limit. Resources that cannot be overcommitted
@@ -60,23 +52,18 @@ pub(crate) enum Asker {
 /// - Claims: see `claimed`.
 ///
 /// An error about a request and its limit is at `requests`, without the name of the resource.
-pub(crate) fn requirements(resources: &Field<'_>, asker: Asker, claims: &[&str]) {
+pub(crate) fn requirements(resources: &Field<'_>, check_name: fn(&str, &Field<'_>), claims: &[&str]) {
     let (limits, requests) = (resources.at("limits"), resources.at("requests"));
     for (name, amount) in limits.entries().chain(requests.entries()) {
-        match asker {
-            Asker::Container => name_of_container(name, &amount),
-            Asker::Pod => name_of_pod(name, &amount),
-        }
+        check_name(name, &amount);
         value(name, &amount);
         pages(name, &amount);
     }
     for (name, request) in requests.entries() {
         let limit = &limits[name];
         if limit.is_null() {
-            limits.required_with_if(
-                !is_overcommitted(name),
-                format_args!("must have {name}, which can't be overcommitted"),
-            );
+            let detail = format_args!("must have {name}, which can't be overcommitted");
+            limits.required_with_if(!is_overcommitted(name), detail);
         } else {
             let (asked, most) = (size(&request), size(limit));
             let how = if is_overcommitted(name) { "less than or equal to" } else { "equal to" };
@@ -241,7 +228,7 @@ pub(crate) fn of_pod(spec: &Field<'_>, claims: &[&str]) {
     }
     let claimed = resources.at("claims");
     claimed.forbidden_if(claimed.is_array(), "claims may not be set for Resources at pod-level");
-    requirements(&resources, Asker::Pod, claims);
+    requirements(&resources, name_of_pod, claims);
     let is_any: fn(&str) -> bool = |_name| true;
     for (side, part, is_compared) in
         [(Side::Requests, "requests", is_any), (Side::Limits, "limits", amounts::is_pages as fn(&str) -> bool)]
@@ -249,10 +236,8 @@ pub(crate) fn of_pod(spec: &Field<'_>, claims: &[&str]) {
         for (name, sum) in amounts::of_pod(spec, side).iter().filter(|(name, _)| is_compared(name)) {
             let whole = resources.at(part).at_key(name);
             let is_less = size(&whole).is_some_and(|whole| sum.in_steps(3) > whole);
-            whole.invalid_if(
-                is_less,
-                format_args!("must be greater than or equal to aggregate container {part} of {sum}"),
-            );
+            let detail = format_args!("must be greater than or equal to aggregate container {part} of {sum}");
+            whole.invalid_if(is_less, detail);
         }
     }
     for (index, container) in entries(&spec["containers"]) {
