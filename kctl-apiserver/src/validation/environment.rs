@@ -53,10 +53,8 @@ fn source(from: &Field<'_>, value: &Value) {
         }
     }
     let is_only = present.len() == 1 && text(value).is_empty();
-    from.invalid_if(
-        !is_only,
-        format_args!("must have exactly one of {}, and no `value` beside it", SOURCES.join(", ")),
-    );
+    let detail = format_args!("must have exactly one of {}, and no `value` beside it", SOURCES.join(", "));
+    from.invalid_if(!is_only, detail);
 }
 
 /// Validates a reference to a key of a `ConfigMap` or Secret.

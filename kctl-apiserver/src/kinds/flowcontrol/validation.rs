@@ -113,12 +113,9 @@ fn stands_alone(list: &Field<'_>) {
 /// only.
 fn of_resources(rule: &Field<'_>) {
     of_verbs(rule);
-    let [groups, resources, namespaces] = ["apiGroups", "resources", "namespaces"].map(|name| rule.at(name));
-    for list in [&groups, &resources, &namespaces] {
-        stands_alone(list);
-    }
-    groups.required_if(groups.is_empty());
-    resources.required_if(resources.is_empty());
+    rule.check_children(&["apiGroups", "resources", "namespaces"], stands_alone);
+    rule.require_children(&["apiGroups", "resources"]);
+    let namespaces = rule.at("namespaces");
     namespaces.required_if(namespaces.is_empty() && rule["clusterScope"] != true);
     if !has_all(&namespaces) {
         namespaces.items().for_each(|namespace| namespace.name(NameRule::Label));

@@ -57,10 +57,8 @@ fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     conditions.check(status::conditions);
     let is_taken_back = FINAL.iter().any(|kind| is_true(old, kind) && !is_true(new, kind));
     let has_both = FINAL.iter().all(|kind| is_true(new, kind));
-    conditions.invalid_if(
-        is_taken_back || has_both,
-        "Succeeded and Failed are mutually exclusive, and cannot be reset once True",
-    );
+    let detail = "Succeeded and Failed are mutually exclusive, and cannot be reset once True";
+    conditions.invalid_if(is_taken_back || has_both, detail);
 }
 
 /// Returns `true` for digits without a leading zero (`isWellFormed` of `k8s.io/apimachinery/pkg/util/resourceversion`).

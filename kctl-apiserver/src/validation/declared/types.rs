@@ -110,10 +110,8 @@ pub(super) static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|
     for name in Schema::type_names().filter(|name| name.starts_with(PACKAGE)) {
         let Some(schema) = Schema::named(name) else { continue };
         let own = tags.get(name);
-        all.insert(
-            name,
-            schema.properties().filter_map(|(field, of)| self::field(name, schema, own, field, of)).collect(),
-        );
+        let fields = schema.properties().filter_map(|(field, of)| self::field(name, schema, own, field, of));
+        all.insert(name, fields.collect());
     }
     // Keeps only types that lead to a rule.
     let mut types_with_rules: HashSet<&str> = HashSet::new();

@@ -187,10 +187,8 @@ fn indexes(write: &Write<'_>) {
         completions.is_some_and(|all| intervals(list.text(), |part| strict_interval(part, all)).is_none())
     };
     let is_misplaced = !completed.is_empty() && !write.now.is_indexed();
-    completed.invalid_if(
-        completed_changed && (is_malformed(&completed) || is_misplaced),
-        format_args!("needs completion mode Indexed, and {RULE}"),
-    );
+    let is_wrong = completed_changed && (is_malformed(&completed) || is_misplaced);
+    completed.invalid_if(is_wrong, format_args!("needs completion mode Indexed, and {RULE}"));
     let backs_off = write.now.spec["backoffLimitPerIndex"].is_i64();
     let is_wrong = if backs_off { is_malformed(&failed) } else { failed.is_string() };
     let is_common = failed.is_string()

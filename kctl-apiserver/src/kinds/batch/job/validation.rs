@@ -149,10 +149,8 @@ fn host_names(job: &Field<'_>) {
     if spec["completionMode"] == "Indexed" && completions > 0 {
         let host = format!("{}-{}", name.text(), completions - 1);
         let is_valid = NameRule::Label.check(&host).is_none();
-        name.invalid_if(
-            !is_valid,
-            format_args!("a Pod would have the host name {host}, which is not a valid DNS label"),
-        );
+        let detail = format_args!("a Pod would have the host name {host}, which is not a valid DNS label");
+        name.invalid_if(!is_valid, detail);
     }
 }
 

@@ -102,10 +102,8 @@ fn conditions(conditions: &Field<'_>) {
         let (kind, status) = (condition.at("type"), condition.at("status"));
         kind.always_one_of(&FINAL);
         if FINAL.contains(&kind.text()) {
-            kind.invalid_if(
-                first != Some(index),
-                "there may be only one condition of the types Issued, Denied and Failed",
-            );
+            let detail = "there may be only one condition of the types Issued, Denied and Failed";
+            kind.invalid_if(first != Some(index), detail);
             status.always_one_of(&["True"]);
         }
     }
@@ -165,22 +163,15 @@ fn check_times(now: Timestamp, object: &Field<'_>, times: &Times, certificate: &
     let status = object.at("status");
     let lifetime = certificate.not_after.duration_since(certificate.not_before).as_secs();
     let most = object["spec"]["maxExpirationSeconds"].as_i64().unwrap_or_default();
-    let is_now = not_before.duration_since(now).abs() < SKEW_MAX;
+    let is_start = not_before == certificate.not_before && not_before.duration_since(now).abs() < SKEW_MAX;
     let (before, after) = (refresh.duration_since(not_before), not_after.duration_since(refresh));
+    let has_margin = before.min(after) >= REFRESH_MARGIN;
     let detail_of_chain = format!("leaf certificate lifetime must be from 1 hour to {most} seconds");
     let rules = [
-        (
-            "notBefore",
-            not_before == certificate.not_before && is_now,
-            "must be that of the leaf certificate, within 5 minutes of now",
-        ),
+        ("notBefore", is_start, "must be that of the leaf certificate, within 5 minutes of now"),
         ("notAfter", not_after == certificate.not_after, "must be that of the leaf certificate"),
         ("certificateChain", (signer::LIFETIME_MIN..=most).contains(&lifetime), &detail_of_chain),
-        (
-            "beginRefreshAt",
-            before.min(after) >= REFRESH_MARGIN,
-            "must be at least 10 minutes after notBefore and before notAfter",
-        ),
+        ("beginRefreshAt", has_margin, "must be at least 10 minutes after notBefore and before notAfter"),
     ];
     let wrong = rules.into_iter().find(|(_, is_valid, _)| !is_valid);
     if let Some((name, _, detail)) = wrong {

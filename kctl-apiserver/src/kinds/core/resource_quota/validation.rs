@@ -116,10 +116,8 @@ fn scope_selector(spec: &Field<'_>) {
         let needs_exists = EXISTS.contains(&scope.text()) && *operator != "Exists";
         let detail = "must be Exists, or for PriorityClass and VolumeAttributesClass also In, NotIn or DoesNotExist";
         operator.invalid_if(!is_known || needs_exists, detail);
-        values.required_with_if(
-            is_in && values.is_empty(),
-            "must have at least one value for the operators In and NotIn",
-        );
+        let is_missing = is_in && values.is_empty();
+        values.required_with_if(is_missing, "must have at least one value for the operators In and NotIn");
         values.invalid_if(is_known && !is_in && !values.is_empty(), "needs the operator In or NotIn");
         all.push(text(&requirement["scopeName"]));
     }

@@ -51,11 +51,9 @@ fn port(port: &Field<'_>) {
 /// | both selectors | selected Pods of the selected namespaces |
 /// | `ipBlock` | addresses outside of the cluster; no selector beside it (`FieldValueForbidden`) |
 fn peer(peer: &Field<'_>) {
-    let selectors = ["podSelector", "namespaceSelector"].map(|name| peer.at(name));
-    for field in &selectors {
-        field.check(selector::selector);
-    }
-    let selects = selectors.iter().any(|selector| selector.is_object());
+    let selectors = ["podSelector", "namespaceSelector"];
+    peer.check_children(&selectors, selector::selector);
+    let selects = selectors.iter().any(|name| peer[*name].is_object());
     let range = peer.at("ipBlock");
     range.when_present(block);
     peer.forbidden_if(range.is_object() && selects, "may not specify both ipBlock and another peer");

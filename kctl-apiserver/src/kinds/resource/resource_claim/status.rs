@@ -10,8 +10,8 @@ use crate::{
     field::Field,
     field_errors::{Errors, text},
     kinds::resource::{
-        resource_claim::validation::{names, of_request, of_requests, toleration},
-        validation::{bindings, of_driver, opaque},
+        resource_claim::validation::{configurations, names, of_request, toleration},
+        validation::{bindings, of_driver},
     },
     names::NameRule,
     validation::{
@@ -97,9 +97,6 @@ fn allocated(allocation: &Field<'_>, requests: &BTreeSet<String>) {
         bindings(&result);
         result.at("tolerations").items().for_each(|item| toleration(&item));
     }
-    for config in devices.at("config").items() {
-        of_requests(&config, requests);
-        opaque(&config);
-    }
+    configurations(&devices, requests);
     allocation.at("nodeSelector").when_present(affinity::node_selector);
 }

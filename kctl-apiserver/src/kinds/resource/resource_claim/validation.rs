@@ -47,8 +47,13 @@ pub(crate) fn devices(devices: &Field<'_>) {
         let has_none = !same.is_string() && !other.is_string();
         constraint.required_with_if(has_none, "exactly one of matchAttribute and distinctAttribute must be set");
     }
+    configurations(devices, &declared);
+}
+
+/// Validates the configurations of devices, each for requests with the declared names.
+pub(crate) fn configurations(devices: &Field<'_>, declared: &BTreeSet<String>) {
     for config in devices.at("config").items() {
-        of_requests(&config, &declared);
+        of_requests(&config, declared);
         opaque(&config);
     }
 }
