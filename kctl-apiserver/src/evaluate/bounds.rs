@@ -31,7 +31,7 @@ pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> EvalR
     if WALKS.contains(&name) {
         weight::check(target.value().into_iter().chain(arguments))?;
     }
-    within(cost(name, target, arguments).unwrap_or_default())
+    check_items(cost(name, target, arguments).unwrap_or_default())
 }
 
 /// Checks the cost of creating a string of `len` bytes.
@@ -41,7 +41,7 @@ pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> EvalR
 /// # Errors
 /// Returns [`EvaluationError::CostExceeded`] if it exceeds [`COST_MAX`].
 pub(super) fn check_text(len: usize) -> EvalResult<()> {
-    within(text_steps(len))
+    check_items(text_steps(len))
 }
 
 /// Returns the cost of traversing a string of `len` bytes.
@@ -51,19 +51,12 @@ pub(super) fn text_steps(len: usize) -> usize {
     len / LETTERS_PER_STEP
 }
 
-/// Checks the cost of creating or traversing `n` items.
-///
-/// One item costs one unit.
+/// Checks the cost of creating or traversing `n` items. One item costs one unit.
 ///
 /// # Errors
 /// Returns [`EvaluationError::CostExceeded`] if it exceeds [`COST_MAX`].
 pub(super) fn check_items(n: usize) -> EvalResult<()> {
-    within(n)
-}
-
-/// Checks a cost against the limit, which is allowed itself.
-fn within(cost: usize) -> EvalResult<()> {
-    if cost > COST_MAX { Err(EvaluationError::CostExceeded) } else { Ok(()) }
+    if n > COST_MAX { Err(EvaluationError::CostExceeded) } else { Ok(()) }
 }
 
 /// Returns the estimated cost of a function; `None` if it is bounded by the size of the arguments. `distinct` compares

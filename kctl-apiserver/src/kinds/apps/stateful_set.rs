@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting::{add, fill, is_text, items, part, pod},
+    json_path::set,
     kinds::core::persistent_volume_claim,
     names::NameRule,
     registry::kind::{
@@ -91,10 +92,8 @@ fn default(object: &mut Value) {
     fill(retention, "whenDeleted", "Retain");
     fill(retention, "whenScaled", "Retain");
     for claim in items(spec, "volumeClaimTemplates") {
-        if let Some(fields) = claim.as_object_mut() {
-            fields.insert("apiVersion".to_owned(), "v1".into());
-            fields.insert("kind".to_owned(), "PersistentVolumeClaim".into());
-        }
+        set(claim, "apiVersion", Some("v1".into()));
+        set(claim, "kind", Some("PersistentVolumeClaim".into()));
         persistent_volume_claim::default(claim);
     }
     pod::template(spec, "template");

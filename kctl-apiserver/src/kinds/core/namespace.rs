@@ -151,10 +151,8 @@ fn finalizer(name: &Field<'_>) {
 /// finalizers is how the namespace controller ends the deletion.
 fn default(object: &mut Value) {
     let meta = part(object, "metadata");
-    if let Some(name) = meta.get("name").filter(|name| **name != "").cloned()
-        && let Some(labels) = part(meta, "labels").as_object_mut()
-    {
-        labels.insert("kubernetes.io/metadata.name".to_owned(), name);
+    if let Some(name) = meta.get("name").filter(|name| **name != "").cloned() {
+        set(part(meta, "labels"), NAME_LABEL, Some(name));
     }
     fill(part(object, "status"), "phase", "Active");
 }

@@ -15,6 +15,7 @@ use crate::{
     defaulting::{fill, part},
     field::Field,
     field_errors::{Errors, text},
+    json_path::set,
     registry::kind::{Cell, Defaults, Kind, Requests, TableColumns, Validation},
     validation::config_key::{VALUES_BYTES_MAX, config_key},
 };
@@ -112,9 +113,7 @@ pub(crate) fn default(object: &mut Value) {
     let texts = object.as_object_mut().and_then(|fields| fields.remove("stringData"));
     for (key, text) in texts.as_ref().and_then(Value::as_object).into_iter().flatten() {
         let text = text.as_str().unwrap_or_default();
-        if let Some(data) = part(object, "data").as_object_mut() {
-            data.insert(key.clone(), BASE64_STANDARD.encode(text).into());
-        }
+        set(part(object, "data"), key, Some(BASE64_STANDARD.encode(text).into()));
     }
 }
 

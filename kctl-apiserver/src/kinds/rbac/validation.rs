@@ -16,12 +16,10 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 pub(crate) fn role(object: &Value, scope: Scope, errors: &mut Errors) {
     for rule in Field::new(&object["rules"], "rules", errors).items() {
         let urls = rule.at("nonResourceURLs");
-        let [groups, resources, names] = ["apiGroups", "resources", "resourceNames"].map(|name| rule.at(name));
         if urls.is_empty() {
-            groups.required_if(groups.is_empty());
-            resources.required_if(resources.is_empty());
+            rule.require_children(&["apiGroups", "resources"]);
         } else {
-            let has_more = [groups, resources, names].iter().any(|list| !list.is_empty());
+            let has_more = ["apiGroups", "resources", "resourceNames"].iter().any(|list| !rule.at(list).is_empty());
             let detail = "is only allowed in a ClusterRole, in a rule without apiGroups, resources and resourceNames";
             urls.invalid_if(scope == Scope::Namespaced || has_more, detail);
         }

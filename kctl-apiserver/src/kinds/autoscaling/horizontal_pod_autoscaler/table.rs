@@ -46,7 +46,7 @@ fn target(metric: &Value, current: Option<&Value>) -> String {
     match text(metric, "/type") {
         "External" => amount(metric, current, "external"),
         "Object" => amount(metric, current, "object"),
-        "Pods" => average(metric, current, "pods"),
+        "Pods" => compared(metric, current, "pods", "averageValue"),
         "Resource" => usage(metric, current, "resource"),
         "ContainerResource" => usage(metric, current, "containerResource"),
         _ => "<unknown type>".to_owned(),
@@ -58,13 +58,8 @@ fn amount(metric: &Value, current: Option<&Value>, source: &str) -> String {
     if value_at(metric, &format!("/{source}/target/averageValue")).is_null() {
         compared(metric, current, source, "value")
     } else {
-        format!("{} (avg)", average(metric, current, source))
+        format!("{} (avg)", compared(metric, current, source, "averageValue"))
     }
-}
-
-/// Returns current and target average per Pod, as `10/20`.
-fn average(metric: &Value, current: Option<&Value>, source: &str) -> String {
-    compared(metric, current, source, "averageValue")
 }
 
 /// Returns `current/target` of a field below `source`; an absent target is `0`.
@@ -79,7 +74,7 @@ fn compared(metric: &Value, current: Option<&Value>, source: &str, field: &str) 
 fn usage(metric: &Value, current: Option<&Value>, source: &str) -> String {
     let name = text(metric, &format!("/{source}/name"));
     if !value_at(metric, &format!("/{source}/target/averageValue")).is_null() {
-        return format!("{name}: {}", average(metric, current, source));
+        return format!("{name}: {}", compared(metric, current, source, "averageValue"));
     }
     let percent = |metric: &Value, values: &str| {
         let share = value_at(metric, &format!("/{source}/{values}/averageUtilization")).as_i64();

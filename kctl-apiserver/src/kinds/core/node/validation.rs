@@ -16,7 +16,7 @@ const RANGES_MAX: usize = 2;
 /// Maximum length of the name of a declared feature, in bytes (`DNS1123SubdomainMaxLength`).
 const FEATURE_LEN_MAX: usize = 253;
 
-/// Validates swap and Pod ranges of a new node.
+/// Validates swap and Pod ranges of a new node. An update validates them again.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     let node = Field::new(object, "", errors);
     swap(&node);
@@ -25,9 +25,8 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 
 /// Validates an update (`ValidateNodeUpdate`); the rules of every node run before. Writes of the status skip it.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    validate_create(new, errors);
     let node = Field::new(new, "", errors);
-    swap(&node);
-    ranges(&node.at("spec").at("podCIDRs"));
     addresses(&node);
     immutable_fields(&old["spec"], &node.at("spec"));
 }

@@ -47,9 +47,10 @@ pub(super) fn has_deadline(pod: &Value) -> bool {
 /// Returns the amounts by the names that quotas have for them. `cpu` and `requests.cpu` are two names of one amount; a
 /// quota may have either.
 fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
+    let is_standard = |name: &str| ["cpu", "memory", "ephemeral-storage"].contains(&name);
     let mut named = Amounts::from([("pods".to_owned(), quantity::count(1))]);
     for (name, amount) in requests {
-        let is_plain = ["cpu", "memory", "ephemeral-storage"].contains(&name.as_str()) || is_pages(name);
+        let is_plain = is_standard(name) || is_pages(name);
         if is_plain {
             named.insert(name.clone(), *amount);
         }
@@ -57,11 +58,8 @@ fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
             named.insert(format!("requests.{name}"), *amount);
         }
     }
-    for name in ["cpu", "memory", "ephemeral-storage"] {
-        if let Some(amount) = limits.get(name) {
-            named.insert(format!("limits.{name}"), *amount);
-        }
-    }
+    let limited = limits.iter().filter(|(name, _)| is_standard(name));
+    named.extend(limited.map(|(name, amount)| (format!("limits.{name}"), *amount)));
     named
 }
 
