@@ -71,8 +71,8 @@ pub(crate) fn node_selector(selector: &Field<'_>) {
     }
 }
 
-/// Validates a node selector term, without the values. Those of a required term must be valid label values; upstream does
-/// not check those of a preferred one.
+/// Validates a node selector term, without the values. Those of a required term must be valid label values; upstream
+/// does not check those of a preferred one.
 ///
 /// A term without requirements is valid and matches no Node. Rules by operator:
 ///

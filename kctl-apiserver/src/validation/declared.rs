@@ -34,6 +34,7 @@ use self::{
 use crate::{
     field,
     field_errors::{Errors, pairs, text},
+    go,
     json_path::JsonPath,
     schema::name_of,
     validation::entries,
@@ -100,12 +101,8 @@ impl Field {
     /// take care of that.
     fn is_unset(&self, value: &Value) -> bool {
         match value {
-            Value::Null => true,
-            Value::Bool(value) => !value,
-            Value::Number(number) => number.as_i64() == Some(0),
-            Value::String(text) => text.is_empty(),
-            Value::Array(list) => list.is_empty(),
             Value::Object(map) => matches!(self.shape, Cardinality::Map) && map.is_empty(),
+            value => go::is_zero(value),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::{field::Field, selector::selects};
+use crate::{field::Field, go, selector::selects};
 
 /// Validates a label selector: the labels and each requirement (`ValidateLabelSelector` in
 /// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
@@ -84,9 +84,5 @@ pub(crate) fn fits_template(label_selector: &Value, template: &Field<'_>) {
 
 /// Returns `true` for a selector without labels and requirements, which matches every object.
 pub(crate) fn is_empty(selector: &Value) -> bool {
-    ["matchLabels", "matchExpressions"].iter().all(|part| match &selector[*part] {
-        Value::Object(map) => map.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        _ => true,
-    })
+    ["matchLabels", "matchExpressions"].iter().all(|part| go::is_zero(&selector[*part]))
 }

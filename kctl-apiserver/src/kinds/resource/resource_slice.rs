@@ -9,6 +9,7 @@ pub(crate) mod validation;
 use serde_json::Value;
 
 use crate::{
+    defaulting::items,
     field::Field,
     field_errors::{Errors, text},
     kinds::resource::defaults,
@@ -36,13 +37,9 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Sets the times of taints that were sent without one.
 fn set_taint_times(environment: &dyn Environment, _: Option<&Value>, object: &mut Value) {
-    let devices = object.pointer_mut("/spec/devices").and_then(Value::as_array_mut);
-    for device in devices.into_iter().flatten() {
-        let taints = device.get_mut("taints").and_then(Value::as_array_mut);
-        for taint in taints.into_iter().flatten().filter(|taint| taint.is_object()) {
-            defaults::taint_time(environment, taint);
-        }
-    }
+    let devices = object.get_mut("spec").into_iter().flat_map(|spec| items(spec, "devices"));
+    let taints = devices.flat_map(|device| items(device, "taints")).filter(|taint| taint.is_object());
+    taints.for_each(|taint| defaults::taint_time(environment, taint));
 }
 
 /// Validates that name of the pool, driver and node are unchanged (`ValidateResourceSliceUpdate`).

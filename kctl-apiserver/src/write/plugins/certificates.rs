@@ -88,9 +88,6 @@ fn require(state: &State, attributes: &Attributes<'_>, verb: &str, signer: &str)
 fn names_administrators(request: &str) -> bool {
     let request = STANDARD.decode(request).unwrap_or_default();
     let block = pem::blocks(&String::from_utf8_lossy(&request)).next();
-    let is_theirs = |name: &String| name == ADMINISTRATORS;
-    block.is_some_and(|block| {
-        Request::read(&block.der)
-            .is_some_and(|certificate_request| certificate_request.organizations().iter().any(is_theirs))
-    })
+    let sent = block.as_ref().and_then(|block| Request::read(&block.der));
+    sent.is_some_and(|sent| sent.organizations().iter().any(|name| name == ADMINISTRATORS))
 }
