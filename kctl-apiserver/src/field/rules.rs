@@ -44,7 +44,7 @@ impl<'a> Field<'a> {
     }
 
     /// Reports each item whose key equals that of an earlier item. A key that is not a string counts as the empty one.
-    pub(crate) fn unique(&self, key: impl Fn(&'a Value) -> &'a Value) {
+    pub(crate) fn unique<'b>(&'b self, key: impl Fn(&'b Value) -> &'b Value) {
         self.unique_by(|item| text(key(item)));
     }
 
