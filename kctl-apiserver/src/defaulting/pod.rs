@@ -186,11 +186,7 @@ fn container(container: &mut Value) {
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
     items(container, "ports").for_each(|port| fill(port, "protocol", "TCP"));
-    for env in items(container, "env") {
-        if let Some(from) = env.get_mut("valueFrom") {
-            reference_to_itself(from);
-        }
-    }
+    items(container, "env").filter_map(|env| env.get_mut("valueFrom")).for_each(reference_to_itself);
     for key in ["livenessProbe", "readinessProbe", "startupProbe"] {
         container.get_mut(key).into_iter().for_each(probe);
     }
@@ -278,9 +274,7 @@ pub(crate) fn volume_source(volume: &mut Value) {
 
 /// Fills in the defaults of each file of the downward API.
 fn downward_files(source: &mut Value) {
-    for file in items(source, "items") {
-        reference_to_itself(file);
-    }
+    items(source, "items").for_each(reference_to_itself);
 }
 
 /// Adds the tolerations of the plugin `DefaultTolerationSeconds`, unless the Pod already tolerates these taints.

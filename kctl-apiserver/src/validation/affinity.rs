@@ -126,9 +126,7 @@ fn node_field(requirement: &Field<'_>) {
 /// key either.
 fn pod_term(term: &Field<'_>) {
     term.check_children(&["labelSelector", "namespaceSelector"], selector::selector);
-    for name in term.at("namespaces").items() {
-        term.at_with("namespace", &name).name(NameRule::Label);
-    }
+    term.at("namespaces").items().for_each(|name| term.at_with("namespace", &name).name(NameRule::Label));
     label_keys(term);
     term.require_children(&["topologyKey"]);
     term.at("topologyKey").qualified_name();

@@ -108,9 +108,7 @@ pub(crate) fn sources(list: &Field<'_>) {
         printable(&from.at("prefix"));
         let references = ["configMapRef", "secretRef"].map(|kind| from.at(kind));
         let present = || references.iter().filter(|reference| reference.is_object());
-        for reference in present() {
-            reference.at("name").required_name(NameRule::Subdomain);
-        }
+        present().for_each(|reference| reference.at("name").required_name(NameRule::Subdomain));
         // The value is empty as upstream: the whole list in each of its errors would take memory with its square.
         list.with(&nothing)
             .invalid_if(present().count() != 1, "each item must have exactly one of `configMapRef` and `secretRef`");

@@ -125,9 +125,7 @@ fn claims<'a>(list: &Field<'a>) -> Vec<&'a str> {
         let sources = SOURCES.map(|source| claim.at(source));
         let present: Vec<_> = sources.iter().filter(|source| !source.is_null()).collect();
         claim.invalid_if(present.len() != 1, format_args!("must specify one of {SOURCES:?}"));
-        for source in present {
-            source.name(NameRule::Subdomain);
-        }
+        present.iter().for_each(|source| source.name(NameRule::Subdomain));
     }
     names
 }

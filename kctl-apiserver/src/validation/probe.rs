@@ -63,9 +63,7 @@ fn handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
         Some(kind) => action(kind, &handler.at(kind), grace),
         None => handler.required_with("must specify a handler type"),
     }
-    for kind in present {
-        handler.at(kind).forbidden("may not specify more than 1 handler type");
-    }
+    present.for_each(|kind| handler.at(kind).forbidden("may not specify more than 1 handler type"));
 }
 
 /// Validates the fields of one handler type. Hosts, schemes and values of headers are not validated here.

@@ -125,9 +125,7 @@ fn source(volume: &Field<'_>, pod: &str) {
     }
     let has_long_portal = volume_source::has_long_portal(&volume["iscsi"], name.text());
     name.invalid_if(has_long_portal, volume_source::PORTAL_TOO_LONG);
-    for other in present {
-        volume.at(shown_as(other)).forbidden("may not specify more than 1 volume type");
-    }
+    present.for_each(|other| volume.at(shown_as(other)).forbidden("may not specify more than 1 volume type"));
 }
 
 /// Returns the name of a surplus source as its error spells it. Upstream misspells two of them.
@@ -290,9 +288,7 @@ fn pod_certificate(certificate: &Field<'_>) {
     let most = signer::lifetime_max(signer.text());
     certificate.at("maxExpirationSeconds").in_range(signer::LIFETIME_MIN, most);
     let files = CERTIFICATE_PATHS.map(|field| certificate.at(field));
-    for path in &files {
-        path.check(paths::not_reserved);
-    }
+    files.iter().for_each(paths::not_reserved);
     let detail = format_args!("must have at least one of {}", CERTIFICATE_PATHS.join(", "));
     certificate.required_with_if(files.iter().all(Field::is_empty), detail);
 }

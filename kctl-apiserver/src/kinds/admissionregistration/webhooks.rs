@@ -93,9 +93,7 @@ pub(crate) fn rule_with_operations(rule: &Field<'_>) {
         list.required_if(list.is_empty());
         list.invalid_if(has_all && list.items().count() > 1, "'*' must be the only item");
     }
-    for version in rule.at("apiVersions").items() {
-        version.required_if(version.is_empty());
-    }
+    rule.at("apiVersions").items().for_each(|version| version.required_if(version.is_empty()));
     resources(&rule.at("resources"));
 }
 

@@ -50,9 +50,7 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
         (1, 2) => 1,
         _ => return ranges.immutable(was),
     };
-    for (index, range) in ranges.items().enumerate().take(n_kept) {
-        range.immutable(&was[index]);
-    }
+    ranges.items().enumerate().take(n_kept).for_each(|(index, range)| range.immutable(&was[index]));
     if ranges.items().count() > n_kept {
         validate_create(new, errors);
     }

@@ -44,9 +44,7 @@ fn default_request(request: &mut Value) {
 
 /// Fills in the operator `Equal` of each toleration that has no operator.
 fn tolerations(request: &mut Value) {
-    for toleration in items(request, "tolerations") {
-        fill(toleration, "operator", "Equal");
-    }
+    items(request, "tolerations").for_each(|toleration| fill(toleration, "operator", "Equal"));
 }
 
 /// Sets the time of a taint that was sent without one (`SetDefaults_DeviceTaint`).

@@ -231,9 +231,7 @@ fn completion(spec: &Field<'_>) {
 /// Validates `podFailurePolicy` (`validatePodFailurePolicy`): at most 20 rules (`FieldValueTooMany`), and each of them.
 fn failure_policy(spec: &Field<'_>) {
     let rules = spec.at("podFailurePolicy").at("rules");
-    for rule in rules.items() {
-        failure_rule(spec, &rule);
-    }
+    rules.items().for_each(|rule| failure_rule(spec, &rule));
     rules.max_items(FAILURE_RULES_MAX);
 }
 
