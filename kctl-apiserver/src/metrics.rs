@@ -17,6 +17,7 @@ use http::{Method, StatusCode};
 
 use crate::{
     faults::Connection,
+    registry::Resource,
     request::{RequestInfo, Verb},
     status::GroupResource,
 };
@@ -36,65 +37,44 @@ pub(crate) struct Answered<'a> {
     pub(crate) dry_run: bool,
 }
 
-/// The labels of `apiserver_request_total`, in alphabetical order.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Labels {
-    /// The HTTP status.
-    code: u16,
-    /// Written as `All` or as the empty string.
-    dry_run: bool,
-    /// The API group; empty for the core group.
-    group: String,
-    /// The plural of the resource; `other` beyond the limit.
-    resource: String,
-    /// `resource`, `namespace` or `cluster`, as upstream (`CleanScope`).
-    scope: &'static str,
-    /// The subresource; empty for the object itself.
-    subresource: String,
-    /// The HTTP method in upper case, or `LIST`, `WATCH`, `APPLY` or `DELETECOLLECTION`.
-    verb: &'static str,
-    /// The version of the request, not the one of the storage.
-    version: String,
+/// Returns the labels of `apiserver_request_total` for a request, in alphabetical order. A create has the scope
+/// `resource` although its path has no name (`CleanScope`). The version is the one of the request, not of the storage.
+fn labels_of(Answered { info, code, dry_run }: Answered<'_>) -> String {
+    let is_apply = info.applies();
+    let verb = match info.verb {
+        Verb::Get => "GET",
+        Verb::List => "LIST",
+        Verb::Watch => "WATCH",
+        Verb::Create => "POST",
+        Verb::Update => "PUT",
+        Verb::Patch if is_apply => "APPLY",
+        Verb::Patch => "PATCH",
+        Verb::Delete => "DELETE",
+        Verb::DeleteCollection => "DELETECOLLECTION",
+    };
+    let scope = match (info.name.is_empty() && info.verb != Verb::Create, info.namespace.is_empty()) {
+        (false, _) => "resource",
+        (true, false) => "namespace",
+        (true, true) => "cluster",
+    };
+    let Resource { id: GroupResource { group, resource }, version, .. } = &*info.resource;
+    let (code, subresource, dry_run) = (code.as_u16(), &info.subresource, if dry_run { "All" } else { "" });
+    format!(
+        "code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"{group}\",resource=\"{resource}\",\
+         scope=\"{scope}\",subresource=\"{subresource}\",verb=\"{verb}\",version=\"{version}\""
+    )
 }
 
-impl Labels {
-    /// Returns the labels of a request. A create has the scope `resource` although its path has no name.
-    fn for_request(Answered { info, code, dry_run }: Answered<'_>) -> Self {
-        let is_apply = info.applies();
-        let verb = match info.verb {
-            Verb::Get => "GET",
-            Verb::List => "LIST",
-            Verb::Watch => "WATCH",
-            Verb::Create => "POST",
-            Verb::Update => "PUT",
-            Verb::Patch if is_apply => "APPLY",
-            Verb::Patch => "PATCH",
-            Verb::Delete => "DELETE",
-            Verb::DeleteCollection => "DELETECOLLECTION",
-        };
-        let scope = match (info.name.is_empty() && info.verb != Verb::Create, info.namespace.is_empty()) {
-            (false, _) => "resource",
-            (true, false) => "namespace",
-            (true, true) => "cluster",
-        };
-        Self {
-            code: code.as_u16(),
-            dry_run,
-            group: info.resource.id.group.clone(),
-            resource: info.resource.id.resource.clone(),
-            scope,
-            subresource: info.subresource.clone(),
-            verb,
-            version: info.resource.version.clone(),
-        }
-    }
-}
+/// The labels of the requests beyond [`LABEL_SETS_MAX`].
+const OTHER_LABELS: &str = "code=\"0\",component=\"apiserver\",dry_run=\"\",group=\"\",resource=\"other\",scope=\"\",\
+    subresource=\"\",verb=\"\",version=\"\"";
 
 /// The counters of a server, since its start.
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// The request counter. It is ordered, so that two scrapes have the same order. At most [`LABEL_SETS_MAX`] entries.
-    requests: BTreeMap<Labels, u64>,
+    /// The request counter by its labels. It is ordered, so that two scrapes have the same order. At most
+    /// [`LABEL_SETS_MAX`] entries, and the one of [`OTHER_LABELS`].
+    requests: BTreeMap<String, u64>,
     /// Requests in flight that may change something: the limit of upstream's `--max-mutating-requests-inflight`.
     mutating: Arc<AtomicUsize>,
     /// Reads in flight, by their HTTP method. A watch counts until its response begins.
@@ -122,9 +102,9 @@ impl Counts {
 
     /// Counts an answered request.
     pub(crate) fn add(&mut self, answered: Answered<'_>) {
-        let mut labels = Labels::for_request(answered);
+        let mut labels = labels_of(answered);
         if self.requests.len() >= LABEL_SETS_MAX && !self.requests.contains_key(&labels) {
-            labels = Labels { resource: "other".into(), ..Labels::default() };
+            labels = OTHER_LABELS.into();
         }
         *self.requests.entry(labels).or_default() += 1;
     }
@@ -153,15 +133,7 @@ pub(crate) fn exposed<'a>(
     family("apiserver_current_inflight_requests", "gauge", help, &mut samples);
 
     let help = "Requests for objects that were answered, by verb, dry run, group, version, resource, scope and code.";
-    let mut samples = requests.iter().map(|(labels, count)| {
-        let Labels { code, dry_run, group, resource, scope, subresource, verb, version } = labels;
-        let dry_run = if *dry_run { "All" } else { "" };
-        let labels = format!(
-            "code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"{group}\",resource=\"{resource}\",\
-             scope=\"{scope}\",subresource=\"{subresource}\",verb=\"{verb}\",version=\"{version}\""
-        );
-        (labels, count.to_string())
-    });
+    let mut samples = requests.iter().map(|(labels, count)| (labels.clone(), count.to_string()));
     family("apiserver_request_total", "counter", help, &mut samples);
 
     let help = "Objects that are stored, by group and resource.";

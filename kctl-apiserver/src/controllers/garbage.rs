@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::{
     deletion::{FOREGROUND, Grace, ORPHAN, Propagation},
+    json_path::{at_mut, set},
     lifecycle::{self, Writer},
     registry::Resource,
     status::GroupResource,
@@ -115,7 +116,7 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
     let propagation = if fates.contains(&Fate::Waiting) && !dependents.is_empty() {
         if dependents.iter().any(|(group_resource, dependent_key)| waits(store, group_resource, dependent_key)) {
             // Both are in foreground deletion and block each other: unblocking breaks the cycle.
-            unblock(store, &resource.id, key, object);
+            unblock(store, &resource.id, key);
         }
         Propagation::Foreground
     } else if has_finalizer(object, ORPHAN) {
@@ -138,14 +139,13 @@ fn waits(store: &Store, resource: &GroupResource, key: &Key) -> bool {
 
 /// Sets `blockOwnerDeletion: false` in all references of an object. Without it, two objects that own each other would
 /// wait for each other forever.
-fn unblock(store: &mut Store, resource: &GroupResource, key: &Key, object: &Arc<Value>) {
-    let mut new = Value::clone(object);
-    for reference in new["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
-        if reference["blockOwnerDeletion"] == true {
+fn unblock(store: &mut Store, resource: &GroupResource, key: &Key) {
+    WRITER.edit(store, resource, key, |object| {
+        let references = object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten();
+        for reference in references.filter(|reference| reference["blockOwnerDeletion"] == true) {
             reference["blockOwnerDeletion"] = false.into();
         }
-    }
-    WRITER.write(store, resource, key, object, new);
+    });
 }
 
 /// Removes the references to an object from its dependents, and then its finalizer. Dependents are written first: if
@@ -177,34 +177,30 @@ fn await_dependents(store: &mut Store, resource: &GroupResource, key: &Key, obje
     }
 }
 
-/// Removes the references to these owners. An object that has lost all references has no `ownerReferences`, rather than
-/// an empty list.
+/// Removes the references to these owners.
 fn release(store: &mut Store, resource: &GroupResource, key: &Key, uids: &[&str]) {
-    let Some(object) = store.get(resource, key).filter(|_| !uids.is_empty()) else { return };
-    let mut new = Value::clone(&object);
-    if let Some(references) = new["metadata"]["ownerReferences"].as_array_mut() {
-        references.retain(|reference| reference["uid"].as_str().is_none_or(|uid| !uids.contains(&uid)));
-        if references.is_empty() {
-            new["metadata"].as_object_mut().map(|meta| meta.remove("ownerReferences"));
-        }
+    if uids.is_empty() {
+        return;
     }
-    WRITER.write(store, resource, key, &object, new);
+    let is_kept = |reference: &Value| reference["uid"].as_str().is_none_or(|uid| !uids.contains(&uid));
+    WRITER.edit(store, resource, key, |object| retain(object, "ownerReferences", is_kept));
 }
 
 /// Removes a finalizer from a stored object.
 fn drop_finalizer(store: &mut Store, resource: &GroupResource, key: &Key, name: &str) {
-    let Some(object) = store.get(resource, key) else { return };
-    let mut new = Value::clone(&object);
-    without_finalizer(&mut new, name);
-    WRITER.write(store, resource, key, &object, new);
+    WRITER.edit(store, resource, key, |object| without_finalizer(object, name));
 }
 
 /// Removes a finalizer from a value.
 pub(super) fn without_finalizer(object: &mut Value, name: &str) {
-    if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
-        finalizers.retain(|finalizer| finalizer != name);
-        if finalizers.is_empty() {
-            object["metadata"].as_object_mut().map(|meta| meta.remove("finalizers"));
-        }
+    retain(object, "finalizers", |finalizer| finalizer != name);
+}
+
+/// Keeps some items of a list in the metadata. A list that has lost all items is absent, rather than empty.
+fn retain(object: &mut Value, field: &str, is_kept: impl Fn(&Value) -> bool) {
+    let Some(items) = at_mut(object, ["metadata", field]).and_then(Value::as_array_mut) else { return };
+    items.retain(is_kept);
+    if items.is_empty() {
+        set(&mut object["metadata"], field, None);
     }
 }

@@ -56,6 +56,14 @@ impl Writer {
         }
     }
 
+    /// Changes a stored object, as [`Self::write`]. Without the object, nothing is written.
+    pub(crate) fn edit(self, store: &mut Store, resource: &GroupResource, key: &Key, change: impl FnOnce(&mut Value)) {
+        let Some(old) = store.get(resource, key) else { return };
+        let mut new = Value::clone(&old);
+        change(&mut new);
+        self.write(store, resource, key, &old, new);
+    }
+
     /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner. The schema is
     /// that of the stored object's version; if that version is not served, any version of the resource is used. Without
     /// a schema, nothing is written.
