@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::{json_path::set_at, schema::Schema};
 
-mod definitions;
 mod formats;
 mod rules;
 
@@ -33,13 +32,11 @@ fn with(change: impl FnOnce(&mut Value)) -> Value {
     object
 }
 
-/// Checks the errors of a CRD that is valid except for these values at JSON pointers.
-fn check_with<const N: usize>(values: [(&str, Value); N], expected: &[&str]) {
-    let set = |object: &mut Value| values.into_iter().for_each(|(at, value)| set_at(object, at, Some(value)));
-    let mut object = with(set);
-    let case = object.to_string();
+/// Checks the errors of a CRD that is valid without the change.
+fn check_definition(change: impl FnOnce(&mut Value), expected: &[&str], case: &str) {
+    let mut object = with(change);
     crate::crd::default_definition(&mut object);
-    check_errors(&validate_definition(&object), expected, &case);
+    check_errors(&validate_definition(&object), expected, case);
 }
 
 /// Returns the schema of an object whose field `spec.f` has this schema.
@@ -61,10 +58,9 @@ fn schemas_have_the_errors_of_kube_apiserver() {
             place => panic!("{case}: the place {place} is unknown"),
         };
         let errors: Vec<_> = errors.iter().map(|error| error.replace('~', path)).collect();
-        let mut object = with(|object| object["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema);
-        crate::crd::default_definition(&mut object);
         let expected: Vec<_> = errors.iter().map(String::as_str).collect();
-        check_errors(&validate_definition(&object), &expected, &case);
+        let change = |object: &mut Value| object["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema;
+        check_definition(change, &expected, &case);
     }
 }
 
@@ -81,5 +77,60 @@ fn values_have_the_errors_of_kube_apiserver() {
         let mut object = json!({"spec": {"f": value}});
         crate::crd::default(schema, &mut object);
         check_errors(&validate(schema, &object, None), &errors, &case);
+    }
+}
+
+/// Compares the errors of each line of `definitions.json`: a scenario, the values that a valid CRD gets at JSON pointers,
+/// and the errors.
+#[test]
+fn definitions_have_the_errors_of_kube_apiserver() {
+    let cases: Vec<(&str, Map<String, Value>, Vec<&str>)> =
+        serde_json::from_str(include_str!("definitions.json")).unwrap();
+    assert_eq!(cases.len(), 39);
+    for (scenario, values, errors) in cases {
+        let case = format!("{scenario}: {values:?}");
+        let set = |object: &mut Value| values.into_iter().for_each(|(at, value)| set_at(object, &at, Some(value)));
+        check_definition(set, &errors, &case);
+    }
+}
+
+#[test]
+fn deeply_nested_rule_is_an_error() {
+    let place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    for rule in ["(".repeat(200_000), "[".repeat(5_000), "a&&".repeat(6_600) + "a"] {
+        let (rule_len, rules) = (rule.len(), json!([{"rule": rule}]));
+        let spec = json!({"type": "object", "default": {}, "x-kubernetes-validations": rules});
+        let mut object = with(|object| *object.pointer_mut(place).unwrap() = spec);
+        crate::crd::default_definition(&mut object);
+        let errors = validate_definition(&object);
+        let field = "spec.validation.openAPIV3Schema.properties[spec]";
+        assert!(errors.iter().any(|error| error.field.starts_with(field)), "{rule_len} bytes");
+    }
+}
+
+/// Checks each line of `pruned.json` after its schema: a scenario, an object, what is left of it, and the paths of the
+/// fields that were removed.
+#[test]
+fn unknown_fields_are_removed_and_named() {
+    let (schema, cases): (Value, Vec<(&str, Value, Value, Value)>) =
+        serde_json::from_str(include_str!("pruned.json")).unwrap();
+    assert_eq!(cases.len(), 10);
+    for (scenario, mut object, expected, paths) in cases {
+        let mut removed = crate::crd::prune(Schema::structural(&schema), &mut object);
+        removed.sort();
+        assert_eq!(object, expected, "{scenario}");
+        assert_eq!(json!(removed), paths, "{scenario}");
+    }
+}
+
+/// Checks each line of `defaults.json`: a scenario, the fields of a schema, an object, and the object with defaults.
+#[test]
+fn absent_values_and_nulls_get_defaults() {
+    let cases: Vec<(&str, Value, Value, Value)> = serde_json::from_str(include_str!("defaults.json")).unwrap();
+    assert_eq!(cases.len(), 20);
+    for (scenario, fields, mut object, expected) in cases {
+        let schema = json!({"type": "object", "properties": fields});
+        crate::crd::default(Schema::structural(&schema), &mut object);
+        assert_eq!(object, expected, "{scenario}: {fields}");
     }
 }
