@@ -153,9 +153,7 @@ pub(crate) fn exposed<'a>(
 #[cfg(test)]
 mod tests {
     use http::Request;
-    use http_body_util::{BodyExt, Full};
     use serde_json::{Value, json};
-    use tower::ServiceExt;
 
     use crate::ApiServer;
 
@@ -173,11 +171,9 @@ mod tests {
         for path in [&format!("{configs}/none"), "/api/v1/configmaps", configs] {
             server.send_json("GET", path, &Value::Null).await;
         }
-        let request = Request::get("/metrics").body(Full::<bytes::Bytes>::default()).unwrap();
-        let response = server.service().oneshot(request).await.unwrap();
+        let response = server.service().ask(Request::get("/metrics"), "").await;
         assert_eq!(response.status(), 200);
-        let text = response.into_body().collect().await.unwrap().to_bytes();
-        let text = std::str::from_utf8(&text).unwrap();
+        let text = response.body();
         let counted = |code: u16, dry_run: &str, scope: &str, verb: &str| {
             format!(
                 "apiserver_request_total{{code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"\",\

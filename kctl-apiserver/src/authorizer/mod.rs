@@ -217,12 +217,8 @@ fn allows(rule: &Value, attributes: &Attributes<'_>, resources: &Resources) -> b
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::{
-        Api, Client,
-        api::{Patch, PatchParams, PostParams},
-    };
-    use serde_json::{Value, json};
+    use http::Request;
+    use serde_json::json;
 
     use super::object_namespace;
     use crate::{ApiServer, User};
@@ -240,7 +236,6 @@ mod tests {
     }
 
     async fn grant(server: &ApiServer, verbs: &[&str]) {
-        let admin = Client::new(server.service(), "default");
         let role = json!({
             "metadata": { "name": "pat" },
             "rules": [{ "apiGroups": [""], "resources": ["configmaps"], "verbs": verbs }],
@@ -252,8 +247,7 @@ mod tests {
         });
         for (kind, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
             let path = format!("/apis/rbac.authorization.k8s.io/v1/{kind}");
-            let request = http::Request::post(path).body(serde_json::to_vec(&object).unwrap()).unwrap();
-            admin.request::<Value>(request).await.unwrap();
+            server.succeed("POST", &path, &object).await;
         }
     }
 
@@ -261,14 +255,15 @@ mod tests {
     async fn creating_apply_needs_the_create_verb() {
         let server = ApiServer::new();
         grant(&server, &["patch"]).await;
-        let user = User { name: "pat".into(), groups: vec!["system:authenticated".into()] };
-        let configs = Api::<ConfigMap>::default_namespaced(Client::new(server.service_as(user), "default"));
-        let config: ConfigMap = serde_json::from_value(json!({ "metadata": { "name": "x" } })).unwrap();
-        let (with, patch) = (PatchParams::apply("test"), Patch::Apply(&config));
-        let Err(kube::Error::Api(status)) = configs.patch("x", &with, &patch).await else { panic!("it is refused") };
-        assert_eq!(status.code, 403);
-        let admin = Api::<ConfigMap>::default_namespaced(Client::new(server.service(), "default"));
-        admin.create(&PostParams::default(), &config).await.unwrap();
-        configs.patch("x", &with, &patch).await.unwrap();
+        let configs = "/api/v1/namespaces/default/configmaps";
+        let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "x" } });
+        let apply = async || {
+            let request = Request::patch(format!("{configs}/x?fieldManager=test"));
+            let request = request.header("content-type", "application/apply-patch+yaml");
+            server.service_as(User::new("pat")).ask(request, config.to_string()).await.status()
+        };
+        assert_eq!(apply().await, 403);
+        server.succeed("POST", configs, &config).await;
+        assert_eq!(apply().await, 200);
     }
 }

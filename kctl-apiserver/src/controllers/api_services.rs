@@ -112,25 +112,15 @@ fn is_reachable(slice: &Value, port_name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use http::Request;
-    use http_body_util::{BodyExt, Full};
     use serde_json::json;
-    use tower::ServiceExt;
 
     use super::*;
     use crate::{ApiServer, User};
 
     async fn ask(server: &ApiServer, user: User, method: &str, path: &str, body: &Value) -> (u16, String) {
-        let body = Full::new(bytes::Bytes::from(body.to_string()));
-        let request = Request::builder().method(method).uri(path).body(body).unwrap();
-        let response = server.service_as(user).oneshot(request).await.unwrap();
-        let code = response.status().as_u16();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        (code, String::from_utf8(body.to_vec()).unwrap())
-    }
-
-    async fn post(server: &ApiServer, path: &str, body: Value) {
-        let (code, answer) = ask(server, User::admin(), "POST", path, &body).await;
-        assert_eq!(code, 201, "{answer}");
+        let request = Request::builder().method(method).uri(path);
+        let response = server.service_as(user).ask(request, body.to_string()).await;
+        (response.status().as_u16(), response.into_body())
     }
 
     async fn register(server: &ApiServer) {
@@ -139,7 +129,7 @@ mod tests {
             "insecureSkipTLSVerify": true, "service": { "name": "s", "namespace": "default" },
         });
         let service = json!({ "metadata": { "name": "v1alpha1.cluster.karmada.io" }, "spec": spec });
-        post(server, "/apis/apiregistration.k8s.io/v1/apiservices", service).await;
+        server.succeed("POST", "/apis/apiregistration.k8s.io/v1/apiservices", &service).await;
     }
 
     fn condition(server: &ApiServer) -> (String, String, String) {
@@ -162,7 +152,7 @@ mod tests {
         check("ServiceNotFound", "service/s in \"default\" is not present");
         let services = "/api/v1/namespaces/default/services";
         let service = json!({ "metadata": { "name": "s" }, "spec": { "ports": [{ "port": 80, "name": "x" }] } });
-        post(&server, services, service).await;
+        server.succeed("POST", services, &service).await;
         check("ServicePortError", "service/s in \"default\" is not listening on port 443");
         let mut service = Value::clone(&server.object("", "services", "default", "s").unwrap());
         service["spec"]["ports"] = json!([{ "port": 443, "name": "https" }]);
@@ -175,10 +165,10 @@ mod tests {
                 "endpoints": [{ "addresses": ["192.0.2.1"] }], "ports": [{ "name": port, "port": 1 }],
             })
         };
-        post(&server, slices, slice("a", "other")).await;
+        server.succeed("POST", slices, &slice("a", "other")).await;
         let message = "endpointslices for service/s in \"default\" have no addresses with port name \"https\"";
         check("MissingEndpoints", message);
-        post(&server, slices, slice("b", "https")).await;
+        server.succeed("POST", slices, &slice("b", "https")).await;
         assert_eq!(condition(&server).1, "FailedDiscoveryCheck");
         ask(&server, User::admin(), "DELETE", &format!("{services}/s"), &json!({})).await;
         check("ServiceNotFound", "service/s in \"default\" is not present");

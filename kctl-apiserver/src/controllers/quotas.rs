@@ -73,24 +73,16 @@ pub(super) fn recount(store: &mut Store, namespace: &str) {
 
 #[cfg(test)]
 mod tests {
-    use http::Request;
-    use kube::Client;
     use serde_json::{Value, json};
 
     use crate::{ApiServer, ControllerOptions};
 
     const QUOTA: &str = "/api/v1/namespaces/default/resourcequotas/q";
 
-    async fn ask(client: &Client, method: &str, path: &str, body: &Value) -> Result<Value, String> {
-        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        let request = Request::builder().method(method).uri(path).body(body).unwrap();
-        client.request::<Value>(request).await.map_err(|error| error.to_string())
-    }
-
     /// Returns the status of the quota once everything is counted.
-    async fn status(client: &Client) -> Value {
+    async fn status(server: &ApiServer) -> Value {
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-        ask(client, "GET", QUOTA, &Value::Null).await.unwrap()["status"].clone()
+        server.succeed("GET", QUOTA, &Value::Null).await["status"].clone()
     }
 
     #[tokio::test(start_paused = true)]
@@ -98,36 +90,35 @@ mod tests {
         let server = ApiServer::new();
         // The ConfigMap `kube-root-ca.crt` of the namespace would be counted, too.
         tokio::spawn(server.controllers_with(&ControllerOptions::default().without_service_accounts()));
-        let client = Client::new(server.service(), "default");
         let configs = "/api/v1/namespaces/default/configmaps";
-        ask(&client, "POST", configs, &json!({ "metadata": { "name": "before" } })).await.unwrap();
+        server.succeed("POST", configs, &json!({ "metadata": { "name": "before" } })).await;
         let hard = json!({ "configmaps": "2", "count/widgets.example.com": "3", "pods": "1" });
         let quota = json!({ "metadata": { "name": "q" }, "spec": { "hard": hard } });
-        ask(&client, "POST", QUOTA.trim_end_matches("/q"), &quota).await.unwrap();
+        server.succeed("POST", QUOTA.trim_end_matches("/q"), &quota).await;
         // Recorded from kube-apiserver 1.36 and its controller: no evaluator counts widgets.
-        assert_eq!(status(&client).await, json!({ "hard": hard, "used": { "configmaps": "1", "pods": "0" } }));
-        ask(&client, "POST", configs, &json!({ "metadata": { "name": "a" } })).await.unwrap();
-        let refused = ask(&client, "POST", configs, &json!({ "metadata": { "name": "b" } })).await.unwrap_err();
-        assert!(refused.contains("exceeded quota \"q\": configmaps"), "{refused}");
-        ask(&client, "DELETE", &format!("{configs}/before"), &Value::Null).await.unwrap();
-        assert_eq!(status(&client).await["used"]["configmaps"], "1");
-        ask(&client, "POST", configs, &json!({ "metadata": { "name": "b" } })).await.unwrap();
+        assert_eq!(status(&server).await, json!({ "hard": hard, "used": { "configmaps": "1", "pods": "0" } }));
+        server.succeed("POST", configs, &json!({ "metadata": { "name": "a" } })).await;
+        let (code, refused) = server.send_json("POST", configs, &json!({ "metadata": { "name": "b" } })).await;
+        let message = refused["message"].as_str().unwrap();
+        assert!(code == 403 && message.contains("exceeded quota \"q\": configmaps"), "{refused}");
+        server.succeed("DELETE", &format!("{configs}/before"), &json!({})).await;
+        assert_eq!(status(&server).await["used"]["configmaps"], "1");
+        server.succeed("POST", configs, &json!({ "metadata": { "name": "b" } })).await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn ended_pod_is_not_charged() {
         let server = ApiServer::new();
         tokio::spawn(server.controllers());
-        let client = Client::new(server.service(), "default");
         let quota = json!({ "metadata": { "name": "q" }, "spec": { "hard": { "pods": "1", "count/pods": "2" } } });
-        ask(&client, "POST", QUOTA.trim_end_matches("/q"), &quota).await.unwrap();
-        assert_eq!(status(&client).await["used"], json!({ "count/pods": "0", "pods": "0" }));
+        server.succeed("POST", QUOTA.trim_end_matches("/q"), &quota).await;
+        assert_eq!(status(&server).await["used"], json!({ "count/pods": "0", "pods": "0" }));
         let pod = json!({ "metadata": { "name": "a" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
         let pods = "/api/v1/namespaces/default/pods";
-        let mut pod = ask(&client, "POST", pods, &pod).await.unwrap();
-        assert_eq!(status(&client).await["used"], json!({ "count/pods": "1", "pods": "1" }));
+        let mut pod = server.succeed("POST", pods, &pod).await;
+        assert_eq!(status(&server).await["used"], json!({ "count/pods": "1", "pods": "1" }));
         pod["status"]["phase"] = "Succeeded".into();
-        ask(&client, "PUT", &format!("{pods}/a/status"), &pod).await.unwrap();
-        assert_eq!(status(&client).await["used"], json!({ "count/pods": "1", "pods": "0" }));
+        server.succeed("PUT", &format!("{pods}/a/status"), &pod).await;
+        assert_eq!(status(&server).await["used"], json!({ "count/pods": "1", "pods": "0" }));
     }
 }

@@ -327,19 +327,34 @@ impl ApiServer {
         media_type: &str,
         body: impl Into<Bytes>,
     ) -> (u16, Value) {
-        use http_body_util::{BodyExt, Full};
-        use tower::ServiceExt;
-
         let request = Request::builder().method(method).uri(path).header("content-type", media_type);
-        let response = self.service().oneshot(request.body(Full::new(body.into())).unwrap()).await.unwrap();
-        let code = response.status().as_u16();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        (code, serde_json::from_slice(&body).unwrap_or_default())
+        let response = self.service().ask(request, body).await;
+        (response.status().as_u16(), serde_json::from_str(response.body()).unwrap_or_default())
     }
 
     /// Sends JSON: a merge patch if the method is `PATCH`.
     pub(crate) async fn send_json(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let media_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         self.send(method, path, media_type, body.to_string()).await
+    }
+    /// Sends JSON as [`Self::send_json`], and returns the body of a successful response.
+    pub(crate) async fn succeed(&self, method: &str, path: &str, body: &Value) -> Value {
+        let (code, answer) = self.send_json(method, path, body).await;
+        assert!(code < 300, "{method} {path}: {code} {answer}");
+        answer
+    }
+}
+
+#[cfg(test)]
+impl InProcess {
+    /// Sends a request of a unit test. Returns the response with its whole body.
+    pub(crate) async fn ask(self, request: http::request::Builder, body: impl Into<Bytes>) -> Response<String> {
+        use http_body_util::{BodyExt, Full};
+        use tower::ServiceExt;
+
+        let response = self.oneshot(request.body(Full::new(body.into())).unwrap()).await.unwrap();
+        let (head, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        Response::from_parts(head, String::from_utf8_lossy(&bytes).into_owned())
     }
 }

@@ -34,25 +34,20 @@ mod tests {
     use super::*;
     use crate::ApiServer;
 
-    async fn ask(server: &ApiServer, method: &str, path: &str, body: Value) {
-        let path = format!("/api/v1/namespaces/default/services{path}");
-        let (code, answer) = server.send_json(method, &path, &body).await;
-        assert!(code < 300, "{method} {path}: {answer}");
-    }
-
     #[tokio::test]
     async fn service_addresses_stay_unique_after_a_restart() {
         let folder = std::env::temp_dir().join(format!("kctl-addresses-{}", std::process::id()));
+        let services = "/api/v1/namespaces/default/services";
         let service = |name: &str| json!({ "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } });
         let server = ApiServer::new();
         server.keep_in(&folder).unwrap();
-        ask(&server, "POST", "", service("gone")).await;
-        ask(&server, "POST", "", service("stays")).await;
-        ask(&server, "DELETE", "/gone", json!({})).await;
+        server.succeed("POST", services, &service("gone")).await;
+        server.succeed("POST", services, &service("stays")).await;
+        server.succeed("DELETE", &format!("{services}/gone"), &json!({})).await;
         drop(server);
         let restarted = ApiServer::new();
         restarted.keep_in(&folder).unwrap();
-        ask(&restarted, "POST", "", service("new")).await;
+        restarted.succeed("POST", services, &service("new")).await;
         let address =
             |name: &str| restarted.object("", "services", "default", name).unwrap()["spec"]["clusterIP"].clone();
         let (stays, new) = (address("stays"), address("new"));

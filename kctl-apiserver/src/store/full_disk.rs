@@ -1,9 +1,7 @@
 //! Tests of the server while the disk of `--data` rejects writes.
 
 use http::Request;
-use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
-use tower::ServiceExt;
 
 use crate::ApiServer;
 
@@ -34,10 +32,8 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
     assert_eq!(server.send_json("GET", &format!("{configs}/before"), &Value::Null).await.0, 200);
 
     let ready = async |path: &str| {
-        let request = Request::builder().uri(path).body(Full::from(String::new())).unwrap();
-        let (head, body) = server.service().oneshot(request).await.unwrap().into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
-        (head.status.as_u16(), String::from_utf8_lossy(&body).into_owned())
+        let response = server.service().ask(Request::get(path), "").await;
+        (response.status().as_u16(), response.into_body())
     };
     let (code, check_error) = ready("/readyz").await;
     assert_eq!(code, 500);

@@ -7,12 +7,6 @@ use crate::ApiServer;
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const THING: &str = "/apis/example.com/v1/namespaces/default/things/a";
 
-async fn ask(server: &ApiServer, method: &str, path: &str, body: Value) -> Value {
-    let (code, answer) = server.send_json(method, path, &body).await;
-    assert!(code < 300, "{method} {path}: {answer}");
-    answer
-}
-
 /// Returns a version of a CRD whose objects have these fields.
 fn version(fields: &Value) -> Value {
     let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": fields } } });
@@ -22,12 +16,12 @@ fn version(fields: &Value) -> Value {
 async fn define(server: &ApiServer, fields: &Value) {
     let names = json!({ "plural": "things", "kind": "Thing" });
     let spec = json!({ "group": "example.com", "scope": "Namespaced", "names": names, "versions": [version(fields)] });
-    ask(server, "POST", DEFINITIONS, json!({ "metadata": { "name": "things.example.com" }, "spec": spec })).await;
+    server.succeed("POST", DEFINITIONS, &json!({ "metadata": { "name": "things.example.com" }, "spec": spec })).await;
 }
 
 async fn redefine(server: &ApiServer, fields: &Value) {
     let patch = json!({ "spec": { "versions": [version(fields)] } });
-    ask(server, "PATCH", &format!("{DEFINITIONS}/things.example.com"), patch).await;
+    server.succeed("PATCH", &format!("{DEFINITIONS}/things.example.com"), &patch).await;
 }
 
 #[tokio::test]
@@ -42,26 +36,26 @@ async fn fields_follow_the_schema_across_restarts() {
     define(&server, &first).await;
     let body =
         json!({ "apiVersion": "example.com/v1", "kind": "Thing", "metadata": { "name": "a" }, "spec": { "a": "x" } });
-    let made = ask(&server, "POST", "/apis/example.com/v1/namespaces/default/things", body).await;
+    let made = server.succeed("POST", "/apis/example.com/v1/namespaces/default/things", &body).await;
     redefine(&server, &other).await;
-    let read = ask(&server, "GET", THING, Value::Null).await;
+    let read = server.succeed("GET", THING, &Value::Null).await;
     assert_eq!(read["spec"], json!({ "b": "filled" }));
     assert_eq!(read["metadata"], made["metadata"], "nobody has written it");
     drop(server);
 
     let restarted = ApiServer::new();
     restarted.keep_in(&folder).unwrap();
-    assert_eq!(ask(&restarted, "GET", THING, Value::Null).await["spec"], json!({ "b": "filled" }));
+    assert_eq!(restarted.succeed("GET", THING, &Value::Null).await["spec"], json!({ "b": "filled" }));
     redefine(&restarted, &first).await;
     assert_eq!(
-        ask(&restarted, "GET", THING, Value::Null).await["spec"],
+        restarted.succeed("GET", THING, &Value::Null).await["spec"],
         json!({ "a": "x" }),
         "what was written is kept"
     );
     redefine(&restarted, &other).await;
-    let written = ask(&restarted, "PATCH", THING, json!({ "metadata": { "labels": { "k": "v" } } })).await;
+    let written = restarted.succeed("PATCH", THING, &json!({ "metadata": { "labels": { "k": "v" } } })).await;
     assert_eq!(written["spec"], json!({ "b": "filled" }));
     redefine(&restarted, &first).await;
-    assert_eq!(ask(&restarted, "GET", THING, Value::Null).await["spec"], json!({}), "it was written without");
+    assert_eq!(restarted.succeed("GET", THING, &Value::Null).await["spec"], json!({}), "it was written without");
     std::fs::remove_dir_all(&folder).unwrap();
 }

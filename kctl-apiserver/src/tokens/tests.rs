@@ -3,34 +3,24 @@
 use std::time::Duration;
 
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use http::Request;
-use http_body_util::{BodyExt, Full};
 use serde_json::json;
-use tower::ServiceExt;
 
 use super::*;
 use crate::ApiServer;
 
-async fn send(server: &ApiServer, method: &str, path: &str, body: &Value) -> Value {
-    let body = Full::new(bytes::Bytes::from(body.to_string()));
-    let request = Request::builder().method(method).uri(path).body(body).unwrap();
-    let response = server.service().oneshot(request).await.unwrap();
-    serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap()
-}
-
 async fn token(server: &ApiServer, spec: Value) -> String {
     let path = "/api/v1/namespaces/default/serviceaccounts/a/token";
-    let answer = send(server, "POST", path, &json!({ "spec": spec })).await;
+    let answer = server.succeed("POST", path, &json!({ "spec": spec })).await;
     answer["status"]["token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
 async fn with_account() -> ApiServer {
     let server = ApiServer::new();
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
-    send(&server, "POST", accounts, &json!({ "metadata": { "name": "a" } })).await;
+    server.succeed("POST", accounts, &json!({ "metadata": { "name": "a" } })).await;
     let pod = json!({ "metadata": { "name": "p" }, "spec": { "serviceAccountName": "a", "nodeName": "n",
         "containers": [{ "name": "c", "image": "i" }] } });
-    send(&server, "POST", "/api/v1/namespaces/default/pods", &pod).await;
+    server.succeed("POST", "/api/v1/namespaces/default/pods", &pod).await;
     server
 }
 
@@ -89,7 +79,7 @@ async fn bearer_is_known_with_its_pod_and_node() {
         "authentication.kubernetes.io/pod-uid": [payload["kubernetes.io"]["pod"]["uid"]],
     });
     assert_eq!((&info["extra"], &info["uid"]), (&expected, &payload["kubernetes.io"]["serviceaccount"]["uid"]));
-    send(&server, "DELETE", "/api/v1/namespaces/default/pods/p", &json!({ "gracePeriodSeconds": 0 })).await;
+    server.succeed("DELETE", "/api/v1/namespaces/default/pods/p", &json!({ "gracePeriodSeconds": 0 })).await;
     assert_eq!(server.caller_of_token(&token), None);
 }
 
@@ -133,7 +123,7 @@ async fn create_secret(server: &ApiServer, name: &str) {
         "metadata": { "name": name, "annotations": { "kubernetes.io/service-account.name": "a" } },
         "type": "kubernetes.io/service-account-token",
     });
-    send(server, "POST", "/api/v1/namespaces/default/secrets", &secret).await;
+    server.send_json("POST", "/api/v1/namespaces/default/secrets", &secret).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
 }
 
@@ -167,7 +157,7 @@ async fn removed_token_of_a_secret_is_written_again() {
     let mut secret = Value::clone(&server.object("", "secrets", "default", "s").unwrap());
     let token = data_of(&secret, "token");
     secret["data"] = json!({});
-    send(&server, "PUT", path, &secret).await;
+    server.succeed("PUT", path, &secret).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     // Signatures have random parts, so the new token differs.
     let secret = server.object("", "secrets", "default", "s").unwrap();
@@ -180,7 +170,7 @@ async fn removed_token_of_a_secret_is_written_again() {
 async fn service_account_deletion_removes_secret_and_invalidates_token() {
     let server = with_secret().await;
     let token = data_of(&server.object("", "secrets", "default", "s").unwrap(), "token");
-    send(&server, "DELETE", "/api/v1/namespaces/default/serviceaccounts/a", &json!({})).await;
+    server.succeed("DELETE", "/api/v1/namespaces/default/serviceaccounts/a", &json!({})).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert_eq!(server.object("", "secrets", "default", "s"), None);
     assert!(error(&server, &token).contains("does not contain the token"));
@@ -193,7 +183,7 @@ async fn token_secret_with_other_account_uid_is_deleted() {
     let server = with_secret().await;
     let mut secret = Value::clone(&server.object("", "secrets", "default", "s").unwrap());
     secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"] = "other".into();
-    send(&server, "PUT", "/api/v1/namespaces/default/secrets/s", &secret).await;
+    server.succeed("PUT", "/api/v1/namespaces/default/secrets/s", &secret).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert_eq!(server.object("", "secrets", "default", "s"), None);
 }
@@ -204,8 +194,8 @@ async fn account_forgets_a_secret_that_is_deleted() {
     let path = "/api/v1/namespaces/default/serviceaccounts/a";
     let mut account = Value::clone(&server.object("", "serviceaccounts", "default", "a").unwrap());
     account["secrets"] = json!([{ "name": "s" }, { "name": "other" }]);
-    send(&server, "PUT", path, &account).await;
-    send(&server, "DELETE", "/api/v1/namespaces/default/secrets/s", &json!({})).await;
+    server.succeed("PUT", path, &account).await;
+    server.succeed("DELETE", "/api/v1/namespaces/default/secrets/s", &json!({})).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     let account = server.object("", "serviceaccounts", "default", "a").unwrap();
     assert_eq!(account["secrets"], json!([{ "name": "other" }]));
@@ -216,6 +206,6 @@ async fn token_that_is_marked_invalid_authenticates_nobody() {
     let server = with_secret().await;
     let mut secret = Value::clone(&server.object("", "secrets", "default", "s").unwrap());
     secret["metadata"]["labels"] = json!({ "kubernetes.io/legacy-token-invalid-since": "2026-01-01" });
-    send(&server, "PUT", "/api/v1/namespaces/default/secrets/s", &secret).await;
+    server.succeed("PUT", "/api/v1/namespaces/default/secrets/s", &secret).await;
     assert_eq!(server.user_of_token(&data_of(&secret, "token")), None);
 }
