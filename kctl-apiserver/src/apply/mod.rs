@@ -289,28 +289,11 @@ fn apply_typed(
     changes.take_from_others(&mut managed, Some(&manager));
     owned.set = owned.set.difference(never_owned());
     // A manager that gains fields without a change of the object keeps its time, or gets none.
-    if !is_equal_but_managers(live, &object) {
+    if !is_equal(&without_managed_fields(live), &object) {
         owned.time = Some(request.now.to_owned());
     }
     managed.insert(manager, owned);
     Ok((object, managed))
-}
-
-/// Returns `true` if an object equals the live one apart from `managedFields`.
-fn is_equal_but_managers(live: &Value, object: &Value) -> bool {
-    let (Value::Object(live), Value::Object(object)) = (live, object) else { return live == object };
-    live.len() == object.len()
-        && live.iter().zip(object).all(|((name, was), (other, is))| {
-            let is_same = match (was, is) {
-                (Value::Object(was), Value::Object(is)) if name == "metadata" => {
-                    let was = was.iter().filter(|(name, _)| *name != "managedFields");
-                    was.clone().count() == is.len()
-                        && was.zip(is).all(|((name, was), (other, is))| name == other && is_equal(was, is))
-                }
-                _ => is_equal(was, is),
-            };
-            name == other && is_same
-        })
 }
 
 /// Returns the fields of other managers that have changed.
