@@ -12,7 +12,6 @@
 mod field;
 mod shard;
 
-use http::StatusCode;
 use kctl_apimachinery::labels::{self, Requirement};
 use serde_json::{Map, Value};
 
@@ -75,7 +74,7 @@ impl Selector {
     pub(crate) fn sharded(mut self, text: &str) -> Result<Self, StatusError> {
         if !text.is_empty() {
             let why = |why: String| format!("invalid shard selector: {why}");
-            let wrong = |error| StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why(error));
+            let wrong = |error| StatusError::server_error(why(error));
             self.shard = Some(ShardSelector::parse(text).map_err(wrong)?);
         }
         Ok(self)

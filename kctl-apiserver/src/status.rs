@@ -88,6 +88,11 @@ impl StatusError {
         status_error
     }
 
+    /// Returns an error without a reason (500), as kube-apiserver shows errors of Go without an `APIStatus`.
+    pub(crate) fn server_error(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
     /// Returns `Timeout` (504), as `NewTimeoutError` in `k8s.io/apiserver/pkg/endpoints/handlers/finisher`.
     pub(crate) fn timed_out() -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", "the request took longer than its timeout")

@@ -57,7 +57,7 @@ impl Unconverted {
     /// Returns the error of a write or a watch: a plain error without a reason, which names the first object's failure.
     pub(crate) fn into_status(self) -> StatusError {
         let message = self.0.into_iter().next().map(|(_, why)| why).unwrap_or_default();
-        StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+        StatusError::server_error(message)
     }
 
     /// Returns the error of a read of one object (`corruptObjectDeleter.Get` of `k8s.io/apiserver/pkg/storage/etcd3`).

@@ -69,9 +69,8 @@ pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &st
     if resource.custom.is_some() && (group, kind) == (resource.id.group.as_str(), resource.kind_name()) {
         return custom::name_of(resource, kind);
     }
-    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     // Connection options have no type in the documents, so their kind is used.
-    schema::name_of(&api_version, kind).map_or_else(|| kind.to_owned(), str::to_owned)
+    schema::name_of(&schema::api_version(group, version), kind).map_or_else(|| kind.to_owned(), str::to_owned)
 }
 
 /// Returns the type name of the resource's list.

@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 use serde_json::{Value, json};
 
 use super::{Listed, Registry, Resource};
-use crate::json_path::push;
+use crate::{json_path::push, schema};
 
 /// Returns the names of all groups except the core group, in discovery order. A group whose versions are all served by
 /// another server is listed too. Groups of CRDs follow the built-in ones by name.
@@ -138,7 +138,7 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
     }
     let resource = |name: &str| name.split('/').next().unwrap_or_default().to_owned();
     listed.sort_by_cached_key(|listed| if by_kind { resource(&listed.name) } else { listed.name.clone() });
-    let group_version = if group.is_empty() { version.into() } else { format!("{group}/{version}") };
+    let group_version = schema::api_version(group, version);
     let mut list = json!({ "kind": "APIResourceList", "groupVersion": group_version, "resources": listed });
     if !group.is_empty() {
         list["apiVersion"] = "v1".into();

@@ -3,7 +3,10 @@
 use std::{borrow::Cow, sync::OnceLock};
 
 use super::{Custom, Kind, Listed};
-use crate::{schema::Schema, status::GroupResource};
+use crate::{
+    schema::{self, Schema},
+    status::GroupResource,
+};
 
 /// One version of a resource, with its kind and schema.
 pub(crate) struct Resource {
@@ -28,7 +31,7 @@ pub(crate) struct Resource {
 impl Resource {
     /// Returns the `apiVersion` of objects: `GROUP/VERSION`, or `VERSION` in the core group.
     pub(crate) fn api_version(&self) -> String {
-        if self.id.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.id.group, self.version) }
+        schema::api_version(&self.id.group, &self.version)
     }
 
     /// Returns the kind as objects name it, such as `Pod`.

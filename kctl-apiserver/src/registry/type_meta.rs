@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Resource;
+use crate::schema;
 
 /// The kind and the `apiVersion` of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,10 +41,9 @@ impl Resource {
     /// comes from discovery: a subresource can have its own group, such as `policy/v1` for evictions.
     pub(crate) fn type_at(&self, subresource: &str) -> TypeMeta {
         let Some(listed) = self.subresource(subresource) else { return self.type_meta() };
-        let api_version = match (listed.group.as_deref(), listed.version.as_deref()) {
-            (_, None) => self.api_version(),
-            (None | Some(""), Some(version)) => version.to_owned(),
-            (Some(group), Some(version)) => format!("{group}/{version}"),
+        let api_version = match &listed.version {
+            None => self.api_version(),
+            Some(version) => schema::api_version(listed.group.as_deref().unwrap_or_default(), version),
         };
         TypeMeta { kind: listed.kind.clone(), api_version }
     }

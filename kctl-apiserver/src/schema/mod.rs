@@ -60,16 +60,17 @@ static BUILT_IN: LazyLock<BuiltIn> = LazyLock::new(|| {
     for Named { name, r#type } in &named {
         for gvk in r#type["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
             let part = |key: &str| gvk[key].as_str().unwrap_or_default();
-            let api = if part("group").is_empty() {
-                part("version").into()
-            } else {
-                format!("{}/{}", part("group"), part("version"))
-            };
-            kinds.entry(part("kind").to_owned()).or_default().push((api, name.clone()));
+            let api_version = api_version(part("group"), part("version"));
+            kinds.entry(part("kind").to_owned()).or_default().push((api_version, name.clone()));
         }
     }
     BuiltIn { types: named.into_iter().map(|named| (named.name, named.r#type)).collect(), kinds }
 });
+
+/// Returns the `apiVersion` of objects: `GROUP/VERSION`, or `VERSION` in the core group.
+pub(crate) fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
 
 /// A value computed once for each position in the schemas of the built-in types, such as its defaults.
 pub(crate) struct PerPlace<T>(Vec<T>);

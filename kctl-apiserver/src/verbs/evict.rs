@@ -95,7 +95,7 @@ pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), S
         return Ok(());
     }
     let why = format!("dryRun of the request is {outside:?}, but deleteOptions.dryRun is {inside:?}");
-    Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
+    Err(StatusError::server_error(why))
 }
 
 /// Returns the budget of a Pod. A Pod that is pending, has ended or is being deleted needs none. Budgets without a
@@ -120,7 +120,7 @@ fn budget(
     let first = guards.next();
     if guards.next().is_some() {
         let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-        return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why));
+        return Err(StatusError::server_error(why));
     }
     Ok(first)
 }

@@ -3,7 +3,6 @@
 //! kubectl requests tables, metadata informers `PartialObjectMetadata`, other clients the objects. Protobuf and YAML
 //! are encodings of the same forms and are applied by `serve`.
 
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::read::in_version;
@@ -128,7 +127,7 @@ impl OutputForm {
         match (self, info.verb) {
             (Self::PartialList(_), Verb::Get | Verb::Create | Verb::Update | Verb::Patch) => {
                 if info.resource.custom.is_some() {
-                    return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", "the object is not a list"));
+                    return Err(StatusError::server_error("the object is not a list"));
                 }
                 Err(StatusError::not_acceptable("PartialObjectMetadata"))
             }

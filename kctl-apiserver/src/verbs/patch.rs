@@ -86,7 +86,7 @@ pub(super) fn merge_strategically(
 ) -> Result<(), StatusError> {
     crate::patch::strategic_merge(schema, object, patch).map_err(|error| match error {
         StrategicMergeError::BadRetainKeys => StatusError::bad_request(error.to_string()),
-        StrategicMergeError::Rejected(why) => StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why),
+        StrategicMergeError::Rejected(why) => StatusError::server_error(why),
     })
 }
 
@@ -177,9 +177,7 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
     let fitted = body::fit_and_tell(info, new, old.as_deref(), &[]);
     let (mut new, lost) = fitted.map_err(|misfit| match misfit {
         // Upstream fails in the conversion of the merged object there.
-        body::Misfit::Content(why) if info.resource.custom.is_none() => {
-            StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why)
-        }
+        body::Misfit::Content(why) if info.resource.custom.is_none() => StatusError::server_error(why),
         other => other.of_patch(),
     })?;
     // Upstream decodes the patch strictly after it was applied (`applyPatcher` in `handlers/patch.go`).
@@ -250,9 +248,7 @@ pub(super) fn refused(info: &RequestInfo, error: apply::ApplyError) -> StatusErr
             status_error.details = json!({ "causes": errors.collect::<Vec<_>>() });
             status_error
         }
-        apply::ApplyError::Untyped { .. } | apply::ApplyError::Unconverted(_) => {
-            StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", text)
-        }
+        apply::ApplyError::Untyped { .. } | apply::ApplyError::Unconverted(_) => StatusError::server_error(text),
         _ => StatusError::bad_request(text),
     }
 }

@@ -113,7 +113,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     let managed = if cannot_apply && !has_managers { Vec::new() } else { owners(state, info, &old, &scale)? };
     if cannot_apply {
         let why = "the scale of a custom kind can't be applied: update or patch it";
-        return Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", why));
+        return Err(StatusError::server_error(why));
     }
     let mut new = Value::clone(&old);
     let mut field = &mut new;
@@ -256,5 +256,5 @@ fn applicable(body: &Value) -> Result<(), StatusError> {
     let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") else { return Ok(()) };
     let unknown = decode::typed(schema, &mut body.clone(), None, decode::Integers::InRange).unwrap_or_default();
     let Some(first) = unknown.first() else { return Ok(()) };
-    Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", format!("{first}: unknown field of Scale")))
+    Err(StatusError::server_error(format!("{first}: unknown field of Scale")))
 }

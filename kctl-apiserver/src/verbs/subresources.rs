@@ -111,7 +111,7 @@ fn check_binding(binding: &Value) -> Result<(), StatusError> {
         return Ok(());
     }
     let why = format!("target: must name a Node, found kind {:?} and name {:?}", text("kind"), text("name"));
-    Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", why))
+    Err(StatusError::server_error(why))
 }
 
 /// Assigns a node to a Pod (`assignPod` in `pkg/registry/core/pod/storage`). Uid and version in the binding's metadata

@@ -1,6 +1,5 @@
 //! Preconditions: the `resourceVersion` and the uid that the stored object must have for a write.
 
-use http::StatusCode;
 use serde_json::Value;
 
 use super::Write;
@@ -23,7 +22,7 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
     let is_read = !write.is_new() || info.verb != Verb::Create;
     if is_read && !version.is_empty() && version.parse::<u64>().is_err() {
         let message = format!("metadata.resourceVersion: must be a number, found {version:?}");
-        return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
+        return Err(StatusError::server_error(message));
     }
     let Some(old) = write.old() else { return Ok(()) };
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {

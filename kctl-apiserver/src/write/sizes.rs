@@ -35,7 +35,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value
     if object_len + 2 * (key_len - 1) + REQUEST_BYTES_REST <= REQUEST_BYTES_MAX {
         return Ok(());
     }
-    Err(StatusError::new(http::StatusCode::INTERNAL_SERVER_ERROR, "", "etcdserver: request is too large"))
+    Err(StatusError::server_error("etcdserver: request is too large"))
 }
 
 /// Returns the bytes of all strings in a value, which approximates its protobuf encoding.

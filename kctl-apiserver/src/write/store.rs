@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{Unpersisted, Write, quotas::Charges, sizes};
@@ -72,7 +71,7 @@ fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Re
     let has_version = version.parse::<u64>().is_ok_and(|version| version > 0);
     if has_version && info.verb == Verb::Create && !info.dry_run() {
         let message = "resourceVersion should not be set on objects to be created";
-        return Err(StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message));
+        return Err(StatusError::server_error(message));
     }
     let resource = &info.resource.id;
     let Some(existing) = state.get(resource, key) else { return Ok(()) };

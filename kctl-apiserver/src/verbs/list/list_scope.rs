@@ -120,7 +120,7 @@ const TOO_OLD: &str = "the continue token is too old: list again without it, or 
 /// Returns the error of a malformed `resourceVersion` in a get or a watch: 500, as in kube-apiserver. Lists return 400
 /// instead.
 pub(in crate::verbs) fn unreadable_version(version: &str) -> StatusError {
-    StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "", not_a_version(version))
+    StatusError::server_error(not_a_version(version))
 }
 
 /// Returns the message about a malformed `resourceVersion`.
