@@ -78,7 +78,7 @@ fn load(store: &mut Store, objects: &[(GroupResource, Key, Value)], seed: u64) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ApiServer, authorizer::RBAC};
+    use crate::{ApiServer, authorizer::RBAC, test_folder::TestFolder};
 
     #[tokio::test]
     async fn default_roles_have_their_aggregated_rules() {
@@ -105,7 +105,7 @@ mod tests {
 
     #[tokio::test]
     async fn roles_in_a_folder_are_not_made_anew() {
-        let folder = std::env::temp_dir().join(format!("kctl-bootstrap-{}", std::process::id()));
+        let folder = TestFolder::new("bootstrap");
         let server = ApiServer::new();
         server.keep_in(&folder).unwrap();
         let before = server.objects(RBAC, "clusterroles");
@@ -113,7 +113,6 @@ mod tests {
         let restarted = ApiServer::new();
         restarted.keep_in(&folder).unwrap();
         let found = restarted.objects(RBAC, "clusterroles");
-        std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(found, before);
     }
 }

@@ -67,6 +67,8 @@ mod state;
 mod status;
 mod store;
 mod table;
+#[cfg(test)]
+mod test_folder;
 mod tokens;
 mod transport;
 mod validation;

@@ -294,7 +294,7 @@ impl Identity {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::PathBuf};
+    use std::fs;
 
     use tokio_rustls::rustls::{
         client::{WebPkiServerVerifier, danger::ServerCertVerifier},
@@ -302,18 +302,12 @@ mod tests {
     };
 
     use super::*;
-
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("kctl-identity-{name}-{}", std::process::id()));
-        let _absent = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        folder
-    }
+    use crate::test_folder::TestFolder;
 
     /// Tests a folder of an earlier version, whose authority had the name of the server.
     #[test]
     fn older_authority_keeps_its_subject() {
-        let folder = folder("before");
+        let folder = TestFolder::new("identity-before");
         let mut stored = StoredIdentity::new(Timestamp::now()).unwrap();
         assert_eq!(stored.authority_name(), AUTHORITY);
         let mut params = authority_params(AUTHORITY_BEFORE);
@@ -343,12 +337,11 @@ mod tests {
         };
         assert!(verify("localhost").is_ok() && verify("127.0.0.1").is_ok());
         assert!(verify("example.com").is_err());
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn certificates_are_kept_until_they_run_out() {
-        let folder = folder("kept");
+        let folder = TestFolder::new("identity-kept");
         let start = Timestamp::now();
         let first = StoredIdentity::in_folder(&folder, start).unwrap();
         for (days, is_kept) in [(0, true), (365, true), (3_619, true), (3_622, false)] {
@@ -358,12 +351,11 @@ mod tests {
             assert_eq!(restarted.text() == first.text(), is_kept, "after {days} days");
             assert!(restarted.is_valid_at(now).unwrap(), "after {days} days");
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn broken_identity_file_is_reported_and_kept() {
-        let folder = folder("broken");
+        let folder = TestFolder::new("identity-broken");
         let (own, other) =
             (StoredIdentity::new(Timestamp::now()).unwrap(), StoredIdentity::new(Timestamp::now()).unwrap());
         let whole = own.text();
@@ -395,6 +387,5 @@ mod tests {
             );
             assert_eq!(fs::read_to_string(folder.join(FILE)).unwrap(), text);
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -85,11 +85,11 @@ fn may_write(file: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_folder::TestFolder;
 
     #[test]
     fn somebody_elses_file_is_never_replaced() {
-        let folder = std::env::temp_dir().join(format!("kctl-kubeconfig-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = TestFolder::new("kubeconfig");
         let file = folder.join("config");
         fs::write(&file, "apiVersion: v1\nkind: Config\n").unwrap();
         let error = write(&file, MARK).unwrap_err();
@@ -98,7 +98,6 @@ mod tests {
         write(&file, MARK).unwrap();
         write(&file, &format!("{MARK}\nagain")).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), format!("{MARK}\nagain"));
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[cfg(unix)]
@@ -106,8 +105,7 @@ mod tests {
     fn key_goes_into_a_new_private_file() {
         use std::os::unix::fs::{PermissionsExt, symlink};
 
-        let folder = std::env::temp_dir().join(format!("kctl-kubeconfig-private-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = TestFolder::new("kubeconfig-private");
         let (file, stolen) = (folder.join("config"), folder.join("stolen"));
         let beside = folder.join(format!("config.{}", std::process::id()));
         let mode = || fs::metadata(&file).unwrap().permissions().mode() & 0o777;
@@ -119,20 +117,18 @@ mod tests {
         fs::set_permissions(&beside, fs::Permissions::from_mode(0o666)).unwrap();
         write(&file, MARK).unwrap();
         assert_eq!(mode(), 0o600);
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[cfg(unix)]
     #[test]
     fn devices_pipes_and_folders_are_refused_at_once() {
-        let folder = std::env::temp_dir().join(format!("kctl-kubeconfig-kinds-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = TestFolder::new("kubeconfig-kinds");
         let pipe = folder.join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success());
         for (file, what) in [
             (Path::new("/dev/zero"), "device or pipe"),
             (Path::new("/dev/null"), "device or pipe"),
-            (folder.as_path(), "folder"),
+            (&*folder, "folder"),
             (pipe.as_path(), "device or pipe"),
         ] {
             if file == pipe && !made {
@@ -142,6 +138,5 @@ mod tests {
             let error = write(file, MARK).unwrap_err().to_string();
             assert!(error.contains(what) && error.contains("name a file"), "{}: {error}", file.display());
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

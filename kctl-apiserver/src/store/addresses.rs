@@ -32,11 +32,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ApiServer;
+    use crate::{ApiServer, test_folder::TestFolder};
 
     #[tokio::test]
     async fn service_addresses_stay_unique_after_a_restart() {
-        let folder = std::env::temp_dir().join(format!("kctl-addresses-{}", std::process::id()));
+        let folder = TestFolder::new("addresses");
         let services = "/api/v1/namespaces/default/services";
         let service = |name: &str| json!({ "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } });
         let server = ApiServer::new();
@@ -51,7 +51,6 @@ mod tests {
         let address =
             |name: &str| restarted.object("", "services", "default", name).unwrap()["spec"]["clusterIP"].clone();
         let (stays, new) = (address("stays"), address("new"));
-        std::fs::remove_dir_all(&folder).unwrap();
         assert!(stays != new && new.is_string(), "{stays} {new}");
     }
 

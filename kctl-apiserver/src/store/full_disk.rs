@@ -3,12 +3,11 @@
 use http::Request;
 use serde_json::{Value, json};
 
-use crate::ApiServer;
+use crate::{ApiServer, test_folder::TestFolder};
 
 #[tokio::test]
 async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
-    let folder = std::env::temp_dir().join(format!("kctl-full-disk-{}", std::process::id()));
-    let _absent = std::fs::remove_dir_all(&folder);
+    let folder = TestFolder::new("full-disk");
     let server = ApiServer::new();
     server.keep_in(&folder).unwrap();
     let configs = "/api/v1/namespaces/default/configmaps";
@@ -54,16 +53,13 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
     for name in ["before", "first", "second"] {
         assert!(restarted.object("", "configmaps", "default", name).is_some(), "{name}");
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[tokio::test]
 async fn journal_without_objects_beside_certificates_is_refused() {
-    let folder = std::env::temp_dir().join(format!("kctl-emptied-{}", std::process::id()));
-    let _absent = std::fs::remove_dir_all(&folder);
+    let folder = TestFolder::new("emptied");
     let file = folder.join("objects.jsonl");
     // Simulates a first start that was killed before it created certificates.
-    std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(&file, "").unwrap();
     drop(ApiServer::new().keep_in(&folder));
     let original = std::fs::read(&file).unwrap();
@@ -81,13 +77,11 @@ async fn journal_without_objects_beside_certificates_is_refused() {
     // Without the file, the server starts with new objects and keeps the certificates.
     std::fs::remove_file(&file).unwrap();
     ApiServer::new().keep_in(&folder).unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[tokio::test]
 async fn deepest_objects_survive_a_restart() {
-    let folder = std::env::temp_dir().join(format!("kctl-deep-{}", std::process::id()));
-    let _absent = std::fs::remove_dir_all(&folder);
+    let folder = TestFolder::new("deep");
     let server = ApiServer::new();
     server.keep_in(&folder).unwrap();
     let definition = json!({ "metadata": { "name": "foos.example.com" },
@@ -105,5 +99,4 @@ async fn deepest_objects_survive_a_restart() {
     let restarted = ApiServer::new();
     restarted.keep_in(&folder).unwrap();
     assert!(restarted.object("example.com", "foos", "default", "a").is_some());
-    std::fs::remove_dir_all(&folder).unwrap();
 }

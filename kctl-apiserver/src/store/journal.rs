@@ -425,16 +425,11 @@ fn private(file: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("kctl-journal-{name}-{}", std::process::id()));
-        let _absent = fs::remove_dir_all(&folder);
-        folder
-    }
+    use crate::test_folder::TestFolder;
 
     #[test]
     fn objects_survive_a_kill_within_a_line() {
-        let folder = folder("kill");
+        let folder = TestFolder::new("journal-kill");
         let (resource, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
         let (mut journal, objects, revision) = Journal::open(&folder).unwrap();
         assert_eq!((objects.len(), revision), (0, 0));
@@ -447,12 +442,11 @@ mod tests {
         file.write_all(b"{\"revision\":8,\"gro").unwrap();
         let (_journal, objects, revision) = Journal::open(&folder).unwrap();
         assert_eq!((objects[&(resource, key("two"))].clone(), objects.len(), revision), (json!({ "n": 2 }), 1, 7));
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn missed_changes_are_written_in_their_last_state() {
-        let folder = folder("full");
+        let folder = TestFolder::new("journal-full");
         let (resource, key) = (GroupResource::new("", "pods"), |name: &str| ("a".to_owned(), name.to_owned()));
         let (mut journal, _, _) = Journal::open(&folder).unwrap();
         journal.append(&resource, &key("one"), 1, Some(br#"{"n":1}"#));
@@ -478,13 +472,11 @@ mod tests {
         drop(journal);
         let (_journal, objects, revision) = Journal::open(&folder).unwrap();
         assert_eq!((objects, revision), (JournalObjects::from([((resource, key("three")), json!({ "n": 5 }))]), 5));
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn broken_line_is_an_error_that_names_it() {
-        let folder = folder("broken");
-        fs::create_dir_all(&folder).unwrap();
+        let folder = TestFolder::new("journal-broken");
         let whole = r#"{"revision":5,"group":"","resource":"pods","key":["a","one"],"object":{"n":1}}"#;
         for (text, line) in
             [("nonsense\n{}\n".to_owned(), 1), (format!("{whole}\n{{}}\n"), 2), (format!("{whole}\nx\n{whole}\n"), 2)]
@@ -494,7 +486,6 @@ mod tests {
             assert!(error.contains(&format!("line {line} cannot be read")), "{error}");
             assert_eq!(fs::read_to_string(folder.join(FILE)).unwrap(), text);
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     /// Returns the lines of a journal after these Pods were written, one at a time.
@@ -510,7 +501,7 @@ mod tests {
 
     #[test]
     fn damaged_lines_are_rejected_by_number() {
-        let folder = folder("sums");
+        let folder = TestFolder::new("journal-sums");
         let whole = written(&folder, &["one", "two", "three", "four"]);
         let changed = |change: &dyn Fn(&mut Vec<String>)| {
             let mut lines = whole.clone();
@@ -534,12 +525,11 @@ mod tests {
             assert!(error.contains(&format!("line {line} cannot be read: its checksum")), "{what}: {error}");
             assert_eq!(fs::read_to_string(folder.join(FILE)).unwrap(), text, "{what}: the file is left alone");
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn truncated_last_line_and_old_files_are_read() {
-        let folder = folder("cut");
+        let folder = TestFolder::new("journal-cut");
         let whole = written(&folder, &["one", "two"]);
         let last = whole[1].len();
         let old = r#"{"revision":5,"group":"","resource":"pods","key":["a","one"],"object":{"n":1}}"#;
@@ -549,21 +539,18 @@ mod tests {
             let (_, objects, _) = Journal::open(&folder).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(objects.len(), n_kept, "{text}");
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[cfg(unix)]
     #[test]
     fn the_file_is_for_its_owner_alone() {
         use std::os::unix::fs::PermissionsExt;
-        let folder = folder("mode");
-        fs::create_dir_all(&folder).unwrap();
+        let folder = TestFolder::new("journal-mode");
         for name in [FILE, "objects.jsonl.new"] {
             fs::write(folder.join(name), "").unwrap();
             fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o644)).unwrap();
         }
         let (_journal, _, _) = Journal::open(&folder).unwrap();
         assert_eq!(fs::metadata(folder.join(FILE)).unwrap().permissions().mode() & 0o777, 0o600);
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::ApiServer;
+use crate::{ApiServer, test_folder::TestFolder};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const THING: &str = "/apis/example.com/v1/namespaces/default/things/a";
@@ -26,8 +26,7 @@ async fn redefine(server: &ApiServer, fields: &Value) {
 
 #[tokio::test]
 async fn fields_follow_the_schema_across_restarts() {
-    let folder = std::env::temp_dir().join(format!("kctl-redefined-{}", std::process::id()));
-    let _absent = std::fs::remove_dir_all(&folder);
+    let folder = TestFolder::new("redefined");
     let text = json!({ "type": "string" });
     let (first, other) = (json!({ "a": text }), json!({ "b": { "type": "string", "default": "filled" } }));
 
@@ -57,5 +56,4 @@ async fn fields_follow_the_schema_across_restarts() {
     assert_eq!(written["spec"], json!({ "b": "filled" }));
     redefine(&restarted, &first).await;
     assert_eq!(restarted.succeed("GET", THING, &Value::Null).await["spec"], json!({}), "it was written without");
-    std::fs::remove_dir_all(&folder).unwrap();
 }

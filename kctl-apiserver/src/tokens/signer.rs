@@ -151,17 +151,11 @@ mod tests {
     use std::fs;
 
     use super::*;
-
-    fn folder(name: &str) -> std::path::PathBuf {
-        let folder = std::env::temp_dir().join(format!("kctl-signer-{name}-{}", std::process::id()));
-        let _absent = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
-        folder
-    }
+    use crate::test_folder::TestFolder;
 
     #[test]
     fn a_kept_key_knows_its_signatures_again() {
-        let folder = folder("kept");
+        let folder = TestFolder::new("signer-kept");
         let first = Signer::kept_in(&folder).unwrap();
         let token = first.sign(&json!({ "a": 1 })).unwrap();
         let (signed, signature) = token.rsplit_once('.').unwrap();
@@ -176,12 +170,11 @@ mod tests {
             let mode = fs::metadata(folder.join(KEY_FILE)).unwrap();
             assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o600);
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn file_without_a_key_is_reported_and_kept() {
-        let folder = folder("broken");
+        let folder = TestFolder::new("signer-broken");
         let rsa = pem::block(PEM_LABEL, &[0x30, 0x82, 0x01, 0x55]);
         for (text, why) in [("", "there is no"), ("nonsense", "there is no"), (rsa.as_str(), "remove the file")] {
             fs::write(folder.join(KEY_FILE), text).unwrap();
@@ -189,6 +182,5 @@ mod tests {
             assert!(error.contains(why) && error.contains(KEY_FILE), "{error}");
             assert_eq!(fs::read_to_string(folder.join(KEY_FILE)).unwrap(), text);
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

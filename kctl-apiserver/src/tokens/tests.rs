@@ -6,7 +6,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::json;
 
 use super::*;
-use crate::ApiServer;
+use crate::{ApiServer, test_folder::TestFolder};
 
 async fn token(server: &ApiServer, spec: Value) -> String {
     let path = "/api/v1/namespaces/default/serviceaccounts/a/token";
@@ -97,8 +97,7 @@ async fn forks_accept_tokens_and_other_servers_reject_them() {
 
 #[tokio::test(start_paused = true)]
 async fn token_survives_a_restart_with_the_same_folder() {
-    let folder = std::env::temp_dir().join(format!("kctl-tokens-{}", std::process::id()));
-    let _absent = std::fs::remove_dir_all(&folder);
+    let folder = TestFolder::new("tokens");
     let token = {
         let server = with_account().await;
         server.keep_in(&folder).unwrap();
@@ -107,7 +106,6 @@ async fn token_survives_a_restart_with_the_same_folder() {
     let restarted = ApiServer::new();
     restarted.keep_in(&folder).unwrap();
     assert_eq!(restarted.user_of_token(&token).unwrap().name, "system:serviceaccount:default:a");
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// Returns a server with its controllers, an account `a`, and a Secret `s` for its token.
