@@ -10,7 +10,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::field_errors::{Errors, text};
+use crate::{
+    field_errors::{Errors, text},
+    go,
+};
 
 /// A field: its value, its path, and the errors of its object. It dereferences to its value.
 ///
@@ -63,13 +66,7 @@ impl<'a> Field<'a> {
 
     /// Returns `true` for an absent field, an empty string, an empty list and an empty map.
     pub(crate) fn is_empty(&self) -> bool {
-        match self.value {
-            Value::Null => true,
-            Value::String(text) => text.is_empty(),
-            Value::Array(items) => items.is_empty(),
-            Value::Object(map) => map.is_empty(),
-            Value::Bool(_) | Value::Number(_) => false,
-        }
+        go::is_empty(self.value)
     }
 
     /// Returns the field with this name below this one.

@@ -28,12 +28,20 @@ pub(crate) fn whole_numbers(value: &mut Value) {
 /// Returns `true` for the values that `omitempty` omits if the Go field is not a pointer.
 pub(crate) fn is_zero(value: &Value) -> bool {
     match value {
-        Value::Null => true,
         Value::Bool(value) => !value,
         Value::Number(value) => value.as_f64() == Some(0.0),
-        Value::String(value) => value.is_empty(),
-        Value::Array(value) => value.is_empty(),
-        Value::Object(value) => value.is_empty(),
+        other => is_empty(other),
+    }
+}
+
+/// Returns `true` for null, and for strings, lists and maps of length zero.
+pub(crate) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(_) | Value::Number(_) => false,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::schema::Schema;
+use crate::{go, schema::Schema};
 
 /// Fields of whole objects that pruning keeps. Their contents are decoded by other code.
 const KEPT: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -124,13 +124,7 @@ impl Pruned {
     fn embedded_metadata(&mut self, metadata: &mut Value, path: &str) {
         fields_of_type(Schema::named(META), metadata, path, &mut self.paths);
         if let Value::Object(fields) = metadata {
-            fields.retain(|_, value| match value {
-                Value::Null => false,
-                Value::String(text) => !text.is_empty(),
-                Value::Array(items) => !items.is_empty(),
-                Value::Object(fields) => !fields.is_empty(),
-                Value::Bool(_) | Value::Number(_) => true,
-            });
+            fields.retain(|_, value| !go::is_empty(value));
         }
     }
 }
