@@ -337,6 +337,7 @@ impl ApiServer {
         let media_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         self.send(method, path, media_type, body.to_string()).await
     }
+
     /// Sends JSON as [`Self::send_json`], and returns the body of a successful response.
     pub(crate) async fn succeed(&self, method: &str, path: &str, body: &Value) -> Value {
         let (code, answer) = self.send_json(method, path, body).await;
