@@ -126,7 +126,7 @@ enum StepCommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
-    /// Sends 100,000 random requests to the embedded API server. 3 minutes.
+    /// Sends 30,000 random requests to the embedded API server. 1 minute.
     Fuzz {
         #[command(flatten)]
         options: Options,

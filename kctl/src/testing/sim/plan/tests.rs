@@ -183,7 +183,7 @@ fn lapse_report_includes_its_write_delay() {
         let faults = points.singles().into_iter().chain((0..100).flat_map(|seed| points.seeded(seed)));
         let lapses = faults.filter(|fault| matches!(fault, Fault::At { what: Timed::Lapse(_), .. }));
         let texts: Vec<_> = lapses.map(|fault| fault.to_string()).collect();
-        let end = format!("while its writes are on their way for {:?}", longest_write(n_slots));
+        let end = format!("its writes arrive {:?} late", longest_write(n_slots));
         assert!(texts.len() > Lapse::BEFORE_WRITE.len(), "singles and seeds have lapses: {texts:?}");
         assert!(texts.iter().all(|text| text.ends_with(&end)), "{n_slots} slots: {texts:?}");
     }
