@@ -125,7 +125,9 @@ impl<'a> Field<'a> {
 
     /// Calls a rule for each of the fields with these names below this one.
     pub(crate) fn check_children(&self, names: &[&str], rule: impl Fn(&Self)) {
-        names.iter().for_each(|name| rule(&self.at(name)));
+        for name in names {
+            rule(&self.at(name));
+        }
     }
 
     /// Calls a rule; returns `true` if it added no errors.

@@ -243,9 +243,8 @@ fn on_this_machine(arg: &str, ports: &mut BTreeMap<u64, u16>, mounts: &BTreeMap<
 pub(crate) fn free_port() -> u16 {
     const PORTS: std::ops::Range<u16> = 20_000..30_000;
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let first = std::process::id() as usize * 100;
-    let next = || PORTS.start + ((first + NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS.len()) as u16;
-    let mut candidates = std::iter::repeat_with(next).take(PORTS.len());
+    let first = std::process::id() as usize * 100 + NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut candidates = PORTS.cycle().skip(first % PORTS.len()).take(PORTS.len());
     candidates.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).expect("a port is free")
 }
 

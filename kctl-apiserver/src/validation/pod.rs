@@ -125,7 +125,9 @@ fn claims<'a>(list: &Field<'a>) -> Vec<&'a str> {
         let sources = SOURCES.map(|source| claim.at(source));
         let present: Vec<_> = sources.iter().filter(|source| !source.is_null()).collect();
         claim.invalid_if(present.len() != 1, format_args!("must specify one of {SOURCES:?}"));
-        present.iter().for_each(|source| source.name(NameRule::Subdomain));
+        for source in present {
+            source.name(NameRule::Subdomain);
+        }
     }
     names
 }

@@ -39,7 +39,7 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 impl ClientOptions {
-    /// Returns the options without the rate limit: for leader election, and for TokenReviews for metrics scrapes.
+    /// Returns the options without the rate limit: for leader election, and for `TokenReview`s for metrics scrapes.
     ///
     /// The rate limit could delay a renewal until the Lease is lost. controller-runtime gives leader election a
     /// separate client for the same reason.

@@ -124,7 +124,7 @@ fn ended_unready(signals: &Signals) {
 /// log before the errors that missing permissions cause. They never delay the start for longer than
 /// [`PERMISSIONS_FIRST_FOR`]. Elections run on the signal thread, so that a reconcile that blocks its thread does not
 /// delay the renewal of a Lease. The Lease has a client without the rate limit of `--kube-api-qps`, and so
-/// have the TokenReviews for metrics scrapes.
+/// have the `TokenReview`s for metrics scrapes.
 ///
 /// # Errors
 /// No cluster is found, a client or a controller can't be created, or the options contradict each other.

@@ -155,7 +155,9 @@ pub(crate) fn limits(object: &Value, errors: &mut Errors) {
         names_of_limits(&limit);
         let names: BTreeSet<&str> =
             AMOUNTS.iter().flat_map(|part| limit.at(part).entries()).map(|(name, _)| name).collect();
-        names.iter().for_each(|name| one_limit(&limit, name));
+        for name in names {
+            one_limit(&limit, name);
+        }
     }
 }
 
