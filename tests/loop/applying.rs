@@ -201,6 +201,33 @@ async fn apply_without_owner_writes_once_and_keeps_owners() {
     assert_eq!(service.owner_references().len(), 1, "and nothing else");
 }
 
+/// Applies a Secret through the handle of Services.
+#[controller(of = ConfigMap, reads = Service(apply))]
+struct Mistaken {
+    log: Log,
+}
+
+impl Reconcile for Mistaken {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        let metadata = ObjectMeta { namespace: Some("default".into()), ..named("web") };
+        let applied = cx.objects::<Service>().apply(Secret { metadata, ..Secret::default() }).await;
+        self.log.add(applied.map_or_else(|error| error.to_string(), |service| service.name_any()));
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn apply_of_another_kind_names_its_handle() {
+    let (mut world, log) = (World::new(), Log::default());
+    let made = log.clone();
+    world.run(app().controller_with(move |_env| std::future::ready(Ok(Mistaken { log: made.clone() })))).await;
+    world.set("a", "").await;
+    seconds(5).await;
+    let expected = "apply Service default/web: not sent: the object has kind Secret (v1), and this handle is for Service \
+                    (v1): declare and use `cx.objects::<Secret>()`";
+    assert_eq!(log.take(), [expected]);
+}
+
 /// Applies a Deployment with quantities that the API server normalizes.
 #[controller(of = ConfigMap, owns = Deployment)]
 struct Sized;

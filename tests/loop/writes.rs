@@ -13,7 +13,7 @@ use kctl::{
 
 use crate::{
     rich::{controlled_by, deployments},
-    world::{Log, World, app, pod, seconds},
+    world::{Log, World, app, named, pod, seconds},
 };
 
 async fn owners_of(world: &World, pod: &str) -> Vec<String> {
@@ -188,6 +188,48 @@ async fn desired_object_without_a_name_is_an_error() {
     seconds(5).await;
     let lines = log.take();
     assert!(lines.len() == 1 && lines[0].contains("has no metadata.name"), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_of_another_kind_is_a_terminal_error() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.create_deployment("web").await;
+    let app = deployments(app(), {
+        let log = log.clone();
+        move |_, cx| {
+            let log = log.clone();
+            async move {
+                let secret = || Secret { metadata: named("a"), ..Secret::default() };
+                let (pods, metadata) = (cx.owned::<Pod>(), kctl::json!({ "name": "a" }));
+                let results = [
+                    pods.apply(secret()).await.map(drop),
+                    pods.converge([secret()]).await.map(drop),
+                    pods.apply(kctl::json!({ "kind": "Secret", "metadata": metadata })).await.map(drop),
+                    pods.apply(kctl::json!({ "apiVersion": "v2", "kind": "Pod", "metadata": metadata }))
+                        .await
+                        .map(drop),
+                ];
+                for result in results {
+                    let error = result.err().ok_or("it was done")?;
+                    assert!(error.is_terminal());
+                    log.add(error.to_string());
+                }
+                Ok(Action::await_change())
+            }
+        }
+    });
+    world.run(app).await;
+    seconds(5).await;
+    let not_sent = "apply Pod default/a: not sent: the object has kind";
+    let for_pods = "and this handle is for Pod (v1):";
+    let expected = [
+        format!("{not_sent} Secret (v1), {for_pods} declare and use `cx.owned::<Secret>()`"),
+        format!("{not_sent} Secret (v1), {for_pods} declare and use `cx.owned::<Secret>()`"),
+        format!("{not_sent} Secret, {for_pods} declare and use `cx.owned::<Secret>()`"),
+        format!("{not_sent} Pod (v2), {for_pods} set apiVersion to v1, or leave it out"),
+    ];
+    assert_eq!(log.take(), expected);
+    assert!(world.pod_names().await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -51,6 +51,7 @@ impl Desired {
         check_namespace("apply", kind, object["metadata"]["namespace"].as_str(), &name, env, primary)?;
         let key = key_of(primary, &object);
         let operation = Operation::on_object("apply", &env.spec.primary.cluster, kind, key.clone());
+        check_kind("owned", &object, kind, &operation)?;
         let given = given_references(&object, &operation)?;
         let references = with_controller(given, &operation, &format!("{kind} {key}"), env, primary, kind)?;
         object["metadata"]["ownerReferences"] = json!(references);
@@ -64,13 +65,16 @@ impl Desired {
         let WatchConfig { cluster, kind, .. } = source.config();
         let name = name_of(source, &object)?;
         let namespace = object["metadata"]["namespace"].as_str().filter(|namespace| !namespace.is_empty());
+        let key = ObjectKey::new(namespace, &name);
+        let operation = Operation::on_object("apply", cluster, kind, key.clone());
+        check_kind("objects", &object, kind, &operation)?;
         if is_namespaced::<K>() && namespace.is_none() {
             return Err(ApiError::Unsendable {
-                operation: Operation::on_object("apply", cluster, kind, ObjectKey::new(None, &name)),
+                operation,
                 cause: "the object has no metadata.namespace: what the primary does not own can be in any".into(),
             });
         }
-        Ok(Self::new(kind, ObjectKey::new(namespace, &name), object))
+        Ok(Self::new(kind, key, object))
     }
 }
 
@@ -82,6 +86,29 @@ fn name_of(source: &Source, object: &Value) -> Result<String, ApiError> {
             cause: "the object has no metadata.name: server-side apply needs one".into(),
         }),
     }
+}
+
+/// Rejects an object of another kind. Without this check it would become an object of the handle's kind, because the
+/// request carries the kind and apiVersion of the handle.
+fn check_kind(handle: &str, object: &Value, kind: &Kind, operation: &Operation) -> Result<(), ApiError> {
+    let given = |field: &str| object[field].as_str().filter(|given| !given.is_empty());
+    let (name, api_version) = (kind.kind.as_str(), kind.api_version());
+    let (given_name, given_version) = (given("kind").unwrap_or(name), given("apiVersion"));
+    if given_name == name && given_version.is_none_or(|given| given == api_version) {
+        return Ok(());
+    }
+    let version = given_version.map_or(String::new(), |given| format!(" ({given})"));
+    let remedy = if given_name == name {
+        format!("set apiVersion to {api_version}, or leave it out")
+    } else {
+        format!("declare and use `cx.{handle}::<{given_name}>()`")
+    };
+    Err(ApiError::Unsendable {
+        operation: operation.into(),
+        cause: format!(
+            "the object has kind {given_name}{version}, and this handle is for {name} ({api_version}): {remedy}"
+        ),
+    })
 }
 
 fn given_references(object: &Value, operation: &Operation) -> Result<Vec<OwnerReference>, ApiError> {

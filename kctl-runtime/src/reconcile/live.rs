@@ -250,7 +250,8 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     /// ```
     ///
     /// # Errors
-    /// A terminal error if the object has no name, or no namespace although its kind is namespaced.
+    /// A terminal error if the object has no name, no namespace although its kind is namespaced, or a kind or apiVersion
+    /// other than `K`'s.
     pub fn apply(&self, object: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayApply<C, K>,
