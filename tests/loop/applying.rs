@@ -201,6 +201,48 @@ async fn apply_without_owner_writes_once_and_keeps_owners() {
     assert_eq!(service.owner_references().len(), 1, "and nothing else");
 }
 
+/// Owns `ConfigMap`s of a cluster-scoped primary, and names no namespace.
+#[controller(of = Namespace, owns = ConfigMap)]
+struct ClusterOwner {
+    log: Log,
+}
+
+impl Reconcile for ClusterOwner {
+    async fn reconcile(&self, namespace: Arc<Namespace>, cx: Context<Self>) -> Result<Action> {
+        if namespace.name_any() == "team" {
+            let configs = cx.owned::<ConfigMap>();
+            let config = ConfigMap { metadata: named("web"), ..ConfigMap::default() };
+            for done in [
+                configs.create(config.clone()).await.map(drop),
+                configs.apply(&config).await.map(drop),
+                configs.converge([&config]).await.map(drop),
+            ] {
+                let error = done.err().ok_or("it was done")?;
+                assert!(error.is_terminal());
+                self.log.add(error.to_string());
+            }
+        }
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_namespace_under_cluster_scoped_primary_is_named() {
+    let (mut world, log) = (World::new(), Log::default());
+    let team = Namespace { metadata: named("team"), ..Namespace::default() };
+    Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &team).await.unwrap();
+    let made = log.clone();
+    world.run(app().controller_with(move |_env| std::future::ready(Ok(ClusterOwner { log: made.clone() })))).await;
+    seconds(5).await;
+    let expected = ["create", "apply", "apply"].map(|verb| {
+        format!(
+            "{verb} ConfigMap web: not sent: the object has no metadata.namespace, and the primary Namespace is \
+             cluster-scoped: set it, or declare the kind Namespace `namespaced`"
+        )
+    });
+    assert_eq!(log.take(), expected);
+}
+
 /// Applies a Secret through the handle of Services.
 #[controller(of = ConfigMap, reads = Service(apply))]
 struct Mistaken {

@@ -45,13 +45,13 @@ impl Desired {
     }
 
     /// Returns the desired form of an owned object: in the primary's namespace, with the controller reference.
-    fn owned(env: &Env, primary: &Stored, source: &Source, mut object: Value) -> Result<Self, ApiError> {
+    fn owned<K: Object>(env: &Env, primary: &Stored, source: &Source, mut object: Value) -> Result<Self, ApiError> {
         let kind = &source.config().kind;
         let name = name_of(source, &object)?;
-        check_namespace("apply", kind, object["metadata"]["namespace"].as_str(), &name, env, primary)?;
         let key = key_of(primary, &object);
         let operation = Operation::on_object("apply", &env.spec.primary.cluster, kind, key.clone());
         check_kind("owned", &object, kind, &operation)?;
+        check_namespace::<K>("apply", object["metadata"]["namespace"].as_str(), &name, env, primary)?;
         let given = given_references(&object, &operation)?;
         let references = with_controller(given, &operation, &format!("{kind} {key}"), env, primary, kind)?;
         object["metadata"]["ownerReferences"] = json!(references);
@@ -134,7 +134,7 @@ pub(super) async fn apply_owned<K: Object>(
     source: &Arc<Source>,
     object: Value,
 ) -> Result<Arc<K>, ApiError> {
-    let desired = Desired::owned(env, primary, source, object)?;
+    let desired = Desired::owned::<K>(env, primary, source, object)?;
     let applied = Apply { env, primary, source }.owned(desired).await?;
     env.applied.record_one(primary.key(), source.config(), applied.uid, applied.state);
     Ok(applied.object)
@@ -173,7 +173,7 @@ pub(super) async fn converge<K: Object>(
     let keys: Vec<ObjectKey> = desired.iter().map(|object| key_of(primary, object)).collect();
     let (apply, mut states) = (Apply { env, primary, source }, HashMap::new());
     for object in desired {
-        let applied = apply.owned(Desired::owned(env, primary, source, object)?).await?;
+        let applied = apply.owned(Desired::owned::<K>(env, primary, source, object)?).await?;
         states.insert(applied.uid, applied.state);
         if applied.is_changed {
             result.applied.push(applied.object);

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::{ApiRequest, Env};
 use crate::{
     key::ObjectKey,
-    object::{Kind, Object, Stored, Uid},
+    object::{Kind, Object, Stored, Uid, is_namespaced},
     writer::{ApiError, MERGE_PATCH, Operation, Target},
 };
 
@@ -66,7 +66,7 @@ pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, o
             return Err(not_owned("adopt", &object, &env, &primary, Some(&other.name)));
         }
         let namespace = object.meta().namespace.as_deref();
-        check_namespace("adopt", &Kind::of::<K>(), namespace, &object.name_any(), &env, &primary)?;
+        check_namespace::<K>("adopt", namespace, &object.name_any(), &env, &primary)?;
         let own = reference(&env, &primary, &Kind::of::<K>());
         if object.owner_references().contains(&own) {
             return Ok(Arc::new(object));
@@ -115,7 +115,7 @@ async fn patch_references<K: Object>(
 /// Puts a new object into the primary's namespace, and adds the controller reference.
 pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Result<K, ApiError> {
     let kind = Kind::of::<K>();
-    check_namespace("create", &kind, object.meta().namespace.as_deref(), &object.name_any(), env, primary)?;
+    check_namespace::<K>("create", object.meta().namespace.as_deref(), &object.name_any(), env, primary)?;
     if let Some(namespace) = &primary.key().namespace {
         object.meta_mut().namespace = Some(namespace.to_string());
     }
@@ -131,24 +131,28 @@ pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Re
 }
 
 /// Checks the namespace of an object: a namespaced primary owns nothing in other namespaces, a cluster-scoped one owns
-/// objects anywhere.
-pub(super) fn check_namespace(
+/// objects anywhere, and has no namespace to give them.
+pub(super) fn check_namespace<K: Object>(
     verb: &str,
-    kind: &Kind,
     namespace: Option<&str>,
     name: &str,
     env: &Env,
     primary: &Stored,
 ) -> Result<(), ApiError> {
-    match (namespace.filter(|namespace| !namespace.is_empty()), primary.meta().namespace()) {
-        (Some(namespace), Some(own)) if namespace != own => Err(ApiError::Elsewhere {
-            operation: Operation::on_object(
-                verb,
-                &env.spec.primary.cluster,
-                kind,
-                ObjectKey::new(Some(namespace), name),
+    let namespace = namespace.filter(|namespace| !namespace.is_empty());
+    let (kind, owner) = (Kind::of::<K>(), &env.spec.primary);
+    let operation = || Operation::on_object(verb, &owner.cluster, &kind, ObjectKey::new(namespace, name));
+    match (namespace, primary.meta().namespace()) {
+        (Some(namespace), Some(own)) if namespace != own => {
+            Err(ApiError::Elsewhere { operation: operation(), owner: format!("{} {}", owner.kind, primary.key()) })
+        }
+        (None, None) if is_namespaced::<K>() => Err(ApiError::Unsendable {
+            operation: operation(),
+            cause: format!(
+                "the object has no metadata.namespace, and the primary {0} is cluster-scoped: set it, or declare the kind \
+                 {0} `namespaced`",
+                owner.kind
             ),
-            owner: format!("{} {}", env.spec.primary.kind, primary.key()),
         }),
         _ => Ok(()),
     }
