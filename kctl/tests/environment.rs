@@ -1,5 +1,5 @@
 //! `dev` hides a real cluster that the environment names: a client that a reconcile creates finds no cluster. The test
-//! binary is also the app.
+//! binary is also the app. The last tests are about the exit status of `dev --until-idle`.
 
 #![expect(clippy::print_stdout, reason = "the app tells the test what it found, and the test is a program")]
 
@@ -22,6 +22,19 @@ async fn bold(config: Arc<ConfigMap>, _cx: Context<bold>) -> Result<Action> {
     };
     println!("{} found {found}", config.name_any());
     Ok(Action::await_change())
+}
+
+/// Fails in a way that a retry can't mend.
+#[controller(name = "hopeless")]
+async fn hopeless(_config: Arc<ConfigMap>, _cx: Context<hopeless>) -> Result<Action> {
+    let failed: Result<Action> = Err("no color".into());
+    failed.terminal()
+}
+
+/// Requests an immediate requeue in every reconcile.
+#[controller(name = "restless")]
+async fn restless(_config: Arc<ConfigMap>, _cx: Context<restless>) -> Result<Action> {
+    Ok(Action::requeue(Duration::ZERO))
 }
 
 /// Environment variable with the name of the app that the test binary runs.
@@ -49,6 +62,22 @@ fn dev_without_kind_fails_with_a_fix() {
     let output = dev_of_gated(GATES);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     println!("dev_without_kind_fails_with_a_fix ... ok");
+}
+
+/// Checks the error of a `dev --until-idle` that does not succeed.
+fn check_failure(name: &str, app: &str, expected: &[&str]) {
+    let file = std::env::temp_dir().join(format!("kctl-{app}-test-{}.yaml", std::process::id()));
+    std::fs::write(&file, CONFIG).unwrap();
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["dev", "--until-idle", "--timeout", "3s", "--filename"]).arg(&file);
+    let output = program.stdin(Stdio::null()).env(APP, app).output().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{name}: {error}");
+    for part in expected {
+        assert!(error.contains(part), "{name}: {part:?} is not in: {error}");
+    }
+    println!("{name} ... ok");
 }
 
 const CONFIG: &str = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: web } }";
@@ -105,6 +134,8 @@ fn main() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let app = match std::env::var(APP).as_deref() {
             Ok("gated") => App::new("gated").controller::<gated>(),
+            Ok("hopeless") => App::new("hopeless").controller::<hopeless>(),
+            Ok("restless") => App::new("restless").controller::<restless>(),
             _ => App::new("bold").controller::<bold>(),
         };
         let ended = runtime.block_on(app.main());
@@ -125,4 +156,10 @@ fn main() {
         program.env("KUBERNETES_SERVICE_HOST", "127.0.0.1").env("KUBERNETES_SERVICE_PORT", "1");
     });
     check("no_cluster_stays_none", |_program, _folder| {});
+    check_failure("object_that_was_given_up_fails_dev", "hopeless", &["hopeless default/web: gave up: no color"]);
+    check_failure(
+        "hot_loop_is_named_with_its_reconciles",
+        "restless",
+        &["restless default/web: reconciled ", " times"],
+    );
 }

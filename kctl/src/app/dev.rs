@@ -86,11 +86,13 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     let now = world.server.now();
     #[cfg(feature = "webhook")]
     webhooks.stop().await?;
-    match options.output {
-        Format::Json => print(&format!("{}\n", serde_json::to_string_pretty(&printed)?)),
-        Format::Yaml => print(&manifest::yaml(&printed)?),
-        Format::Table => print(&as_table(&printed, &objects, now)),
-    }
+    let text = match options.output {
+        Format::Json => format!("{}\n", serde_json::to_string_pretty(&printed)?),
+        Format::Yaml => manifest::yaml(&printed)?,
+        Format::Table => as_table(&printed, &objects, now),
+    };
+    print(&text)?;
+    world.check_given_up()
 }
 
 /// Stores the objects of all servers in a folder, and loads those that it has.

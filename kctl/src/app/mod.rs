@@ -56,6 +56,8 @@ mod otel;
 mod output;
 mod rbac_check;
 #[cfg(feature = "testing")]
+mod reconciles;
+#[cfg(feature = "testing")]
 mod required_kinds;
 mod ring;
 mod run;

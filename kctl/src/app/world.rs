@@ -18,6 +18,7 @@ use super::{
     App, Permissions,
     files::{FromFile, apply},
     hot_loops::HotLoops,
+    reconciles::Reconciles,
     required_kinds::{Remedy, check_kinds},
     simulation::Simulation,
 };
@@ -71,6 +72,7 @@ pub(crate) struct World {
     pub(crate) refusals: Vec<Refusals>,
     /// Detects reconciles that repeat while simulated time stands still.
     hot_loops: HotLoops,
+    reconciles: Reconciles,
     _tasks: JoinSet<()>,
 }
 
@@ -141,11 +143,16 @@ impl World {
             server.observe(move |request| counts.request(request));
         }
         let (begins, ended) = (hot_loops.clone(), hot_loops.clone());
+        let reconciles = Reconciles::default();
+        let records = reconciles.clone();
         let repeatable = |manager: Manager| {
             let manager = manager.clock(Arc::new(move || clock.now())).trace_seed(TRACE_SEED);
-            manager
-                .on_begin(Arc::new(move |controller, key, trace| begins.begins(controller, key, trace)))
-                .on_end(Arc::new(move |report| ended.ended(report)))
+            manager.on_begin(Arc::new(move |controller, key, trace| begins.begins(controller, key, trace))).on_end(
+                Arc::new(move |report| {
+                    records.ended(report);
+                    ended.ended(report);
+                }),
+            )
         };
         let manager = set_up(app.manager_at(own, clusters, repeatable).await?);
         let (view, hot) = (manager.view(), hot_loops.clone());
@@ -162,7 +169,7 @@ impl World {
                 }
             }
         });
-        Ok(Self { server, simulation, client, others, view, refusals, hot_loops, _tasks: tasks })
+        Ok(Self { server, simulation, client, others, view, refusals, hot_loops, reconciles, _tasks: tasks })
     }
 
     /// Starts the simulated controllers of Deployments, `ReplicaSets` and Jobs.
@@ -177,6 +184,7 @@ impl World {
     /// # Errors
     /// Something is left after `timeout`, or a hot loop kept simulated time from advancing.
     pub(crate) async fn idle(&self, timeout: Duration) -> Result<()> {
+        self.reconciles.restart();
         let quiet = async {
             let mut quiet = 0;
             while quiet < IDLE_POLLS {
@@ -194,6 +202,16 @@ impl World {
         }
     }
 
+    /// Fails if a key was given up, after a terminal error or too many failures, and has not run since.
+    #[cfg(feature = "dev")]
+    pub(super) fn check_given_up(&self) -> Result<()> {
+        let lines = self.reconciles.given_up();
+        if lines.is_empty() {
+            return Ok(());
+        }
+        Err(Error::from(format!("reconciles failed and are not retried\n  {}", lines.join("\n  "))))
+    }
+
     /// Describes what is still running or waiting.
     fn busy(&self, timeout: Duration) -> String {
         let mut lines = vec![format!("not idle after {timeout:?}")];
@@ -201,6 +219,8 @@ impl World {
         if lines.len() == 1 {
             lines.push("pods and other objects are still being simulated".into());
         }
+        lines.extend(self.reconciles.busy());
+        lines.extend(self.reconciles.given_up());
         lines.join("\n  ")
     }
 }

@@ -12,7 +12,8 @@ pub(in crate::app) struct DevOptions {
     /// YAML or JSON to apply once the server is up: files, folders, or `-` for standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
     pub(in crate::app) files: Vec<PathBuf>,
-    /// Stop when the controllers are idle, and print a table of the objects
+    /// Stop when the controllers are idle, and print a table of the objects. The exit status is 1 if a reconcile failed
+    /// and is not retried
     #[arg(long)]
     pub(in crate::app) until_idle: bool,
     /// With --until-idle: give up after this time, such as 90s or 2m

@@ -1,0 +1,122 @@
+//! Records of reconciles on embedded API servers: how often each key ran, and which keys were given up.
+
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+
+use kctl_runtime::{
+    key::ObjectKey,
+    worker::{Decision, Outcome, Report},
+};
+use parking_lot::Mutex;
+
+/// Minimum number of reconciles for a key to be named as busy.
+const BUSY_MIN: u64 = 100;
+/// Maximum number of busy keys that are named.
+const BUSY_NAMED_MAX: usize = 5;
+/// Maximum number of keys that are named as given up.
+const GIVEN_UP_NAMED_MAX: usize = 20;
+
+/// The records of all keys, by controller and key. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct Reconciles(Arc<Mutex<BTreeMap<(String, ObjectKey), KeyRecord>>>);
+
+#[derive(Default)]
+struct KeyRecord {
+    /// Number of reconciles since the last [`Reconciles::restart`].
+    n: u64,
+    /// The last failure, if the key was given up and has not run since.
+    given_up: Option<String>,
+}
+
+impl Reconciles {
+    /// Records the end of a reconcile.
+    pub(super) fn ended(&self, report: &Report) {
+        let given_up = matches!(report.decision, Decision::Drop).then(|| failure(&report.outcome));
+        self.record(&report.controller, &report.key, given_up);
+    }
+
+    fn record(&self, controller: &str, key: &ObjectKey, given_up: Option<String>) {
+        let mut records = self.0.lock();
+        let record = records.entry((controller.to_owned(), key.clone())).or_default();
+        record.n += 1;
+        record.given_up = given_up;
+    }
+
+    /// Counts from zero again.
+    pub(super) fn restart(&self) {
+        self.0.lock().values_mut().for_each(|record| record.n = 0);
+    }
+
+    /// Returns a line for each key that was reconciled very often, the most frequent first.
+    pub(super) fn busy(&self) -> Vec<String> {
+        let records = self.0.lock();
+        let mut busy: Vec<_> = records.iter().filter(|(_, record)| record.n >= BUSY_MIN).collect();
+        busy.sort_by_key(|(_, record)| Reverse(record.n));
+        let line = |((controller, key), record): (&(String, ObjectKey), &KeyRecord)| {
+            let n = record.n;
+            format!(
+                "{controller} {key}: reconciled {n} times meanwhile; write only what differs, and requeue after a time above zero"
+            )
+        };
+        busy.into_iter().take(BUSY_NAMED_MAX).map(line).collect()
+    }
+
+    /// Returns a line for each key that was given up and has not run since.
+    pub(super) fn given_up(&self) -> Vec<String> {
+        let records = self.0.lock();
+        let given_up = records.iter().filter_map(|(id, record)| Some((id, record.given_up.as_ref()?)));
+        let mut lines: Vec<_> =
+            given_up.map(|((controller, key), text)| format!("{controller} {key}: gave up: {text}")).collect();
+        let n_more = lines.len().saturating_sub(GIVEN_UP_NAMED_MAX);
+        if n_more > 0 {
+            lines.truncate(GIVEN_UP_NAMED_MAX);
+            lines.push(format!("more objects that were given up: {n_more}"));
+        }
+        lines
+    }
+}
+
+fn failure(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Failed { text, .. } => text.clone(),
+        Outcome::Panicked(text) => format!("panicked: {text}"),
+        Outcome::TimedOut => "took longer than its timeout".into(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_frequent_keys_are_busy_until_the_restart() {
+        let reconciles = Reconciles::default();
+        let (often, rarely) = (ObjectKey::new(Some("default"), "often"), ObjectKey::new(Some("default"), "rarely"));
+        for _ in 0..BUSY_MIN {
+            reconciles.record("site", &often, None);
+        }
+        for _ in 1..BUSY_MIN {
+            reconciles.record("site", &rarely, None);
+        }
+        let lines = reconciles.busy();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("site default/often: reconciled 100 times meanwhile; "), "{lines:?}");
+        reconciles.restart();
+        assert!(reconciles.busy().is_empty());
+    }
+
+    #[test]
+    fn given_up_key_is_listed_until_next_run() {
+        let (reconciles, key) = (Reconciles::default(), ObjectKey::new(Some("default"), "web"));
+        reconciles.record("site", &key, Some("no color".into()));
+        assert_eq!(reconciles.given_up(), ["site default/web: gave up: no color"]);
+        reconciles.record("site", &key, None);
+        assert!(reconciles.given_up().is_empty());
+        for n in 0..=GIVEN_UP_NAMED_MAX {
+            reconciles.record("site", &ObjectKey::new(None, &n.to_string()), Some("no color".into()));
+        }
+        let lines = reconciles.given_up();
+        assert_eq!(lines.len(), GIVEN_UP_NAMED_MAX + 1);
+        assert_eq!(lines.last().map(String::as_str), Some("more objects that were given up: 1"));
+    }
+}
