@@ -1,6 +1,6 @@
 //! `kctl add controller`: a kind with its controller, tests and a sample.
 
-use super::{Added, error::AddFailure, project::Project, sample::fill};
+use super::{Added, error::AddFailure, project::Project, sample::fill, source::Kind};
 use crate::new::{TAKEN, capitalized, is_group, is_kind, is_name, is_taken};
 
 /// Names of the root files of crates, which no module can have.
@@ -32,6 +32,10 @@ impl Project {
         let group = group.or_else(|| self.kinds.first().map(|kind| kind.group.as_str())).unwrap_or("example.com");
         if !is_group(group) {
             return Err(AddFailure::Group(group.into()));
+        }
+        let has_same_names = |known: &&Kind| known.group == group && known.name.eq_ignore_ascii_case(&kind);
+        if let Some(known) = self.kinds.iter().find(has_same_names) {
+            return Err(AddFailure::SameNames { kind, known: known.name.clone(), file: self.file_of(known) });
         }
         let function = format!("reconcile_{}", kind.to_ascii_lowercase());
         let module = name.replace('-', "_");

@@ -203,6 +203,17 @@ fn declared_kind_is_named_with_its_file() {
 }
 
 #[test]
+fn kind_that_differs_in_case_is_refused() {
+    let folder = Folder::new("case", MAIN);
+    folder.add(controller("tea-room")).unwrap();
+    let error = fails_without_a_change(&folder, "tearoom");
+    let expected = "Tearoom and TeaRoom in src/tea_room.rs would have the same CRD name";
+    assert!(error.starts_with(expected), "{error}");
+    let group = Some("tea.example.com".to_owned());
+    folder.add(What::Controller { name: "tearoom".into(), group, kind: None }).unwrap();
+}
+
+#[test]
 fn controller_name_has_to_be_a_module() {
     let folder = Folder::new("taken", MAIN);
     for name in ["struct", "if", "self", "kctl", "lib", "main", "core"] {
