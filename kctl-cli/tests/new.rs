@@ -125,6 +125,21 @@ fn empty_folder_and_fresh_clone_are_filled() {
     assert!(!new(&clone, &["."]).status.success(), "it has files now");
 }
 
+#[test]
+fn every_changed_file_is_named() {
+    let folder = Folder::new("add");
+    created(&folder.0, &["shop", "--vcs", "none"]);
+    for (arguments, is_manifest_changed) in
+        [(["controller", "bar"], false), (["webhook", "Shop"], true), (["webhook", "Bar"], false)]
+    {
+        let mut kctl = Command::new(env!("CARGO_BIN_EXE_kctl"));
+        let output = kctl.arg("add").args(arguments).current_dir(folder.0.join("shop")).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && said.contains("changed ./src/main.rs. "), "{said}");
+        assert_eq!(said.contains("changed ./Cargo.toml\n"), is_manifest_changed, "{said}");
+    }
+}
+
 /// Returns the names of a workspace's packages.
 fn packages(folder: &Path) -> String {
     let mut cargo = Command::new(env!("CARGO"));

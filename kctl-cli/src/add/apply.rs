@@ -32,7 +32,9 @@ impl Project {
             say!("created {}", path.display());
         }
         if let Some(text) = changed_manifest {
-            write(&self.folder.join("Cargo.toml"), &text)?;
+            let path = self.folder.join("Cargo.toml");
+            write(&path, &text)?;
+            say!("changed {}", path.display());
         }
         match changed_root {
             Some(text) => write(&self.root, &format!("{mark}{text}"))?,
