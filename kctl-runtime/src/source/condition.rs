@@ -180,7 +180,7 @@ fn advice(config: &WatchConfig, error: &ApiError) -> String {
     match error.code() {
         // An unknown group and an unknown resource of a known group both return 404.
         Some(404) => format!(
-            "; the API server has no {}.{}: install its CRD (`cargo run -- generate-crds | kubectl apply -f -`)",
+            "; the API server has no {}.{}: install its CRD (`cargo run -- generate-crds | kubectl apply --server-side -f -`)",
             kind.plural,
             kind.api_version()
         ),

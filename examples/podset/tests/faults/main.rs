@@ -82,7 +82,8 @@ async fn run_reports_missing_crd_and_recovers_after_installation() {
     let client = Client::new(server.service(), "default");
     let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);
     let said = program.says("podsets");
-    assert!(said.contains("no podsets.apps.example.com/v1") && said.contains("generate-crds"), "{said}");
+    let remedy = "generate-crds | kubectl apply --server-side -f -`";
+    assert!(said.contains("no podsets.apps.example.com/v1") && said.contains(remedy), "{said}");
     install(&client).await;
     let web: PodSet = kctl::from_yaml(include_str!("../../web.yaml")).unwrap();
     Api::default_namespaced(client.clone()).create(&PostParams::default(), &web).await.unwrap();
