@@ -34,7 +34,8 @@ pub(super) use self::run_options::RunOptions;
 const ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 
 #[derive(Parser)]
-#[command(disable_help_subcommand = true)]
+// The usage line shows `[COMMAND]`: `run` is the default.
+#[command(disable_help_subcommand = true, subcommand_required = false)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

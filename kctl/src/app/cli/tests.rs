@@ -33,6 +33,11 @@ fn version_lists_the_app_before_kctl_and_build() {
 }
 
 #[test]
+fn usage_shows_that_a_command_is_optional() {
+    assert_eq!(Cli::command().name("web").render_usage().to_string(), "Usage: web [COMMAND]");
+}
+
+#[test]
 fn contradicting_options_are_wrong_usage() {
     let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
     let cases = [
