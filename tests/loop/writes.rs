@@ -191,6 +191,31 @@ async fn desired_object_without_a_name_is_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn get_finds_only_owned_objects_by_name() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.create_deployment("web").await;
+    world.create_pod_of("stranger", &[]).await;
+    let app = deployments(app(), {
+        let log = log.clone();
+        move |_, cx| {
+            let log = log.clone();
+            async move {
+                let name = |name: &str| cx.owned::<Pod>().get(name).map(|pod| pod.name_any());
+                if cx.owned::<Pod>().is_empty() {
+                    log.add(format!("{:?} {:?}", name("web-0"), name("stranger")));
+                    cx.owned::<Pod>().create(pod("web-0")).await?;
+                    log.add(format!("{:?} {:?}", name("web-0"), name("web")));
+                }
+                Ok(Action::await_change())
+            }
+        }
+    });
+    world.run(app).await;
+    seconds(5).await;
+    assert_eq!(log.take(), ["None None", "Some(\"web-0\") None"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn object_of_another_kind_is_a_terminal_error() {
     let (mut world, log) = (World::new(), Log::default());
     world.create_deployment("web").await;

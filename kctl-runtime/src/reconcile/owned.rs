@@ -90,6 +90,25 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         self.live.is_empty()
     }
 
+    /// Returns the object of this name from the cache, or `None` if the primary owns no live object of this name.
+    ///
+    /// It is in the primary's namespace. A cluster-scoped primary can own objects of one name in several namespaces; the
+    /// oldest one is returned then, and [`iter`](Self::iter) finds the others.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// use kctl_runtime::reconcile::{Context, Owns};
+    ///
+    /// /// Returns the port in the ConfigMap `settings`.
+    /// fn port<C: Owns<ConfigMap>>(cx: &Context<C>) -> Option<u16> {
+    ///     let settings = cx.owned::<ConfigMap>().get("settings")?;
+    ///     settings.data.as_ref()?.get("port")?.parse().ok()
+    /// }
+    /// ```
+    pub fn get(&self, name: &str) -> Option<Arc<K>> {
+        self.live.iter().find(|object| object.meta().name.as_deref() == Some(name)).cloned()
+    }
+
     /// Iterates over the objects, sorted by creation time and name. Objects that are being deleted are not among them.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Arc<K>> + ExactSizeIterator + use<C, K, A> {
         self.live.clone().into_iter()
