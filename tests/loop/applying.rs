@@ -243,6 +243,36 @@ async fn missing_namespace_under_cluster_scoped_primary_is_named() {
     assert_eq!(log.take(), expected);
 }
 
+/// Creates a `ConfigMap` in the namespace that is its primary.
+#[controller(of = Namespace, owns = ConfigMap)]
+struct DefaultSettings {
+    log: Log,
+}
+
+impl Reconcile for DefaultSettings {
+    async fn reconcile(&self, namespace: Arc<Namespace>, cx: Context<Self>) -> Result<Action> {
+        if namespace.name_any() == "default" {
+            let metadata = ObjectMeta { namespace: Some("default".into()), ..named("web") };
+            for _ in 0..2 {
+                let config = ConfigMap { metadata: metadata.clone(), ..ConfigMap::default() };
+                let config = cx.owned::<ConfigMap>().create(config).or_get().await;
+                self.log.add(config.map_or_else(|error| error.to_string(), |config| config.name_any()));
+            }
+        }
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn or_get_uses_namespace_of_the_object() {
+    let (mut world, log) = (World::new(), Log::default());
+    let made = log.clone();
+    world.run(app().controller_with(move |_env| std::future::ready(Ok(DefaultSettings { log: made.clone() })))).await;
+    seconds(5).await;
+    let lines = log.take();
+    assert!(lines.len() >= 2 && lines.iter().all(|line| line == "web"), "{lines:?}");
+}
+
 /// Applies a Secret through the handle of Services.
 #[controller(of = ConfigMap, reads = Service(apply))]
 struct Mistaken {

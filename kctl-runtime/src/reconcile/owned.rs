@@ -18,6 +18,7 @@ use super::{
     payload::Payload,
 };
 use crate::{
+    key::ObjectKey,
     object::{Object, Stored},
     source::Source,
     store::decode_checked,
@@ -336,19 +337,21 @@ pub struct CreateRequest<K> {
     env: Arc<Env>,
     primary: Arc<Stored>,
     source: Arc<Source>,
-    name: String,
+    /// In the primary's namespace, or in its own if the primary is cluster-scoped.
+    key: ObjectKey,
     sent: ApiRequest<Arc<K>>,
 }
 
 impl<K> std::fmt::Debug for CreateRequest<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CreateRequest").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("CreateRequest").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
 impl<K: Object> CreateRequest<K> {
     fn new(env: Arc<Env>, primary: Arc<Stored>, source: Arc<Source>, object: K) -> Self {
-        let name = object.name_any();
+        let namespace = primary.meta().namespace().or(object.meta().namespace.as_deref());
+        let key = ObjectKey::new(namespace, &object.name_any());
         let sent = {
             let (env, primary, source) = (env.clone(), primary.clone(), source.clone());
             ApiRequest::new(async move {
@@ -359,7 +362,7 @@ impl<K: Object> CreateRequest<K> {
                 env.writer.create(&target, &object).await
             })
         };
-        Self { env, primary, source, name, sent }
+        Self { env, primary, source, key, sent }
     }
 
     /// Returns the existing object of this name instead of an error, if the primary owns it.
@@ -367,15 +370,15 @@ impl<K: Object> CreateRequest<K> {
     /// # Errors
     /// A terminal error if the existing object has another controller, or none.
     pub fn or_get(self) -> ApiRequest<Arc<K>> {
-        let Self { env, primary, source, name, sent } = self;
+        let Self { env, primary, source, key, sent } = self;
         ApiRequest::new(async move {
             match sent.await {
                 Err(error) if error.is_already_exists() => {
                     let target = Target {
                         by: primary.key(),
                         source: &source,
-                        namespace: primary.key().namespace.as_deref(),
-                        name: &name,
+                        namespace: key.namespace.as_deref(),
+                        name: &key.name,
                     };
                     // If it was deleted in between, `AlreadyExists` is returned, and the next reconcile creates it.
                     let found: Arc<K> = env.writer.find(&target).await?.ok_or(error)?;
