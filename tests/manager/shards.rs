@@ -516,6 +516,24 @@ async fn replica_with_another_number_of_slots_is_refused() {
     world.check_nothing_ran_twice();
 }
 
+/// With common slots, no replica would reconcile the objects of a slot whose owner does not watch their namespace.
+#[tokio::test(start_paused = true)]
+async fn replica_with_other_namespaces_is_refused() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let limited = |identity| shards(identity, N_SLOTS).in_namespaces(["default".to_owned()]);
+    let a = world.start_by("a", |manager, client| manager.shard(client, limited("a")).unwrap()).await;
+    let b = world.start_by("b", |manager, client| manager.shard(client, limited("b")).unwrap()).await;
+    seconds(3).await;
+    let c = world.start("c").await;
+    seconds(60).await;
+    assert_eq!((a.n_owned() + b.n_owned(), c.n_owned()), (8, 0));
+    let refused = c.ready().unwrap_err();
+    assert!(refused.contains("`shards-8-by-object-in-default` and this one as `shards-8-by-object`"), "{refused}");
+    let reason = |key: &str| a.view.shards().unwrap().explain(&key.parse().unwrap()).reason;
+    assert!(reason("blog/web").contains("namespace blog is not watched here: --namespace"), "{}", reason("blog/web"));
+    assert!(!reason("default/web").contains("not watched"), "{}", reason("default/web"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn sharded_replica_waits_until_elected_leader_stops() {
     let world = World::new(Duration::from_millis(20)).await;

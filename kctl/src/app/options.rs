@@ -65,6 +65,9 @@ pub(super) struct ManagerOptions {
     /// The number of slots that the program sets.
     #[arg(skip)]
     slots_of_app: Option<(u32, ShardBy)>,
+    /// The namespaces of `--namespace`; empty for all.
+    #[arg(skip)]
+    namespaces: Vec<String>,
     /// Read the initial state by a streaming list (`WatchList`) if the API server supports it; a list costs it less CPU and more memory
     #[arg(long, help_heading = "Requests")]
     watch_list: bool,
@@ -110,6 +113,11 @@ impl ManagerOptions {
     /// Sets the slots that are used without `--shards`: those of [`App::sharded`](super::App::sharded).
     pub(super) fn set_slots_of_app(&mut self, slots: Option<(u32, ShardBy)>) {
         self.slots_of_app = slots;
+    }
+
+    /// Sets the namespaces of `--namespace`, on which all replicas of a sharded program have to agree.
+    pub(super) fn set_namespaces(&mut self, namespaces: Vec<String>) {
+        self.namespaces = namespaces;
     }
 
     /// Returns the name of the controller ring, `None` outside of one.
@@ -287,7 +295,8 @@ impl ManagerOptions {
     /// Returns the configuration of the slots, `None` without shards. `--leader-elect-…` sets the times of all Leases.
     fn sharding(&self, app: &str, namespace: &str) -> Option<std::result::Result<ShardConfig, ShardError>> {
         let by = self.slots_of_app.map(|(_n, by)| by).unwrap_or_default();
-        Some(ShardConfig::new(self.election(app, namespace), self.slots()?, by))
+        let config = ShardConfig::new(self.election(app, namespace), self.slots()?, by);
+        Some(config.map(|config| config.in_namespaces(self.namespaces.iter().cloned())))
     }
 
     fn certificate(&self) -> Certificate {
@@ -447,6 +456,16 @@ mod tests {
         assert_eq!(options.slots(), None, "the ring turns off the slots of the program");
         let config = options.ring("here").unwrap().unwrap();
         assert_eq!((config.ring(), config.shard(), config.namespace()), ("podset", "podset-0", "here"));
+    }
+
+    #[test]
+    fn watched_namespaces_are_a_setting_of_shards() {
+        let mut options = parse(&["--shards=2"]).unwrap();
+        let everywhere = options.sharding("podset", "here").unwrap().unwrap();
+        assert_ne!(everywhere.clone().in_namespaces(["blog".to_owned()]), everywhere);
+        options.set_namespaces(vec!["blog".into()]);
+        let config = options.sharding("podset", "here").unwrap().unwrap();
+        assert_eq!(config.clone().in_namespaces(["blog".to_owned()]), config);
     }
 
     #[test]

@@ -50,6 +50,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     let signals = Signals::listen(options.manager.grace());
     tokio::spawn(blocked_runtime::watch());
     app.namespaces = std::mem::take(&mut options.namespace);
+    options.manager.set_namespaces(app.namespaces.clone());
     #[cfg(feature = "webhook")]
     if let Some(webhook) = app.webhook(&options.webhook).await? {
         let certificates = webhook.certificates.clone();

@@ -1,9 +1,11 @@
 //! The configuration of a sharded program: its slots, and the names and times of its Leases.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
+use super::settings::{ShardSettings, scope_of};
 use crate::{
-    manager::lease::{ElectionConfig, ElectionError, LEASE_DURATION},
+    key::ObjectKey,
+    manager::lease::{ElectionConfig, ElectionError},
     shard::{DIVISION, SLOTS_MAX, ShardBy, Slots, hash_string, seat_name, slot_name},
 };
 
@@ -14,8 +16,8 @@ const LABEL_LEN_MAX: usize = 63;
 
 /// The slots of a program and the Leases that assign them to replicas.
 ///
-/// All replicas need the same number of slots, the same [`ShardBy`] and the same Lease duration; a replica with others
-/// waits until they are gone.
+/// All replicas need the same number of slots, the same [`ShardBy`], the same Lease duration and the same
+/// [namespaces](Self::in_namespaces); a replica with others waits until they are gone.
 ///
 /// | Lease | Holder | Renewed by |
 /// |---|---|---|
@@ -39,6 +41,8 @@ const LABEL_LEN_MAX: usize = 63;
 pub struct ShardConfig {
     leases: ElectionConfig,
     slots: Slots,
+    /// The watched namespaces; empty for all.
+    namespaces: BTreeSet<String>,
 }
 
 /// An invalid [`ShardConfig`].
@@ -82,7 +86,29 @@ impl ShardConfig {
         if leases.name.len() > LABEL_LEN_MAX {
             return Err(ShardError::Name(leases.name));
         }
-        Ok(Self { leases, slots: Slots::new(slots, by) })
+        Ok(Self { leases, slots: Slots::new(slots, by), namespaces: BTreeSet::new() })
+    }
+
+    /// Adds the namespaces of a program that is limited to some: those of `run --namespace`. None means all.
+    ///
+    /// They are one of the settings. The owner of a slot does not see the objects of a namespace that it does not watch, so
+    /// replicas with different namespaces never work at the same time.
+    ///
+    /// ```
+    /// use kctl_runtime::{
+    ///     manager::{lease::{ElectionConfig, identity}, shards::ShardConfig},
+    ///     shard::ShardBy,
+    /// };
+    ///
+    /// let leases = ElectionConfig::new("podset.example.com", "default", &identity());
+    /// let config = ShardConfig::new(leases, 16, ShardBy::Object)?.in_namespaces(["blog".to_owned(), "shop".to_owned()]);
+    /// # let _ = config;
+    /// # Ok::<_, kctl_runtime::manager::shards::ShardError>(())
+    /// ```
+    #[must_use]
+    pub fn in_namespaces(mut self, namespaces: impl IntoIterator<Item = String>) -> Self {
+        self.namespaces.extend(namespaces);
+        self
     }
 
     /// Returns the slots of replicas whose settings have this name: the holder of the Lease `NAME`.
@@ -97,8 +123,21 @@ impl ShardConfig {
     /// # Errors
     /// The holder is not such a name, or one of a division that this version of kctl does not have.
     pub fn slots_of_settings(holder: &str) -> Result<Slots, ShardError> {
-        let (slots, division) = parse_settings(holder).ok_or_else(|| ShardError::Settings(holder.into()))?;
-        if division == DIVISION { Ok(slots) } else { Err(ShardError::Division(holder.into())) }
+        let settings = ShardSettings::parse(holder).ok_or_else(|| ShardError::Settings(holder.into()))?;
+        if settings.division == DIVISION { Ok(settings.slots) } else { Err(ShardError::Division(holder.into())) }
+    }
+
+    /// Returns the watched namespaces of replicas whose settings have this name, in order. It is empty if they watch all
+    /// namespaces, and if the list was too long for the name.
+    ///
+    /// ```
+    /// use kctl_runtime::manager::shards::ShardConfig;
+    ///
+    /// assert_eq!(ShardConfig::namespaces_of_settings("shards-16-by-object-in-blog,shop"), ["blog", "shop"]);
+    /// assert!(ShardConfig::namespaces_of_settings("shards-16-by-object").is_empty());
+    /// ```
+    pub fn namespaces_of_settings(holder: &str) -> Vec<String> {
+        ShardSettings::parse(holder).map(|settings| settings.namespaces()).unwrap_or_default()
     }
 
     /// Returns the slots.
@@ -150,23 +189,22 @@ impl ShardConfig {
     /// Its holder is the settings, so a replica with other settings, or one with leader election, cannot hold it at the
     /// same time. It is never released, because other replicas may go on.
     pub(crate) fn settings(&self) -> ElectionConfig {
-        ElectionConfig { identity: self.settings_name(DIVISION), release_on_stop: false, ..self.leases.clone() }
+        ElectionConfig {
+            identity: self.settings_of(DIVISION).to_string(),
+            release_on_stop: false,
+            ..self.leases.clone()
+        }
     }
 
-    /// Returns the name of the settings. It contains what differs from the defaults, and the number and kind of slots.
-    /// [`parse_settings`] reads it.
-    ///
-    /// The Lease duration is one of the settings: a replica counts a renewal by another one for its own duration. So is the
-    /// division, which another version of kctl may have changed.
-    fn settings_name(&self, division: u32) -> String {
-        let mut name = format!("shards-{}-by-{}", self.slots.count(), self.slots.shard_by());
-        if division > 1 {
-            name += &format!("-v{division}");
-        }
-        if self.lease_duration() != LEASE_DURATION {
-            name += &format!("-for-{}s", self.lease_duration().as_secs());
-        }
-        name
+    fn settings_of(&self, division: u32) -> ShardSettings {
+        let scope = scope_of(&self.namespaces);
+        ShardSettings { slots: self.slots, division, lease_duration: self.lease_duration(), scope }
+    }
+
+    /// Returns `true` if this program watches objects with this key. Cluster-scoped ones are in no namespace.
+    pub(super) fn watches(&self, key: &ObjectKey) -> bool {
+        let Some(namespace) = &key.namespace else { return true };
+        self.namespaces.is_empty() || self.namespaces.contains(&**namespace)
     }
 
     pub(super) fn slot(&self, slot: u32) -> ElectionConfig {
@@ -189,26 +227,6 @@ impl ShardConfig {
     }
 }
 
-/// Returns the slots and the version of the division in the name of settings; `None` if it is not such a name.
-fn parse_settings(name: &str) -> Option<(Slots, u32)> {
-    let (n, rest) = name.strip_prefix("shards-")?.split_once("-by-")?;
-    let n = n.parse::<u32>().ok().filter(|number| (1..=SLOTS_MAX).contains(number) && number.to_string() == n)?;
-    let mut parts = rest.split('-');
-    let by = parts.next()?;
-    let by = [ShardBy::Object, ShardBy::Namespace].into_iter().find(|one| one.to_string() == by)?;
-    let mut division = 1;
-    while let Some(part) = parts.next() {
-        match part.strip_prefix('v') {
-            Some(version) => division = version.parse().ok()?,
-            None if part == "for" => {
-                let _seconds: u64 = parts.next()?.strip_suffix('s')?.parse().ok()?;
-            }
-            None => return None,
-        }
-    }
-    Some((Slots::new(n, by), division))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,7 +244,11 @@ mod tests {
         longer.lease_duration = Duration::from_secs(60);
         let longer = ShardConfig::new(longer, 16, ShardBy::Object).unwrap();
         assert_eq!(longer.settings().identity, "shards-16-by-object-for-60s");
-        assert_eq!(longer.settings_name(2), "shards-16-by-object-v2-for-60s", "replicas of two versions don't agree");
+        assert_eq!(
+            longer.settings_of(2).to_string(),
+            "shards-16-by-object-v2-for-60s",
+            "replicas of two versions don't agree"
+        );
     }
 
     #[test]
@@ -237,10 +259,23 @@ mod tests {
                 leases.lease_duration = Duration::from_secs(seconds);
                 let config = ShardConfig::new(leases, 16, by).unwrap();
                 assert_eq!(ShardConfig::slots_of_settings(&config.settings().identity), Ok(config.slots()));
-                assert_eq!(parse_settings(&config.settings_name(7)), Some((config.slots(), 7)));
-                let other = config.settings_name(DIVISION + 1);
+                let other = config.settings_of(DIVISION + 1).to_string();
                 assert_eq!(ShardConfig::slots_of_settings(&other), Err(ShardError::Division(other)));
             }
+        }
+    }
+
+    #[test]
+    fn replicas_with_other_namespaces_have_other_settings() {
+        let [blog, shop] = ["blog", "shop"].map(ToOwned::to_owned);
+        let config = config("app", 16).unwrap();
+        let limited = config.clone().in_namespaces([shop.clone(), blog.clone()]);
+        assert_eq!(limited.settings().identity, "shards-16-by-object-in-blog,shop");
+        assert_eq!(limited.settings(), config.clone().in_namespaces([blog, shop]).settings());
+        assert_eq!(ShardConfig::slots_of_settings(&limited.settings().identity), Ok(config.slots()));
+        for (key, is_watched) in [("blog/web", true), ("default/web", false), ("node-1", true)] {
+            assert_eq!(limited.watches(&key.parse().unwrap()), is_watched, "{key}");
+            assert!(config.watches(&key.parse().unwrap()), "{key}");
         }
     }
 
@@ -258,6 +293,10 @@ mod tests {
             "shards-8-by-object-v",
             "shards-8-by-object-for",
             "shards-8-by-object-for-1m",
+            "shards-8-by-object-in-",
+            "shards-8-by-object-in-blog,",
+            "shards-8-by-object-in-Blog",
+            "shards-8-by-object-in-3:",
         ];
         for holder in holders {
             assert_eq!(ShardConfig::slots_of_settings(holder), Err(ShardError::Settings(holder.into())));

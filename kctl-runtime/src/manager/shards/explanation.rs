@@ -75,6 +75,15 @@ pub(super) fn reason(key: &ObjectKey, slot: u32, phase: Phase, owner: SlotOwner<
     format!("{key} is in slot {slot}. {why}")
 }
 
+/// Returns why no replica reconciles a key in a namespace that the program does not watch.
+pub(super) fn reason_of_unwatched(key: &ObjectKey, slot: u32) -> String {
+    let namespace = key.namespace.as_deref().unwrap_or_default();
+    format!(
+        "{key} is in slot {slot}, but namespace {namespace} is not watched here: --namespace. Add it in all replicas, or leave \
+         --namespace out."
+    )
+}
+
 /// Returns why a replica reconciles no key while others hold the Lease of the settings with their own.
 pub(super) fn reason_of_refused(key: &ObjectKey, own: &str, others: &str) -> String {
     format!(

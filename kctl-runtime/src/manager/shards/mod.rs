@@ -21,6 +21,7 @@ mod explanation;
 mod observed_leases;
 mod planted;
 mod seat;
+mod settings;
 mod settling;
 mod slot_task;
 mod view;

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     KeyExplanation, ShardConfig,
-    explanation::{SlotOwner, reason, reason_of_refused},
+    explanation::{SlotOwner, reason, reason_of_refused, reason_of_unwatched},
     observed_leases::ObservedLeases,
 };
 use crate::{
@@ -115,6 +115,7 @@ impl ShardView {
         };
         let reason = match self.other_settings() {
             Some(others) => reason_of_refused(key, &self.settings.config().identity, &others),
+            None if !self.config.watches(key) => reason_of_unwatched(key, slot),
             None => reason(key, slot, phase, owner),
         };
         let known = if matches!(owner, SlotOwner::Other(_) | SlotOwner::ThisReplica) { holder } else { "" };
