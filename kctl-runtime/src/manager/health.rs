@@ -299,16 +299,10 @@ fn sharding(leadership: &Leadership, shards: &ShardView) -> Result<String, Strin
     if let Some(failure) = leadership.failure() {
         return Err(failure);
     }
-    let (holder, own) = (leadership.holder(), &leadership.config().identity);
     match leadership.state() {
         ElectionState::Leading(_) => shards.failure().map_or_else(|| Ok(shards.note()), Err),
-        // The candidate waits for the first list of Leases, which may lack a permission.
-        ElectionState::Standby if holder.is_empty() || holder == *own => match shards.failure() {
-            Some(failure) => Err(failure),
-            None => Ok("waits for the Lease of the settings".into()),
-        },
         ElectionState::Standby => {
-            Err(format!("other replicas run as `{holder}` and this one as `{own}`: use the same --shards in all"))
+            shards.waits_because().map_or_else(|| Ok("waits for the Lease of the settings".into()), Err)
         }
         ElectionState::Over(_) => Err("this process lost the Lease and exits".into()),
     }

@@ -85,11 +85,10 @@ pub(super) fn reason_of_unwatched(key: &ObjectKey, slot: u32) -> String {
 }
 
 /// Returns why a replica reconciles no key while others hold the Lease of the settings with their own.
-pub(super) fn reason_of_refused(key: &ObjectKey, own: &str, others: &str) -> String {
+pub(super) fn reason_of_refused(key: &ObjectKey, disagreement: &str) -> String {
     format!(
-        "This replica does not reconcile {key}, nor any other key: the Lease of the settings is held as `{others}`, and \
-         this replica runs as `{own}`. Use the same --shards and Lease duration in all replicas. If no other one runs, the \
-         Lease expires."
+        "This replica does not reconcile {key}, nor any other key: {disagreement}. If no other replica runs, the Lease of the \
+         settings expires."
     )
 }
 

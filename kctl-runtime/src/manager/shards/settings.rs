@@ -78,11 +78,40 @@ impl ShardSettings {
         Some(Self { slots: Slots::new(n, by), division, lease_duration, scope: scope.into() })
     }
 
+    /// Returns the names of what sets the values that differ.
+    fn differing(&self, other: &Self) -> Vec<&'static str> {
+        let values = [
+            ("--shards", self.slots.count() != other.slots.count()),
+            ("`App::sharded`", self.slots.shard_by() != other.slots.shard_by()),
+            ("version of kctl", self.division != other.division),
+            ("--leader-elect-lease-duration", self.lease_duration != other.lease_duration),
+            ("--namespace", self.scope != other.scope),
+        ];
+        values.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+    }
+
     /// Returns the watched namespaces; none if the program watches all, or if the list was too long for the name.
     pub(super) fn namespaces(&self) -> Vec<String> {
         let names = self.scope.split(',').filter(|name| is_dns1123_label(name));
         names.map(ToOwned::to_owned).collect()
     }
+}
+
+/// Returns why a replica with the settings `own` waits while the Lease of the settings has another holder, and the remedy.
+pub(super) fn disagreement(own: &str, holder: &str) -> String {
+    let Some(others) = ShardSettings::parse(holder) else {
+        if holder.starts_with("shards-") && holder.contains("-by-") {
+            return format!(
+                "other replicas run as `{holder}` and this one as `{own}`: use the same version of kctl in all"
+            );
+        }
+        return format!(
+            "another replica ({holder}) runs with --leader-elect: stop all replicas, then start them with one mode"
+        );
+    };
+    let differing = ShardSettings::parse(own).map(|own| own.differing(&others)).unwrap_or_default();
+    let options = if differing.is_empty() { "options".to_owned() } else { differing.join(" and the same ") };
+    format!("other replicas run as `{holder}` and this one as `{own}`: use the same {options} in all")
 }
 
 fn is_scope(scope: &str) -> bool {
@@ -128,6 +157,31 @@ mod tests {
                 assert_eq!(settings.namespaces(), namespaces);
             }
         }
+    }
+
+    #[test]
+    fn disagreement_names_differing_option_and_remedy() {
+        let others = "shards-8-by-object";
+        let cases = [
+            ("shards-4-by-object", "--shards"),
+            ("shards-8-by-namespace", "`App::sharded`"),
+            ("shards-8-by-object-v2", "version of kctl"),
+            ("shards-8-by-object-for-30s", "--leader-elect-lease-duration"),
+            ("shards-8-by-object-in-blog", "--namespace"),
+            ("shards-4-by-object-in-blog", "--shards and the same --namespace"),
+        ];
+        for (own, options) in cases {
+            for (own, others) in [(own, others), (others, own)] {
+                let expected =
+                    format!("other replicas run as `{others}` and this one as `{own}`: use the same {options} in all");
+                assert_eq!(disagreement(own, others), expected);
+            }
+        }
+        let elected =
+            "another replica (web-1) runs with --leader-elect: stop all replicas, then start them with one mode";
+        assert_eq!(disagreement(others, "web-1"), elected);
+        let newer = "use the same version of kctl in all";
+        assert!(disagreement(others, "shards-8-by-object-weighted").ends_with(newer));
     }
 
     #[test]

@@ -9,10 +9,11 @@ use super::{
     KeyExplanation, ShardConfig,
     explanation::{SlotOwner, reason, reason_of_refused, reason_of_unwatched},
     observed_leases::ObservedLeases,
+    settings::disagreement,
 };
 use crate::{
     key::ObjectKey,
-    manager::lease::Leadership,
+    manager::lease::{ElectionState, Leadership},
     shard::{Gate, Phase, Tenure, Tenures, slot_name},
     source::Source,
     writer::{ShardPermits, WritePermit},
@@ -113,8 +114,8 @@ impl ShardView {
             holder if holder == own => SlotOwner::ThisReplica,
             holder => SlotOwner::Other(holder),
         };
-        let reason = match self.other_settings() {
-            Some(others) => reason_of_refused(key, &self.settings.config().identity, &others),
+        let reason = match self.disagreement() {
+            Some(disagreement) => reason_of_refused(key, &disagreement),
             None if !self.config.watches(key) => reason_of_unwatched(key, slot),
             None => reason(key, slot, phase, owner),
         };
@@ -122,11 +123,20 @@ impl ShardView {
         KeyExplanation { slot, owner: known.to_owned(), state: phase.to_string(), reason }
     }
 
-    /// Returns the settings of other replicas while this one does not work because its own are different.
-    pub(crate) fn other_settings(&self) -> Option<String> {
-        let holder = self.settings.holder();
-        let is_refused = !self.settings.is_leading() && !holder.is_empty() && holder != self.settings.config().identity;
-        is_refused.then_some(holder)
+    /// Returns the reason and the remedy while this replica does not work because others run with other settings.
+    pub(crate) fn disagreement(&self) -> Option<String> {
+        let (holder, own) = (self.settings.holder(), &self.settings.config().identity);
+        let is_refused = !self.settings.is_leading() && !holder.is_empty() && holder != *own;
+        is_refused.then(|| disagreement(own, &holder))
+    }
+
+    /// Returns why this replica waits for the Lease of the settings, and the remedy. `None` if it works, or is about to.
+    pub(crate) fn waits_because(&self) -> Option<String> {
+        if self.settings.state() != ElectionState::Standby {
+            return None;
+        }
+        // The candidate waits for the first list of Leases, which may lack a permission.
+        self.settings.failure().or_else(|| self.disagreement()).or_else(|| self.failure())
     }
 
     /// Returns the permit for work that only one replica may do, or `None` if that is another replica.
