@@ -16,6 +16,7 @@ use crate::{
     contest::{config, seconds},
     replicas::Replica,
     shards::{N_SLOTS, World, shards},
+    trace::logged,
 };
 
 /// Makes a process a shard under this identity.
@@ -88,6 +89,30 @@ async fn deleted_settings_lease_lets_no_other_settings_in() {
         "other replicas run as `shards-8-by-object` and this one as `shards-4-by-object`: use the same --shards";
     assert!(reason.contains("does not reconcile default/web") && reason.contains(expected), "{reason}");
     world.check_nothing_ran_twice();
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_for_settings_is_logged_once() {
+    let (lines, _logged) = logged();
+    let world = World::new(Duration::from_millis(20)).await;
+    let a = world.start("a").await;
+    seconds(10).await;
+    let (warning, info) = ("before this replica holds the Lease", "the wait for the Lease of the settings is over");
+    let found = |what: &str| -> Vec<String> {
+        lines.text().lines().filter(|line| line.contains(what)).map(str::to_owned).collect()
+    };
+    assert_eq!(found(warning), [""; 0]);
+    let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
+    let b = world.start_by("b", other).await;
+    seconds(60).await;
+    let warned = found(warning);
+    assert!(warned.len() == 1 && warned[0].contains("WARN"), "{warned:?}");
+    assert!(warned[0].contains(&b.ready().unwrap_err()) && warned[0].contains("default/podset"), "{warned:?}");
+    a.stop().await.unwrap();
+    seconds(20).await;
+    assert_eq!(b.n_owned(), 4);
+    let counts = [warning, info].map(|what| found(what).len());
+    assert_eq!(counts, [1, 1]);
 }
 
 /// The role was printed for fewer slots.

@@ -203,7 +203,27 @@ impl Coordinator {
         tokio::select! {
             biased;
             () = work => {}
-            _ended = async { tokio::join!(store.clone().write(), subscribe, source.run()) } => {}
+            _ended = async { tokio::join!(store.clone().write(), subscribe, source.run(), self.log_wait(&leadership)) } => {}
+        }
+    }
+
+    /// Logs once why this replica waits for the Lease of the settings, and once when it holds it.
+    async fn log_wait(&self, leadership: &Leadership) {
+        let (view, lease) = (self.view(), format!("{}/{}", self.config.namespace(), self.config.name()));
+        let reason = loop {
+            if timeout(self.config.retry_period(), leadership.led()).await.is_ok() {
+                return;
+            }
+            if let Some(reason) = view.waits_because() {
+                break reason;
+            }
+        };
+        tracing::warn!(
+            lease,
+            "no slots, and no reconciles, before this replica holds the Lease of the settings: {reason}"
+        );
+        if leadership.led().await {
+            tracing::info!(lease, "the wait for the Lease of the settings is over");
         }
     }
 
