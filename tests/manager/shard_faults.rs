@@ -115,6 +115,26 @@ async fn wait_for_settings_is_logged_once() {
     assert_eq!(counts, [1, 1]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn refused_lease_watch_names_role_of_shards() {
+    let world = World::new(Duration::from_millis(20)).await;
+    for selector in ["labelSelector", "fieldSelector"] {
+        let (lines, _logged) = logged();
+        let faults = Faults::default();
+        faults.add(Fault::Refuse(403), move |request: &RequestSummary| {
+            request.path.ends_with("/leases") && request.query.contains(selector)
+        });
+        let a = world.start_on("a", faults, |manager, client| manager.shard(client, shards("a", 8)).unwrap()).await;
+        seconds(5).await;
+        let text = lines.text();
+        let mut advice =
+            text.lines().filter(|line| line.contains("leases") && line.contains("apply the role")).peekable();
+        assert!(advice.peek().is_some(), "{selector}: {text}");
+        assert!(advice.all(|line| line.contains("generate-rbac --shards 8 |")), "{text}");
+        a.crash().await;
+    }
+}
+
 /// The role was printed for fewer slots.
 #[tokio::test(start_paused = true)]
 async fn candidate_without_permission_asks_once_a_retry_period() {

@@ -138,6 +138,7 @@ impl Manager {
     ) -> Result<Self, ElectionError> {
         let clock = self.settable.clock();
         let elector = Elector::new(client.clone(), config.settings(), clock.clone())?.with_shared_identity();
+        let elector = elector.with_role(config.role_options());
         self.sole_lease.set("shard")?;
         let mut coordinator = Coordinator::new(client, clock, config, elector.leadership());
         if let Some(bug) = bug {

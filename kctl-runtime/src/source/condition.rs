@@ -5,7 +5,10 @@
 //! the same record, so they never disagree.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -51,6 +54,9 @@ pub(super) struct Condition {
     absent: AtomicBool,
     /// The moment at which the API server last sent anything.
     heard: Mutex<Option<Instant>>,
+    /// The options of `generate-rbac` that print the role of this source, such as ` --shards 16`. Unset for kinds of
+    /// controllers, which need none.
+    role: OnceLock<String>,
 }
 
 /// The activities of a source that fail and recover independently of each other.
@@ -74,6 +80,11 @@ struct Failure {
 }
 
 impl Condition {
+    /// Sets the options of `generate-rbac` that print the role, for the log.
+    pub(super) fn set_role(&self, options: &str) {
+        let _is_first = self.role.set(options.into());
+    }
+
     /// Returns the oldest failure and the counter.
     pub(super) fn health(&self) -> Health {
         let failure = self.failures.lock().first().map(|failure| failure.error.clone());
@@ -106,12 +117,16 @@ impl Condition {
                 tracing::debug!("{error}");
                 None
             }
-            last => Some(report(config, error, last.flatten())),
+            last => Some(report(error, &advice(config, error, self.role()), last.flatten())),
         };
         match existing {
             Some(existing) => (existing.error, existing.reported) = (error.clone(), reported),
             None => failures.push(Failure { scope: scope.clone(), activity, error: error.clone(), reported }),
         }
+    }
+
+    fn role(&self) -> &str {
+        self.role.get().map_or("", String::as_str)
     }
 
     /// Records that the API server does not serve an optional kind, which is not a failure.
@@ -163,8 +178,8 @@ impl Failure {
 /// Logs a failure, unless the last report is equal and recent. Returns the last report.
 ///
 /// Errors of a server that is down differ in nothing, so an hour of downtime is 60 lines per source.
-fn report(config: &WatchConfig, error: &ApiError, last: Option<(String, Instant)>) -> (String, Instant) {
-    let text = format!("{error}{}", advice(config, error));
+fn report(error: &ApiError, advice: &str, last: Option<(String, Instant)>) -> (String, Instant) {
+    let text = format!("{error}{advice}");
     let same = last.filter(|(reported, when)| *reported == text && when.elapsed() < REPORT_AGAIN);
     same.unwrap_or_else(|| {
         tracing::warn!("{text}; the cache is not updated until this works again");
@@ -172,10 +187,10 @@ fn report(config: &WatchConfig, error: &ApiError, last: Option<(String, Instant)
     })
 }
 
-/// Returns the action that a user can take against a failure.
+/// Returns the action that a user can take against a failure. `role` has the options of `generate-rbac`.
 ///
 /// The text names a command that can be copied. It is chosen by the status code, never by the message.
-fn advice(config: &WatchConfig, error: &ApiError) -> String {
+fn advice(config: &WatchConfig, error: &ApiError, role: &str) -> String {
     let kind = &config.kind;
     match error.code() {
         // An unknown group and an unknown resource of a known group both return 404.
@@ -184,12 +199,7 @@ fn advice(config: &WatchConfig, error: &ApiError) -> String {
             kind.plural,
             kind.api_version()
         ),
-        Some(403) => {
-            // The leader election watches its Lease. `generate-rbac` prints that rule with `--leader-elect` only.
-            let is_election = kind.plural == "leases" && !config.fields.is_empty();
-            let elect = if is_election { " --leader-elect" } else { "" };
-            format!("; apply the role (`cargo run -- generate-rbac{elect} | kubectl apply -f -`)")
-        }
+        Some(403) => format!("; apply the role (`cargo run -- generate-rbac{role} | kubectl apply -f -`)"),
         Some(401) => "; the credentials of the kubeconfig are not accepted".into(),
         _ => String::new(),
     }

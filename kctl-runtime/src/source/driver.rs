@@ -173,6 +173,13 @@ impl Source {
         self.streams.store(true, Ordering::Relaxed);
     }
 
+    /// Sets the options of `generate-rbac` that print the permissions for this source, for the log: ` --shards 16`.
+    #[must_use]
+    pub(crate) fn with_role(self, options: &str) -> Self {
+        self.condition.set_role(options);
+        self
+    }
+
     /// Starts the watch again, to find out if the API server still serves the kind.
     ///
     /// A write that fails with 404 for the resource itself suggests that the CRD was deleted. The watch would notice

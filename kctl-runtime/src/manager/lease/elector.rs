@@ -64,6 +64,8 @@ pub struct Elector {
     runtime: Option<ElectionRuntime>,
     /// An annotation that follows the state of this process.
     annotation: Option<LeaseAnnotation>,
+    /// The options of `generate-rbac` that print the permissions for the Lease, for the log.
+    role: String,
 }
 
 impl std::fmt::Debug for Elector {
@@ -119,6 +121,7 @@ impl Elector {
             holders: Holders::One,
             runtime: None,
             annotation: None,
+            role: " --leader-elect".into(),
         })
     }
 
@@ -149,6 +152,12 @@ impl Elector {
     /// Makes it count a missing Lease as held until the duration of this record has passed since then.
     pub(in crate::manager) fn assume_held(mut self, record: Record, since: Instant) -> Self {
         self.suspect = Some((record, since));
+        self
+    }
+
+    /// Sets the options of `generate-rbac` that print the permissions for the Lease, such as ` --shards 16`.
+    pub(in crate::manager) fn with_role(mut self, options: String) -> Self {
+        self.role = options;
         self
     }
 
@@ -231,8 +240,8 @@ impl Elector {
         }
         let mut stop = std::pin::pin!(stop);
         let mut stopping = false;
-        let mut notice =
-            std::pin::pin!(handback::watch_for_release(self.client.clone(), &self.config, handed_back.clone()));
+        let notice = handback::watch_for_release(self.client.clone(), &self.config, &self.role, handed_back.clone());
+        let mut notice = std::pin::pin!(notice);
         loop {
             let acquiring = election.is_acquiring();
             let mut performed = std::pin::pin!(self.perform(election.step().clone(), &handed_back));

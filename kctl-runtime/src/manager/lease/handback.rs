@@ -20,15 +20,16 @@ use crate::{
 
 /// Wakes `handed_back` each time the Lease has no holder.
 ///
+/// `role` has the options of `generate-rbac` that print the permission.
 /// Without the permission to list and watch Leases it does nothing; the candidate's tries find out then.
 /// Never returns.
-pub(super) async fn watch_for_release(client: Client, config: &ElectionConfig, handed_back: Arc<Notify>) {
+pub(super) async fn watch_for_release(client: Client, config: &ElectionConfig, role: &str, handed_back: Arc<Notify>) {
     let leases = WatchConfig {
         namespaces: vec![config.namespace.clone()],
         fields: format!("metadata.name={}", config.name),
         ..WatchConfig::of::<Lease>()
     };
-    let source = Source::new(client, leases, Arc::new(SharedStore::default()));
+    let source = Source::new(client, leases, Arc::new(SharedStore::default())).with_role(role);
     let store = source.store().clone();
     let handler: Handler = Arc::new(move |change, _origin| {
         let nobody = match change {

@@ -184,6 +184,11 @@ impl ShardConfig {
         self
     }
 
+    /// Returns the options of `generate-rbac` that print the permissions for the Leases.
+    pub(in crate::manager) fn role_options(&self) -> String {
+        format!(" --shards {}", self.slots.count())
+    }
+
     /// Returns the Lease that all replicas with the same settings hold together.
     ///
     /// Its holder is the settings, so a replica with other settings, or one with leader election, cannot hold it at the

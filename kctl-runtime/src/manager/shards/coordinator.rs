@@ -174,6 +174,7 @@ impl Coordinator {
         let source = self.source.clone();
         let store = source.store().clone();
         let subscribe = async { drop(store.subscribe(self.lease_handler()).await) };
+        let log_wait = self.log_wait(&leadership);
         let work = async {
             let mut stop = stop;
             let begins = async {
@@ -203,7 +204,7 @@ impl Coordinator {
         tokio::select! {
             biased;
             () = work => {}
-            _ended = async { tokio::join!(store.clone().write(), subscribe, source.run(), self.log_wait(&leadership)) } => {}
+            _ended = async { tokio::join!(store.clone().write(), subscribe, source.run(), log_wait) } => {}
         }
     }
 
@@ -422,7 +423,7 @@ fn source(client: Client, config: &ShardConfig) -> Source {
         ..WatchConfig::new(kind)
     };
     let store = SharedStore::for_namespaces(&leases.namespaces);
-    Source::new(client, leases, Arc::new(store))
+    Source::new(client, leases, Arc::new(store)).with_role(&config.role_options())
 }
 
 /// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Drops the objects of
