@@ -1,6 +1,6 @@
 //! `shards`: prints the slots of a sharded program and their owners, from the Leases in the cluster.
 
-use std::{path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -8,9 +8,9 @@ use k8s_openapi::{
 };
 use kctl_runtime::{
     key::ObjectKey,
-    manager::shards::{LABEL, ShardConfig},
+    manager::shards::{LABEL, ShardConfig, ShardError},
     reconcile::{Result, ResultExt},
-    shard::{Slots, slot_name},
+    shard::slot_name,
 };
 use kube::{Api, ResourceExt, api::ListParams};
 
@@ -39,8 +39,8 @@ pub(super) struct ShardsOptions {
 /// Lists the Leases and returns the table, or the part of it about one key.
 ///
 /// # Errors
-/// No cluster is found, the Leases can't be listed, or no Lease exists. For a key also if the Lease of the settings can't
-/// be read, or names no division that this version of kctl has.
+/// No cluster is found, the Leases can't be read, or no Lease of a slot exists. For a key also if the Lease of the settings
+/// is missing, or names no division that this version of kctl has.
 pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> {
     let name = options.leader_election_id.unwrap_or_else(|| app.name.clone());
     let client = run::client(app, options.kubeconfig, options.context).await?;
@@ -48,6 +48,14 @@ pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> 
     let leases: Api<Lease> = Api::namespaced(client, &namespace);
     let listed = leases.list(&ListParams::default().labels(&format!("{LABEL}={name}"))).await;
     let listed = listed.context(format!("failed to list the Leases of {name} in namespace {namespace}"))?;
+    let settings = leases.get_opt(&name).await.context(format!("failed to get Lease {namespace}/{name}"))?;
+    let settings = settings.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default();
+    if listed.items.is_empty() && is_of_leader(&settings) {
+        return Err(format!(
+            "no Lease of a slot of {name} in namespace {namespace}: Lease {name} is held by {settings}, which runs with --leader-elect"
+        )
+        .into());
+    }
     if listed.items.is_empty() {
         return Err(format!(
             "no Lease of a slot of {name} in namespace {namespace}; if the replicas run with --leader-election-id, as those of a Helm \
@@ -55,58 +63,105 @@ pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> 
         )
         .into());
     }
-    let Some(key) = options.key else { return Ok(table(&name, &listed.items, None)) };
-    let settings = leases.get_opt(&name).await.context(format!("failed to get Lease {namespace}/{name}"))?;
-    let slots = slots_in_use(settings).context(format!("Lease {namespace}/{name} of the replicas' settings"))?;
-    Ok(explain(&name, &key, slots, &listed.items, Timestamp::now()))
+    let now = Timestamp::now();
+    match options.key {
+        None => Ok(overview(&name, &settings, &listed.items, now)),
+        Some(key) => explain(&name, &key, &settings, &listed.items, now)
+            .context(format!("Lease {namespace}/{name} of the replicas' settings")),
+    }
 }
 
-/// Returns the slots of the replicas, from the Lease of their settings.
+/// Returns `true` if a holder of the Lease of the settings is the leader of replicas with leader election.
+fn is_of_leader(settings: &str) -> bool {
+    let slots = ShardConfig::slots_of_settings(settings);
+    !settings.is_empty() && matches!(slots, Err(ShardError::Settings(_)))
+}
+
+/// Returns the table of all slots of the replicas, and a line about Leases of slots that they don't have.
 ///
-/// [`App::sharded`] of this process is not used: the replicas may run with another `--shards`, which the Lease records.
-fn slots_in_use(settings: Option<Lease>) -> Result<Slots> {
-    let holder = settings.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default();
-    if holder.is_empty() {
-        return Err("it is missing or has no holder: start the replicas, which create and hold it".into());
-    }
-    Ok(ShardConfig::slots_of_settings(&holder)?)
+/// [`App::sharded`] of this process is not used: the replicas may run with another `--shards`, which the Lease of their
+/// settings records.
+fn overview(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> String {
+    let existing = numbered(app, "slot", leases).into_keys();
+    let problem = match ShardConfig::slots_of_settings(settings) {
+        Ok(slots) => {
+            let others = existing.filter(|slot| !slots.all().contains(slot));
+            let others: Vec<String> = others.map(|slot| slot.to_string()).collect();
+            let table = table(app, leases, slots.all(), now);
+            return match others.len() {
+                0 => table,
+                n => format!("{table}\n{n} Leases of other slots are left over: {}\n", others.join(", ")),
+            };
+        }
+        Err(_) if settings.is_empty() => "it is missing or has no holder".to_owned(),
+        Err(_) if is_of_leader(settings) => format!("it is held by {settings}, which runs with --leader-elect"),
+        Err(error) => error.to_string(),
+    };
+    let table = table(app, leases, existing, now);
+    format!("{table}\nThese Leases exist. Lease {app} does not name the number of slots: {problem}\n")
 }
 
 /// Returns the line of a key's slot, and a sentence with its owner. Whether the Lease has expired depends on the clock of
 /// this machine, so the sentence has the time of the last renewal.
-fn explain(app: &str, key: &ObjectKey, slots: Slots, leases: &[Lease], now: Timestamp) -> String {
-    let slot = slots.slot_for(key);
+///
+/// # Errors
+/// The settings are empty, or not those of a sharded program.
+fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Timestamp) -> Result<String> {
+    if settings.is_empty() {
+        return Err("it is missing or has no holder: start the replicas, which create and hold it".into());
+    }
+    let slot = ShardConfig::slots_of_settings(settings)?.slot_for(key);
     let is_in = format!("{key} is in slot {slot}.");
-    let Some((_, spec)) = numbered(app, "slot", leases).into_iter().find(|(number, _)| *number == slot) else {
+    let watched = ShardConfig::namespaces_of_settings(settings);
+    let is_watched = |name: &str| watched.is_empty() || watched.iter().any(|watched| watched == name);
+    if let Some(namespace) = key.namespace.as_deref().filter(|name| !is_watched(name)) {
+        return Ok(format!(
+            "{is_in} No replica reconciles it: namespace {namespace} is not watched by the replicas, which run with --namespace {}.\n",
+            watched.join(" --namespace ")
+        ));
+    }
+    let Some(spec) = numbered(app, "slot", leases).remove(&slot) else {
         let name = slot_name(app, slot);
-        return format!(
+        return Ok(format!(
             "{is_in} Its Lease {name} is missing; if an owner runs, it creates the Lease again within seconds.\n"
-        );
+        ));
     };
-    let duration = Duration::from_secs(spec.lease_duration_seconds.and_then(|n| n.try_into().ok()).unwrap_or_default());
-    let renewed = spec.renew_time.as_ref().map(|time| time.0).unwrap_or_default();
+    let is_expired = is_expired(&spec, now);
     let owner: String = match spec.holder_identity.unwrap_or_default() {
         owner if owner.is_empty() => "It has no owner: no replica reconciles the key until one takes the slot.".into(),
-        owner if renewed.saturating_add(duration).is_ok_and(|expiry| expiry < now) => format!(
-            "Its Lease is held by {owner}, but was last renewed at {} for {duration:?}. If {owner} has crashed, no replica \
-             reconciles the key until another one takes the slot.",
-            kctl_apimachinery::time::seconds(renewed)
+        owner if is_expired => format!(
+            "Its Lease is held by {owner}, but was last renewed at {} for {}s. If {owner} has crashed, no replica reconciles the key \
+             until another one takes the slot.",
+            kctl_apimachinery::time::seconds(spec.renew_time.map(|time| time.0).unwrap_or_default()),
+            spec.lease_duration_seconds.unwrap_or_default()
         ),
         owner => format!("Its owner is {owner}, and no other replica reconciles the key."),
     };
-    format!("{}\n{is_in} {owner}\n", table(app, leases, Some(slot)))
+    Ok(format!("{}\n{is_in} {owner}\n", table(app, leases, [slot], now)))
 }
 
-/// Returns one line per slot, or for `only` one: its number, its owner, the seat of the owner, and the last renewal.
-fn table(app: &str, leases: &[Lease], only: Option<u32>) -> String {
-    let seats = numbered(app, "seat", leases);
+/// Returns `true` if a Lease with a holder has expired by the clock of this machine.
+fn is_expired(spec: &LeaseSpec, now: Timestamp) -> bool {
+    let duration = Duration::from_secs(spec.lease_duration_seconds.and_then(|n| n.try_into().ok()).unwrap_or_default());
+    let renewed = spec.renew_time.as_ref().map(|time| time.0).unwrap_or_default();
+    let is_held = spec.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty());
+    is_held && renewed.saturating_add(duration).is_ok_and(|expiry| expiry < now)
+}
+
+/// Returns one line per slot: its number, its owner, the seat of the owner, and the last renewal.
+fn table(app: &str, leases: &[Lease], slots: impl IntoIterator<Item = u32>, now: Timestamp) -> String {
+    let (mut existing, seats) = (numbered(app, "slot", leases), numbered(app, "seat", leases));
     let mut lines = vec![["SLOT", "OWNER", "SEAT", "RENEWED", "MOVES"].map(ToOwned::to_owned)];
-    let slots = numbered(app, "slot", leases).into_iter();
-    for (slot, spec) in slots.filter(|(slot, _)| only.is_none_or(|only| only == *slot)) {
+    for slot in slots {
+        let Some(spec) = existing.remove(&slot) else {
+            lines.push([slot.to_string(), "(no Lease)".into(), "-".into(), "-".into(), "-".into()]);
+            continue;
+        };
+        let expired = if is_expired(&spec, now) { " expired" } else { "" };
         let owner = spec.holder_identity.unwrap_or_default();
-        let of_owner = |(_, seat): &&(u32, LeaseSpec)| seat.holder_identity.as_deref() == Some(&*owner);
+        let of_owner = |(_, seat): &(&u32, &LeaseSpec)| seat.holder_identity.as_deref() == Some(&*owner);
         let seat = seats.iter().filter(|_| !owner.is_empty()).find(of_owner).map(|(seat, _)| seat.to_string());
-        let renewed = spec.renew_time.map(|time| kctl_apimachinery::time::seconds(time.0));
+        let renewed = spec.renew_time.map(|time| kctl_apimachinery::time::seconds(time.0) + expired);
         let moves = spec.lease_transitions.unwrap_or_default().to_string();
         let owner = if owner.is_empty() { "-".to_owned() } else { owner };
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
@@ -122,13 +177,10 @@ fn table(app: &str, leases: &[Lease], only: Option<u32>) -> String {
 }
 
 /// Returns the Leases `APP-PART-N`, by number.
-fn numbered(app: &str, part: &str, leases: &[Lease]) -> Vec<(u32, LeaseSpec)> {
+fn numbered(app: &str, part: &str, leases: &[Lease]) -> BTreeMap<u32, LeaseSpec> {
     let prefix = format!("{app}-{part}-");
     let number = |lease: &Lease| lease.name_any().strip_prefix(&prefix)?.parse().ok();
-    let found = leases.iter().filter_map(|lease| Some((number(lease)?, lease.spec.clone().unwrap_or_default())));
-    let mut found: Vec<_> = found.collect();
-    found.sort_by_key(|(number, _)| *number);
-    found
+    leases.iter().filter_map(|lease| Some((number(lease)?, lease.spec.clone().unwrap_or_default()))).collect()
 }
 
 #[cfg(test)]
@@ -145,25 +197,54 @@ mod tests {
         serde_json::from_value(json!({ "metadata": { "name": name }, "spec": spec })).unwrap()
     }
 
+    fn at(second: u32) -> Timestamp {
+        format!("2026-01-01T00:00:{second:02}Z").parse().unwrap()
+    }
+
     #[test]
-    fn shard_table_lists_slots_in_numeric_order() {
+    fn table_has_every_slot_of_the_settings() {
         let names = [("web-slot-10", "b"), ("web-slot-9", "a"), ("web-slot-0", ""), ("web-seat-1", "b"), ("web", "x")];
         let leases: Vec<_> = names.into_iter().map(|(name, holder)| lease(name, holder)).collect();
-        let expected = "\
+        let missing = "\
+SLOT  OWNER       SEAT  RENEWED               MOVES
+0     -           -     2026-01-01T00:00:00Z  2
+1     (no Lease)  -     -                     -
+
+2 Leases of other slots are left over: 9, 10
+";
+        assert_eq!(overview("web", "shards-2-by-object", &leases, at(1)), missing);
+        let all = [lease("web-slot-0", "a"), lease("web-slot-1", "")];
+        let expired = "\
+SLOT  OWNER  SEAT  RENEWED                       MOVES
+0     a      -     2026-01-01T00:00:00Z expired  2
+1     -      -     2026-01-01T00:00:00Z          2
+";
+        assert_eq!(overview("web", "shards-2-by-object", &all, at(16)), expired);
+    }
+
+    #[test]
+    fn unknown_number_of_slots_is_explained() {
+        let leases = [lease("web-slot-10", "b"), lease("web-slot-9", "a"), lease("web-seat-1", "b")];
+        let table = "\
 SLOT  OWNER  SEAT  RENEWED               MOVES
-0     -      -     2026-01-01T00:00:00Z  2
 9     a      -     2026-01-01T00:00:00Z  2
 10    b      1     2026-01-01T00:00:00Z  2
-";
-        assert_eq!(table("web", &leases, None), expected);
+
+These Leases exist. Lease web does not name the number of slots: ";
+        let cases = [
+            ("", "it is missing or has no holder"),
+            ("web-7f4", "it is held by web-7f4, which runs with --leader-elect"),
+        ];
+        for (settings, problem) in cases {
+            assert_eq!(overview("web", settings, &leases, at(1)), format!("{table}{problem}\n"));
+        }
     }
 
     /// The division of these keys is pinned in `kctl_runtime::shard`.
     fn explained(settings: &str, key: &str) -> String {
         let names = [("web-slot-32", "a"), ("web-slot-108", ""), ("web-slot-241", "b"), ("web-seat-1", "b")];
         let leases: Vec<_> = names.into_iter().map(|(name, holder)| lease(name, holder)).collect();
-        let slots = slots_in_use(Some(lease("web", settings))).unwrap();
-        explain("web", &key.parse().unwrap(), slots, &leases, "2026-01-01T00:00:14Z".parse().unwrap())
+        explain("web", &key.parse().unwrap(), settings, &leases, at(14)).unwrap()
     }
 
     #[test]
@@ -200,29 +281,38 @@ default/api is in slot 15. Its Lease web-slot-15 is missing; if an owner runs, i
     }
 
     #[test]
+    fn key_outside_watched_namespaces_is_explained() {
+        let settings = "shards-256-by-object-in-blog,shop";
+        assert!(!explained(settings, "shop/web").contains("is not watched"));
+        let unwatched = "default/web is in slot 32. No replica reconciles it: namespace default is not watched by the replicas, \
+                         which run with --namespace blog --namespace shop.\n";
+        assert_eq!(explained(settings, "default/web"), unwatched);
+        assert!(explained(settings, "shop").contains("It has no owner"), "a cluster-scoped object has no namespace");
+    }
+
+    #[test]
     fn owner_with_expired_lease_may_have_crashed() {
-        let slots = slots_in_use(Some(lease("web", "shards-256-by-object"))).unwrap();
-        let explained = |now: &str| {
+        let explained = |second: u32| {
             let (key, leases) = ("default/web".parse().unwrap(), [lease("web-slot-32", "a")]);
-            explain("web", &key, slots, &leases, now.parse().unwrap())
+            explain("web", &key, "shards-256-by-object", &leases, at(second)).unwrap()
         };
-        assert!(explained("2026-01-01T00:00:15Z").contains("Its owner is a, and no other"));
+        assert!(explained(15).contains("Its owner is a, and no other"));
         let expired =
             "Its Lease is held by a, but was last renewed at 2026-01-01T00:00:00Z for 15s. If a has crashed, no";
-        assert!(explained("2026-01-01T00:00:16Z").contains(expired));
+        assert!(explained(16).contains(expired));
     }
 
     #[test]
     fn unknown_division_is_an_error_with_remedy() {
         let cases = [
-            (None, "it is missing or has no holder: start the replicas"),
-            (Some(""), "it is missing or has no holder: start the replicas"),
-            (Some("web-7f4"), "its holder `web-7f4` is not the settings of a sharded program"),
-            (Some("shards-8-by-object-v99"), "of another version of kctl, which assigns keys to slots differently"),
+            ("", "it is missing or has no holder: start the replicas"),
+            ("web-7f4", "its holder `web-7f4` is not the settings of a sharded program"),
+            ("shards-8-by-object-v99", "of another version of kctl, which assigns keys to slots differently"),
         ];
-        for (holder, expected) in cases {
-            let error = slots_in_use(holder.map(|holder| lease("web", holder))).unwrap_err().to_string();
-            assert!(error.contains(expected), "{holder:?}: {error}");
+        for (settings, expected) in cases {
+            let key = "default/web".parse().unwrap();
+            let error = explain("web", &key, settings, &[], at(0)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{settings}: {error}");
         }
     }
 }
