@@ -510,6 +510,10 @@ async fn replica_with_another_number_of_slots_is_refused() {
         "other replicas run as `shards-8-by-object` and this one as `shards-4-by-object`: use the same --shards in all";
     assert_eq!(b.ready().unwrap_err(), text);
     assert_eq!((a.metric("kctl_slots_refused"), b.metric("kctl_slots_refused")), (0, 1));
+    let view = b.view.shards().unwrap();
+    let owners = view.slots().into_iter().map(|slot| slot.owner);
+    assert_eq!(owners.collect::<Vec<_>>(), [""; 4], "the Leases are of other slots");
+    assert_eq!(view.explain(&"default/web".parse().unwrap()).owner, "");
     a.stop().await.unwrap();
     seconds(20).await;
     assert_eq!((b.n_owned(), b.ready().is_ok()), (4, true));

@@ -10,7 +10,7 @@ use crate::{key::ObjectKey, shard::Phase};
 pub struct KeyExplanation {
     /// The number of the slot.
     pub slot: u32,
-    /// The holder of its Lease; empty if it is free, expired or not known yet.
+    /// The holder of its Lease; empty if it is free, expired, not known yet, or of replicas with other settings.
     pub owner: String,
     /// The state of the slot in this replica: `owned`, `waiting`, `handing over` or `other`.
     pub state: String,

@@ -56,7 +56,7 @@ pub(super) struct Shared {
 pub struct SlotView {
     /// The number of the slot.
     pub slot: u32,
-    /// The holder of its Lease; empty if it is free, expired or not known yet.
+    /// The holder of its Lease; empty if it is free, expired, not known yet, or of replicas with other settings.
     pub owner: String,
     /// The state of the slot in this replica: `owned`, `waiting`, `handing over` or `other`.
     pub state: String,
@@ -73,14 +73,16 @@ impl ShardView {
         self.shared.lock().seat
     }
 
-    /// Returns all slots.
+    /// Returns all slots. Without owners while this replica waits because others run with other settings: its slots are
+    /// not those of the Leases.
     pub fn slots(&self) -> Vec<SlotView> {
+        let is_refused = self.disagreement().is_some();
         let (phases, shared, now) = (self.tenures.phases(), self.shared.lock(), Instant::now());
         let numbered = (0_u32..).zip(phases);
         let slots = numbered.map(|(slot, phase)| {
             let name = slot_name(self.config.name(), slot);
-            let owner = shared.observed_leases.holder(&name, now).unwrap_or_default().to_owned();
-            SlotView { slot, owner, state: phase.to_string() }
+            let owner = shared.observed_leases.holder(&name, now).filter(|_| !is_refused).unwrap_or_default();
+            SlotView { slot, owner: owner.to_owned(), state: phase.to_string() }
         });
         slots.collect()
     }
@@ -114,12 +116,15 @@ impl ShardView {
             holder if holder == own => SlotOwner::ThisReplica,
             holder => SlotOwner::Other(holder),
         };
-        let reason = match self.disagreement() {
+        let disagreement = self.disagreement();
+        let is_refused = disagreement.is_some();
+        let reason = match disagreement {
             Some(disagreement) => reason_of_refused(key, &disagreement),
             None if !self.config.watches(key) => reason_of_unwatched(key, slot),
             None => reason(key, slot, phase, owner),
         };
-        let known = if matches!(owner, SlotOwner::Other(_) | SlotOwner::ThisReplica) { holder } else { "" };
+        let is_known = !is_refused && matches!(owner, SlotOwner::Other(_) | SlotOwner::ThisReplica);
+        let known = if is_known { holder } else { "" };
         KeyExplanation { slot, owner: known.to_owned(), state: phase.to_string(), reason }
     }
 
