@@ -135,11 +135,12 @@ const OF_AN_ELECTION: &[Rule] = &[
     },
 ];
 
-/// Alerts of programs whose replicas share the keys by slots.
+/// Alerts of programs whose replicas share the keys by slots. A refused replica may have another number of slots than the
+/// replicas that work, so it does not count.
 const OF_SHARDS: &[Rule] = &[
     Rule {
         alert: "ControllerSlotsWithoutOwner",
-        when: "max(kctl_slots{$}) - sum(kctl_slots_owned{$}) > 0",
+        when: "max(kctl_slots{$} unless kctl_slots_refused{$} == 1) - sum(kctl_slots_owned{$}) > 0",
         lasts: "2m",
         severity: "critical",
         summary: "{{ $value }} slots have no owner",
@@ -148,7 +149,7 @@ const OF_SHARDS: &[Rule] = &[
     },
     Rule {
         alert: "ControllerSlotsWithTwoOwners",
-        when: "sum(kctl_slots_owned{$}) - max(kctl_slots{$}) > 0",
+        when: "sum(kctl_slots_owned{$}) - max(kctl_slots{$} unless kctl_slots_refused{$} == 1) > 0",
         lasts: "2m",
         severity: "critical",
         summary: "{{ $value }} slots have two replicas that consider themselves the owner",
@@ -169,8 +170,8 @@ const OF_SHARDS: &[Rule] = &[
         lasts: "5m",
         severity: "critical",
         summary: "{{ $labels.pod }} has other settings than the replicas that work",
-        description: "Use the same --shards in all replicas. To change the number, stop all of them first: /readyz?verbose names \
-                      both settings.",
+        description: "/readyz?verbose names the option that differs: use the same in all replicas. To change it, stop all \
+                      of them first.",
     },
 ];
 
