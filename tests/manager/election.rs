@@ -165,7 +165,7 @@ async fn leader_that_misses_the_renew_deadline_has_lost() {
         candidate.faults.add(fault, about_leases);
         let end = candidate.running.await.unwrap();
         let End::Lost(cause) = &end else { panic!("{fault:?}: {end:?}") };
-        assert!(cause.starts_with("the lease was not renewed within 10s: "), "{cause}");
+        assert!(cause.starts_with("the lease default/podset was not renewed within 10s: "), "{cause}");
         assert!(cause.contains("default/podset"), "{cause}");
         // The next renewal was due a second later, with a deadline of 10 s.
         assert_eq!(begun.elapsed().as_secs(), 11, "{fault:?}");
@@ -182,7 +182,7 @@ async fn leader_that_sees_another_holder_stops_at_once() {
     contest.change(json!({ "spec": { "holderIdentity": "b" } })).await;
     let begun = Instant::now();
     let end = candidate.running.await.unwrap();
-    assert_eq!(end, End::Lost("the lease is held by b".into()));
+    assert_eq!(end, End::Lost("the lease default/podset is held by b".into()));
     assert!(begun.elapsed() < Duration::from_secs(2));
     assert_eq!(contest.held().await.0, "b");
 }

@@ -233,7 +233,8 @@ async fn manager_that_loses_its_lease_ends_at_once() {
     process.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     let begun = Instant::now();
     let ended = process.running.await.unwrap().unwrap_err();
-    assert!(ended.to_string().starts_with("leader election lost: the lease was not renewed within 10s"), "{ended}");
+    let expected = "this process ends because it lost its Lease: the lease default/podset was not renewed within 10s";
+    assert!(ended.to_string().starts_with(expected), "{ended}");
     assert_eq!(begun.elapsed().as_secs(), 11);
     assert_eq!(process.done.load(Ordering::Relaxed), 0);
 }

@@ -74,7 +74,7 @@ const HANGING_AFTER: Duration = Duration::from_secs(60);
 #[non_exhaustive]
 pub enum ManagerError {
     /// The Lease could not be renewed, or another process holds it. Work was cut off at once.
-    #[error("leader election lost: {0}")]
+    #[error("this process ends because it lost its Lease: {0}")]
     LeaseLost(String),
     /// Reconciles were still running at the end of the graceful timeout and were cut off.
     ///

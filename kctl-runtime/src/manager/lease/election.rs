@@ -430,7 +430,7 @@ impl Election {
             return self.send(LeaseRequest::Update(next), now);
         }
         if self.leading.is_some() && !mine && !record.holder().is_empty() {
-            return self.end(End::Lost(format!("the lease is held by {}", record.holder())), effects);
+            return self.end(End::Lost(format!("{} is held by {}", self.lease(), record.holder())), effects);
         }
         if self.is_held(now) {
             self.failure = None;
@@ -576,7 +576,11 @@ impl Election {
     fn lose(&mut self, effects: &mut Vec<Effect>) {
         let within = self.config.renew_deadline;
         let cause = self.failure.take().map_or_else(|| "no answer".into(), |failure| failure.text);
-        self.end(End::Lost(format!("the lease was not renewed within {within:?}: {cause}")), effects);
+        self.end(End::Lost(format!("{} was not renewed within {within:?}: {cause}", self.lease())), effects);
+    }
+
+    fn lease(&self) -> String {
+        format!("the lease {}/{}", self.config.namespace, self.config.name)
     }
 
     /// Ends the election. Every later input is ignored.
