@@ -310,6 +310,14 @@ fn invalid_election_durations_and_names_are_rejected() {
         let refused = ElectionConfig::new(name, namespace, identity).check();
         assert!(matches!(refused, Err(ElectionError::Name { .. })), "{refused:?}");
     }
+    let cases =
+        [("A B", "b", "name", "id"), ("a", "A B", "namespace", "namespace"), ("a", "b.c", "namespace", "namespace")];
+    for (name, namespace, field, flag) in cases {
+        let error = ElectionConfig::new(name, namespace, "Host_1 c").check().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("leader election: the {field} of the lease cannot be `")), "{error}");
+        assert!(error.ends_with(&format!("set `--leader-election-{flag}`")), "{error}");
+    }
+    assert_eq!(ElectionConfig::new("podset.example.com", "b", "Host_1 c").check(), Ok(()));
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(super) struct ManagerOptions {
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_retry_period: Option<Duration>,
     /// Split the objects into N slots (1–256) that all replicas share; 0 disables sharding [default: the value of `App::sharded`, or 0]
-    #[arg(long, value_name = "N", value_parser = n_slots(), help_heading = "Leader election")]
+    #[arg(long, value_name = "N", value_parser = n_slots, help_heading = "Leader election")]
     shards: Option<u32>,
     /// Let all replicas reconcile, as shards of this ring of kubernetes-controller-sharding. The host name is the name of the shard,
     /// unless --leader-election-identity sets another
@@ -322,8 +322,9 @@ impl ManagerOptions {
 }
 
 /// Parses the number of slots, 0 for none.
-pub(super) fn n_slots() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(0..=i64::from(SLOTS_MAX))
+pub(super) fn n_slots(text: &str) -> Result<u32, String> {
+    let n = text.parse::<u32>().ok().filter(|n| *n <= SLOTS_MAX);
+    n.ok_or_else(|| format!("`{text}` is not a number from 0 to {SLOTS_MAX}"))
 }
 
 /// Parses `15s`, `1m30s`, `500ms`; a bare number means seconds.
@@ -363,7 +364,7 @@ mod tests {
     #[test]
     fn contradictory_options_fail_before_the_start() {
         let check = |flags: &[&str]| parse(flags).unwrap().check("podset").map_err(|error| error.to_string());
-        let cases: [(&[&str], &str); 6] = [
+        let cases: [(&[&str], &str); 8] = [
             (
                 &["--leader-elect", "--leader-elect-lease-duration=5s"],
                 "leader election: --leader-elect-lease-duration (5s) has to be longer than --leader-elect-renew-deadline (10s)",
@@ -373,6 +374,11 @@ mod tests {
                 "leader election: --leader-elect-renew-deadline (10s) has to be longer than 1.2 times --leader-elect-retry-period",
             ),
             (&["--leader-elect", "--leader-election-id="], "leader election: the name of the lease has to be"),
+            (&["--shards=4", "--leader-election-id=A B"], "leader election: the name of the lease cannot be `A B`"),
+            (
+                &["--leader-elect", "--leader-election-namespace=A B"],
+                "leader election: the namespace of the lease cannot be `A B`",
+            ),
             (&["--metrics-bind-address=here"], "--metrics-bind-address=here: not an address"),
             (
                 &["--health-probe-bind-address=1.2.3.4:99999"],
@@ -430,7 +436,11 @@ mod tests {
         for (flags, of_app, expected) in cases {
             assert_eq!(slots(flags, of_app), expected, "{flags:?}");
         }
-        assert!(parse(&["--shards=257"]).is_err());
+        for value in ["257", "abc", "-1"] {
+            let error = parse(&[&format!("--shards={value}")]).err().unwrap();
+            let expected = format!("`{value}` is not a number from 0 to 256");
+            assert!(error.contains("--shards") && error.contains(&expected), "{error}");
+        }
         let both = parse(&["--shards=4", "--leader-elect"]).unwrap().check("podset").unwrap_err();
         assert!(both.to_string().starts_with("--shards does not go with --leader-elect"), "{both}");
     }

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use kctl_apimachinery::validation::{is_dns1123_label, is_dns1123_subdomain};
+
 /// Longest name of an object, in bytes.
 const NAME_LEN_MAX: usize = 253;
 pub(in crate::manager) const LEASE_DURATION: Duration = Duration::from_secs(15);
@@ -74,6 +76,20 @@ pub enum ElectionError {
         /// The flag that sets it.
         flag: &'static str,
     },
+    /// The name or the namespace is not one that an API server accepts.
+    #[error(
+        "leader election: the {field} of the lease cannot be `{value}`: lower case letters, digits and dashes as in RFC 1123; set \
+         `{flag}`"
+    )]
+    #[non_exhaustive]
+    NotDns1123 {
+        /// The field of the Lease: `name` or `namespace`.
+        field: &'static str,
+        /// The flag that sets it.
+        flag: &'static str,
+        /// The rejected value.
+        value: String,
+    },
     /// One time has to be longer than another.
     #[error("leader election: {longer} ({longer_value:?}) has to be longer than {shorter} ({shorter_value:?})")]
     #[non_exhaustive]
@@ -135,14 +151,19 @@ impl ElectionConfig {
     /// # Errors
     /// The first [`ElectionError`] that is found; it names the flags.
     pub fn check(&self) -> Result<(), ElectionError> {
-        let names = [
-            ("name", "--leader-election-id", &self.name),
-            ("namespace", "--leader-election-namespace", &self.namespace),
-            ("holder", "--leader-election-identity", &self.identity),
+        type IsValid = fn(&str) -> bool;
+        // Any string can be the holder.
+        let names: [(_, _, _, IsValid); 3] = [
+            ("name", "--leader-election-id", &self.name, is_dns1123_subdomain),
+            ("namespace", "--leader-election-namespace", &self.namespace, is_dns1123_label),
+            ("holder", "--leader-election-identity", &self.identity, |_holder| true),
         ];
-        for (field, flag, value) in names {
+        for (field, flag, value, is_valid) in names {
             if value.is_empty() || value.len() > NAME_LEN_MAX {
                 return Err(ElectionError::Name { field, flag });
+            }
+            if !is_valid(value) {
+                return Err(ElectionError::NotDns1123 { field, flag, value: value.clone() });
             }
         }
         if self.retry_period.is_zero() {

@@ -113,7 +113,7 @@ pub(super) struct DeployOptions {
     #[arg(long)]
     pub(super) leader_elect: bool,
     /// Split the objects into N slots (1–256) that all replicas share; 0 disables sharding [default: the value of `App::sharded`, or 0]
-    #[arg(long, value_name = "N", value_parser = crate::app::options::n_slots(), conflicts_with = "leader_elect")]
+    #[arg(long, value_name = "N", value_parser = crate::app::options::n_slots, conflicts_with = "leader_elect")]
     pub(super) shards: Option<u32>,
     /// Serve `/metrics` over TLS, only to clients that may `get` the nonresource URL /metrics
     #[arg(long)]
