@@ -229,7 +229,7 @@ mod tests {
         }
         assert!(project(&options(&"a".repeat(55))).is_ok());
         for name in ["kctl", "match", "test", "while", "true", "self"] {
-            assert!(refused(&options(name)).contains("that Rust or kctl has already"), "{name}");
+            assert!(refused(&options(name)).contains("is a Rust keyword or the name of a crate"), "{name}");
         }
         for name in ["build", "deps"] {
             assert!(refused(&options(name)).contains("a directory that Cargo creates"), "{name}");
