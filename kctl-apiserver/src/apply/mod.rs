@@ -289,11 +289,28 @@ fn apply_typed(
     changes.take_from_others(&mut managed, Some(&manager));
     owned.set = owned.set.difference(never_owned());
     // A manager that gains fields without a change of the object keeps its time, or gets none.
-    if !is_equal(&without_managed_fields(live), &object) {
+    if !is_equal_but_managers(live, &object) {
         owned.time = Some(request.now.to_owned());
     }
     managed.insert(manager, owned);
     Ok((object, managed))
+}
+
+/// Returns `true` if an object without managers equals the live object without its managers. A copy of the live object
+/// without them would cost as much as the merge.
+fn is_equal_but_managers(live: &Value, object: &Value) -> bool {
+    let (Value::Object(live), Value::Object(object)) = (live, object) else { return live == object };
+    let is_same = |(name, before): (&String, &Value)| {
+        object.get(name).is_some_and(|after| match (before, after) {
+            (Value::Object(before), Value::Object(after)) if name == "metadata" => {
+                let mut fields = before.iter().filter(|(name, _)| *name != "managedFields");
+                fields.clone().count() == after.len()
+                    && fields.all(|(name, before)| after.get(name).is_some_and(|after| is_equal(before, after)))
+            }
+            _ => is_equal(before, after),
+        })
+    };
+    live.len() == object.len() && live.iter().all(is_same)
 }
 
 /// Returns the fields of other managers that have changed.

@@ -18,7 +18,9 @@ pub(super) enum AddFailure {
     )]
     Name(String),
     /// A module cannot have the name of the controller (`is_module`).
-    #[error("`{0}` is a Rust keyword or the name of a crate: choose another name, such as `{0}-controller`")]
+    #[error(
+        "`{0}` is a Rust keyword, or the name of a crate or of its root file: choose another name, such as `{0}-controller`"
+    )]
     TakenName(String),
     /// A `#[resource]` of the project declares the kind.
     #[error("{kind} is declared already, in {file}: choose another name, or another kind by `--kind`")]

@@ -218,7 +218,7 @@ fn controller_name_has_to_be_a_module() {
     let folder = Folder::new("taken", MAIN);
     for name in ["struct", "if", "self", "kctl", "lib", "main", "core"] {
         let error = folder.add(controller(name)).unwrap_err();
-        assert!(error.contains(&format!("`{name}` is a Rust keyword or the name of a crate")), "{error}");
+        assert!(error.contains(&format!("`{name}` is a Rust keyword, or the name of a crate")), "{error}");
     }
     assert_eq!(folder.text("src/main.rs"), MAIN);
 }

@@ -73,8 +73,10 @@ pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> 
 
 /// Returns `true` if a holder of the Lease of the settings is the leader of replicas with leader election.
 fn is_of_leader(settings: &str) -> bool {
+    // Settings of another version of kctl look like this, and can't be parsed.
+    let is_sharded = settings.starts_with("shards-") && settings.contains("-by-");
     let slots = ShardConfig::slots_of_settings(settings);
-    !settings.is_empty() && matches!(slots, Err(ShardError::Settings(_)))
+    !settings.is_empty() && !is_sharded && matches!(slots, Err(ShardError::Settings(_)))
 }
 
 /// Returns the table of all slots of the replicas, and a line about Leases of slots that they don't have.
@@ -90,6 +92,7 @@ fn overview(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> Stri
             let table = table(app, leases, slots.all(), now);
             return match others.len() {
                 0 => table,
+                1 => format!("{table}\n1 Lease of another slot is left over: {}\n", others.join(", ")),
                 n => format!("{table}\n{n} Leases of other slots are left over: {}\n", others.join(", ")),
             };
         }
@@ -137,7 +140,14 @@ fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Ti
         ),
         owner => format!("Its owner is {owner}, and no other replica reconciles the key."),
     };
-    Ok(format!("{}\n{is_in} {owner}\n", table(app, leases, [slot], now)))
+    let are_unnamed = watched.is_empty() && settings.contains("-in-");
+    let unnamed = if are_unnamed {
+        " The replicas run with --namespace, and the Lease does not name so many namespaces: /debug/ of a replica tells whether it \
+         watches this one."
+    } else {
+        ""
+    };
+    Ok(format!("{}\n{is_in} {owner}{unnamed}\n", table(app, leases, [slot], now)))
 }
 
 /// Returns `true` if a Lease with a holder has expired by the clock of this machine.

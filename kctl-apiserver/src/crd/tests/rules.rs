@@ -42,7 +42,8 @@ fn a_failed_rule_says_its_message() {
 fn rules_have_the_errors_of_kube_apiserver() {
     let cases: Vec<(&str, Value, Value, Value, Vec<&str>)> = serde_json::from_str(include_str!("rules.json")).unwrap();
     assert_eq!(cases.len(), 25);
-    for (_scenario, field, value, old, errors) in cases {
+    for (scenario, field, value, old, errors) in cases {
+        eprintln!("{scenario}");
         check(&field, &value, Some(&old).filter(|old| !old.is_null()), &errors);
     }
 }

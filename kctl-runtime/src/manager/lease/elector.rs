@@ -350,7 +350,7 @@ impl Elector {
                 if holder.is_empty() {
                     tracing::info!(%lease, "the Lease has no holder");
                 } else {
-                    tracing::info!(%lease, holder, "the Lease has another holder");
+                    tracing::info!(%lease, holder, "the holder of the Lease changed");
                 }
                 self.holder.send_replace(holder);
             }

@@ -308,8 +308,7 @@ impl Scrape {
         counts(encoder, ("kctl_slots_gained", help), [(vec![], shards.n_gained())])?;
         // The readiness check has the same condition: replicas with other settings hold the common Lease.
         let is_refused = shards.disagreement().is_some();
-        let help =
-            "1 while this replica does not work because others run with another --shards or with leader election";
+        let help = "1 while this replica does not work because others run with other settings or with leader election";
         family(encoder, ("kctl_slots_refused", help), [(vec![], u32::from(is_refused))])
     }
 

@@ -62,7 +62,7 @@ pub enum ShardError {
     Lease(#[from] ElectionError),
     /// The holder of a Lease is not the settings of a sharded program.
     #[error(
-        "its holder `{0}` is not the settings of a sharded program, such as `shards-16-by-object`: start the replicas with --shards"
+        "its holder `{0}` is not the settings of a sharded program, such as `shards-16-by-object`: start the replicas with --shards, or use their version of kctl"
     )]
     Settings(String),
     /// The replicas run with another version of the division of keys.

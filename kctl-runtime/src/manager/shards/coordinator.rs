@@ -208,23 +208,27 @@ impl Coordinator {
         }
     }
 
-    /// Logs once why this replica waits for the Lease of the settings, and once when it holds it.
+    /// Logs why this replica waits for the Lease of the settings: the first failed request, and each settings of others that
+    /// differ. Texts of failures vary, so the next ones are not logged. Also logs that the wait is over.
     async fn log_wait(&self, leadership: &Leadership) {
         let (view, lease) = (self.view(), format!("{}/{}", self.config.namespace(), self.config.name()));
-        let reason = loop {
-            if timeout(self.config.retry_period(), leadership.led()).await.is_ok() {
+        let mut logged = None;
+        loop {
+            if let Ok(led) = timeout(self.config.retry_period(), leadership.led()).await {
+                if led && logged.is_some() {
+                    tracing::info!(lease, "the wait for the Lease of the settings is over");
+                }
                 return;
             }
-            if let Some(reason) = view.waits_because() {
-                break reason;
+            let disagreement = view.disagreement();
+            let Some(reason) = disagreement.clone().or_else(|| view.waits_because()) else { continue };
+            if logged.as_ref() != Some(&disagreement) {
+                logged = Some(disagreement);
+                tracing::warn!(
+                    lease,
+                    "no slots, and no reconciles, before this replica holds the Lease of the settings: {reason}"
+                );
             }
-        };
-        tracing::warn!(
-            lease,
-            "no slots, and no reconciles, before this replica holds the Lease of the settings: {reason}"
-        );
-        if leadership.led().await {
-            tracing::info!(lease, "the wait for the Lease of the settings is over");
         }
     }
 

@@ -79,8 +79,8 @@ pub(super) fn reason(key: &ObjectKey, slot: u32, phase: Phase, owner: SlotOwner<
 pub(super) fn reason_of_unwatched(key: &ObjectKey, slot: u32) -> String {
     let namespace = key.namespace.as_deref().unwrap_or_default();
     format!(
-        "{key} is in slot {slot}, but namespace {namespace} is not watched here: --namespace. Add it in all replicas, or leave \
-         --namespace out."
+        "{key} is in slot {slot}, but namespace {namespace} is not watched here: --namespace. Stop all replicas, then start \
+         them with it, or without --namespace."
     )
 }
 

@@ -31,7 +31,7 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
         value(
             "shards",
             "Number of slots by which all replicas share the objects; 0 for none. It takes the place of leaderElection.\n\
-             Replicas with different numbers don't work side by side, so change it with `--set strategy.type=Recreate`.",
+             Replicas with different numbers, or with another --namespace, don't work side by side, so change them with `--set strategy.type=Recreate`.",
             json!(slots),
             json!({ "type": "integer", "minimum": 0, "maximum": SLOTS_MAX }),
         ),
