@@ -102,12 +102,15 @@ async fn wait_for_settings_is_logged_once() {
         lines.text().lines().filter(|line| line.contains(what)).map(str::to_owned).collect()
     };
     assert_eq!(found(warning), [""; 0]);
+    // Another test may have used the callsites for the first time while `logged` started.
+    tracing::callsite::rebuild_interest_cache();
     let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
     let b = world.start_by("b", other).await;
     seconds(60).await;
     let warned = found(warning);
     assert!(warned.len() == 1 && warned[0].contains("WARN"), "{warned:?}");
     assert!(warned[0].contains(&b.ready().unwrap_err()) && warned[0].contains("default/podset"), "{warned:?}");
+    tracing::callsite::rebuild_interest_cache();
     a.stop().await.unwrap();
     seconds(20).await;
     assert_eq!(b.n_owned(), 4);
@@ -122,6 +125,8 @@ async fn refused_lease_watch_names_role_of_shards() {
         let (lines, _logged) = logged();
         let faults = Faults::default();
         faults.add(Fault::Refuse(403), move |request: &RequestSummary| {
+            // Another test may use the callsite of the warning for the first time while `logged` starts.
+            tracing::callsite::rebuild_interest_cache();
             request.path.ends_with("/leases") && request.query.contains(selector)
         });
         let a = world.start_on("a", faults, |manager, client| manager.shard(client, shards("a", 8)).unwrap()).await;
