@@ -16,6 +16,7 @@ mod replicas;
 mod ring;
 mod rolling;
 mod seats;
+mod server_selection;
 mod shard_faults;
 mod shards;
 mod trace;

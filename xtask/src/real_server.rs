@@ -214,10 +214,15 @@ pub(crate) fn stop_servers_of(process: u32) {
 /// A server does not start, or a test fails.
 pub(crate) fn conformance(gate: &mut Gate) -> Result {
     let Some(mut servers) = Servers::prepare(gate, None)? else { return Ok(()) };
+    let server = servers.up_with("conformance", "--feature-gates=ShardedListAndWatch=true")?;
     cargo_test(&["--test", "conformance", "--test", "definitions", "--", "--include-ignored"])
-        .env("KUBECONFIG", servers.up_with("conformance", "--feature-gates=ShardedListAndWatch=true")?)
+        .env("KUBECONFIG", &server)
         .env("EMBEDDED", "0")
-        .tests(&mut gate.ledger, 150)
+        .tests(&mut gate.ledger, 150)?;
+    // It needs the feature gate as well.
+    cargo_test(&["--test", "manager", "on_a_real_server", "--", "--ignored"])
+        .env("KUBECONFIG", server)
+        .tests(&mut gate.ledger, 1)
 }
 
 /// Runs the suites of operators and clients, each with its own servers. Examples use the same kind names, and no

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::hash::hash_string;
+use super::hash::{fnv1a, hash_string};
 use crate::key::ObjectKey;
 
 /// The version of the division of keys into slots. Each change of the hash, or of what is hashed, increases it.
@@ -32,6 +32,23 @@ pub enum ShardBy {
     /// The namespace: all objects of a namespace are reconciled by one replica. A cluster-scoped object counts by its
     /// name, so a `Namespace` belongs to the slot of the objects in it.
     Namespace,
+    /// The namespace, in ranges that the API server can select: a replica requests only the objects of its slots (parameter
+    /// `shardSelector`, [KEP-5866](https://github.com/kubernetes/enhancements/issues/5866), feature gate
+    /// `ShardedListAndWatch`). A server without it sends all objects, and the replica filters them itself.
+    ///
+    /// The ranges are those of FNV-1a. It hardly spreads namespaces that differ only at their end, such as `team-1` to
+    /// `team-99`: for them use [`Namespace`](Self::Namespace).
+    NamespaceRange,
+}
+
+impl ShardBy {
+    /// All variants. A variant whose name begins with that of another one precedes it.
+    pub(crate) const ALL: [Self; 3] = [Self::Object, Self::NamespaceRange, Self::Namespace];
+
+    /// Returns `true` if all objects of a namespace are in one slot.
+    pub(crate) fn keeps_namespaces(self) -> bool {
+        matches!(self, Self::Namespace | Self::NamespaceRange)
+    }
 }
 
 impl fmt::Display for ShardBy {
@@ -39,6 +56,7 @@ impl fmt::Display for ShardBy {
         f.write_str(match self {
             Self::Object => "object",
             Self::Namespace => "namespace",
+            Self::NamespaceRange => "namespace-range",
         })
     }
 }
@@ -85,7 +103,9 @@ impl Slots {
     pub fn slot_for(&self, key: &ObjectKey) -> u32 {
         let hash = match (&key.namespace, self.by) {
             (Some(namespace), ShardBy::Namespace) => hash_string(namespace),
+            (Some(namespace), ShardBy::NamespaceRange) => fnv1a(namespace),
             (Some(_), ShardBy::Object) => hash_string(&key.to_string()),
+            (None, ShardBy::NamespaceRange) => fnv1a(&key.name),
             (None, _) => hash_string(&key.name),
         };
         self.of_hash(hash ^ self.salt)
@@ -96,6 +116,35 @@ impl Slots {
         let slot = u32::try_from((u128::from(hash) * u128::from(self.n)) >> 64).unwrap_or_default();
         debug_assert!(slot < self.n, "each hash belongs to one of the slots");
         slot
+    }
+
+    /// Returns the smallest hash of a slot. That of the slot after the last one is 2⁶⁴.
+    fn start(&self, slot: u32) -> u128 {
+        (u128::from(slot) << 64).div_ceil(u128::from(self.n))
+    }
+
+    /// Returns the `shardSelector` of the namespaced objects of some slots, which are in ascending order. `None` if the API
+    /// server can't select them, because the slots have another hash.
+    pub(crate) fn selector(&self, slots: impl IntoIterator<Item = u32>) -> Option<String> {
+        if self.by != ShardBy::NamespaceRange || self.salt != 0 {
+            return None;
+        }
+        let mut ranges: Vec<(u128, u128)> = Vec::new();
+        for slot in slots {
+            let (start, end) = (self.start(slot), self.start(slot + 1));
+            match ranges.last_mut().filter(|(_, last)| *last == start) {
+                Some((_, last)) => *last = end,
+                None => ranges.push((start, end)),
+            }
+        }
+        // No selector selects nothing, so this one selects the namespaces with the hash 0.
+        if ranges.is_empty() {
+            ranges.push((0, 1));
+        }
+        let range = |(start, end): &(u128, u128)| {
+            format!("shardRange(object.metadata.namespace, '{start:#018x}', '{end:#018x}')")
+        };
+        Some(ranges.iter().map(range).collect::<Vec<_>>().join(" || "))
     }
 }
 
@@ -125,9 +174,11 @@ mod tests {
 
     #[test]
     fn shard_by_namespace_keeps_namespace_with_its_objects() {
-        let slots = Slots::new(SLOTS_MAX, ShardBy::Namespace);
         let (namespace, object) = (ObjectKey::new(None, "shop"), ObjectKey::new(Some("shop"), "web"));
-        assert_eq!(slots.slot_for(&namespace), slots.slot_for(&object));
+        for by in [ShardBy::Namespace, ShardBy::NamespaceRange] {
+            let slots = Slots::new(SLOTS_MAX, by);
+            assert_eq!(slots.slot_for(&namespace), slots.slot_for(&object));
+        }
         let by_object = Slots::new(SLOTS_MAX, ShardBy::Object);
         assert_ne!(by_object.slot_for(&namespace), by_object.slot_for(&object));
     }
@@ -142,6 +193,21 @@ mod tests {
         };
         let (by_object, by_namespace) = ([32, 15, 188, 108], [241, 241, 108, 108]);
         assert_eq!((DIVISION, slots_by(ShardBy::Object), slots_by(ShardBy::Namespace)), (1, by_object, by_namespace));
+        assert_eq!(slots_by(ShardBy::NamespaceRange), [235, 235, 70, 70]);
+    }
+
+    #[test]
+    fn selector_joins_neighbouring_slots() {
+        let range = |start: &str, end: &str| format!("shardRange(object.metadata.namespace, '{start}', '{end}')");
+        let (quarter, half) = ("0x4000000000000000", "0x8000000000000000");
+        let (zero, end) = ("0x0000000000000000", "0x10000000000000000");
+        let slots = Slots::new(4, ShardBy::NamespaceRange);
+        assert_eq!(slots.selector([0, 1]), Some(range(zero, half)));
+        assert_eq!(slots.selector([0, 2, 3]), Some(format!("{} || {}", range(zero, quarter), range(half, end))));
+        assert_eq!(slots.selector([]), Some(range(zero, "0x0000000000000001")));
+        assert_eq!(slots.selector(slots.all()), Some(range(zero, end)));
+        assert_eq!(Slots::new(4, ShardBy::Namespace).selector([0]), None, "API servers have another hash");
+        assert_eq!(slots.salted(1).selector([0]), None);
     }
 
     #[test]
@@ -154,10 +220,18 @@ mod tests {
     proptest! {
         #[test]
         fn every_key_has_a_slot(n in 1..=SLOTS_MAX, namespace in "[a-z]{0,8}", name in "[a-z]{1,8}") {
-            for by in [ShardBy::Object, ShardBy::Namespace] {
+            for by in ShardBy::ALL {
                 let slots = Slots::new(n, by);
                 prop_assert!(slots.all().contains(&slots.slot_for(&ObjectKey::new(Some(&namespace), &name))));
             }
+        }
+
+        #[test]
+        fn slot_starts_at_its_smallest_hash(n in 1..=SLOTS_MAX, slot in 0..SLOTS_MAX) {
+            let (slots, slot) = (Slots::new(n, ShardBy::NamespaceRange), slot % n);
+            let start = slots.start(slot);
+            prop_assert_eq!(slots.of_hash(u64::try_from(start).unwrap()), slot);
+            prop_assert_eq!(slots.of_hash(u64::try_from(slots.start(slot + 1) - 1).unwrap()), slot);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt, pin::pin, sync::Arc};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
-use super::{ShardBy, Slots};
+use super::Slots;
 use crate::{
     key::ObjectKey,
     store::Share,
@@ -257,7 +257,7 @@ impl Share for Tenures {
     }
 
     fn has_namespace(&self, namespace: &str) -> bool {
-        self.slots.shard_by() == ShardBy::Namespace && self.has(&ObjectKey::new(Some(namespace), ""))
+        self.slots.shard_by().keeps_namespaces() && self.has(&ObjectKey::new(Some(namespace), ""))
     }
 
     fn is_empty(&self) -> bool {
@@ -268,6 +268,16 @@ impl Share for Tenures {
     fn n_gained(&self) -> u64 {
         self.n_begun()
     }
+
+    fn n_moves(&self) -> u64 {
+        let state = self.state.lock();
+        state.n_begun + state.n_ended
+    }
+
+    fn shard_selector(&self) -> Option<String> {
+        let owned: Vec<u32> = self.state.lock().tenures.iter().flatten().map(|tenure| tenure.slot).collect();
+        self.slots.selector(owned)
+    }
 }
 
 #[cfg(test)]
@@ -277,7 +287,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::writer::LeaseState;
+    use crate::{shard::ShardBy, writer::LeaseState};
 
     const TIMEOUT: Duration = Duration::from_secs(5);
     const MARGIN: Duration = Duration::from_secs(1);

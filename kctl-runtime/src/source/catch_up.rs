@@ -17,7 +17,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{METADATA_LIST, Source, condition::Activity, filter::OvertakenList, jitter::Jitter, pages::each_item};
+use super::{METADATA_LIST, Source, condition::Activity, filter::CacheBug, jitter::Jitter, pages::each_item};
 use crate::{
     key::ObjectKey,
     object::{Meta, Uid, Version},
@@ -92,7 +92,7 @@ impl Source {
     /// A filtered cache lacks the objects of slots that were gained since the last comparison, so it lists all.
     pub(crate) async fn compare(&self) {
         let _one_at_a_time = self.moving.lock().await;
-        let gained = self.n_gained();
+        let (gained, n_moves) = (self.n_gained(), self.n_moves());
         let has_gained = self.listed_gains.load(Ordering::Relaxed) != gained;
         'scopes: for scope in self.scopes().all() {
             let mut jitter = Jitter::new((self.config(), &scope, "current"));
@@ -101,7 +101,8 @@ impl Source {
             while self.scopes().has(&scope) {
                 let current = async {
                     if has_gained {
-                        return self.relist(&scope).await.map(|()| true);
+                        let is_watched = self.reselect(&scope, n_moves).await;
+                        return if is_watched { self.relist(&scope).await.map(|()| true) } else { Ok(false) };
                     }
                     let opaque = if n_opaque < OPAQUE_TRIES { OpaqueVersion::Wait } else { OpaqueVersion::Relist };
                     self.catch_up(&scope, opaque).await
@@ -237,7 +238,7 @@ impl Source {
         let _listing = Listing::begin(&self.n_lists);
         self.store().acknowledged(Delta::Listing(scope.clone())).await;
         let (objects, version) = self.partial_state(scope).await?;
-        if self.filter().is_some_and(|filter| filter.overtaken == OvertakenList::Ignored) {
+        if self.filter().is_some_and(|filter| filter.bug == Some(CacheBug::OvertakenListIgnored)) {
             self.store().acknowledged(Delta::Replace(scope.clone(), objects, version)).await;
             return Ok(());
         }
@@ -290,9 +291,9 @@ mod tests {
         let silent = service_fn(|_request: http::Request<Body>| pending::<Result<http::Response<Body>, Infallible>>());
         let client = Client::new(silent, "default");
         let source = Arc::new_cyclic(|source| {
-            let (share, rules) = (GainsMeanwhile(source.clone()), vec![BelongsTo::Itself]);
+            let (share, rules) = (GainsMeanwhile(source.clone()), vec![BelongsTo::Itself { namespaced: true }]);
             let source = Source::new(client, WatchConfig::of::<Pod>(), Arc::default());
-            source.select(Filter::new(Arc::new(share), rules, OvertakenList::Applied));
+            source.select(Filter::new(Arc::new(share), rules, None));
             source
         });
         let event = br#"{"type":"MODIFIED","object":{"metadata":{"name":"x","namespace":"a","uid":"1","resourceVersion":"5"}}}"#;

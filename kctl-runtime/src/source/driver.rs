@@ -96,8 +96,8 @@ pub struct Source {
     unreadable: Unreadables,
     /// Is `true` if the initial state is requested as a stream.
     streams: AtomicBool,
-    /// Ends the present watch, because a write found the kind missing.
-    check_served: Notify,
+    /// Ends the present watches, so that they are requested again.
+    pub(super) reopen: Notify,
     /// Set once the store has been compared with the newest state.
     pub(super) compared: OnceCell<()>,
     list_limiter: ListLimiter,
@@ -150,7 +150,7 @@ impl Source {
             condition: Condition::default(),
             unreadable: Unreadables::default(),
             streams: AtomicBool::new(false),
-            check_served: Notify::new(),
+            reopen: Notify::new(),
             compared: OnceCell::new(),
             list_limiter: ListLimiter::default(),
             filter: OnceLock::new(),
@@ -185,7 +185,7 @@ impl Source {
     /// A write that fails with 404 for the resource itself suggests that the CRD was deleted. The watch would notice
     /// only at its end, minutes later.
     pub(crate) fn check_served(&self) {
-        self.check_served.notify_waiters();
+        self.reopen.notify_waiters();
     }
 
     /// Adds a check. Objects that fail it are reported and not stored; their last good state stays.
@@ -335,11 +335,14 @@ impl Source {
         &self.client
     }
 
-    /// Returns path and query of a request for a scope, with the selectors of the watch config.
+    /// Returns path and query of a request for a scope, with the selectors of the watch config and of this replica's slots.
     pub(super) fn path(&self, scope: &Scope, query: &str) -> String {
         let config = &self.config;
         let mut path = format!("{}?{query}", config.kind.path(scope.as_deref()));
-        for (name, selector) in [("labelSelector", &config.labels), ("fieldSelector", &config.fields)] {
+        let shards = self.filter().and_then(Filter::shard_selector).unwrap_or_default();
+        let selectors =
+            [("labelSelector", &config.labels), ("fieldSelector", &config.fields), ("shardSelector", &shards)];
+        for (name, selector) in selectors {
             if !selector.is_empty() {
                 path += &format!("&{name}={}", url::escape(selector));
             }

@@ -16,6 +16,7 @@ use serde::{
     de::{self, IgnoredAny, MapAccess, Visitor},
 };
 
+use super::server_selection::ServerSelection;
 use crate::{
     key::ObjectKey,
     object::{Kind, Stored},
@@ -26,7 +27,10 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BelongsTo {
     /// The object is a primary.
-    Itself,
+    Itself {
+        /// `true` if the primary has a namespace.
+        namespaced: bool,
+    },
     /// The object belongs to its controller, if that is of this kind.
     Controller {
         kind: Kind,
@@ -35,20 +39,22 @@ pub(crate) enum BelongsTo {
     },
 }
 
-/// The use of a list for gained slots that the watch is past when it arrives.
+/// A bug in the cache of gained slots, which the simulator has to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OvertakenList {
-    /// Its objects are added, as they have to be.
-    Applied,
-    /// It is ignored as older than the cache: a bug that the simulator has to find.
-    Ignored,
+pub(crate) enum CacheBug {
+    /// A list for gained slots is ignored if the watch is past it.
+    OvertakenListIgnored,
+    /// A watch of the old slots goes on when slots have moved, although the API server selects its objects.
+    WatchKept,
 }
 
 /// Selects the objects that belong to the primaries of this replica's slots.
 pub(crate) struct Filter {
     share: Arc<dyn Share>,
     rules: Vec<BelongsTo>,
-    pub(super) overtaken: OvertakenList,
+    is_selectable: bool,
+    pub(super) bug: Option<CacheBug>,
+    pub(super) selection: ServerSelection,
 }
 
 /// The metadata that decides.
@@ -88,13 +94,34 @@ struct Controller<'a> {
 
 impl Filter {
     /// Creates a filter that selects what one of the rules assigns to a slot of `share`.
-    pub(crate) fn new(share: Arc<dyn Share>, rules: Vec<BelongsTo>, overtaken: OvertakenList) -> Self {
-        Self { share, rules, overtaken }
+    pub(crate) fn new(share: Arc<dyn Share>, rules: Vec<BelongsTo>, bug: Option<CacheBug>) -> Self {
+        let is_namespaced = |rule: &BelongsTo| match rule {
+            BelongsTo::Itself { namespaced } | BelongsTo::Controller { namespaced, .. } => *namespaced,
+        };
+        // An API server hashes the namespace of an object. Objects without one, or of a primary without one, belong to the
+        // slot of a name.
+        let is_selectable = rules.iter().all(is_namespaced) && share.shard_selector().is_some();
+        Self { share, rules, is_selectable, bug, selection: ServerSelection::default() }
+    }
+
+    /// Returns `true` if the API server can select the objects.
+    pub(super) fn is_selectable(&self) -> bool {
+        self.is_selectable
     }
 
     /// Returns how many slots were gained so far.
     pub(super) fn n_gained(&self) -> u64 {
         self.share.n_gained()
+    }
+
+    /// Returns the `shardSelector` with which the API server selects at least these objects, `None` if it can't.
+    pub(super) fn shard_selector(&self) -> Option<String> {
+        self.is_selectable.then(|| self.share.shard_selector())?
+    }
+
+    /// Returns how often a slot was gained or lost so far.
+    pub(super) fn n_moves(&self) -> u64 {
+        self.share.n_moves()
     }
 
     /// Returns `true` if no object is selected, because this replica owns no slot.
@@ -104,7 +131,11 @@ impl Filter {
 
     /// Returns the part of the kind that readers find in the cache.
     pub(super) fn part(&self) -> Part {
-        if self.rules.contains(&BelongsTo::Itself) { Part::Primaries(self.share.clone()) } else { Part::Children }
+        if self.rules.iter().any(|rule| matches!(rule, BelongsTo::Itself { .. })) {
+            Part::Primaries(self.share.clone())
+        } else {
+            Part::Children
+        }
     }
 
     /// Returns the metadata of an object that is not selected. JSON without readable metadata is left to the decoder.
@@ -130,7 +161,7 @@ impl Filter {
 
     fn selects(&self, key: &ObjectKey, controller: Option<&Controller<'_>>) -> bool {
         self.rules.iter().any(|rule| match (rule, controller) {
-            (BelongsTo::Itself, _) => self.share.has(key),
+            (BelongsTo::Itself { .. }, _) => self.share.has(key),
             (BelongsTo::Controller { kind, namespaced }, Some(owner)) => {
                 let namespace = key.namespace.as_deref().filter(|_| *namespaced);
                 let is_primary = owner.group == kind.group && owner.kind == kind.kind;
@@ -228,7 +259,7 @@ mod tests {
     #[test]
     fn controller_reference_of_any_version_selects_the_child() {
         let rule = BelongsTo::Controller { kind: Kind::of::<ReplicaSet>(), namespaced: true };
-        let filter = Filter::new(Arc::new(Even), vec![rule], OvertakenList::Applied);
+        let filter = Filter::new(Arc::new(Even), vec![rule], None);
         for (owner, selected) in [
             (Some(("apps/v1", "ReplicaSet", "web-2")), true),
             (Some(("apps/v1beta1", "ReplicaSet", "web-2")), true),
@@ -245,7 +276,7 @@ mod tests {
 
     #[test]
     fn primary_is_selected_by_its_own_key() {
-        let filter = Filter::new(Arc::new(Even), vec![BelongsTo::Itself], OvertakenList::Applied);
+        let filter = Filter::new(Arc::new(Even), vec![BelongsTo::Itself { namespaced: true }], None);
         assert!(filter.not_selected(&pod("web-2", None)).is_none());
         let json = pod("web-1", None);
         assert_eq!(filter.not_selected(&json).unwrap().key(), ObjectKey::new(Some("shop"), "web-1"));

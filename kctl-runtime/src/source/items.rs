@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use memchr::memchr2;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::lines::LINE_LEN_MAX;
 
@@ -44,6 +44,8 @@ pub(super) struct ListMeta {
     /// The `continue` token, if the list has more pages. Some servers send an empty string on the last page.
     #[serde(rename = "continue")]
     pub(super) token: Option<String>,
+    /// Is there if the API server has applied the `shardSelector` of the request.
+    pub(super) shard_info: Option<IgnoredAny>,
 }
 
 /// The position of the next byte within the list.

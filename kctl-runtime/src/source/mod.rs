@@ -75,12 +75,13 @@ mod reflector;
 mod reflector_model;
 mod relist;
 mod scopes;
+mod server_selection;
 mod unreadable;
 
 pub use check::Check;
 pub use condition::Health;
 pub use driver::Source;
-pub(crate) use filter::{BelongsTo, Filter, OvertakenList};
+pub(crate) use filter::{BelongsTo, CacheBug, Filter};
 pub use list_limiter::ListLimiter;
 pub use reflector::{Effect, Input, Reflector, Request};
 pub use unreadable::UNREADABLE_MAX;

@@ -17,6 +17,17 @@ pub(crate) trait Share: Send + Sync {
 
     /// Returns how many slots were gained so far.
     fn n_gained(&self) -> u64;
+
+    /// Returns how often a slot was gained or lost so far.
+    fn n_moves(&self) -> u64 {
+        self.n_gained()
+    }
+
+    /// Returns the `shardSelector` of the namespaced objects that belong to it. `None` if the API server can't select
+    /// them, or if there is no need.
+    fn shard_selector(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The part of a kind that a filtered cache has.

@@ -38,6 +38,7 @@ mod too_late;
 
 use kctl::{
     __private_0_1::Planted,
+    app::ShardBy,
     testing::{Scenario, Sim},
 };
 
@@ -159,7 +160,18 @@ fn replicas_that_share_keys_survive_faults() {
 
 #[test]
 fn replicas_that_share_namespaces_survive_faults() {
-    check_clean_for(&sharded::by_namespace(), SHARDED_SEEDS);
+    check_clean_for(&sharded::by_namespace(ShardBy::Namespace), SHARDED_SEEDS);
+}
+
+#[test]
+fn replicas_whose_objects_the_server_selects_survive_faults() {
+    check_clean_for(&sharded::by_namespace(ShardBy::NamespaceRange), SHARDED_SEEDS);
+}
+
+#[test]
+fn watch_kept_when_slots_move_is_found() {
+    let twin = sharded::by_namespace(ShardBy::NamespaceRange);
+    check_found(&twin.clone().planted(Planted::WatchKept), &twin, WithoutFaults, "each site reached its version");
 }
 
 /// Random seeds also let Leases expire, so they find the missing permit without the list of single faults.

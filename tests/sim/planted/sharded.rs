@@ -13,7 +13,7 @@ use kctl::{
 };
 
 use crate::{
-    case::External,
+    case::{External, State, rule},
     site::{Site, ask, reached, reached_with, secret},
 };
 
@@ -63,7 +63,7 @@ pub(crate) fn twin() -> Scenario {
 }
 
 /// Three replicas that share the namespaces: two sites in each.
-pub(crate) fn by_namespace() -> Scenario {
+pub(crate) fn by_namespace(by: ShardBy) -> Scenario {
     let namespaces = ["north", "east", "south", "west"];
     let namespace = |name: &str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
     let sites = namespaces.iter().flat_map(|namespace| ["a", "b"].map(|name| site_in(namespace, name, 1)));
@@ -71,7 +71,7 @@ pub(crate) fn by_namespace() -> Scenario {
     Scenario::new(|| App::new("planted").controller::<slow>())
         .objects(&objects.join("\n---\n"))
         .instances(3)
-        .sharded_by(ShardBy::Namespace)
+        .sharded_by(by)
         .step("ask for version 2", move |client| async move {
             for (namespace, name) in namespaces.iter().flat_map(|namespace| ["a", "b"].map(|name| (namespace, name))) {
                 let sites = Api::<Site>::namespaced(client.clone(), namespace);
@@ -80,6 +80,16 @@ pub(crate) fn by_namespace() -> Scenario {
             }
             Ok(())
         })
+        .settled("each site reached its version", rule(reached_all))
+}
+
+fn reached_all(state: &State) -> Result<(), String> {
+    match state.sites.iter().find(|site| site.reached() != site.spec.version) {
+        Some(site) => {
+            Err(format!("{} reached version {} of {}", Key::from_object(site), site.reached(), site.spec.version))
+        }
+        None => Ok(()),
+    }
 }
 
 fn site_in(namespace: &str, name: &str, version: i32) -> kctl::Json {

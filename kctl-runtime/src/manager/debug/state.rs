@@ -332,6 +332,7 @@ fn cache(source: &Source) -> Cache {
         ("namespace ", first_names(&config.namespaces)),
         ("labels ", config.labels.clone()),
         ("fields ", config.fields.clone()),
+        ("slots of this replica, selected by ", source.selected_by().map_or_else(String::new, |by| by.to_string())),
     ];
     let parts: Vec<String> =
         parts.iter().filter(|(_, value)| !value.is_empty()).map(|(part, value)| format!("{part}{value}")).collect();

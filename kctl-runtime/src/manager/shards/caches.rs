@@ -12,7 +12,7 @@ use crate::{
     object::Kind,
     reconcile::Env,
     shard::Tenures,
-    source::{BelongsTo, Filter, OvertakenList, Source},
+    source::{BelongsTo, CacheBug, Filter, Source},
 };
 
 /// A cache, and the rules by which its objects belong to primaries. `None` if a reader needs all objects.
@@ -23,7 +23,7 @@ pub(super) fn limit<'a>(
     envs: impl Iterator<Item = &'a Arc<Env>>,
     tenures: &Arc<Tenures>,
     whole: &[Kind],
-    overtaken: OvertakenList,
+    bug: Option<CacheBug>,
 ) {
     let mut uses: Vec<Use> = Vec::new();
     for env in envs {
@@ -45,7 +45,7 @@ pub(super) fn limit<'a>(
     }
     for (source, rules) in uses {
         if let Some(rules) = rules {
-            source.select(Filter::new(tenures.clone(), rules, overtaken));
+            source.select(Filter::new(tenures.clone(), rules, bug));
         }
     }
 }
@@ -56,7 +56,7 @@ fn rule(relation: &RelationSpec, primary: &RelationSpec) -> Option<BelongsTo> {
         return None;
     }
     match relation.declared_as {
-        RelationKind::Primary => Some(BelongsTo::Itself),
+        RelationKind::Primary => Some(BelongsTo::Itself { namespaced: primary.namespaced }),
         RelationKind::Owned => {
             Some(BelongsTo::Controller { kind: primary.kind.clone(), namespaced: primary.namespaced })
         }

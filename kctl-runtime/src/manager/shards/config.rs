@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn slots_are_read_back_from_settings() {
-        for by in [ShardBy::Object, ShardBy::Namespace] {
+        for by in ShardBy::ALL {
             for seconds in [15, 60] {
                 let mut leases = ElectionConfig::new("app", "default", "a");
                 leases.lease_duration = Duration::from_secs(seconds);
@@ -295,6 +295,8 @@ mod tests {
             "shards-257-by-object",
             "shards-8-by-label",
             "shards-8-by-object-x",
+            "shards-8-by-objects",
+            "shards-8-by-namespace-ranges",
             "shards-8-by-object-v",
             "shards-8-by-object-for",
             "shards-8-by-object-for-1m",

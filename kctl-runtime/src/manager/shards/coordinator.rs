@@ -32,7 +32,7 @@ use crate::{
     queue::WorkQueue,
     reconcile::Env,
     shard::{Phase, Tenures, slot_name},
-    source::{OvertakenList, Source, WatchConfig},
+    source::{CacheBug, Source, WatchConfig},
     store::{Change, Handler, Share, SharedStore},
     writer::ShardPermits,
 };
@@ -118,11 +118,12 @@ impl Coordinator {
 
     /// Limits the caches of these controllers to the slots of this replica where their readers allow it.
     pub(in crate::manager) fn limit_caches<'a>(&self, envs: impl Iterator<Item = &'a Arc<Env>>, whole: &[Kind]) {
-        let overtaken = match self.planted {
-            Some(Planted::OvertakenListIgnored) => OvertakenList::Ignored,
-            _ => OvertakenList::Applied,
+        let bug = match self.planted {
+            Some(Planted::OvertakenListIgnored) => Some(CacheBug::OvertakenListIgnored),
+            Some(Planted::WatchKept) => Some(CacheBug::WatchKept),
+            _ => None,
         };
-        limit(envs, &self.tenures, whole, overtaken);
+        limit(envs, &self.tenures, whole, bug);
     }
 
     pub(in crate::manager) fn tenures(&self) -> &Arc<Tenures> {

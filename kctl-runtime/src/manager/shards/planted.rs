@@ -11,4 +11,6 @@ pub enum Planted {
     AnotherHash,
     /// A cache ignores the list for gained slots if its watch is past it.
     OvertakenListIgnored,
+    /// A watch that the API server limits to the slots of its request goes on when slots have moved.
+    WatchKept,
 }

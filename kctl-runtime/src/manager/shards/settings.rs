@@ -62,9 +62,11 @@ impl ShardSettings {
         };
         let (n, rest) = name.strip_prefix("shards-")?.split_once("-by-")?;
         let n = n.parse::<u32>().ok().filter(|number| (1..=SLOTS_MAX).contains(number) && number.to_string() == n)?;
+        let (by, rest) = ShardBy::ALL.into_iter().find_map(|by| Some((by, rest.strip_prefix(&by.to_string())?)))?;
         let mut parts = rest.split('-');
-        let by = parts.next()?;
-        let by = [ShardBy::Object, ShardBy::Namespace].into_iter().find(|one| one.to_string() == by)?;
+        if !parts.next()?.is_empty() {
+            return None;
+        }
         let (mut division, mut lease_duration) = (1, LEASE_DURATION);
         while let Some(part) = parts.next() {
             match part.strip_prefix('v') {

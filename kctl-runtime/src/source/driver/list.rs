@@ -45,6 +45,7 @@ impl Source {
         let request = reflector.request().clone();
         if !matches!(request, Request::List { token: Some(_), .. }) {
             begun.gained = self.n_gained();
+            self.record_selection(scope);
         }
         let mut input = self.request_list(scope, &request, &mut begun.list).await;
         if matches!(input, Input::Page { .. }) && request != Request::Probe && self.n_gained() != begun.gained {
@@ -122,7 +123,8 @@ impl Source {
             }
             Ok(())
         };
-        let ListMeta { resource_version, token } = each_item(operation, body, heard, take).await?;
+        let ListMeta { resource_version, token, shard_info } = each_item(operation, body, heard, take).await?;
+        self.record_selected(shard_info.is_some());
         Ok(Input::Page { objects, version: resource_version, token })
     }
 

@@ -47,6 +47,11 @@ impl Source {
         self.filter().map_or(0, Filter::n_gained)
     }
 
+    /// Returns how often a slot was gained or lost so far.
+    pub(in crate::source) fn n_moves(&self) -> u64 {
+        self.filter().map_or(0, Filter::n_moves)
+    }
+
     /// Returns the error of a list during which a slot was gained: the list may lack some of its objects.
     pub(super) fn slot_gained(&self) -> ApiError {
         self.expired("this replica gained a slot during the list")
@@ -83,6 +88,8 @@ impl Source {
     pub(crate) async fn drop_lost(&self) {
         let Some(filter) = self.filter() else { return };
         let _one_at_a_time = self.moving.lock().await;
+        // Their events need not be sent any more.
+        self.reopen_reselected();
         // Events that were selected before the loss may still wait for the store.
         self.store.flush().await;
         for object in self.store.all() {

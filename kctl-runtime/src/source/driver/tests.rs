@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tower::service_fn;
 
 use super::{
-    super::filter::{BelongsTo, OvertakenList},
+    super::filter::BelongsTo,
     run::{Handles, Start},
     *,
 };
@@ -171,7 +171,7 @@ impl Share for OneSlot {
 
 fn sharded() -> (Source, Arc<OneSlot>) {
     let (source, slot) = (source(), Arc::new(OneSlot(AtomicBool::new(true))));
-    source.select(Filter::new(slot.clone(), vec![BelongsTo::Itself], OvertakenList::Applied));
+    source.select(Filter::new(slot.clone(), vec![BelongsTo::Itself { namespaced: true }], None));
     (source, slot)
 }
 

@@ -49,7 +49,7 @@ impl Source {
         };
         self.condition.record_success(&self.config, scope, Activity::Follow);
         let (mut lines, mut any) = (Lines::default(), false);
-        while self.receive_chunk(&mut chunks, &mut lines, reflector, life).await {
+        while self.receive_chunk(&mut chunks, &mut lines, reflector, scope, life).await {
             while let Some(line) = lines.next() {
                 any = true;
                 let (rest, next) = self.apply_line(reflector, line, began);
@@ -65,11 +65,12 @@ impl Source {
                 break;
             }
         }
-        let lasted = began.elapsed();
-        self.perform(reflector, Input::Closed { lasted, any }).await
+        // A watch that ends because slots have moved is no failure, however short it was.
+        let any = any || self.is_reselected(scope);
+        self.perform(reflector, Input::Closed { lasted: began.elapsed(), any }).await
     }
 
-    /// Waits for more bytes of a watch. Returns `false` if it has ended or is silent for too long.
+    /// Waits for more bytes of a watch. Returns `false` if it has ended, is silent for too long, or has to be requested again.
     ///
     /// The server ends a watch at its `timeoutSeconds`. Only a dead connection is silent for longer, because a healthy
     /// one brings a bookmark about once a minute. Pings find most dead connections earlier
@@ -79,14 +80,20 @@ impl Source {
         chunks: &mut Chunks,
         lines: &mut Lines,
         reflector: &Reflector,
+        scope: &Scope,
         life: Duration,
     ) -> bool {
         let streams = *reflector.request() == Request::Stream;
         let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
+        // Created before the check, so that no notification is missed.
+        let reopen = self.reopen.notified();
+        if self.is_reselected(scope) {
+            return false;
+        }
         let chunk = tokio::select! {
             biased;
             chunk = tokio::time::timeout(silence, chunks.next()) => chunk,
-            () = self.check_served.notified() => return false,
+            () = reopen => return false,
         };
         let Ok(Some(Ok(chunk))) = chunk else { return false };
         self.condition.record_response();
@@ -125,6 +132,7 @@ impl Source {
             Request::Watch { version } => format!("resourceVersion={version}"),
             _ => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=".to_owned(),
         };
+        self.record_selection(scope);
         let path = self.path(scope, &format!("{WATCH}&{from}&timeoutSeconds={}", life.as_secs()));
         let body = transport::open(&self.client, &self.watching(), &path, self.accepts(METADATA)).await?;
         Ok(Box::pin(body.into_data_stream()))

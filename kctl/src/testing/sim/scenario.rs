@@ -397,6 +397,8 @@ impl Scenario {
     /// Makes all replicas work, as [`sharded`](Self::sharded) does, with another division of the keys: by
     /// [`ShardBy::Namespace`] the objects of a namespace have one owner.
     ///
+    /// With [`ShardBy::NamespaceRange`] the API server selects the objects of a replica in runs with an even seed.
+    ///
     /// ```
     /// use kctl::{app::ShardBy, testing::Scenario};
     ///

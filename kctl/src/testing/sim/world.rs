@@ -17,10 +17,11 @@ use std::{
     time::Duration,
 };
 
-use kctl_apiserver::{ApiServer, ControllerOptions, faults::Faults};
+use kctl_apiserver::{ApiServer, ControllerOptions, FeatureGates, faults::Faults};
 use kctl_runtime::{
     key::ObjectKey,
     reconcile::Result,
+    shard::ShardBy,
     trace,
     worker::{Outcome, Report},
 };
@@ -106,6 +107,9 @@ impl World {
         let mut objects = Vec::new();
         app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
         let server = servers.own.fork(seed);
+        // Replicas have to work alike with and without the feature, so the seed decides.
+        let selects = scenario.slots.is_some_and(|slots| slots.shard_by() == ShardBy::NamespaceRange) && seed % 2 == 0;
+        server.set_feature_gates(FeatureGates::default().sharded_list_and_watch(selects));
         let client = Client::new(server.service(), "default");
         let mut others = Vec::new();
         let mut tasks = JoinSet::new();
