@@ -70,6 +70,11 @@ impl Server {
         Self { connection, hook, hook_url, hook_trusted }
     }
 
+    /// Returns `true` for a real kube-apiserver.
+    pub(crate) fn is_real(&self) -> bool {
+        matches!(self.connection, Connection::Real(..))
+    }
+
     /// Sends a request and returns status code, headers and body. Panics after `PATIENCE`.
     pub(crate) async fn send(&self, request: Request<Vec<u8>>) -> (u16, HeaderMap, Vec<u8>) {
         let what = format!("{} {}", request.method(), request.uri());
