@@ -256,6 +256,11 @@ impl Share for Tenures {
         self.get(self.slots.slot_for(key)).is_some()
     }
 
+    fn has_since(&self, key: &ObjectKey, n_gained: u64) -> bool {
+        // The number of a tenure is that of gained slots at its begin.
+        self.get(self.slots.slot_for(key)).is_some_and(|tenure| tenure.number <= n_gained)
+    }
+
     fn has_namespace(&self, namespace: &str) -> bool {
         self.slots.shard_by().keeps_namespaces() && self.has(&ObjectKey::new(Some(namespace), ""))
     }
@@ -332,6 +337,35 @@ mod tests {
             let acquired = tenure.permit().acquire("patch").await;
             assert_eq!(acquired.is_ok(), granted, "{settings} s and {slot} s");
         }
+    }
+
+    #[tokio::test]
+    async fn read_of_a_slot_waits_for_its_list() {
+        use std::sync::atomic::{AtomicU64, Ordering};
+
+        use k8s_openapi::api::core::v1::ConfigMap;
+
+        use crate::{
+            key::Key,
+            store::{Part, Primaries, SharedStore, Store},
+        };
+        let tenures = tenures(WritePermit::always());
+        let listed = Arc::<AtomicU64>::default();
+        let part = Part::Primaries(Primaries::new(tenures.clone(), listed.clone()));
+        let store = Store::<ConfigMap>::new(Arc::new(SharedStore::default())).of_part(Some(part));
+        let read = |slot: u32| {
+            let (store, key) = (store.clone(), Key::namespaced("default", &key_of(slot).name));
+            let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| store.get(&key).is_some()));
+            read.map_err(|panic| *panic.downcast::<String>().unwrap())
+        };
+        let _first = tenures.begin(1, &WritePermit::always());
+        assert!(read(1).unwrap_err().contains("has just gained the slot of default/web-"));
+        listed.store(tenures.n_gained(), Ordering::Relaxed);
+        assert_eq!(read(1), Ok(false), "it does not exist");
+        let _second = tenures.begin(2, &WritePermit::always());
+        assert!(read(2).unwrap_err().contains("has just gained"));
+        assert!(read(3).unwrap_err().contains("caches only its share"));
+        assert_eq!(read(1), Ok(false));
     }
 
     #[tokio::test(start_paused = true)]

@@ -110,7 +110,7 @@ pub struct Source {
     /// Number of lists beside the watch that are under way ([`Delta::Listing`](crate::store::Delta::Listing)).
     pub(super) n_lists: AtomicU32,
     /// The number of moves at the last list that was requested because of them.
-    pub(super) listed_gains: AtomicU64,
+    pub(super) listed_gains: Arc<AtomicU64>,
 }
 
 impl std::fmt::Debug for Source {
@@ -157,7 +157,7 @@ impl Source {
             labelled: OnceLock::new(),
             moving: tokio::sync::Mutex::default(),
             n_lists: AtomicU32::new(0),
-            listed_gains: AtomicU64::new(0),
+            listed_gains: Arc::default(),
         }
     }
 

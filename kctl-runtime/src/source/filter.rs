@@ -9,7 +9,11 @@
 //! the exception ([`Source::compare`](super::Source::compare)): it is kept, and the next comparison lists for the further
 //! slot. Objects of a slot that was lost meanwhile are dropped with the slot.
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use serde::{
     Deserialize, Deserializer,
@@ -20,7 +24,7 @@ use super::server_selection::ServerSelection;
 use crate::{
     key::ObjectKey,
     object::{Kind, Stored},
-    store::{Part, Share},
+    store::{Part, Primaries, Share},
 };
 
 /// The rule by which an object belongs to a primary.
@@ -130,9 +134,11 @@ impl Filter {
     }
 
     /// Returns the part of the kind that readers find in the cache.
-    pub(super) fn part(&self) -> Part {
+    ///
+    /// `listed` is the number of gained slots at the last list.
+    pub(super) fn part(&self, listed: &Arc<AtomicU64>) -> Part {
         if self.rules.iter().any(|rule| matches!(rule, BelongsTo::Itself { .. })) {
-            Part::Primaries(self.share.clone())
+            Part::Primaries(Primaries::new(self.share.clone(), listed.clone()))
         } else {
             Part::Children
         }

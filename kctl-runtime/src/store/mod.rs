@@ -53,7 +53,7 @@ use std::sync::Arc;
 pub(crate) use cache::Cache;
 pub(crate) use cache::Present;
 pub use cache::{Delta, Scope};
-pub(crate) use share::{Part, Share};
+pub(crate) use share::{Part, Primaries, Share};
 pub use tombstones::TOMBSTONES_MAX;
 #[doc(hidden)]
 pub use view::KeyOf;

@@ -8,9 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{IndexFn, Part, Share, writer::SharedStore};
+use super::{IndexFn, Part, Primaries, writer::SharedStore};
 use crate::{
-    key::Key,
+    key::{Key, ObjectKey},
     object::{Meta, Readable, Stored},
 };
 
@@ -97,20 +97,36 @@ impl<K: Readable> Store<K> {
         Self { part, ..self }
     }
 
-    /// Panics if the cache may lack objects that the caller asks for.
-    fn check(&self, is_cached: impl FnOnce(&dyn Share) -> bool, what: impl fmt::Display) {
-        if !self.covers(is_cached) {
+    /// Panics unless the cache has all objects of the kind.
+    fn check_whole(&self, what: impl fmt::Display) {
+        if !self.covers(|_| false) {
             Self::panic_beyond(what, "");
         }
     }
 
+    /// Does the same for a read of one object.
+    fn check_key(&self, key: &ObjectKey) {
+        if !self.covers(|primaries| primaries.has(key)) {
+            self.check_just_gained(|primaries| primaries.owns(key), key);
+            Self::panic_beyond(key, "");
+        }
+    }
+
     /// Returns `true` if the cache has every object that a read may return.
-    fn covers(&self, is_cached: impl FnOnce(&dyn Share) -> bool) -> bool {
+    fn covers(&self, is_cached: impl FnOnce(&Primaries) -> bool) -> bool {
         match &self.part {
             None => true,
-            Some(Part::Primaries(share)) => is_cached(&**share),
+            Some(Part::Primaries(primaries)) => is_cached(primaries),
             Some(Part::Children) => false,
         }
+    }
+
+    /// Panics if this replica owns what is read, but has gained it so recently that it is not in the cache yet.
+    fn check_just_gained(&self, is_owned: impl FnOnce(&Primaries) -> bool, what: impl fmt::Display) {
+        assert!(
+            !self.covers(is_owned),
+            "this replica has just gained the slot of {what}, and its cache is not complete yet: the reconcile is tried again"
+        );
     }
 
     /// Panics because of a read beyond the share. `remedy` is a further hint for this read.
@@ -171,7 +187,7 @@ impl<K: Readable> Store<K> {
     /// ```
     pub fn get<Q: KeyOf<K> + ?Sized>(&self, key: &Q) -> Option<Arc<K>> {
         let key = key.key().object();
-        self.check(|share| share.has(key), key);
+        self.check_key(key);
         self.shared.get(key).and_then(|object| decode_checked(&object))
     }
 
@@ -201,7 +217,7 @@ impl<K: Readable> Store<K> {
     /// assert_eq!(names, ["db-0", "web-0", "web-1"]);
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = Arc<K>> + use<K> {
-        self.check(|_| false, "a list of all objects");
+        self.check_whole("a list of all objects");
         let mut objects = self.shared.all();
         objects.sort_by(|a, b| a.key().cmp(b.key()));
         objects.into_iter().filter_map(|object| decode_checked(&object))
@@ -232,7 +248,11 @@ impl<K: Readable> Store<K> {
     /// assert_eq!(pods.in_namespace("a").count(), 2);
     /// ```
     pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = Arc<K>> + use<K> {
-        if !self.covers(|share| share.has_namespace(namespace)) {
+        if !self.covers(|primaries| primaries.has_namespace(namespace)) {
+            self.check_just_gained(
+                |primaries| primaries.owns_namespace(namespace),
+                format_args!("namespace {namespace}"),
+            );
             let is_primary = matches!(self.part, Some(Part::Primaries(_)));
             let remedy = if is_primary { "shard by `ShardBy::Namespace` with `App::sharded`, " } else { "" };
             Self::panic_beyond(format_args!("a list of namespace {namespace}"), remedy);
@@ -277,7 +297,7 @@ impl<K: Readable> Store<K> {
     /// If the kind has no such index.
     pub fn by_index<F: IndexFnPath<K>>(&self, index: F, value: &str) -> impl Iterator<Item = Arc<K>> + use<K, F> {
         let name = type_name_of_val(&index);
-        self.check(|_| false, "an index");
+        self.check_whole("an index");
         let objects = self.shared.by_index(name, value);
         let objects = objects.unwrap_or_else(|| {
             panic!("no index `{name}` on {}: declare it with `index = …` in the controller", K::kind(&()))
@@ -310,7 +330,7 @@ impl<K: Readable> Store<K> {
     /// assert_eq!(pods.keys().last(), Some(&Key::namespaced("b", "web-1")));
     /// ```
     pub fn keys(&self) -> Vec<Key<K>> {
-        self.check(|_| false, "a list of all keys");
+        self.check_whole("a list of all keys");
         self.shared.all().iter().map(|object| object.key().clone().into()).collect()
     }
 
@@ -342,7 +362,7 @@ impl<K: Readable> Store<K> {
     /// # Ok::<(), &str>(())
     /// ```
     pub fn meta(&self, key: &Key<K>) -> Option<Meta> {
-        self.check(|share| share.has(key.object()), key.object());
+        self.check_key(key.object());
         self.shared.get(key.object()).map(|object| object.meta().clone())
     }
 
@@ -356,7 +376,7 @@ impl<K: Readable> Store<K> {
 
     /// Returns the number of objects.
     pub fn len(&self) -> usize {
-        self.check(|_| false, "a number of objects");
+        self.check_whole("a number of objects");
         self.shared.len()
     }
 

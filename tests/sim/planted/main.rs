@@ -45,7 +45,7 @@ use kctl::{
 /// Number of seeds within which each bug has to be found.
 const SEEDS: u64 = 200;
 /// Number of seeds with which each twin has to pass. `KCTL_SEEDS` overrides it, as in the nightly workflow.
-const TWIN_SEEDS: u64 = 24;
+const TWIN_SEEDS: u64 = 12;
 
 /// Number of seeds for replicas that share the keys. Each renews eight Leases instead of one, so a run costs more.
 const SHARDED_SEEDS: u64 = 2;

@@ -31,7 +31,7 @@ use crate::{
     shard::{LabelledShare, Ring},
     source::Source,
     spec::{ControllerSpec, RelationKind, RelationSpec},
-    store::Part,
+    store::{Part, Primaries},
     writer::WritePermit,
 };
 
@@ -120,7 +120,10 @@ impl Manager {
     pub(super) fn limit_to_shard(&self, spec: &ControllerSpec, relation: &RelationSpec, source: &Source) {
         if self.labelled_in(spec, relation).is_some() {
             source.selects_part(match relation.declared_as {
-                RelationKind::Primary => Part::Primaries(Arc::new(LabelledShare(source.store().clone()))),
+                RelationKind::Primary => {
+                    let share = Arc::new(LabelledShare(source.store().clone()));
+                    Part::Primaries(Primaries::new(share, Arc::default()))
+                }
                 _ => Part::Children,
             });
         }

@@ -30,7 +30,7 @@ impl Source {
 
     /// Returns the part of the kind that the cache has, `None` if it has all objects.
     pub(crate) fn part(&self) -> Option<Part> {
-        self.filter().map(Filter::part).or_else(|| self.labelled.get().cloned())
+        self.filter().map(|filter| filter.part(&self.listed_gains)).or_else(|| self.labelled.get().cloned())
     }
 
     pub(in crate::source) fn filter(&self) -> Option<&Filter> {
