@@ -108,7 +108,8 @@ impl World {
         app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
         let server = servers.own.fork(seed);
         // Replicas have to work alike with and without the feature, so the seed decides.
-        let selects = scenario.slots.is_some_and(|slots| slots.shard_by() == ShardBy::NamespaceRange) && seed % 2 == 0;
+        let selects =
+            scenario.slots.is_some_and(|slots| slots.shard_by() == ShardBy::NamespaceRange) && seed.is_multiple_of(2);
         server.set_feature_gates(FeatureGates::default().sharded_list_and_watch(selects));
         let client = Client::new(server.service(), "default");
         let mut others = Vec::new();
