@@ -93,10 +93,6 @@ impl Server {
         answer.unwrap_or_else(|_| panic!("no response to {what} within {PATIENCE:?}"))
     }
 
-    fn is_real(&self) -> bool {
-        matches!(self.connection, Connection::Real(..))
-    }
-
     async fn answer(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {
         match &self.connection {
             Connection::Embedded(server) => {
