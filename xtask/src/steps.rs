@@ -290,15 +290,17 @@ fn has_toolchain(gate: &mut Gate, name: &str) -> bool {
     is_installed
 }
 
-/// Compiles the workspace with the Rust version that the manifests declare (`rust-version`), in a separate target
-/// folder.
+/// Compiles the workspace with the Rust version that the manifests declare (`rust-version`), in a separate target folder.
+///
+/// The features of docs.rs are on. Otherwise, code behind features that are off by default, such as `otel`, might not
+/// compile with that version.
 pub(crate) fn msrv(gate: &mut Gate) -> Result {
     let version = of_workspace("rust-version")?;
     if !has_toolchain(gate, &version) {
         return Ok(());
     }
     let check = Run::new("rustup").args(["run", &version, "cargo", "check", "--workspace", "--locked"]);
-    check.env("CARGO_TARGET_DIR", scratch("msrv")?).run()
+    check.args(["--features", &docs_features()?]).env("CARGO_TARGET_DIR", scratch("msrv")?).run()
 }
 
 /// Returns `true` if `cargo info` found kctl, by its success and its output.
