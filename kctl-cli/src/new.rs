@@ -198,12 +198,15 @@ mod tests {
     #[test]
     fn ci_checks_the_manifests_that_the_readme_generates() {
         let files = project(&options("web")).unwrap();
+        let text = |file: &str| &files.iter().find(|(name, _)| *name == file).unwrap().1;
         let command = |file: &str| {
-            let text = &files.iter().find(|(name, _)| *name == file).unwrap().1;
-            let line = text.lines().find(|line| line.contains("generate-manifests")).unwrap();
-            line[line.find("cargo run").unwrap()..].to_owned()
+            let line = text(file).lines().find(|line| line.contains("generate-manifests")).unwrap();
+            line[line.find("cargo run").unwrap()..].replace(" --locked", "")
         };
-        assert_eq!(command(".github/workflows/ci.yml"), command("README.md") + " --check");
+        let readme = command("README.md");
+        assert_eq!(command(WORKFLOW), format!("{readme} --check"));
+        let notice = text(WORKFLOW).lines().find(|line| line.contains("::notice::")).unwrap();
+        assert!(notice.contains(&readme), "a missing deploy/ is reported with the command: {notice}");
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn every_command_of_a_new_project_works() {
     let (readme, workflow) =
         (commands(&project, "README.md", "    "), commands(&project, ".github/workflows/ci.yml", "      - run: "));
     let chart = block_commands(&project);
-    assert_eq!((readme.len(), workflow.len(), chart.len()), (9, 5, 3), "{readme:?} {workflow:?} {chart:?}");
+    assert_eq!((readme.len(), workflow.len(), chart.len()), (9, 6, 3), "{readme:?} {workflow:?} {chart:?}");
     let has_cluster = std::env::var_os("KUBECONFIG").is_some();
     let has_helm = std::process::Command::new("helm").arg("version").output().is_ok();
     for line in readme.iter().chain(&workflow).chain(&chart) {
