@@ -24,6 +24,9 @@ pub(crate) const CRATES: [&str; 8] = [
 /// build most dependencies once more with fewer features.
 const OF_GATE: [&str; 4] = ["kctl", "kctl-apimachinery", "kctl-cel", "kctl-webhook"];
 
+/// The libraries with a feature for each Kubernetes version, whose unit tests run with its types.
+const WITH_TYPES: [&str; 5] = ["kctl", "kctl-runtime", "kctl-webhook", "kctl-interpreter", "kctl-workloads"];
+
 /// The crates and the versions of Kubernetes to check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -132,17 +135,29 @@ fn version_named<'a>(names: &[&'a str], wanted: &str) -> Result<&'a str> {
     found.ok_or_else(|| format!("no feature `{wanted}`; there are {} and `oldest`", versions.join(", ")))
 }
 
-/// Runs the unit tests of `kctl-runtime` and `kctl` with the types of one Kubernetes version, or the oldest one.
+/// Returns all features of a crate with one Kubernetes version, as arguments of `--features` for several packages:
+/// `kctl/v1_33,kctl/dev`.
+fn qualified(krate: &str, names: &[&str], version: &str) -> String {
+    let features: Vec<String> = all_together(names, version).split(',').map(|name| format!("{krate}/{name}")).collect();
+    features.join(",")
+}
+
+/// Runs the unit tests of the crates in [`WITH_TYPES`] with the types of one Kubernetes version, or the oldest one.
+///
+/// One command selects the version for each of them. Their default features would select the newest version, and
+/// `k8s-openapi` compiles with exactly one.
 ///
 /// # Errors
 /// There is no such feature, or a test fails.
 pub(crate) fn test(wanted: &str) -> Result {
-    let manifest = manifest("kctl")?;
-    let names = names(&manifest);
-    let version = version_named(&names, wanted)?;
-    let features: Vec<String> = all_together(&names, version).split(',').map(|name| format!("kctl/{name}")).collect();
-    let test = cargo("test").args(["-p", "kctl", "-p", "kctl-runtime", "--lib", "--no-default-features"]);
-    test.args(["--features", &features.join(",")]).run()
+    let mut test = cargo("test").args(["--lib", "--no-default-features"]);
+    for krate in WITH_TYPES {
+        let manifest = manifest(krate)?;
+        let names = names(&manifest);
+        let features = qualified(krate, &names, version_named(&names, wanted)?);
+        test = test.args(["-p", krate, "--features", &features]);
+    }
+    test.run()
 }
 
 #[cfg(test)]
@@ -187,6 +202,12 @@ mod tests {
     }
 
     #[test]
+    fn features_of_several_packages_name_their_crate() {
+        let features = qualified("a", &names(MANIFEST), "v1_36");
+        assert_eq!(features, "a/v1_36,a/dev,a/sim");
+    }
+
+    #[test]
     fn every_crate_with_versions_has_the_same_ones() {
         let kctl = manifest("kctl").unwrap();
         let expected = versions(&names(&kctl));
@@ -198,6 +219,7 @@ mod tests {
                 found.is_empty() || found == expected,
                 "UPDATING.md lists the manifests to change: {krate} has {found:?}"
             );
+            assert_eq!(WITH_TYPES.contains(&krate), !found.is_empty(), "{krate}");
         }
     }
 

@@ -146,7 +146,7 @@ enum StepCommand {
         /// change.
         #[arg(long)]
         all: bool,
-        /// Runs the unit tests of `kctl` and `kctl-runtime` with this version of Kubernetes instead, for example `v1_33` or
+        /// Runs the unit tests of the crates that have versions of Kubernetes with this one instead, for example `v1_33` or
         /// `oldest`.
         #[arg(long, value_name = "VERSION", conflicts_with = "all")]
         tests: Option<String>,
