@@ -20,14 +20,6 @@ fn odd_values_and_patterns_are_as_in_karmada() {
     assert_same(MORE);
 }
 
-/// Runs more cases from the file that `KARMADA_LUA_CASES` names, such as variations of these that Karmada's code has
-/// answered.
-#[test]
-fn other_scripts_answer_as_in_karmada() {
-    let Ok(file) = std::env::var("KARMADA_LUA_CASES") else { return };
-    assert_same(&std::fs::read_to_string(file).expect("the file is there"));
-}
-
 fn assert_same(cases: &str) {
     let pool = Pool::new(Limits::default());
     let mut wrong = Vec::new();

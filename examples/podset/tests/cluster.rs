@@ -1,4 +1,5 @@
-//! Tests the operator on a real API server: `cargo xtask real-server`, or `--ignored` with `KUBECONFIG` set.
+//! Tests the operator on a real API server: `cargo xtask real-server`, or `--ignored` with `KUBECONFIG` and
+//! `KCTL_CRASH_API_SERVER` set.
 
 use std::{
     collections::BTreeSet,
@@ -159,16 +160,17 @@ async fn count_most(pods: Api<Pod>, most: Arc<AtomicUsize>) {
     }
 }
 
-/// Crashes the API server and starts it again, with the command in `KCTL_CRASH_API_SERVER`, if set.
+/// Crashes the API server and starts it again, with the command in `KCTL_CRASH_API_SERVER`.
 fn crash_api_server() {
-    let Ok(command) = std::env::var("KCTL_CRASH_API_SERVER") else { return };
+    let command = std::env::var("KCTL_CRASH_API_SERVER")
+        .expect("set KCTL_CRASH_API_SERVER to the command that crashes the API server and starts it again");
     let words: Vec<_> = command.split_whitespace().collect();
     let crashed = Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).status().unwrap();
     assert!(crashed.success(), "{command}: {crashed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG: cargo xtask real-server"]
+#[ignore = "needs KUBECONFIG and KCTL_CRASH_API_SERVER: cargo xtask real-server"]
 async fn killed_operator_never_creates_an_extra_pod() {
     let _alone = ONE_KUBELET.lock().await;
     let client = Client::try_default().await.unwrap();
