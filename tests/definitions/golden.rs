@@ -81,7 +81,7 @@ fn kustomization_lists_all_manifests_of_a_program() {
 }
 
 #[test]
-#[ignore = "needs KUBECONFIG: cargo xtask conformance"]
+#[ignore = "needs KUBECONFIG and kubectl: cargo xtask conformance"]
 fn example_manifests_apply_to_real_server() {
     let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/cert-manager.yaml");
     // If cert-manager is already installed, `create` fails and its CRDs must not be deleted.

@@ -28,7 +28,7 @@ fn project(folder: &Folder) -> std::path::PathBuf {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs KUBECONFIG: cargo xtask roles"]
+#[ignore = "needs KUBECONFIG and kubectl: cargo xtask roles"]
 async fn new_project_is_deployed_on_a_real_server() {
     let cluster = Cluster::named("KUBECONFIG").await;
     let folder = Folder::new();

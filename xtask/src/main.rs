@@ -183,8 +183,8 @@ enum StepCommand {
     /// Installs, upgrades and uninstalls generated charts with Helm. Needs Helm, or Go to put it into `target/xtask` (3 minutes).
     /// 1 minute.
     Helm(Options),
-    /// Compares a real kube-apiserver with the recorded answers that the embedded one has to give. Needs what `server` needs.
-    /// 7 minutes, and 8 for the first start.
+    /// Compares a real kube-apiserver with the recorded answers that the embedded one has to give. Needs what `server` needs,
+    /// and kubectl for one test. 7 minutes, and 8 for the first start.
     Conformance(Options),
     /// Runs operators and clients on a real kube-apiserver. Needs what `server` and `interop` need. 10 minutes, and 8 for the
     /// first start.
@@ -195,7 +195,7 @@ enum StepCommand {
         version: real_server::Version,
     },
     /// Runs programs with only their generated roles on a real kube-apiserver: each role is sufficient and minimal. Needs what
-    /// `server` needs. 8 minutes, and 8 for the first start.
+    /// `server` needs, and kubectl for one test. 8 minutes, and 8 for the first start.
     Roles {
         #[command(flatten)]
         options: Options,

@@ -207,6 +207,15 @@ pub(crate) fn stop_servers_of(process: u32) {
     let _left = std::fs::remove_dir_all(&folder);
 }
 
+/// Returns the arguments for libtest that skip a test with kubectl if this machine lacks it, and records that.
+fn skips_without_kubectl(gate: &mut Gate, test: &'static str) -> Vec<&'static str> {
+    if find("kubectl").is_some() {
+        return Vec::new();
+    }
+    gate.leave_out("kubectl is not installed: manifests are not applied with it", &["KUBECONFIG and kubectl"]);
+    vec!["--skip", test]
+}
+
 /// Compares a real server with the recorded answers that the embedded one has to give. Other versions of Kubernetes than the
 /// recorded one answer differently.
 ///
@@ -214,8 +223,10 @@ pub(crate) fn stop_servers_of(process: u32) {
 /// A server does not start, or a test fails.
 pub(crate) fn conformance(gate: &mut Gate) -> Result {
     let Some(mut servers) = Servers::prepare(gate, None)? else { return Ok(()) };
+    let skips = skips_without_kubectl(gate, "example_manifests_apply_to_real_server");
     let server = servers.up_with("conformance", "--feature-gates=ShardedListAndWatch=true")?;
     cargo_test(&["--test", "conformance", "--test", "definitions", "--", "--include-ignored"])
+        .args(&skips)
         .env("KUBECONFIG", &server)
         .env("EMBEDDED", "0")
         .tests(&mut gate.ledger, 150)?;
@@ -288,9 +299,11 @@ pub(crate) fn roles(gate: &mut Gate, version: Option<&str>) -> Result {
 
     // Deployed programs watch all namespaces, so an earlier test must not leave a terminating namespace.
     let deploy = servers.fleet("deploy")?;
+    let skips = skips_without_kubectl(gate, "new_project_is_deployed_on_a_real_server");
     cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored", "--skip", "helm::"])
+        .args(&skips)
         .envs(&deploy)
-        .tests(&mut gate.ledger, 5)
+        .tests(&mut gate.ledger, 5 - usize::from(!skips.is_empty()))
 }
 
 /// Runs the clients that have a test against a real server: Go and fabric8.
