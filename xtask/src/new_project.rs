@@ -13,8 +13,8 @@ use crate::{
     tools,
 };
 
-/// Functions that create or take a client. A project's `clippy.toml` has to reject each of them, because such a client
-/// bypasses the declared permissions.
+/// Functions that create or take a client: the lines of `src/own.rs`. A project's `clippy.toml` has to reject each of
+/// them, because such a client bypasses the declared permissions.
 const CLIENTS: [&str; 2] = [
     "pub fn given(_: kctl::kube::Client) {}",
     "pub fn made(config: kctl::kube::Config) { let _ = kctl::client(config); }",
@@ -23,6 +23,15 @@ const CLIENTS: [&str; 2] = [
 /// Writes a file. The error names the file.
 fn write(path: &Path, text: &str) -> Result {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Returns `true` if clippy's output has a message about a disallowed client for a line of `src/own.rs`. The position
+/// follows the message on the next line.
+fn is_rejected(output: &str, line: usize) -> bool {
+    let is_disallowed = |message: &str| message.contains("disallowed") && message.to_lowercase().contains("client`");
+    let position = format!("own.rs:{line}:");
+    let mut pairs = output.lines().zip(output.lines().skip(1));
+    pairs.any(|(message, next)| is_disallowed(message) && next.contains(&position))
 }
 
 /// Runs the test of a new project's commands, lints its workflow, then runs clippy over a project with forbidden code.
@@ -55,13 +64,26 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
     let text = std::fs::read_to_string(&main).map_err(|error| format!("{}: {error}", main.display()))?;
     let (first, rest) = text.split_once('\n').ok_or("src/main.rs of the new project has one line")?;
     write(&main, &format!("{first}\npub mod own;\n{rest}"))?;
-    for client in CLIENTS {
-        write(&project.join("src/own.rs"), &format!("{client}\n"))?;
-        let clippy = cargo("clippy").env("CARGO_TARGET_DIR", target()).folder(&project);
-        let (_succeeded, output) = clippy.output()?;
-        if !output.lines().any(|line| line.contains("disallowed") && line.to_lowercase().contains("client`")) {
+    write(&project.join("src/own.rs"), &format!("{}\n", CLIENTS.join("\n")))?;
+    let clippy = cargo("clippy").env("CARGO_TARGET_DIR", target()).env("CARGO_TERM_COLOR", "never").folder(&project);
+    let (_succeeded, output) = clippy.output()?;
+    for (client, line) in CLIENTS.iter().zip(1..) {
+        if !is_rejected(&output, line) {
             return Err(format!("the lints of a new project accept `{client}`"));
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejected_client_is_found_by_its_line() {
+        let output = "error: use of a disallowed type `kctl::kube::Client`\n --> src/own.rs:1:17\n  |\n\
+            warning: function `made` is never used\n --> src/own.rs:2:8\n";
+        assert!(is_rejected(output, 1));
+        assert!(!is_rejected(output, 2));
+    }
 }
