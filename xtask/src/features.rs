@@ -112,6 +112,10 @@ fn documented(manifest: &str) -> Vec<&str> {
 
 /// Runs clippy on each published crate with each of its features alone, and with all of them.
 ///
+/// In the gate, only the selected crate is linted for each set of features (`--no-deps`), and its dependencies are only
+/// compiled. The step `clippy` lints them with the features that the whole workspace enables. [`Extent::All`] lints them
+/// with each set.
+///
 /// # Errors
 /// A feature does not compile without another feature, or causes a warning, typically about an unused import.
 pub(crate) fn check(of: Extent) -> Result {
@@ -121,6 +125,7 @@ pub(crate) fn check(of: Extent) -> Result {
         let names = names(&manifest);
         for set in &sets(&names, of) {
             let clippy = cargo("clippy").args(["-p", krate, "--no-default-features", "--features", set]);
+            let clippy = if of == Extent::Gate { clippy.arg("--no-deps") } else { clippy };
             clippy.args(["--", "-D", "warnings"]).run()?;
         }
     }
