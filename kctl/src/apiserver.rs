@@ -1,7 +1,20 @@
 //! The embedded API server, for tests that need more control than a test server gives.
+//!
+//! * [`ApiServer`] is the server. Clients in the same process send requests as a [`User`] by an [`InProcess`] service,
+//!   whose responses have a [`Body`]. [`FeatureGates`] turn on alpha and beta features.
+//! * [`ServeOptions`] and [`Listening`] serve it over HTTPS, for other processes.
+//! * [`ControllerOptions`] select which [`Controller`]s of kube-controller-manager run.
+//! * [`RequestRecord`] and [`Change`] describe each request and each write, for assertions.
+//! * [`faults`] makes requests and watches fail.
+//! * `Kubelet` runs Pods, and `Workloads` creates them for Deployments and Jobs (feature `dev`).
+//!
+//! The crate [`kctl_apiserver`] also has the errors of parsing [`FeatureGates`] and [`ControllerOptions`].
 
 #[doc(inline)]
-pub use kctl_apiserver::*;
+pub use kctl_apiserver::{
+    ApiServer, Body, Change, Controller, ControllerOptions, FeatureGates, InProcess, Listening, RequestRecord,
+    ServeOptions, User, faults,
+};
 #[cfg(feature = "dev")]
 #[doc(inline)]
 pub use kctl_workloads::{Kubelet, Workloads};
