@@ -13,6 +13,7 @@ use crate::{
     manager::lease::Elector,
     queue::WorkQueue,
     shard::{Tenure, Tenures},
+    writer::{ShardPermits, WritePermit},
 };
 
 /// Time for reconciles to notice that they were cut off: they only need to be polled.
@@ -30,7 +31,9 @@ pub(super) struct Holder {
 
 impl Holder {
     /// Takes part in the election of a slot, serves it while it is held, and hands it over once it is no longer
-    /// `wanted`. Returns when this replica neither holds the Lease nor tries to.
+    /// `wanted`. Returns when this replica neither holds the Lease nor tries to, and none of its writes can be on the way.
+    ///
+    /// After a loss that takes at most the write timeout and the margin, 9.55 s by default.
     pub(super) async fn hold(self, slot: u32, elector: Elector, mut wanted: watch::Receiver<bool>) {
         let leadership = elector.leadership();
         let (stop, stopped) = oneshot::channel();
@@ -58,11 +61,16 @@ impl Holder {
             self.wait_until_idle(slot).await;
             return self.end(slot);
         }
+        let permit = self.tenures.of_slot(slot);
         // Reconciles that still run are cut off before another replica may begin.
         self.end(slot);
         if let Some(release) = release {
             let _sent = stop.send(release);
             election.await;
+        } else if let Some(permit) = permit {
+            // The permit of this replica's next tenure does not know these writes, so its hand-over would not wait for
+            // them.
+            writes_are_over(&permit).await;
         }
     }
 
@@ -86,10 +94,7 @@ impl Holder {
                 timeout(period, self.wait_until_idle(slot)).await.is_ok() || self.cut_off(slot, period).await
             }
         };
-        tenure.permit().close();
-        while let Some(over) = tenure.permit().unresolved_until().filter(|over| *over > Instant::now()) {
-            sleep_until(over).await;
-        }
+        writes_are_over(tenure.permit()).await;
         is_quiet
     }
 
@@ -133,14 +138,89 @@ impl Holder {
     }
 }
 
+/// Stops all further writes under a permit, and waits until none of the earlier ones can be on the way.
+async fn writes_are_over(permit: &WritePermit) {
+    permit.close();
+    while let Some(over) = permit.unresolved_until().filter(|over| *over > Instant::now()) {
+        sleep_until(over).await;
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicBool, Ordering},
+    };
+
+    use k8s_openapi::jiff::Timestamp;
+    use kube::{Client, client::Body};
+    use serde_json::{Value, json};
+    use tokio::time::sleep;
+
     use super::*;
     use crate::{
+        manager::lease::{ElectionConfig, Watched},
         queue::QueueConfig,
         shard::{ShardBy, Slots},
-        writer::WritePermit,
     };
+
+    /// Returns a client whose Lease does not exist at first. The candidate creates it, and another replica holds it
+    /// when it is renewed.
+    fn lease_that_is_lost() -> Client {
+        let created = Arc::new(AtomicBool::new(false));
+        let answer = move |method: &http::Method| -> (u16, Value) {
+            let lease = |holder: &str| {
+                json!({
+                    "metadata": { "name": "app-slot-0", "namespace": "default", "resourceVersion": "1" },
+                    "spec": { "holderIdentity": holder, "leaseDurationSeconds": 15 },
+                })
+            };
+            let is_created = created.load(Ordering::Relaxed);
+            match method.as_str() {
+                "POST" => {
+                    created.store(true, Ordering::Relaxed);
+                    (201, lease("a"))
+                }
+                "GET" if is_created => (200, lease("b")),
+                "GET" => (404, json!({ "kind": "Status", "reason": "NotFound", "code": 404 })),
+                _ => (409, json!({ "kind": "Status", "reason": "Conflict", "code": 409 })),
+            }
+        };
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (code, body) = answer(request.method());
+            let mut response = http::Response::new(Body::from(body.to_string().into_bytes()));
+            *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+            std::future::ready(Ok::<_, Infallible>(response))
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lost_slot_waits_for_its_unresolved_write() {
+        let tenures = Arc::new(Tenures::new(Slots::new(1, ShardBy::Object), WritePermit::always()));
+        let holder = Holder { tenures: tenures.clone(), queues: Vec::new(), graceful: None, planted: None };
+        let config = ElectionConfig::new("app-slot-0", "default", "a");
+        let longest = config.shared_write_timeout() + config.write_margin();
+        let elector = Elector::new(lease_that_is_lost(), config, Arc::new(Timestamp::now)).unwrap();
+        let watched = Watched { seen: None, missing: None, free: Arc::default() };
+        let elector = elector.with_process_number(1).with_watch(watched);
+        let (_wanted, is_wanted) = watch::channel(true);
+        let held = tokio::spawn(holder.hold(0, elector, is_wanted));
+        let permit = loop {
+            if let Some(permit) = tenures.of_slot(0) {
+                break permit;
+            }
+            sleep(Duration::from_millis(10)).await;
+        };
+        let begun = Instant::now();
+        drop(permit.acquire("patch ConfigMap default/web").await.unwrap());
+        sleep(longest - Duration::from_millis(20)).await;
+        assert!(tenures.of_slot(0).is_none(), "the slot is lost at the first renewal");
+        assert!(!held.is_finished(), "the write may be on its way");
+        held.await.unwrap();
+        assert!((longest..longest + Duration::from_millis(20)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn reconcile_that_blocks_its_thread_keeps_the_lease() {
