@@ -1,8 +1,8 @@
 //! Behaviours of client-go's leader election (`tools/leaderelection`), one per test.
 
-use kctl::{json, kube::api::DeleteParams, prelude::*};
+use kctl::{Json, json, kube::api::DeleteParams, prelude::*};
 use kctl_runtime::{
-    manager::lease::{Effect, Election, ElectionConfig, ElectionError, ElectionState, End, Input},
+    manager::lease::{Effect, Election, ElectionConfig, ElectionError, ElectionState, End, Input, LeaseRequest, Step},
     writer::ApiError,
 };
 use kctl_tests::Fault;
@@ -327,6 +327,33 @@ fn end_is_reported_once_also_without_leadership() {
     assert_eq!(election.handle(Input::Stop { release: true }, now, wall), [Effect::Ended(End::Stopped)]);
     assert_eq!(election.handle(Input::Stop { release: true }, now, wall), []);
     assert_eq!(election.handle(Input::Woke, now, wall), []);
+}
+
+/// A process that joins a Lease with equal times takes it for new.
+#[test]
+fn leader_recreates_deleted_lease_with_its_acquire_time() {
+    let (start, wall) = (Instant::now(), kctl::k8s::jiff::Timestamp::UNIX_EPOCH);
+    let (later, later_wall) = (start + Duration::from_secs(2), kctl::k8s::jiff::Timestamp::from_second(2).unwrap());
+    let created = |election: &Election| -> Json {
+        let Step::Send(LeaseRequest::Create(lease), _) = election.step() else { panic!("{:?}", election.step()) };
+        lease.clone()
+    };
+    let mut election = Election::new(Arc::new(config("a")), start);
+    election.handle(Input::Absent, start, wall);
+    let first = created(&election);
+    assert_eq!(first["spec"]["acquireTime"], first["spec"]["renewTime"]);
+    election.handle(Input::Written(first.clone()), start, wall);
+    election.handle(Input::Woke, later, later_wall);
+    let gone = ApiError::refused("update Lease default/podset", 404, None, "{}");
+    election.handle(Input::Failed(gone), later, later_wall);
+    assert!(matches!(election.step(), Step::Send(LeaseRequest::Get, _)), "{:?}", election.step());
+    election.handle(Input::Absent, later, later_wall);
+    let again = created(&election);
+    assert_eq!(again["spec"]["holderIdentity"], "a");
+    for kept in ["acquireTime", "leaseTransitions"] {
+        assert_eq!(again["spec"][kept], first["spec"][kept], "{kept}");
+    }
+    assert_ne!(again["spec"]["renewTime"], first["spec"]["renewTime"]);
 }
 
 #[test]

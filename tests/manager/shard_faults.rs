@@ -91,6 +91,37 @@ async fn deleted_settings_lease_lets_no_other_settings_in() {
     world.check_nothing_ran_twice();
 }
 
+/// The owners don't reach their Leases of slots, so only the Lease of the settings is created again.
+#[tokio::test(start_paused = true)]
+async fn deleted_settings_and_slots_wait_for_former_owners() {
+    let world = World::new(Duration::from_millis(200)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(10).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    for replica in [&a, &b] {
+        replica.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("-slot-"));
+    }
+    let slots = (0..N_SLOTS).map(|slot| format!("podset-slot-{slot}"));
+    for name in slots.chain(["podset".to_owned()]) {
+        world.contest.leases().delete(&name, &DeleteParams::default()).await.unwrap();
+    }
+    let deleted = Instant::now();
+    while !world.leases().await.contains_key("podset") {
+        assert!(deleted.elapsed() < Duration::from_secs(5), "a replica creates it again");
+        sleep(Duration::from_millis(10)).await;
+    }
+    // The Lease of the settings has not been renewed since.
+    let c = world.start("c").await;
+    for state in 1..=12 {
+        world.change(state).await;
+        seconds(1).await;
+        assert_eq!(c.n_owned(), 0, "the former owners may be at work: {state} s after the start");
+    }
+    seconds(13).await;
+    assert!(c.n_owned() > 0);
+    world.check_nothing_ran_twice();
+}
+
 #[tokio::test(start_paused = true)]
 async fn wait_for_settings_is_logged_once() {
     let (lines, _logged) = logged();

@@ -360,9 +360,7 @@ impl Election {
                 self.read_succeeded();
                 self.acquisition = Acquisition::Known;
                 self.is_new |= self.leading.is_none();
-                let created = Record::held(&self.config, &Record::default(), wall);
-                let first = Record { lease_transitions: Some(0), ..created };
-                let lease = self.with_annotations(first.create(&self.config));
+                let lease = self.with_annotations(self.created(wall).create(&self.config));
                 self.send(LeaseRequest::Create(lease), now);
             }
             Input::Written(lease) => self.write_succeeded(lease, now, &mut effects),
@@ -370,6 +368,24 @@ impl Election {
         }
         self.check(&effects);
         effects
+    }
+
+    /// Returns the record of a Lease that this process creates.
+    ///
+    /// A leader whose Lease was deleted keeps its `acquireTime` and transitions. With an `acquireTime` of now, a process
+    /// that joins would take the Lease for new, and conclude that there are no earlier owners of slots.
+    fn created(&self, wall: Timestamp) -> Record {
+        match &self.seen {
+            Some((seen, _)) if self.leading.is_some() => {
+                let holder_identity = Some(self.config.identity.clone());
+                let deleted = Record { holder_identity, ..seen.clone() };
+                Record::held(&self.config, &deleted, wall)
+            }
+            _ => {
+                let created = Record::held(&self.config, &Record::default(), wall);
+                Record { lease_transitions: Some(0), ..created }
+            }
+        }
     }
 
     /// Checks the invariants of the fields after an input with these effects.
