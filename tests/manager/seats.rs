@@ -134,6 +134,31 @@ async fn replica_losing_seat_keeps_slots_until_requested() {
     world.check_nothing_ran_twice();
 }
 
+/// Another seat would give it other slots, twice: when it takes the seat, and when the lost one expires.
+#[tokio::test(start_paused = true)]
+async fn replica_regains_its_lost_seat_and_slots() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(5).await;
+    let seat = |replica: &Replica| replica.view.shards().unwrap().seat();
+    let counts = || [&a, &b].map(|replica| replica.view.shards().unwrap().n_gained());
+    let before = (seat(&a), seat(&b), owned(&[&a]), owned(&[&b]), counts());
+    assert_eq!((before.0, before.1), (Some(0), Some(1)));
+    a.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("-seat-"));
+    let refused = Instant::now();
+    while seat(&a).is_some() {
+        assert!(refused.elapsed() < Duration::from_secs(13), "the renew deadline is 10 s");
+        sleep(STEP).await;
+    }
+    a.faults.clear();
+    let longest = without_owner(&[&a, &b], Duration::from_secs(60)).await;
+    assert_eq!(longest.len(), N_SLOTS as usize);
+    assert!(longest.values().all(|longest| *longest < STEP), "no slot moves: {longest:?}");
+    assert_eq!((seat(&a), seat(&b), owned(&[&a]), owned(&[&b]), counts()), before);
+    assert_eq!(world.leases().await["podset-seat-0"], "a");
+    world.check_nothing_ran_twice();
+}
+
 /// Returns the number of lists that a new replica sends while it gains all slots, each `apart` after the previous one.
 async fn lists_of_a_start(apart: Duration) -> usize {
     let world = World::new(Duration::from_millis(20)).await;

@@ -126,11 +126,21 @@ impl Coordinator {
         }
     }
 
-    /// Returns the first seat that no other replica holds.
+    /// Returns the seat that this process has lost if no other replica has taken it, otherwise the first free one.
     ///
-    /// Replicas that replace others during a rolling update take over their seats, and with them the slots.
+    /// With another seat, its slots would move twice. Replicas that replace others during a rolling update take over
+    /// their seats, and with them the slots.
     fn free_seat(&self, now: Instant) -> Option<u32> {
-        self.config.slots().all().find(|seat| self.is_free(&seat_name(self.config.name(), *seat), now))
+        let mut seats = self.config.slots().all();
+        let lost = seats.clone().find(|seat| self.is_own_record(&seat_name(self.config.name(), *seat)));
+        lost.or_else(|| seats.find(|seat| self.is_free(&seat_name(self.config.name(), *seat), now)))
+    }
+
+    /// Returns `true` if the last record of a Lease has this process as its holder. The holder of a record by another
+    /// process with the same identity has another name, see [`Holders::record`].
+    fn is_own_record(&self, lease: &str) -> bool {
+        let shared = self.shared.lock();
+        shared.observed_leases.last(lease).is_some_and(|(record, _)| record.holder() == self.config.identity())
     }
 
     fn live_seats_annotation(&self, seat: u32) -> LeaseAnnotation {
