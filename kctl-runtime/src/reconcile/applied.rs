@@ -77,6 +77,19 @@ impl Applied {
         objects.n_objects -= kinds.values().map(HashMap::len).sum::<usize>();
     }
 
+    /// Forgets the objects of primaries for which `keep` returns `false`, such as those of a lost slot.
+    pub(crate) fn retain(&self, keep: impl Fn(&ObjectKey) -> bool) {
+        let mut objects = self.0.lock();
+        let AppliedObjects { by_primary, n_objects } = &mut *objects;
+        by_primary.retain(|primary, kinds| {
+            let is_kept = keep(primary);
+            if !is_kept {
+                *n_objects -= kinds.values().map(HashMap::len).sum::<usize>();
+            }
+            is_kept
+        });
+    }
+
     /// Returns the number of remembered objects.
     #[cfg(test)]
     fn len(&self) -> usize {
@@ -155,6 +168,19 @@ mod tests {
         applied.record(&key(0), &here, states(&["d"]));
         assert_eq!((last(&here, "a"), last(&edge, "c")), (None, Some(state(3))), "another cluster is another kind");
         assert_eq!(applied.len(), 2);
+    }
+
+    #[test]
+    fn objects_of_other_primaries_are_forgotten() {
+        let (applied, pods, configs) = (Applied::default(), WatchConfig::of::<Pod>(), WatchConfig::of::<ConfigMap>());
+        for n in 0..2 {
+            applied.record(&key(n), &pods, states(&["a", "b"]));
+            applied.record(&key(n), &configs, states(&["c"]));
+        }
+        applied.retain(|primary| *primary == key(1));
+        assert_eq!(applied.len(), 3);
+        assert_eq!(applied.last(&key(0), &pods, &"a".into()), None);
+        assert_eq!(applied.last(&key(1), &pods, &"a".into()), Some(state(1)));
     }
 
     #[test]

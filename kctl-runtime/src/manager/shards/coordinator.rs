@@ -432,7 +432,7 @@ fn source(client: Client, config: &ShardConfig) -> Source {
 }
 
 /// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Drops the objects of
-/// tenures that have ended, and the records of their uncertain writes. Never returns.
+/// tenures that have ended, and the records of their uncertain writes and applied states. Never returns.
 pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>) {
     let mut n_dropped = 0;
     loop {
@@ -443,6 +443,7 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
                 source.drop_lost().await;
             }
             env.writer.uncertain_writes().retain(|key| tenures.has(key));
+            env.applied.retain(|key| tenures.has(key));
             n_dropped = n_ended;
         }
         if tenures.serving().iter().all(|tenure| env.gate.is_open(tenure)) {
