@@ -40,8 +40,12 @@ const KEEPALIVE: (Duration, u32) = (Duration::from_secs(15), 3);
 ///
 /// It is the socket option `TCP_USER_TIMEOUT`. Without it Linux resends for about 15 minutes
 /// (`tcp_retries2`), and the caller gets no error meanwhile.
+///
+/// It is shorter than the time after which a `WritePermit` counts a write as over, 9.55 s for slots by default.
+/// Otherwise the kernel could resend a write when another replica owns its slot. The difference is a reserve: Linux
+/// counts from the first retransmission, which comes up to a second after the data was sent.
 #[cfg(target_os = "linux")]
-const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(20);
+pub(crate) const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(7);
 
 /// Default port of SOCKS proxies (Go, `golang.org/x/net/proxy`).
 const SOCKS_PORT: u16 = 1080;

@@ -89,6 +89,8 @@ use tower::{
 };
 
 pub use agent::name;
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) use dial::UNACKNOWLEDGED_MAX;
 pub use is_streaming::is_streaming;
 use plugin::Plugin;
 use plugin_auth::PluginAuth;
@@ -148,7 +150,7 @@ pub fn client(config: Config) -> kube::Result<Client> {
 ///   as in client-go.
 /// - An HTTP/1.1 connection is not reused after 5 idle seconds. A GET without a response within 5 s over a
 ///   reused connection is retried over a new one. Other requests are sent once.
-/// - Unacknowledged data closes a connection after 20 s (Linux).
+/// - Unacknowledged data closes a connection after 7 s (Linux).
 ///
 /// Credentials:
 ///
