@@ -4,7 +4,7 @@
 //! membership   seat Lease held ─▶ others that start too (settling) ─▶ live seats ─▶ preferred seat of each slot (assignment)
 //! gain         slot wanted ─▶ Lease acquired ─▶ tenure ─▶ caches current ─▶ keys queued ─▶ served
 //! hand-over    slot unwanted ─▶ no key given out ─▶ reconciles end ─▶ writes resolved ─▶ Lease released
-//! loss         Lease not renewed ─▶ no write starts ─▶ reconciles cut off ─▶ slot given up
+//! loss         Lease not renewed ─▶ no write starts ─▶ reconciles cut off ─▶ writes resolved ─▶ slot given up
 //! caches       tenure begins ─▶ its objects are listed and watched; it ends ─▶ they are dropped (caches)
 //! ```
 //!
