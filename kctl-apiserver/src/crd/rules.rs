@@ -278,7 +278,7 @@ impl Rule {
     /// by the path of the value. Validation rejects both, so only CRDs from older versions have them.
     fn compile(schema: Schema, rule: &Value) -> Self {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
-        let reason = statements::REASONS.into_iter().find(|reason| *reason == text("reason"));
+        let reason = statements::REASONS.iter().copied().find(|reason| *reason == text("reason"));
         let field_path = field_path::resolved(text("fieldPath"), schema.json()).filter(|path| !path.is_empty());
         let name = if text("message").is_empty() { text("rule") } else { text("message") }.trim();
         let message_expression = Some(text("messageExpression")).filter(|text| !text.is_empty());

@@ -6,6 +6,8 @@
 //! compiles expressions, if the schema is structural and has no errors of its keywords. `rules`
 //! evaluates the same expressions later.
 
+use std::sync::LazyLock;
+
 use kctl_cel::{Environment, OldSelf, SchemaOf, Type};
 use serde_json::Value;
 
@@ -13,11 +15,19 @@ use super::{
     estimate::{Count, Expression, Total, Values},
     field_path,
 };
-use crate::field_errors::{Errors, FieldError};
+use crate::{
+    field_errors::{Errors, FieldError},
+    schema::Schema,
+};
 
-/// The reasons that a rule may name.
-pub(super) const REASONS: [&str; 4] =
-    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+/// The type of rules in the `OpenAPI` document.
+const RULE_TYPE: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule";
+
+/// The reasons that a rule may name: the enum of the `OpenAPI` document (`data/types.json`).
+pub(super) static REASONS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let reason = Schema::named(RULE_TYPE).and_then(|rule| rule.property("reason"));
+    reason.expect("the file is generated and has the type").enum_values()
+});
 
 /// Returns the errors of the CEL expressions in a schema. Expressions below a schema that has errors itself (`wrong`)
 /// are not compiled.
@@ -106,7 +116,7 @@ impl StatementCheck<'_> {
 /// Validates the fields of rules that are not expressions.
 ///
 /// `messageExpression` may be empty, but not blank. `fieldPath` is one line and must resolve in the
-/// schema. Reasons are the four of `REASONS`.
+/// schema. Reasons are those of `REASONS`.
 pub(super) fn texts(schema: &Value, path: &str, errors: &mut Errors) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, rule) in rules.iter().enumerate() {

@@ -126,6 +126,11 @@ impl<'a> Schema<'a> {
         self.built_in_type?.name()
     }
 
+    /// Returns the strings of `enum`, empty if the schema has none.
+    pub(crate) fn enum_values(&self) -> Vec<&'a str> {
+        self.node.get("enum").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
     /// Follows a `$ref` to its type.
     fn follow(usage: &'a Value) -> Self {
         let Some(name) = usage.get("$ref").and_then(Value::as_str) else { return Self::structural(usage) };

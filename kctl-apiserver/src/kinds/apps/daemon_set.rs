@@ -14,7 +14,7 @@ use crate::{
         Cell, Defaults, Environment, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests, Strategy,
         TableColumns, Undecoded, Validation,
     },
-    validation::{self, selector, status::Numbers},
+    validation::{self, declared, selector, status::Numbers},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -153,7 +153,7 @@ fn update_strategy(strategy: &Field<'_>) {
             surge.invalid_if(has_surge && has_unavailable, "may not be set when maxUnavailable is non-zero");
             unavailable.required_with_if(!has_surge && !has_unavailable, "cannot be 0 when maxSurge is 0");
         }
-        _ => strategy.unsupported(&["RollingUpdate", "OnDelete"]),
+        _ => strategy.unsupported(&declared::values("apps.v1.DaemonSetUpdateStrategy", "type")),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
         Cell, Defaults, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
     },
     table::{fields::value_at, labels::query, workload::ready_of_desired},
-    validation::{self, status::Numbers},
+    validation::{self, declared, status::Numbers},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -87,7 +87,7 @@ fn strategy(strategy: &Field<'_>) {
             unavailable.invalid_if(is_none(&surge) && is_none(&unavailable), "may not be 0 when `maxSurge` is 0");
             unavailable.at_most_100_percent();
         }
-        _ => strategy.unsupported(&["Recreate", "RollingUpdate"]),
+        _ => strategy.unsupported(&declared::values("apps.v1.DeploymentStrategy", "type")),
     }
 }
 

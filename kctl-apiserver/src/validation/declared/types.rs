@@ -5,8 +5,6 @@ use std::{
     sync::LazyLock,
 };
 
-use serde_json::Value;
-
 use super::tags::{FieldTags, Tagged};
 use crate::schema::Schema;
 
@@ -152,16 +150,11 @@ fn field(
     let mut rule = tags.and_then(|tags| tags.get(name)).cloned().unwrap_or_default();
     // kube-apiserver does not validate enums of statuses without a tag.
     if rule.r#enum || !type_name.ends_with("Status") {
-        rule.values = values_of(item_schema);
+        rule.values = item_schema.enum_values();
         rule.required |= !rule.values.is_empty() && parent.requires(name);
     }
     rule.unset_when_empty = UNSET_WHEN_EMPTY.contains(&(short, name));
     Some(Field { name, rule, shape, inner: item_schema.name() })
-}
-
-/// Returns the strings of the schema's `enum`, empty if it has none.
-pub(super) fn values_of(schema: Schema<'static>) -> Vec<&'static str> {
-    schema.json().get("enum").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// Returns the values of an enum in the `OpenAPI` document, for a function that validates the field.
@@ -172,7 +165,7 @@ pub(super) fn values_of(schema: Schema<'static>) -> Vec<&'static str> {
 pub(crate) fn values(type_name: &str, field: &str) -> Vec<&'static str> {
     let schema = Schema::named(&format!("{PACKAGE}{type_name}")).and_then(|schema| schema.property(field));
     let item_schema = schema.map(|schema| schema.items().or_else(|| schema.additional_properties()).unwrap_or(schema));
-    let found = item_schema.map(values_of).unwrap_or_default();
+    let found = item_schema.map(|schema| schema.enum_values()).unwrap_or_default();
     debug_assert!(!found.is_empty(), "{type_name}.{field} has no enum");
     found
 }

@@ -11,7 +11,7 @@ use crate::{
     field_errors::{Errors, text},
     kinds::apps::validation::{always_restarts, is_none, selector_fits},
     names::NameRule,
-    validation::{entries, pod, volume_claim},
+    validation::{declared, entries, pod, volume_claim},
 };
 
 /// Validates that `podManagementPolicy` is unchanged. Tags of the API make the other fields immutable.
@@ -40,7 +40,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (management, template) = (spec.at("podManagementPolicy"), spec.at("template"));
-    let is_known = ["OrderedReady", "Parallel"].contains(&management.text());
+    let is_known = declared::values("apps.v1.StatefulSetSpec", "podManagementPolicy").contains(&management.text());
     management.invalid_if(!is_known, "must be 'OrderedReady' or 'Parallel'");
     update_strategy(&spec.at("updateStrategy"));
     let retention = spec.at("persistentVolumeClaimRetentionPolicy");

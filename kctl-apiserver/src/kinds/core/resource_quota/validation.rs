@@ -11,20 +11,8 @@ use crate::{
     field::Field,
     field_errors::{Errors, pairs, text},
     quantity,
-    validation::{entries, resources},
+    validation::{declared, entries, resources},
 };
-
-/// All scopes of a quota. A scope limits the quota to some objects, such as Pods of a priority
-/// class.
-const SCOPES: &[&str] = &[
-    "BestEffort",
-    "CrossNamespacePodAffinity",
-    "NotBestEffort",
-    "NotTerminating",
-    "PriorityClass",
-    "Terminating",
-    "VolumeAttributesClass",
-];
 
 /// Scopes that a quota cannot have together.
 const CONFLICTS: &[[&str; 2]] = &[["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
@@ -61,8 +49,9 @@ pub(crate) fn quota(object: &Value, errors: &mut Errors) {
     spec.at("hard").entries().for_each(|(name, amount)| counted(name, &amount));
     let all: Vec<&str> = entries(&scopes).map(|(_, scope)| text(scope)).collect();
     let different: BTreeSet<&str> = all.iter().copied().collect();
+    let known = declared::values("core.v1.ResourceQuotaSpec", "scopes");
     let wrong = different.iter().find_map(|scope| match unscoped(&spec, scope).next() {
-        _ if !SCOPES.contains(scope) => Some(format!("{scope} is not a scope")),
+        _ if !known.contains(scope) => Some(format!("{scope} is not a scope")),
         Some(resource) => Some(format!("{scope} does not apply to {resource}")),
         None => None,
     });
@@ -106,13 +95,15 @@ fn scope_selector(spec: &Field<'_>) {
     let (list, mut all) = (spec.at("scopeSelector").at("matchExpressions"), Vec::new());
     let scopes: BTreeSet<&str> = entries(&list).map(|(_, requirement)| text(&requirement["scopeName"])).collect();
     let is_unscoped = scopes.iter().any(|scope| unscoped(spec, scope).next().is_some());
+    let [known_scopes, operators] =
+        ["scopeName", "operator"].map(|name| declared::values("core.v1.ScopedResourceSelectorRequirement", name));
     for requirement in list.items().map(|requirement| requirement.value()) {
         // Paths have no index, as in kube-apiserver.
         let [scope, operator, values] =
             ["scopeName", "operator", "values"].map(|name| list.at_with(name, &requirement[name]));
-        scope.invalid_if(!SCOPES.contains(&scope.text()), "unsupported scope");
+        scope.invalid_if(!known_scopes.contains(&scope.text()), "unsupported scope");
         let is_in = ["In", "NotIn"].contains(&operator.text());
-        let is_known = is_in || ["Exists", "DoesNotExist"].contains(&operator.text());
+        let is_known = operators.contains(&operator.text());
         let needs_exists = EXISTS.contains(&scope.text()) && *operator != "Exists";
         let detail = "must be Exists, or for PriorityClass and VolumeAttributesClass also In, NotIn or DoesNotExist";
         operator.invalid_if(!is_known || needs_exists, detail);
