@@ -5,14 +5,7 @@
 use serde_json::{Value, json};
 
 use super::{Attributes, GROUP};
-use crate::{
-    kinds::core::{event, namespace},
-    registry::Resource,
-    request::RequestInfo,
-    selector::selects,
-    state::State,
-    status::GroupResource,
-};
+use crate::{kinds::core::namespace, registry::Resource, request::RequestInfo, selector::selects, state::State};
 
 /// A resource in a version (`GroupVersionResource`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,9 +54,6 @@ pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
     info.resource.custom.is_some() || (info.resource.id.group != GROUP && !info.resource.kind.is_exempt_from_webhooks())
 }
 
-/// The groups of Events, which share one table (`EquivalentResourceRegistry`).
-const EVENT_GROUPS: [&str; 2] = ["", "events.k8s.io"];
-
 /// Returns the resource under which one of the rules matches; the requested one is tried first.
 ///
 /// Returns `None` if no rule matches. With `matchPolicy: Exact` only the requested version is compared, otherwise any
@@ -82,20 +72,17 @@ pub(crate) fn matching_resource(
     if match_policy == "Exact" {
         return None;
     }
-    let others = equivalents(state, &requested);
+    let others = equivalents(state, &attributes.info.resource, &requested);
     rules.iter().find_map(|rule| others.iter().find(|other| rule_matches(rule, other, attributes)).cloned())
 }
 
-/// Returns the other served versions and names of a resource.
-fn equivalents(state: &State, requested: &Versioned) -> Vec<Versioned> {
-    let group = requested.group.as_str();
-    let is_event = requested.version == "v1" && requested.resource == event::KIND.resource;
-    if is_event && EVENT_GROUPS.contains(&group) {
-        let others = EVENT_GROUPS.into_iter().filter(|other| *other != group);
-        return others.map(|other| Versioned { group: other.into(), ..requested.clone() }).collect();
+/// Returns the other served versions and names of a resource. The kinds of a shared table have the same versions
+/// (`EquivalentResourceRegistry`).
+fn equivalents(state: &State, resource: &Resource, requested: &Versioned) -> Vec<Versioned> {
+    if let Some(other) = resource.kind.other_of_table() {
+        return vec![Versioned { group: other.group.into(), resource: other.resource.into(), ..requested.clone() }];
     }
-    let group_resource = GroupResource::new(&requested.group, &requested.resource);
-    let versions = state.registry.versions_of(&group_resource);
+    let versions = state.registry.versions_of(&resource.id);
     versions.filter(|other| other.version != requested.version).map(|other| Versioned::for_resource(&other)).collect()
 }
 

@@ -20,11 +20,9 @@ use serde_json::{Value, json};
 use crate::{
     conditions::report,
     deletion::{Grace, Propagation},
-    kinds::{
-        self,
-        core::{event, pod},
-    },
+    kinds::{self, core::pod},
     lifecycle::{self, Writer},
+    registry::Kind,
     status::GroupResource,
     store::{Key, Store},
 };
@@ -60,10 +58,10 @@ impl Remaining {
         self.by_resource.is_empty()
     }
 
-    /// Counts an object. Events count for both of their groups.
+    /// Counts an object, for both kinds of a shared table: each kind lists it.
     fn add(&mut self, resource: &GroupResource, object: &Value) {
-        let other_group = event::KIND.is_of(resource).then(|| kinds::events::event::KIND.group_resource());
-        for resource in std::iter::once(resource).chain(&other_group) {
+        let other = kinds::find(resource).and_then(Kind::other_of_table).map(Kind::group_resource);
+        for resource in std::iter::once(resource).chain(&other) {
             *self.by_resource.entry(resource.clone()).or_default() += 1;
             let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
             for finalizer in finalizers.filter_map(Value::as_str) {

@@ -103,6 +103,21 @@ pub(crate) fn find(resource: &GroupResource) -> Option<&'static Kind> {
     BY_NAME.get(&(resource.group.as_str(), resource.resource.as_str())).copied()
 }
 
+/// The kinds whose objects are in the table of another kind, each with the resource of that table.
+static IN_OTHER_TABLE: LazyLock<Vec<(&'static Kind, GroupResource)>> = LazyLock::new(|| {
+    let owners = ALL.iter().filter_map(|kind| Some((*kind, kind.shared_table?.owner)));
+    let moved = owners.filter(|(kind, owner)| !std::ptr::eq(*kind, *owner));
+    moved.map(|(kind, owner)| (kind, owner.group_resource())).collect()
+});
+
+/// Returns the resource whose table has the objects of a resource. Events of both groups share one table, as they share
+/// one prefix in etcd.
+///
+/// Every read of the store calls this. It compares names with the few kinds in the list, which is faster than [`find`].
+pub(crate) fn table_of(resource: &GroupResource) -> &GroupResource {
+    IN_OTHER_TABLE.iter().find(|(kind, _)| kind.is_of(resource)).map_or(resource, |(_, table)| table)
+}
+
 /// Returns the registry of the built-in kinds.
 pub(crate) fn built_in() -> Registry {
     BUILT_IN.clone()

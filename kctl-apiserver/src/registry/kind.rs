@@ -130,6 +130,12 @@ impl Kind {
         self.delete.response == DeleteResponse::Object
     }
 
+    /// Returns the kind that shares a table with this one.
+    pub(crate) fn other_of_table(&self) -> Option<&'static Self> {
+        let shared = self.shared_table?;
+        Some(if std::ptr::eq(shared.owner, self) { shared.other } else { shared.owner })
+    }
+
     /// Returns the group and resource.
     pub(crate) fn group_resource(&self) -> GroupResource {
         GroupResource::new(self.group, self.resource)

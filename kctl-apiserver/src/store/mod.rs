@@ -19,10 +19,7 @@ mod persistence;
 mod redefined;
 mod table;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, LazyLock},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use tokio::sync::watch;
@@ -30,7 +27,7 @@ use tokio::sync::watch;
 pub(crate) use crate::key::Key;
 use crate::{
     clock::{Clock, Rng},
-    kinds,
+    kinds::{self, table_of},
     registry::{Registry, Resource, kind::Kind},
     status::GroupResource,
 };
@@ -46,15 +43,6 @@ use owners::Owners;
 pub(crate) use owners::{has_finalizer, is_blocked_by};
 pub(crate) use persistence::Folder;
 pub(crate) use table::{Event, HISTORY_LEN_MAX, Table};
-
-/// The resource whose table has all Events.
-static EVENTS: LazyLock<GroupResource> = LazyLock::new(|| kinds::core::event::KIND.group_resource());
-
-/// Returns the resource whose table has the objects. `events` and `events.events.k8s.io` share one table, as they share
-/// one prefix in etcd.
-fn home(resource: &GroupResource) -> &GroupResource {
-    if kinds::events::event::KIND.is_of(resource) { &EVENTS } else { resource }
-}
 
 /// The objects of a server, as etcd stores those of kube-apiserver: one revision for all writes, tables with bounded
 /// histories, and the journal of a folder. Writes are also announced to controllers ([`Store::take_announced`]).
@@ -153,17 +141,17 @@ impl Store {
     /// Returns the table of a resource. An empty one is created if it is missing.
     pub(crate) fn table(&mut self, resource: &GroupResource) -> &mut Table {
         let compacted = self.compacted;
-        self.tables.entry(home(resource).clone()).or_insert_with(|| Table::new(compacted))
+        self.tables.entry(table_of(resource).clone()).or_insert_with(|| Table::new(compacted))
     }
 
     /// Returns the table of a resource, if it has one already.
     pub(crate) fn known_table(&self, resource: &GroupResource) -> Option<&Table> {
-        self.tables.get(home(resource))
+        self.tables.get(table_of(resource))
     }
 
     /// Returns an object, parsed.
     pub(crate) fn get(&self, resource: &GroupResource, key: &Key) -> Option<Arc<Value>> {
-        let table = self.tables.get(home(resource))?;
+        let table = self.tables.get(table_of(resource))?;
         table.objects.get(key).map(|object| table.value(object))
     }
 
@@ -174,7 +162,7 @@ impl Store {
 
     /// Returns an object as it is stored: packed JSON with a weak reference to its value.
     pub(crate) fn stored(&self, resource: &GroupResource, key: &Key) -> Option<&Arc<Object>> {
-        self.tables.get(home(resource))?.objects.get(key)
+        self.tables.get(table_of(resource))?.objects.get(key)
     }
 
     /// Iterates over the tables in the order of group and resource.
@@ -202,7 +190,7 @@ impl Store {
     /// Writes an object. It gets the next revision as its `metadata.resourceVersion`. The observer, the journal and the
     /// watches see the change before this returns.
     pub(crate) fn put(&mut self, resource: &GroupResource, key: Key, mut object: Value) -> Arc<Value> {
-        let resource = home(resource);
+        let resource = table_of(resource);
         self.revision += 1;
         object["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let value = Arc::new(object);
@@ -221,7 +209,7 @@ impl Store {
     /// Marks that the object was sent with fields that its schema prunes. The next write then counts as a change even
     /// if it sends exactly what reads return.
     pub(crate) fn leave_unread(&mut self, resource: &GroupResource, key: &Key) {
-        if let Some(object) = self.table(home(resource)).objects.get_mut(key) {
+        if let Some(object) = self.table(table_of(resource)).objects.get_mut(key) {
             *object = Arc::new(object.unread());
         }
     }
@@ -249,7 +237,7 @@ impl Store {
     /// Removes an object. Returns its last state, with the revision of the removal as its `resourceVersion`, as etcd
     /// does.
     pub(crate) fn remove(&mut self, resource: &GroupResource, key: &Key) -> Option<Arc<Value>> {
-        let resource = home(resource);
+        let resource = table_of(resource);
         let before = self.table(resource).objects.remove(key)?;
         self.revision += 1;
         let was = before.value();

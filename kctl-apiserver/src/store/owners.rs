@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
-use super::{EVENTS, Key};
+use super::Key;
 use crate::{
     deletion::{FOREGROUND, ORPHAN},
     kinds::{self, apiextensions::custom_resource_definition, core::namespace},
@@ -131,8 +131,7 @@ impl Owners {
         if after.is_none() {
             self.left(resource, key);
         }
-        // The garbage collector ignores Events, as upstream's `ignoredResources`.
-        if *resource == *EVENTS {
+        if kinds::find(resource).is_some_and(|kind| kind.delete.has_no_dependents) {
             return;
         }
         let object_ref = (resource.clone(), key.clone());

@@ -48,5 +48,8 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 /// The Events of both groups, which are stored in the form of the core group.
-pub(crate) static EVENTS: SharedTable =
-    SharedTable { owner: &KIND, convert: crate::kinds::events::conversion::converted };
+pub(crate) static EVENTS: SharedTable = SharedTable {
+    owner: &KIND,
+    other: &crate::kinds::events::event::KIND,
+    convert: crate::kinds::events::conversion::converted,
+};

@@ -24,7 +24,8 @@ pub(crate) struct DeleteStrategy {
     pub(crate) is_held: fn(&Value) -> bool,
     /// Without a propagation policy, a delete orphans dependents (`DefaultGarbageCollectionPolicy`).
     pub(crate) orphans_dependents: bool,
-    /// The garbage collector has nothing to do for such objects (`GarbageCollectUnsupported`).
+    /// The garbage collector has nothing to do for such objects (`GarbageCollectUnsupported`), and does not follow
+    /// their owner references (`ignoredResources`).
     pub(crate) has_no_dependents: bool,
     /// The response to a delete that removes the object at once.
     pub(crate) response: DeleteResponse,
