@@ -1,11 +1,10 @@
 //! Validation of IP addresses and CIDR ranges.
 //!
-//! Fields with addresses are older than the strict parsers, so upstream has three rules for them:
+//! Fields with addresses are older than the strict parsers, so upstream has two rules for them:
 //!
 //! - `legacy` and `legacy_range`: fields that once accepted leading zeros and IPv4-mapped
 //!   addresses. Both are rejected for new values, because parsers disagree about them.
 //! - `endpoint`: addresses that a proxy forwards to, which must not be local to the node.
-//! - `of_interface`: addresses with a prefix length, in the one canonical form.
 //!
 //! Upstream: `k8s.io/apimachinery/pkg/util/validation/ip.go`.
 
@@ -36,7 +35,7 @@ pub(crate) fn host(name: &Field<'_>) {
 }
 
 /// Returns `true` for an IPv4-mapped IPv6 address, `::ffff:0:0/96`.
-fn is_mapped(address: IpAddr) -> bool {
+pub(crate) fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some())
 }
 
@@ -93,21 +92,6 @@ pub(crate) fn legacy_range(value: &Field<'_>) {
     let detail = "must be a CIDR range such as 10.9.8.0/24 or 2001:db8::/64, without leading 0s or bits beyond the \
                   prefix length, not IPv4-mapped";
     value.invalid_if(!range(value.text()).is_some_and(is_strict), detail);
-}
-
-/// Validates an address with the prefix length of its network, as a network interface has it
-/// (`IsValidInterfaceAddress`), such as `10.9.8.7/24`.
-///
-/// The string must equal its canonical form: compressed lowercase IPv6, no leading zeros, no IPv4-mapped address.
-pub(crate) fn of_interface(value: &Field<'_>) {
-    let canonical = range(value.text()).map(|(address, bits)| {
-        let bits = if is_mapped(address) { bits.saturating_sub(96) } else { bits };
-        format!("{}/{bits}", address.to_canonical())
-    });
-    let is_other = canonical.as_deref() != Some(value.text());
-    let form = canonical.as_deref().unwrap_or("10.9.8.7/24 or 2001:db8::1/64");
-    let detail = format_args!("must be an address with its prefix length in canonical form, such as {form}");
-    value.invalid_if(is_other, detail);
 }
 
 /// Returns `true` if one range is a strict subset of another.

@@ -19,7 +19,7 @@
 //! | `pod`, `container`, `probe`, `ports`, `environment`, `mounts` | Pods and Pod templates |
 //! | `affinity`, `dns`, `security`, `windows`, `resources` | parts of a Pod spec |
 //! | `volume`, `volume_source`, `volume_claim`, `paths`, `downward` | volumes and their sources |
-//! | `selector`, `status`, `schedule`, `address` | parts that workloads and networks share |
+//! | `selector`, `status`, `address` | parts that workloads and networks share |
 //! | `signer` | signers of certificates |
 //! | `declared`, `format` | enums and declarative tags of all kinds |
 //! | `warnings` | accepted objects, for the `Warning` header of the response |
@@ -39,7 +39,6 @@ pub(crate) mod pod;
 pub(crate) mod ports;
 pub(crate) mod probe;
 pub(crate) mod resources;
-pub(crate) mod schedule;
 pub(crate) mod security;
 pub(crate) mod selector;
 pub(crate) mod signer;

@@ -8,12 +8,11 @@
 //! | function | used for | extra rules |
 //! |---|---|---|
 //! | `pod` | create and update of a Pod | token volumes, image names |
-//! | `new_pod` | create of a Pod | no ephemeral containers, no gated Pod on a Node |
 //! | `template` | workloads, `PodTemplate` | no ephemeral containers |
 //!
 //! A template is more lenient because objects with such templates exist; their Pods are rejected
-//! instead. An update of a Pod also runs the rules of `kinds/core/pod/validation.rs`, which compare
-//! old and new.
+//! instead. `kinds/core/pod/validation.rs` has the other rules of Pods: those of a new one, and those that compare old and
+//! new.
 
 use serde_json::{Value, json};
 
@@ -32,19 +31,6 @@ pub(crate) fn pod(object: &Value, errors: &mut Errors) {
     spec(&pod, text(&object["metadata"]["name"]), ports::HostPorts::Required);
     volume::tokens(&pod);
     container::images(&pod);
-}
-
-/// Rejects fields that a new Pod may not have.
-///
-/// Ephemeral containers are only added through the subresource `ephemeralcontainers`. A Pod with
-/// scheduling gates may not name a Node, since it would skip the scheduler and with it the gates.
-/// Both are `FieldValueForbidden`.
-pub(crate) fn new_pod(object: &Value, errors: &mut Errors) {
-    let spec = Field::new(&object["spec"], "spec", errors);
-    let (containers, node) = (spec.at("ephemeralContainers"), spec.at("nodeName"));
-    containers.forbidden_if(!containers.is_empty(), "cannot be set on create");
-    let is_gated = !spec.at("schedulingGates").is_empty();
-    node.forbidden_if(is_gated && !node.is_empty(), "cannot be set until all schedulingGates have been cleared");
 }
 
 /// Validates a template: labels, annotations and spec. Ephemeral containers are

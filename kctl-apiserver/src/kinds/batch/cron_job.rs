@@ -3,6 +3,8 @@
 //! Names have at most 52 bytes: the controller appends 11 characters for the names of the Jobs.
 //! Upstream: `pkg/registry/batch/cronjob/strategy.go` and `pkg/apis/batch/validation/validation.go`.
 
+mod schedule;
+
 use serde_json::Value;
 
 use crate::{
@@ -16,7 +18,7 @@ use crate::{
         fields::value_at,
         labels::{NONE, UNSET},
     },
-    validation::{schedule, warnings},
+    validation::warnings,
 };
 
 pub(crate) static KIND: Kind = Kind {

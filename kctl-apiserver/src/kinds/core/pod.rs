@@ -11,6 +11,7 @@
 mod parts;
 pub(crate) mod quota;
 pub(crate) mod resize;
+mod resources;
 pub(crate) mod status;
 mod table;
 mod validation;
@@ -69,7 +70,7 @@ pub(crate) static KIND: Kind = Kind {
     validation: Validation {
         validates_spec_only: true,
         validate: crate::validation::pod::pod,
-        validate_create: crate::validation::pod::new_pod,
+        validate_create: validation::validate_create,
         validate_update: validation::validate_update,
         validate_part,
         validate_status: status::status,
@@ -132,7 +133,7 @@ fn prepare_create(environment: &mut dyn Environment, object: &mut Value) {
 
 /// Completes the Pod-level resources, and sets the QoS class, which depends on them.
 fn complete_create(object: &mut Value) {
-    defaulting::pod::pod_level_resources(&mut object["spec"]);
+    resources::complete(&mut object["spec"]);
     object["status"]["qosClass"] = defaulting::quality_of_service(&mut object["spec"]).into();
 }
 

@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::{defaulting::pod::pod_level_resources, json_path::set};
+use super::resources;
+use crate::json_path::set;
 
 /// Returns the old Pod with the part of the new one that the subresource is for.
 ///
@@ -37,7 +38,7 @@ pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
     // Older clients drop the Pod-level resources.
     let of_pod = sent.get("resources").filter(|resources| !resources.is_null());
     set(spec, "resources", of_pod.or_else(|| was.get("resources")).cloned());
-    pod_level_resources(spec);
+    resources::complete(spec);
     pod
 }
 

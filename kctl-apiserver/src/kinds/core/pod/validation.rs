@@ -1,4 +1,4 @@
-//! Validation of changed Pods (`ValidatePodUpdate`).
+//! Validation of new and changed Pods (`ValidatePodCreate`, `ValidatePodUpdate`).
 //!
 //! Upstream: `pkg/apis/core/validation/validation.go`. A Pod is immutable with few exceptions, because controllers
 //! replace Pods instead of changing them.
@@ -19,6 +19,19 @@ use crate::{
     field_errors::{Errors, pairs},
     validation::{affinity, container, entries},
 };
+
+/// Rejects fields that a new Pod may not have.
+///
+/// Ephemeral containers are only added through the subresource `ephemeralcontainers`. A Pod with
+/// scheduling gates may not name a Node, since it would skip the scheduler and with it the gates.
+/// Both are `FieldValueForbidden`.
+pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
+    let spec = Field::new(&object["spec"], "spec", errors);
+    let (containers, node) = (spec.at("ephemeralContainers"), spec.at("nodeName"));
+    containers.forbidden_if(!containers.is_empty(), "cannot be set on create");
+    let is_gated = !spec.at("schedulingGates").is_empty();
+    node.forbidden_if(is_gated && !node.is_empty(), "cannot be set until all schedulingGates have been cleared");
+}
 
 /// Validates an update of a Pod. A changed number of containers, or an invalid deadline, ends the validation.
 ///

@@ -84,8 +84,23 @@ fn devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
         conditions.check(status::conditions);
         conditions.max_items(CONDITIONS_MAX);
         device.at("data").when_present(of_driver);
-        device.at("networkData").at("ips").items().for_each(|address| address.check(address::of_interface));
+        device.at("networkData").at("ips").items().for_each(|address| address.check(interface_address));
     }
+}
+
+/// Validates an address with the prefix length of its network, as a network interface has it
+/// (`IsValidInterfaceAddress`), such as `10.9.8.7/24`.
+///
+/// The string must equal its canonical form: compressed lowercase IPv6, no leading zeros, no IPv4-mapped address.
+fn interface_address(value: &Field<'_>) {
+    let canonical = address::range(value.text()).map(|(host, bits)| {
+        let bits = if address::is_mapped(host) { bits.saturating_sub(96) } else { bits };
+        format!("{}/{bits}", host.to_canonical())
+    });
+    let is_other = canonical.as_deref() != Some(value.text());
+    let form = canonical.as_deref().unwrap_or("10.9.8.7/24 or 2001:db8::1/64");
+    let detail = format_args!("must be an address with its prefix length in canonical form, such as {form}");
+    value.invalid_if(is_other, detail);
 }
 
 /// Validates a new allocation. Results and configurations may only name requests of the claim, which are in `requests`.

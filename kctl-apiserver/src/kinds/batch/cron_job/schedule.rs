@@ -41,7 +41,7 @@ const DESCRIPTORS: &[&str] = &["@yearly", "@annually", "@monthly", "@weekly", "@
 ///
 /// Each field is a list of ranges with commas between them. Empty items are skipped, as
 /// `strings.FieldsFunc` does: `1,,2` is valid.
-pub(crate) fn is_schedule(schedule: &str) -> bool {
+pub(super) fn is_schedule(schedule: &str) -> bool {
     if let Some(every) = schedule.strip_prefix("@every ") {
         return duration::parse(every).is_some();
     }
@@ -86,7 +86,7 @@ impl Range {
 /// Returns `true` for the name of a time zone. Go looks the name up as a file, so its case matters.
 ///
 /// `Local` is not one: it would mean another zone on each control plane node.
-pub(crate) fn is_zone(name: &str) -> bool {
+pub(super) fn is_zone(name: &str) -> bool {
     jiff::tz::TimeZone::get(name).is_ok_and(|zone| zone.iana_name().is_none_or(|name_of_zone| name_of_zone == name))
 }
 
