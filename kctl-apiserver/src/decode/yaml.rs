@@ -127,7 +127,7 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
 
 /// Returns the object or list in braces that ends before a stray bracket or comma. Go reads the first document only,
 /// and the document ends with its last bracket: `{"a":1}}` is `{"a":1}`. In a document without braces such a bracket is
-/// an error (kube-apiserver 1.36.3).
+/// an error, as recorded from kube-apiserver.
 fn before_stray(text: &str, index: usize) -> Option<&str> {
     let (offset, stray) = text.char_indices().nth(index)?;
     let is_in_braces = text.trim_start().starts_with(['{', '[']);

@@ -1,6 +1,6 @@
 //! Compresses large responses with gzip, outside of the server's lock.
 //!
-//! Upstream: `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`; checked against kube-apiserver 1.36. `OpenAPI`
+//! Upstream: `k8s.io/apiserver/pkg/endpoints/handlers/responsewriters`; checked against kube-apiserver. `OpenAPI`
 //! v3 documents and watches are never compressed there, at any length.
 
 use std::{convert::Infallible, io::Write, mem};

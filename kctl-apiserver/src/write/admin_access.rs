@@ -2,7 +2,7 @@
 //! against the labels of its namespace.
 //!
 //! Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in `pkg/registry/resource/resourceclaim/strategy.go`;
-//! checked against kube-apiserver 1.36.
+//! checked against kube-apiserver.
 //!
 //! Admin access lets a claim use a device that is in use, for monitoring. It bypasses the isolation between claims, so
 //! the owner of a namespace has to allow it with a label.
