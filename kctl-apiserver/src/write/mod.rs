@@ -7,7 +7,10 @@
 //! that needs a webhook returns `StatusError::waiting`, and `server::service` runs the verb again when the replies have
 //! arrived. So steps before `store` change nothing in the state but its random sequence, which is the same in each run.
 //!
-//! Deletions, and writes of controllers, do not use this pipeline: `lifecycle` and `controllers` write them.
+//! Deletions, and writes of controllers, do not use this pipeline: `lifecycle` and `controllers` write them. Bindings
+//! (`verbs/subresources.rs`) and evictions (`verbs/evict.rs`) do not use it either. Their admission sees the `Binding`
+//! or `Eviction`. Then they change the Pod by `lifecycle`, as `BindingREST` and `EvictionREST` of kube-apiserver write
+//! the Pod directly, without the validation of an update.
 
 mod admin_access;
 mod allocate;
