@@ -174,7 +174,21 @@ struct Planned {
 }
 
 /// The next steps of all Pods. A Pod has at most one.
-type Plan = BTreeMap<(String, String), Planned>;
+type Plan = BTreeMap<PodKey, Planned>;
+
+/// The namespace and the name of a Pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PodKey {
+    namespace: String,
+    name: String,
+}
+
+impl PodKey {
+    /// Returns the key of a Pod.
+    fn of(pod: &Pod) -> Self {
+        Self { namespace: pod.namespace().unwrap_or_default(), name: pod.name_any() }
+    }
+}
 
 impl Kubelet {
     /// Creates a kubelet for the node with this name, which uses `client`. Times in objects are those of the machine.
@@ -260,7 +274,7 @@ impl Kubelet {
         let mut nodes = nodes.watch(&of_node, &version).await?.boxed();
         let pods = Api::<Pod>::all(self.client.clone());
         let list = pods.list(&ListParams::default()).await?;
-        let listed: BTreeSet<_> = list.items.iter().map(key_of).collect();
+        let listed: BTreeSet<_> = list.items.iter().map(PodKey::of).collect();
         plan.retain(|key, _| listed.contains(key));
         for pod in &list.items {
             self.consider(plan, pod);
@@ -302,7 +316,7 @@ impl Kubelet {
                 self.saw(&pod.resource_version().unwrap_or_default(), plan);
             }
             WatchEvent::Deleted(pod) => {
-                plan.remove(&key_of(&pod));
+                plan.remove(&PodKey::of(&pod));
                 self.saw(&pod.resource_version().unwrap_or_default(), plan);
             }
             WatchEvent::Bookmark(_) => {}
@@ -325,7 +339,7 @@ impl Kubelet {
 
     /// Plans the next step of a Pod. A step that is planned already keeps its time.
     fn consider(&self, plan: &mut Plan, pod: &Pod) {
-        let (key, uid) = (key_of(pod), pod.uid().unwrap_or_default());
+        let (key, uid) = (PodKey::of(pod), pod.uid().unwrap_or_default());
         let Some((step, wait)) = self.next_step(pod) else {
             plan.remove(&key);
             return;
@@ -377,7 +391,7 @@ impl Kubelet {
         grace.min(pre_stop(pod).saturating_add(ENDS_AFTER))
     }
 
-    async fn perform(&self, plan: &mut Plan, key: (String, String)) {
+    async fn perform(&self, plan: &mut Plan, key: PodKey) {
         let Some(Planned { step, uid, .. }) = plan.remove(&key) else { return };
         let done = match step {
             Step::Bind => self.bind(&key, &uid).await,
@@ -395,7 +409,7 @@ impl Kubelet {
             // The Pod is gone or replaced: the watch reports its new state.
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
             Err(error) => {
-                tracing::warn!(%error, pod = %format!("{}/{}", key.0, key.1), ?step, "tried again");
+                tracing::warn!(%error, pod = %format!("{}/{}", key.namespace, key.name), ?step, "tried again");
                 plan.insert(key, Planned { step, uid, due: Instant::now() + RETRY_AFTER });
             }
         }
@@ -407,21 +421,23 @@ impl Kubelet {
     }
 
     /// Schedules a Pod to the node.
-    async fn bind(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
+    async fn bind(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
         let binding = json!({
             "apiVersion": "v1",
             "kind": "Binding",
-            "metadata": { "name": name, "namespace": namespace, "uid": uid },
+            "metadata": { "name": key.name, "namespace": key.namespace, "uid": uid },
             "target": { "apiVersion": "v1", "kind": "Node", "name": self.node },
         });
-        let _bound: Value =
-            self.pods(namespace).create_subresource("binding", name, &PostParams::default(), &binding).await?;
+        let _bound: Value = self
+            .pods(&key.namespace)
+            .create_subresource("binding", &key.name, &PostParams::default(), &binding)
+            .await?;
         Ok(())
     }
 
     /// Writes the status of a running Pod.
-    async fn start(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
-        let pod = self.pods(namespace).get(name).await?;
+    async fn start(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
+        let pod = self.pods(&key.namespace).get(&key.name).await?;
         let (asked, now) = (StageRequest::of_pod(&pod), self.clock.seconds());
         let ready = asked.stage != Some(Stage::Unready);
         let mut status = status::status(&pod, &asked, Event::Runs { ready }, &now);
@@ -430,44 +446,44 @@ impl Kubelet {
         status["hostIP"] = "127.0.0.1".into();
         status["podIP"] = address.clone().into();
         status["podIPs"] = json!([{ "ip": address }]);
-        self.write(namespace, name, uid, status).await
+        self.write(key, uid, status).await
     }
 
     /// Writes the status after an event of the containers.
-    async fn report(&self, (namespace, name): &(String, String), uid: &str, event: Event) -> kube::Result<()> {
-        let pod = self.pods(namespace).get(name).await?;
+    async fn report(&self, key: &PodKey, uid: &str, event: Event) -> kube::Result<()> {
+        let pod = self.pods(&key.namespace).get(&key.name).await?;
         let status = status::status(&pod, &StageRequest::of_pod(&pod), event, &self.clock.seconds());
-        self.write(namespace, name, uid, status).await
+        self.write(key, uid, status).await
     }
 
     /// Patches the status. The uid protects a new Pod of the same name.
-    async fn write(&self, namespace: &str, name: &str, uid: &str, status: Value) -> kube::Result<()> {
+    async fn write(&self, key: &PodKey, uid: &str, status: Value) -> kube::Result<()> {
         let patch = Patch::Merge(json!({ "metadata": { "uid": uid }, "status": status }));
-        self.pods(namespace).patch_status(name, &PatchParams::default(), &patch).await.map(drop)
+        self.pods(&key.namespace).patch_status(&key.name, &PatchParams::default(), &patch).await.map(drop)
     }
 
     /// Marks a Pod as not ready, because its node is lost.
-    async fn lose(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
+    async fn lose(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
         let ready = json!({
             "type": "Ready", "status": "False", "reason": node::REASON, "lastTransitionTime": self.clock.seconds(),
         });
         let patch = Patch::Strategic(json!({ "metadata": { "uid": uid }, "status": { "conditions": [ready] } }));
-        self.pods(namespace).patch_status(name, &PatchParams::default(), &patch).await.map(drop)
+        self.pods(&key.namespace).patch_status(&key.name, &PatchParams::default(), &patch).await.map(drop)
     }
 
     /// Deletes a Pod whose toleration of the lost node has expired.
-    async fn evict(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
+    async fn evict(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
         let preconditions = kube::api::Preconditions { uid: Some(uid.into()), resource_version: None };
         let deletion = DeleteParams::default().preconditions(preconditions);
-        self.pods(namespace).delete(name, &deletion).await.map(drop)
+        self.pods(&key.namespace).delete(&key.name, &deletion).await.map(drop)
     }
 
     /// Removes a Pod that has terminated.
-    async fn end(&self, (namespace, name): &(String, String), uid: &str) -> kube::Result<()> {
+    async fn end(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
         let now = DeleteParams::default()
             .grace_period(0)
             .preconditions(kube::api::Preconditions { uid: Some(uid.into()), resource_version: None });
-        self.pods(namespace).delete(name, &now).await.map(drop)
+        self.pods(&key.namespace).delete(&key.name, &now).await.map(drop)
     }
 }
 
@@ -537,11 +553,6 @@ fn pre_stop(pod: &Pod) -> Duration {
         u64::try_from(sleep.seconds).ok()
     });
     Duration::from_secs(sleeps.max().unwrap_or(0))
-}
-
-/// Returns namespace and name.
-fn key_of(pod: &Pod) -> (String, String) {
-    (pod.namespace().unwrap_or_default(), pod.name_any())
 }
 
 #[cfg(test)]
