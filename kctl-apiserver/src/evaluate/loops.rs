@@ -16,7 +16,7 @@ use kube_cel::cel::{
 
 use super::{
     EvalResult, Evaluator, NO_OVERLOAD, key_of,
-    operators::{decided, order},
+    operators::{Logic, decided, order},
     type_name,
 };
 
@@ -47,8 +47,8 @@ impl<'a> Evaluator<'a> {
         let Expr::Call(step) = &inner.loop_step.expr else { return Err(NO_OVERLOAD.into()) };
         let rounds = self.rounds(&inner.iter_range, &[inner.iter_var.as_str()])?;
         match (step.func_name.as_str(), step.args.as_slice()) {
-            ("_&&_", [_, test]) => self.all(&rounds, test, false),
-            ("_||_", [_, test]) => self.all(&rounds, test, true),
+            ("_&&_", [_, test]) => self.all(&rounds, test, Logic::And),
+            ("_||_", [_, test]) => self.all(&rounds, test, Logic::Or),
             ("_?_:_", [test, _, _]) if matches!(inner.accu_init.expr, Expr::Literal(_)) => self.one(rounds, test),
             ("_?_:_", [test, added, _]) => self.made(rounds, Some(test), appended(added).ok_or(NO_OVERLOAD)?),
             ("_+_", _) => self.made(rounds, None, appended(&inner.loop_step).ok_or(NO_OVERLOAD)?),
@@ -86,8 +86,8 @@ impl<'a> Evaluator<'a> {
             _ => return Err(NO_OVERLOAD.into()),
         };
         match name {
-            "all" => self.all(&rounds, value, false),
-            "exists" => self.all(&rounds, value, true),
+            "all" => self.all(&rounds, value, Logic::And),
+            "exists" => self.all(&rounds, value, Logic::Or),
             "existsOne" | "exists_one" => self.one(rounds, value),
             "transformList" => self.made(rounds, test, value),
             "transformMapEntry" => self.transform_map(rounds, test, value, |_, map| entries_of(&map)),
@@ -115,10 +115,9 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Evaluates `all` (`deciding` is `false`) or `exists` (`true`). The first error is returned only if no iteration
-    /// decides the result.
-    fn all(&mut self, rounds: &[Round<'a>], test: &'a IdedExpr, deciding: bool) -> EvalResult {
-        decided(deciding, rounds.iter().map(|round| self.with(round, |evaluator| evaluator.evaluate(test))))
+    /// Evaluates `all` or `exists`. The first error is returned only if no iteration decides the result.
+    fn all(&mut self, rounds: &[Round<'a>], test: &'a IdedExpr, logic: Logic) -> EvalResult {
+        decided(logic, rounds.iter().map(|round| self.with(round, |evaluator| evaluator.evaluate(test))))
     }
 
     /// Evaluates a predicate with the variables of an iteration; a result other than a bool has no overload.

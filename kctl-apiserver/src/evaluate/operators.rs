@@ -17,6 +17,15 @@ use super::{
 /// The error of `/` and `%` for integers; doubles divide by zero to infinity.
 const BY_ZERO: &str = "division by zero";
 
+/// How booleans are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Logic {
+    /// `&&` and `all`: `false` decides the result.
+    And,
+    /// `||` and `exists`: `true` decides the result.
+    Or,
+}
+
 impl<'a> Evaluator<'a> {
     /// Evaluates an operator; `None` if the call is not one. The parser gives operators names such as `_&&_` and no
     /// receiver.
@@ -27,8 +36,8 @@ impl<'a> Evaluator<'a> {
             return None;
         }
         Some(match (call.func_name.as_str(), call.args.as_slice()) {
-            ("_&&_", [left, right]) => self.both(left, right, false),
-            ("_||_", [left, right]) => self.both(left, right, true),
+            ("_&&_", [left, right]) => self.both(left, right, Logic::And),
+            ("_||_", [left, right]) => self.both(left, right, Logic::Or),
             ("_?_:_", [condition, left, right]) => self.either(condition, left, right),
             ("!_", [operand]) => self.evaluate(operand).and_then(|operand| match operand {
                 Cel::Bool(operand) => Ok(Cel::Bool(!operand)),
@@ -53,10 +62,10 @@ impl<'a> Evaluator<'a> {
         Ok((self.evaluate(left)?, self.evaluate(right)?))
     }
 
-    /// Evaluates `&&` (`deciding` is `false`) or `||` (`true`). An error is returned only if neither side decides, as
-    /// the CEL specification demands: `1/0 == 1 || true` is true.
-    fn both(&mut self, left: &'a IdedExpr, right: &'a IdedExpr, deciding: bool) -> EvalResult {
-        decided(deciding, [left, right].into_iter().map(|side| self.evaluate(side)))
+    /// Evaluates `&&` or `||`. An error is returned only if neither side decides, as the CEL specification demands:
+    /// `1/0 == 1 || true` is true.
+    fn both(&mut self, left: &'a IdedExpr, right: &'a IdedExpr, logic: Logic) -> EvalResult {
+        decided(logic, [left, right].into_iter().map(|side| self.evaluate(side)))
     }
 
     /// Evaluates the ternary operator; only the chosen branch is evaluated.
@@ -114,10 +123,11 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Returns `deciding` if one of the results is this boolean. Otherwise returns the first error, or the opposite.
+/// Returns the deciding boolean of `logic` if one of the results is it. Otherwise returns the first error, or the opposite.
 ///
 /// A result of another type has no overload. No result after the deciding one is evaluated.
-pub(super) fn decided(deciding: bool, results: impl Iterator<Item = EvalResult>) -> EvalResult {
+pub(super) fn decided(logic: Logic, results: impl Iterator<Item = EvalResult>) -> EvalResult {
+    let deciding = logic == Logic::Or;
     let mut error = None;
     for result in results {
         match result {

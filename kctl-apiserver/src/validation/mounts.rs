@@ -16,12 +16,29 @@ use crate::{
     validation::{declared, entries, paths, volume::DeclaredVolume},
 };
 
+/// The privilege of a container on its host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Privilege {
+    /// `securityContext.privileged` is `true`: the container can pass its mounts on to the host.
+    Privileged,
+    /// The container is isolated from the host.
+    Ordinary,
+}
+
+impl Privilege {
+    /// Returns the privilege that a container asks for.
+    fn of_container(container: &Value) -> Self {
+        if container["securityContext"]["privileged"] == true { Self::Privileged } else { Self::Ordinary }
+    }
+}
+
 /// Validates the mounts and the devices of a container.
 ///
 /// `volumes` are the valid volumes of its Pod.
 pub(crate) fn of_container(container: &Field<'_>, volumes: &[DeclaredVolume<'_>]) {
     let (mounts, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
-    volume_mounts(&mounts, &devices, volumes, container["securityContext"]["privileged"] == true);
+    let privilege = Privilege::of_container(container);
+    volume_mounts(&mounts, &devices, volumes, privilege);
     volume_devices(&devices, &mounts, volumes);
 }
 
@@ -29,7 +46,7 @@ pub(crate) fn of_container(container: &Field<'_>, volumes: &[DeclaredVolume<'_>]
 ///
 /// Mount paths are unique within the container, compared as strings: `/data` and `/data/` are distinct. Neither name nor
 /// path may occur in `volumeDevices`. A relative mount path is accepted.
-fn volume_mounts(list: &Field<'_>, devices: &Value, volumes: &[DeclaredVolume<'_>], is_privileged: bool) {
+fn volume_mounts(list: &Field<'_>, devices: &Value, volumes: &[DeclaredVolume<'_>], privilege: Privilege) {
     unique(list, "mountPath", |_path| true);
     for mount in list.items() {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
@@ -38,7 +55,7 @@ fn volume_mounts(list: &Field<'_>, devices: &Value, volumes: &[DeclaredVolume<'_
         name.invalid_if(has(devices, "name", name.text()), "must not be in volumeDevices");
         path.invalid_if(has(devices, "devicePath", path.text()), "must not be a path in volumeDevices");
         sub_path(list, &mount);
-        mount_propagation(list, &mount, is_privileged);
+        mount_propagation(list, &mount, privilege);
     }
 }
 
@@ -60,10 +77,11 @@ fn sub_path(list: &Field<'_>, mount: &Field<'_>) {
 /// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged container. `Enabled` and
 /// `IfPossible` need `readOnly: true` and no propagation: the kernel can make a mount read-only recursively only if no
 /// volume is mounted into it later.
-fn mount_propagation(list: &Field<'_>, mount: &Field<'_>, is_privileged: bool) {
+fn mount_propagation(list: &Field<'_>, mount: &Field<'_>, privilege: Privilege) {
     let how = list.at_with("mountPropagation", &mount["mountPropagation"]);
     how.one_of(&declared::values("core.v1.VolumeMount", "mountPropagation"));
-    how.forbidden_if(how.text() == "Bidirectional" && !is_privileged, "needs a privileged container");
+    let needs_privilege = how.text() == "Bidirectional" && privilege == Privilege::Ordinary;
+    how.forbidden_if(needs_privilege, "needs a privileged container");
     let recursive = list.at_with("recursiveReadOnly", &mount["recursiveReadOnly"]);
     recursive.one_of(&["Disabled", "Enabled", "IfPossible"]);
     let is_read_only = mount["readOnly"] == true && (how.is_null() || how.text() == "None");

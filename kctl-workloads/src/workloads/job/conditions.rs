@@ -44,11 +44,30 @@ impl Verdict {
         if self.has_succeeded { ("SuccessCriteriaMet", "Complete") } else { ("FailureTarget", "Failed") }
     }
 
-    /// Returns the reason and the message of both conditions.
-    fn texts(&self) -> (&str, &str) {
-        (&self.reason, &self.message)
+    /// Returns a condition of this result.
+    fn condition(&self, kind: &'static str) -> NewCondition<'_> {
+        NewCondition { kind, status: "True", reason: &self.reason, message: &self.message }
     }
 }
+
+/// A condition that a Job gets.
+#[derive(Clone, Copy)]
+struct NewCondition<'a> {
+    /// The type, such as `Suspended`.
+    kind: &'a str,
+    /// `True` or `False`.
+    status: &'a str,
+    /// The reason, in `CamelCase`.
+    reason: &'a str,
+    message: &'a str,
+}
+
+/// The condition of a suspended Job.
+const SUSPENDED: NewCondition<'static> =
+    NewCondition { kind: "Suspended", status: "True", reason: "JobSuspended", message: "Job suspended" };
+/// The condition of a Job that was suspended and is not any more.
+const RESUMED: NewCondition<'static> =
+    NewCondition { kind: "Suspended", status: "False", reason: "JobResumed", message: "Job resumed" };
 
 /// The state that the conditions of a Job show.
 #[derive(Clone, Copy, Debug)]
@@ -106,13 +125,13 @@ pub(super) fn verdict(job: &Job) -> Option<Verdict> {
 pub(super) fn next(mut all: Vec<JobCondition>, progress: Progress<'_>, now: Timestamp) -> Vec<JobCondition> {
     match progress {
         Progress::Running if is_true(&all, "Suspended").is_none() => {}
-        Progress::Running => set(&mut all, ("Suspended", "False"), ("JobResumed", "Job resumed"), now),
-        Progress::Suspended => set(&mut all, ("Suspended", "True"), ("JobSuspended", "Job suspended"), now),
-        Progress::Ending(verdict) => set(&mut all, (verdict.kinds().0, "True"), verdict.texts(), now),
+        Progress::Running => set(&mut all, RESUMED, now),
+        Progress::Suspended => set(&mut all, SUSPENDED, now),
+        Progress::Ending(verdict) => set(&mut all, verdict.condition(verdict.kinds().0), now),
         Progress::Ended(verdict) => {
             let (announced, last) = verdict.kinds();
-            set(&mut all, (announced, "True"), verdict.texts(), now);
-            set(&mut all, (last, "True"), verdict.texts(), now);
+            set(&mut all, verdict.condition(announced), now);
+            set(&mut all, verdict.condition(last), now);
         }
     }
     all
@@ -121,7 +140,8 @@ pub(super) fn next(mut all: Vec<JobCondition>, progress: Progress<'_>, now: Time
 /// Sets a condition. An unchanged one keeps its times.
 ///
 /// An existing condition keeps its reason, even if the new reason differs.
-fn set(all: &mut Vec<JobCondition>, (kind, status): (&str, &str), (reason, message): (&str, &str), now: Timestamp) {
+fn set(all: &mut Vec<JobCondition>, new: NewCondition<'_>, now: Timestamp) {
+    let NewCondition { kind, status, reason, message } = new;
     if all.iter().any(|known| known.type_ == kind && known.status == status) {
         return;
     }

@@ -36,20 +36,28 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
         spec["completionMode"] == "Indexed" && (completions.is_null() || *completions == spec["parallelism"]);
     let is_wrong = *completions != was["completions"] && !may_change;
     completions.invalid_if(is_wrong, "is immutable, except that an Indexed Job may set it to `parallelism`");
-    let is_startable = was["suspend"] == true && old["status"]["startTime"].is_null();
-    template_stays(&spec.at("template"), &was["template"], is_startable);
+    let has_not_started = was["suspend"] == true && old["status"]["startTime"].is_null();
+    let change = if has_not_started { TemplateChange::Placement } else { TemplateChange::Forbidden };
+    template_stays(&spec.at("template"), &was["template"], change);
     for name in ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {
         spec.at(name).immutable(&was[name]);
     }
 }
 
-/// Validates that the template is unchanged (`FieldValueInvalid`).
-///
-/// A suspended Job that has not started may change node selector, node affinity, tolerations, scheduling gates and
-/// container resources, so that a queue can place it.
-fn template_stays(template: &Field<'_>, was: &Value, is_startable: bool) {
-    if !is_startable {
+/// The changes that an update may make to the template of a Job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TemplateChange {
+    /// Node selector, node affinity, tolerations, scheduling gates and container resources may change. This is so for a
+    /// suspended Job that has not started, so that a queue can place it.
+    Placement,
+    /// No field may change.
+    Forbidden,
+}
+
+/// Validates that the template is unchanged, apart from the allowed changes (`FieldValueInvalid`).
+fn template_stays(template: &Field<'_>, was: &Value, change: TemplateChange) {
+    if change == TemplateChange::Forbidden {
         return template.immutable(was);
     }
     let fixed = |template: &Value| {
