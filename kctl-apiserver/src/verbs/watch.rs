@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::{sync::Notify, time::Instant};
 
 use self::{
-    watch_event::{Transition, WatchEvent, as_deleted, is_judged_later, kind_of},
+    watch_event::{Matches, Transition, WatchEvent, as_deleted, is_judged_later},
     watch_options::WatchOptions,
     watcher::Watcher,
 };
@@ -230,11 +230,14 @@ impl Start {
         if [Some(&event.object), before].into_iter().flatten().any(|object| self.is_judged_later(object)) {
             let value = |object: &Arc<Object>| Value::clone(&object.value());
             let change = Transition { before: before.map(value), after: value(&event.object), deleted: event.deleted };
-            let kind = kind_of(before.is_some(), !event.deleted)?;
+            let kind = Matches { before: before.is_some(), after: !event.deleted }.event_type()?;
             return Some((kind, WatchEvent::Transition(change.into())));
         }
-        let matched = before.is_some_and(|before| self.matches(before));
-        let kind = kind_of(matched, !event.deleted && self.matches(&event.object))?;
+        let matches = Matches {
+            before: before.is_some_and(|before| self.matches(before)),
+            after: !event.deleted && self.matches(&event.object),
+        };
+        let kind = matches.event_type()?;
         if let (EventType::Deleted, false, Some(before)) = (kind, event.deleted, before) {
             let last = as_deleted(Value::clone(&before.value()), &event.object.value());
             return Some((kind, WatchEvent::Value(self.event(kind.name(), &last))));

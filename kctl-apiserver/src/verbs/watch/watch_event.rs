@@ -55,8 +55,8 @@ impl WatchEvent {
 impl Transition {
     /// Returns the event of this change for a selector, or `None` if neither state matches.
     pub(super) fn judged(self, selector: &Selector) -> Option<Value> {
-        let matched = self.before.as_ref().is_some_and(|before| selector.matches(before));
-        let kind = kind_of(matched, !self.deleted && selector.matches(&self.after))?;
+        let before = self.before.as_ref().is_some_and(|before| selector.matches(before));
+        let kind = Matches { before, after: !self.deleted && selector.matches(&self.after) }.event_type()?;
         let object = match self.before {
             Some(before) if kind == EventType::Deleted && !self.deleted => as_deleted(before, &self.after),
             _ => self.after,
@@ -65,15 +65,25 @@ impl Transition {
     }
 }
 
-/// Returns the type of the event for a watcher with a selector: an object that starts to match is added, one that stops
-/// to match is deleted (`cacheWatcher.convertToWatchEvent`). `matched` is about the state before, `matches` about the
-/// state after the change.
-pub(super) fn kind_of(matched: bool, matches: bool) -> Option<EventType> {
-    match (matched, matches) {
-        (false, false) => None,
-        (false, true) => Some(EventType::Added),
-        (true, true) => Some(EventType::Modified),
-        (true, false) => Some(EventType::Deleted),
+/// The states of a changed object that a watcher's selector matches.
+#[derive(Clone, Copy)]
+pub(super) struct Matches {
+    /// The object existed before the change, and matched.
+    pub(super) before: bool,
+    /// The object exists after the change, and matches.
+    pub(super) after: bool,
+}
+
+impl Matches {
+    /// Returns the type of the watcher's event: an object that starts to match is added, one that stops to match is
+    /// deleted (`cacheWatcher.convertToWatchEvent`).
+    pub(super) fn event_type(self) -> Option<EventType> {
+        match self {
+            Self { before: false, after: false } => None,
+            Self { before: false, after: true } => Some(EventType::Added),
+            Self { before: true, after: true } => Some(EventType::Modified),
+            Self { before: true, after: false } => Some(EventType::Deleted),
+        }
     }
 }
 
