@@ -17,7 +17,7 @@ use super::{
 /// The error of `/` and `%` for integers; doubles divide by zero to infinity.
 const BY_ZERO: &str = "division by zero";
 
-/// How booleans are combined.
+/// A logical operator over booleans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Logic {
     /// `&&` and `all`: `false` decides the result.
@@ -123,7 +123,8 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Returns the deciding boolean of `logic` if one of the results is it. Otherwise returns the first error, or the opposite.
+/// Returns the deciding boolean of `logic` if one of the results equals it. Otherwise returns the first error, or the
+/// opposite.
 ///
 /// A result of another type has no overload. No result after the deciding one is evaluated.
 pub(super) fn decided(logic: Logic, results: impl Iterator<Item = EvalResult>) -> EvalResult {

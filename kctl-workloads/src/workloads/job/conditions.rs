@@ -65,7 +65,7 @@ struct NewCondition<'a> {
 /// The condition of a suspended Job.
 const SUSPENDED: NewCondition<'static> =
     NewCondition { kind: "Suspended", status: "True", reason: "JobSuspended", message: "Job suspended" };
-/// The condition of a Job that was suspended and is not any more.
+/// The condition of a Job that was suspended and runs again.
 const RESUMED: NewCondition<'static> =
     NewCondition { kind: "Suspended", status: "False", reason: "JobResumed", message: "Job resumed" };
 
