@@ -145,8 +145,8 @@ fn built_in_resources_are_named_in_their_kinds() {
 /// The number may only decrease: a rule of one kind is a field or function of its `Kind`.
 ///
 /// The others define a step for kinds of their group: the allocator of Services (2), privilege escalation by roles and
-/// bindings (4), and admin access to devices (2). CRDs (2) and APIServices (1) change what the store serves, and the
-/// names of Namespaces (1) are the namespaces of their requests.
+/// bindings (4), and admin access to devices (2). CRDs (2) and `APIService` objects (1) change what the store serves,
+/// and the names of Namespaces (1) are the namespaces of their requests.
 const COMPARISONS_OUTSIDE_KINDS: usize = 12;
 
 #[test]
