@@ -11,8 +11,8 @@
 //! | `template` | workloads, `PodTemplate` | no ephemeral containers |
 //!
 //! A template is more lenient because objects with such templates exist; their Pods are rejected
-//! instead. `kinds/core/pod/validation.rs` has the other rules of Pods: those of a new one, and those that compare old and
-//! new.
+//! instead. `kinds/core/pod/validation.rs` has the other rules of Pods: those of a new one, and those that compare old
+//! and new.
 
 use serde_json::{Value, json};
 
