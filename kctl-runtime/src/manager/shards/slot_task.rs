@@ -13,7 +13,7 @@ use crate::{
     manager::lease::Elector,
     queue::WorkQueue,
     shard::{Tenure, Tenures},
-    writer::{ShardPermits, WritePermit},
+    writer::WritePermit,
 };
 
 /// Time for reconciles to notice that they were cut off: they only need to be polled.
@@ -61,16 +61,15 @@ impl Holder {
             self.wait_until_idle(slot).await;
             return self.end(slot);
         }
-        let permit = self.tenures.of_slot(slot);
         // Reconciles that still run are cut off before another replica may begin.
         self.end(slot);
         if let Some(release) = release {
             let _sent = stop.send(release);
             election.await;
-        } else if let Some(permit) = permit {
+        } else {
             // The permit of this replica's next tenure does not know these writes, so its hand-over would not wait for
-            // them.
-            writes_are_over(&permit).await;
+            // them. That of the election counts those of the tenure.
+            writes_are_over(&leadership.permit()).await;
         }
     }
 
@@ -163,6 +162,7 @@ mod tests {
         manager::lease::{ElectionConfig, Watched},
         queue::QueueConfig,
         shard::{ShardBy, Slots},
+        writer::ShardPermits,
     };
 
     /// Returns a client whose Lease does not exist at first. The candidate creates it, and another replica holds it
