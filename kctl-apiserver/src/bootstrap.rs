@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn roles_in_a_folder_are_not_made_anew() {
+    async fn restart_with_data_folder_keeps_cluster_roles() {
         let folder = TestFolder::new("bootstrap");
         let server = ApiServer::new();
         server.keep_in(&folder).unwrap();

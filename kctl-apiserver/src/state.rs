@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_looks_up_its_own() {
+    fn fork_evaluates_rules_from_forked_objects() {
         let mut state = State::new(Clock::System, 0);
         put(&mut state, "roles", json!({ "rules": [{ "verbs": ["get"] }] }));
         let subjects = json!([{ "kind": "User", "name": "pat" }]);

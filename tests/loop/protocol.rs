@@ -296,7 +296,7 @@ async fn truncated_stream_leaves_no_state_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn expired_stream_starts_anew_with_the_newest_state() {
+async fn expired_stream_restarts_with_the_newest_state() {
     check_half_a_stream(&[event("ADDED", &a("9")), error(410)], 800).await;
 }
 

@@ -1,5 +1,5 @@
-//! Rules that no lint checks: modules that may list, watch and write, the first line of files, and the examples in the
-//! README.
+//! Rules that no lint checks: modules that may list, watch and write, the first line of files, names of tests, and the
+//! examples in the README.
 
 use std::{
     fs,
@@ -63,7 +63,7 @@ fn only_writer_sends_requests() {
 }
 
 #[test]
-fn every_file_begins_with_what_it_is() {
+fn every_file_has_a_module_doc() {
     let files = sources(".");
     assert!(files.len() > 50, "{} files", files.len());
     let bare: Vec<_> = files.iter().filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| path).collect();
@@ -94,6 +94,37 @@ fn tests_are_named_in_eight_words() {
     assert!(names.len() > 2000, "{} tests", names.len());
     let long: Vec<_> = names.into_iter().filter(|(_, name)| name.split('_').count() > TEST_WORDS_MAX).collect();
     assert!(long.is_empty(), "name the scenario and the outcome in fewer words: {long:?}");
+}
+
+/// First words of a test name that is a sentence about something unnamed, instead of a scenario and its outcome.
+const FIRST_WORDS_REJECTED: [&str; 5] = ["a_", "an_", "the_", "what_", "who_"];
+
+/// Words that a test name does not contain: `is_rejected`, `is_reported` and `no_caller` say more.
+const WORDS_REJECTED: [&str; 5] = ["_is_none_", "_told_", "_nobody_", "_somebody_", "_anew_"];
+
+/// Returns `true` for a test name that does not name its subject.
+fn is_vague(name: &str) -> bool {
+    let words = format!("_{name}_");
+    FIRST_WORDS_REJECTED.iter().any(|word| name.starts_with(word))
+        || WORDS_REJECTED.iter().any(|word| words.contains(word))
+}
+
+#[test]
+fn test_names_say_scenario_and_outcome() {
+    let files = sources(".");
+    let names = files.iter().flat_map(|(path, text)| tests_of(text).map(move |name| (path, name)));
+    let vague: Vec<_> = names.filter(|(_, name)| is_vague(name)).collect();
+    assert!(vague.is_empty(), "name the object first, then what happens to it: {vague:?}");
+}
+
+#[test]
+fn vague_test_names_are_found() {
+    for name in ["a_path_is_read", "what_is_missing_is_null", "bad_request_is_none", "error_is_told", "nobody_waits"] {
+        assert!(is_vague(name), "{name}");
+    }
+    for name in ["request_is_rejected", "answer_is_reported", "theme_is_kept", "another_key_is_queued"] {
+        assert!(!is_vague(name), "{name}");
+    }
 }
 
 #[test]

@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_no_part_of_another_one() {
+    fn variable_names_match_whole_identifiers() {
         assert!(names_variable("variables.a && true", "a"));
         assert!(names_variable("x(variables.ab, variables.a)", "a"));
         assert!(!names_variable("variables.ab", "a"));

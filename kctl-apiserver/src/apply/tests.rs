@@ -82,14 +82,14 @@ fn conflicts_are_grouped_by_manager() {
 }
 
 #[test]
-fn an_empty_map_is_owned_without_its_entries() {
+fn empty_map_is_owned_without_its_entries() {
     let live = applied(None, "m2", &config_map(&json!({"data": {"a": "1"}})));
     let live = applied(Some(&live), "m1", &config_map(&json!({"data": {}})));
     assert_eq!(owners(&live), json!([["m1", {"f:data": {}}], ["m2", {"f:data": {"f:a": {}}}]]));
 }
 
 #[test]
-fn who_applies_nothing_is_not_listed() {
+fn manager_that_applies_no_field_has_no_entry() {
     let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
     assert_eq!(applied(Some(&live), "m2", &config_map(&json!({}))), live);
 }
@@ -114,14 +114,14 @@ fn first_value_of_another_type_is_refused() {
 }
 
 #[test]
-fn a_container_without_a_name_is_another_container() {
+fn container_without_name_is_added_to_list() {
     let live = applied(None, "m1", &pod(&json!([{"name": "a", "image": "i"}])));
     let live = applied(Some(&live), "m2", &pod(&json!([{"image": "i"}])));
     assert_eq!(live["spec"]["containers"].as_array().unwrap().len(), 2);
 }
 
 #[test]
-fn owner_references_are_told_apart_by_uid() {
+fn owner_references_are_keyed_by_uid() {
     let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "1"});
     let live = applied(None, "m1", &config_map(&json!({"metadata": {"ownerReferences": [reference]}})));
     assert_eq!(owners(&live), json!([["m1", {"f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"1\"}": {}}}}]]));
@@ -166,7 +166,7 @@ fn creating_a_deployment_does_not_own_its_structs() {
 }
 
 #[test]
-fn an_update_without_change_keeps_the_time() {
+fn update_without_change_keeps_managed_fields_time() {
     let live = updated(None, "up", config_map(&json!({"data": {"a": "1"}})));
     let mut same = with(&live, &json!({"metadata": {"resourceVersion": "7"}}));
     update(&Request { now: LATER, ..request(&live, "up") }, Some(&live), &mut same);
@@ -202,7 +202,7 @@ fn entries_that_the_client_sends_are_kept() {
 }
 
 #[test]
-fn the_oldest_of_many_updaters_become_one() {
+fn oldest_update_entries_are_merged() {
     let mut live = applied(None, "m2", &config_map(&json!({"data": {"a": "1"}})));
     for patch in 0..13 {
         live = changed(&live, &format!("p{patch:02}"), &json!({"data": {format!("k{patch}"): "9"}}));
@@ -214,7 +214,7 @@ fn the_oldest_of_many_updaters_become_one() {
 }
 
 #[test]
-fn a_writer_of_the_status_is_another_manager() {
+fn status_update_has_separate_manager_entry() {
     let live = applied(None, "m1", &pod(&json!([{"name": "a", "image": "i"}])));
     let conditions = json!([{"type": "Ready", "status": "True", "lastProbeTime": null}]);
     let mut new = with(&live, &json!({"status": {"conditions": conditions}, "metadata": {"managedFields": []}}));

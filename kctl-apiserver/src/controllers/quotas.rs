@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_goes_is_no_longer_counted() {
+    async fn deleted_objects_free_quota() {
         let server = ApiServer::new();
         // The ConfigMap `kube-root-ca.crt` of the namespace would be counted, too.
         tokio::spawn(server.controllers_with(&ControllerOptions::default().without_service_accounts()));

@@ -95,7 +95,7 @@ mod tests {
     use super::resolved;
 
     #[test]
-    fn a_path_is_what_the_schema_knows() {
+    fn only_field_paths_in_schema_are_valid() {
         let text = json!({"type": "string"});
         let map = json!({"additionalProperties": {"properties": {"a.b": text, "c'd": text}}});
         let schema = json!({"properties": {"map": map, "x": {"properties": {"y": text}}}});

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_character_is_shown_as_one() {
+    fn invalid_utf8_becomes_replacement_character() {
         for (json, expected) in [
             (&b"{\"a\":\"b\"}"[..], "{\"a\":\"b\"}"),
             (b"\"\xff\"", "\"\u{fffd}\""),

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_document_counts() {
+    fn only_first_yaml_document_is_decoded() {
         for text in ["a: 1\n---\n", "a: 1\n---\nb: 2\n", "---\na: 1\n...\n", r#"{"a":1} {"b":2}"#, r#"{"a":1}x"#] {
             check(text, json!({ "a": 1 }));
         }

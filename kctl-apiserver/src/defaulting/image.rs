@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference_has_no_version() {
+    fn invalid_image_reference_is_not_latest() {
         let identifier = "a".repeat(IDENTIFIER_LEN);
         let names = ["", " i", "-a", "http://x", "/abs", "I", "i:", "i@", "i@sha256:ab", "a..b", "a/", &identifier];
         for image in names {

@@ -43,7 +43,7 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const CRD: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1";
 
 #[test]
-fn what_kubectl_sends_is_read() {
+fn recorded_kubectl_requests_are_decoded() {
     let mut n_read = 0;
     for (command, bytes, expected) in captured() {
         assert_eq!(decode(&bytes), Ok(expected), "{command}");

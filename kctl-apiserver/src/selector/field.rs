@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_operator_counts_and_values_are_escaped() {
+    fn first_operator_splits_and_values_are_unescaped() {
         check("", Some(&[]));
         check("a=b,,c==d,e!=f", Some(&[("a", "b", true), ("c", "d", true), ("e", "f", false)]));
         check(r"a=b\,c,d=\=\\", Some(&[("a", "b,c", true), ("d", r"=\", true)]));

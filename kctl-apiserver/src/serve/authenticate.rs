@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_shows_a_bad_token_is_nobody_anywhere() {
+    async fn invalid_token_is_rejected_on_every_path() {
         let server = ApiServer::on_system_time();
         let names = Arc::new(CertificateNames::for_address(std::net::Ipv4Addr::LOCALHOST.into(), &[]));
         let identity = Arc::new(Identity::new(&names, None).unwrap());

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_half_heads_stop_nobody() {
+    async fn incomplete_requests_do_not_delay_other_clients() {
         let mut others = Vec::new();
         for _ in 0..500 {
             others.push(begun(HttpVersion::One, b"GET / HT").await);

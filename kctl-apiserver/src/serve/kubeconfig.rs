@@ -88,7 +88,7 @@ mod tests {
     use crate::test_folder::TestFolder;
 
     #[test]
-    fn somebody_elses_file_is_never_replaced() {
+    fn kubeconfig_not_written_by_kctl_is_kept() {
         let folder = TestFolder::new("kubeconfig");
         let file = folder.join("config");
         fs::write(&file, "apiVersion: v1\nkind: Config\n").unwrap();

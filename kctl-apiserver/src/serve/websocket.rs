@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_closes_ends_the_watch() {
+    async fn close_frame_ends_the_watch() {
         let path = WATCH.replace("default", "nothing");
         let mut client = asked_with(&path, &format!("{HEADERS}{KEY}{ORIGIN}")).await;
         let start = tokio::time::Instant::now();

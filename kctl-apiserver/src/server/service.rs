@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_takes_as_long_as_it_says() {
+    async fn request_times_out_after_its_timeout_parameter() {
         let server = ApiServer::new();
         let namespaces = "/api/v1/namespaces";
         for (query, code, message) in [

@@ -543,7 +543,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_file_is_for_its_owner_alone() {
+    fn journal_is_readable_by_owner_only() {
         use std::os::unix::fs::PermissionsExt;
         let folder = TestFolder::new("journal-mode");
         for name in [FILE, "objects.jsonl.new"] {

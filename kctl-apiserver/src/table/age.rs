@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_time_is_unknown() {
+    fn age_of_missing_time_is_unknown() {
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         assert_eq!(since_text("", now), UNKNOWN);
         assert_eq!(since_text("0001-01-01T00:00:00Z", now), UNKNOWN);

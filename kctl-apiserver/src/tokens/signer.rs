@@ -154,7 +154,7 @@ mod tests {
     use crate::test_folder::TestFolder;
 
     #[test]
-    fn a_kept_key_knows_its_signatures_again() {
+    fn persisted_key_verifies_earlier_signatures() {
         let folder = TestFolder::new("signer-kept");
         let first = Signer::kept_in(&folder).unwrap();
         let token = first.sign(&json!({ "a": 1 })).unwrap();

@@ -200,7 +200,7 @@ async fn account_forgets_a_secret_that_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn token_that_is_marked_invalid_authenticates_nobody() {
+async fn token_marked_invalid_authenticates_no_user() {
     let server = with_secret().await;
     let mut secret = Value::clone(&server.object("", "secrets", "default", "s").unwrap());
     secret["metadata"]["labels"] = json!({ "kubernetes.io/legacy-token-invalid-since": "2026-01-01" });

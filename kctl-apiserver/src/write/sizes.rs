@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_etcd_does_not_take_is_not_stored() {
+    async fn object_above_etcd_size_limit_is_rejected() {
         let server = ApiServer::new();
         let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": { "name": "foos.example.com" },

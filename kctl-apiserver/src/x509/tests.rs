@@ -35,7 +35,7 @@ fn request_is_signed_by_its_key() {
 }
 
 #[test]
-fn truncated_or_extended_request_is_none() {
+fn truncated_or_extended_request_is_rejected() {
     let whole = der(P256);
     for len in 0..whole.len() {
         assert!(Request::read(&whole[..len]).is_none(), "{len}");
@@ -63,7 +63,7 @@ fn certificate_has_key_times_and_names() {
 }
 
 #[test]
-fn certificate_that_go_rejects_is_none() {
+fn certificate_that_go_rejects_is_rejected() {
     let whole = pem::blocks(LEAF).next().unwrap().der;
     let find = |bytes: &[u8]| whole.windows(bytes.len()).position(|window| window == bytes).unwrap();
     // The version and the serial number stand after `[0]` and before the algorithm.

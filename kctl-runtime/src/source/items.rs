@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_an_error() {
+    fn malformed_list_is_an_error() {
         let cases = [
             ("", "truncated list response"),
             (r#"{"items":[{"a":1},"#, "truncated list response"),

@@ -208,7 +208,7 @@ async fn pods_follow_their_stages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_pods_that_crash_for_ever() {
+async fn crash_looping_pods_are_not_pending() {
     let world = World::new();
     let kubelet = Kubelet::for_server(&world.server);
     tokio::spawn(kubelet.clone().run());

@@ -37,7 +37,7 @@ async fn nothing_is_written_in_the_desired_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn new_weights_and_new_replicas_are_divided_anew() {
+async fn new_weights_and_replicas_are_divided_again() {
     let fleet = Fleet::with_web().await;
     let weights = json!({ "spec": { "placement": { "weights": [
         { "cluster": "member1", "weight": 1 }, { "cluster": "member2", "weight": 1 },

@@ -73,7 +73,7 @@ fn items_merge_and_are_removed_by_owner() {
 }
 
 #[test]
-fn a_custom_resource_is_checked_against_its_schema() {
+fn applied_custom_resource_is_checked_against_schema() {
     let check = |spec: &Value, expected: &str| {
         let start = "failed to create typed patch object (/w1; ssa.example.com/v1, Kind=Widget): ";
         assert_eq!(apply_widget(None, "m1", spec).unwrap_err().to_string(), format!("{start}{expected}"));

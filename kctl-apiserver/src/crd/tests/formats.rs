@@ -5,7 +5,7 @@ use serde_json::json;
 
 /// Checks each line of `formats.json`: a format, strings that have it, and strings that do not.
 #[test]
-fn texts_have_the_formats_that_the_server_finds() {
+fn string_formats_match_kube_apiserver() {
     let table: Vec<(&str, Vec<&str>, Vec<&str>)> = serde_json::from_str(include_str!("formats.json")).unwrap();
     assert_eq!(table.len(), 24);
     for (format, has, has_not) in table {

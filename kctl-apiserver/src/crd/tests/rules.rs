@@ -21,7 +21,7 @@ fn range(rule: &Value) -> Value {
 }
 
 #[test]
-fn a_failed_rule_says_its_message() {
+fn failed_rule_reports_its_message() {
     let says = |rule: &Value| {
         let schema = range(rule);
         let schema = Schema::structural(&schema);
@@ -49,7 +49,7 @@ fn rules_have_the_errors_of_kube_apiserver() {
 }
 
 #[test]
-fn the_root_has_no_path() {
+fn rule_at_root_reports_empty_path() {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": {"type": "integer"}}}},
         "x-kubernetes-validations": [
             {"rule": "self.metadata.name == 'y'", "message": "name"},

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_is_not_understood_is_told() {
+    fn malformed_column_path_is_rejected() {
         for text in
             [".a, .b", ".a[", ".a[x]", ".a[1:2:3:4]", ".a[?(@.b]", ".a[-]", "..*", "....a", ".a[\"b\"]", "=", "'a"]
         {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_paths_find_what_the_real_server_finds() {
+    fn unusual_paths_match_kube_apiserver() {
         let value = json!({
             "a": [{ "b": "x", "n": 1 }, { "b": "y", "n": 2 }],
             "s": "AB",

@@ -61,7 +61,7 @@ fn columns_after_unsupported_json_path_are_omitted() {
 }
 
 #[test]
-fn what_is_missing_is_null_in_every_type() {
+fn missing_value_is_null_in_every_type() {
     let object = json!({"metadata": {"name": "a"}});
     for kind in ["string", "integer", "number", "boolean", "date"] {
         assert_eq!(cell(&object, ".spec.x.y", kind), Value::Null, "{kind}");

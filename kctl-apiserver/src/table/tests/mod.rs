@@ -48,7 +48,7 @@ fn table_has_list_metadata_and_row_per_object() {
 }
 
 #[test]
-fn a_table_without_objects_still_has_columns() {
+fn empty_table_has_columns() {
     let table = table(kind("", "Pod"), &[], now(), Include::Metadata, json!({}));
     assert_eq!(table["rows"], json!([]));
     let names: Vec<_> = table["columnDefinitions"].as_array().unwrap().iter().map(|column| &column["name"]).collect();
@@ -82,7 +82,7 @@ fn flow_schemas_are_in_matching_order() {
 
 /// Objects with arbitrary fields get as many cells as the kind has columns.
 #[test]
-fn objects_of_no_sense_are_rows_too() {
+fn malformed_objects_have_complete_rows() {
     let nonsense =
         [json!(null), json!([]), json!({}), json!({"metadata": 1, "spec": "x", "status": [], "subsets": {}})];
     for ((group, kind), columns) in COLUMNS.iter() {
@@ -95,7 +95,7 @@ fn objects_of_no_sense_are_rows_too() {
 }
 
 #[test]
-fn a_kernel_stands_with_its_architecture() {
+fn kernel_version_is_printed_with_architecture() {
     let kernel = |info: Value| {
         let object = json!({"metadata": {"name": "n"}, "status": {"nodeInfo": info}});
         table(kind("", "Node"), &[object], now(), Include::None, json!({}))["rows"][0]["cells"][8].clone()

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_told_by_type_and_field() {
+    fn positions_are_named_by_type_and_field() {
         let root = json!({
             "title": "Web",
             "properties": { "spec": { "$ref": "#/$defs/WebSpec" } },

@@ -232,7 +232,7 @@ async fn too_many_failed_indexes_end_a_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rules_say_what_a_failed_pod_means() {
+async fn pod_failure_policy_decides_about_failed_pod() {
     let rule = |action: &str, operator: &str| {
         let codes = json!({ "operator": operator, "values": [1] });
         json!({ "podFailurePolicy": { "rules": [{ "action": action, "onExitCodes": codes }] } })

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_written_anew_unless_people_took_them() {
+    fn templates_are_overwritten_unless_users_edited_them() {
         let folder = Folder::new("templates");
         let chart = chart(&["tag"], "1.0.0");
         write_chart(&chart, &folder.0, Mode::Write).unwrap();

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_what_to_write() {
+    fn mistakes_are_reported_with_a_fix() {
         check("self.port.nam == 1", "unknown field `nam`; the fields are number");
         check(
             "self.name.first == 1",
