@@ -8,6 +8,7 @@ mod options;
 mod prose;
 mod public_api;
 mod readme;
+mod renames;
 mod versions;
 
 /// One module per program of the book, collected by `build.rs`.
