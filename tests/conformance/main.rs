@@ -349,3 +349,23 @@ fn readme_lists_each_topic() {
         assert!(TOPICS.contains(&topic), "the index by kind names {topic:?}, which is not a topic");
     }
 }
+
+/// Returns the built-in kinds that have no row in the index by kind.
+fn kinds_without_row<'a>(by_kind: &str, resources: &'a Value) -> Vec<&'a str> {
+    let groups = resources.as_array().into_iter().flatten();
+    let listed = groups.flat_map(|group| group["resources"].as_array().into_iter().flatten());
+    let is_subresource = |resource: &Value| resource["name"].as_str().is_some_and(|name| name.contains('/'));
+    let kinds = listed.filter(|resource| !is_subresource(resource)).filter_map(|resource| resource["kind"].as_str());
+    kinds.filter(|kind| !by_kind.lines().any(|line| line.starts_with(&format!("| {kind} | ")))).collect()
+}
+
+#[test]
+fn readme_lists_each_built_in_kind() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kctl-apiserver/data/resources.json");
+    let resources: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let readme = std::fs::read_to_string(folder().join("README.md")).unwrap();
+    let (by_rule, by_kind) = readme.split_once("## By kind").expect("the index by kind comes last");
+    assert!(kinds_without_row(by_rule, &resources).len() > 60, "resources.json has another form: follow it");
+    let missing = kinds_without_row(by_kind, &resources);
+    assert!(missing.is_empty(), "write a row with the topics of the kind, or that it has none: {missing:?}");
+}
