@@ -23,7 +23,9 @@ impl World {
         let of = |set: &ReplicaSet| {
             let said = |name: &str| set.annotations().get(name).cloned();
             let before = said("deployment.kubernetes.io/revision-history");
-            (said(REVISION).unwrap_or_default(), before, set.spec.replicas.unwrap_or(1))
+            // The optional fields of the types differ between versions of Kubernetes.
+            let replicas = json!(set)["spec"]["replicas"].as_i64().unwrap_or(1);
+            (said(REVISION).unwrap_or_default(), before, i32::try_from(replicas).unwrap())
         };
         let mut revisions: Vec<_> = sets.iter().map(of).collect();
         revisions.sort();
@@ -33,9 +35,10 @@ impl World {
     /// Returns status and reason of the condition `Progressing`.
     async fn progress(&self) -> (String, String) {
         let status = self.deployments.get("web").await.unwrap().status.unwrap_or_default();
-        let mut conditions = status.conditions.unwrap_or_default().into_iter();
-        let known = conditions.find(|condition| condition.type_.as_deref() == Some("Progressing")).unwrap();
-        (known.status.unwrap(), known.reason.unwrap())
+        let conditions = json!(status.conditions);
+        let known = conditions.as_array().unwrap().iter().find(|known| known["type"] == "Progressing").unwrap();
+        let text = |field: &str| known[field].as_str().unwrap().to_owned();
+        (text("status"), text("reason"))
     }
 }
 
