@@ -1,4 +1,4 @@
-//! Server-side apply: computes field ownership, and the object that results from an apply. Takes objects and their
+//! Field ownership of all writes (`update`), and server-side apply (`apply`). Takes objects and their
 //! schema, returns objects with `metadata.managedFields`; does no I/O.
 //!
 //! | Module | Does |
@@ -326,15 +326,15 @@ fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Con
 /// Updates `metadata.managedFields` after a create, update or patch: the manager takes over the changed fields, and
 /// removed fields have no owner. If nothing has changed, nothing is written, not even the time.
 ///
-/// Entries sent by the client replace those of the live object. An empty list, or a list with one empty entry, resets
-/// the ownership of all fields. Writers of subresources cannot send entries. The entries of the live object stay if it
+/// Entries sent by the client replace those of the live object. An empty list, or a list with one empty entry, removes
+/// all managers. Writers of subresources cannot send entries. The entries of the live object stay if it
 /// can't be converted to the version of a manager, or if an object does not fit its schema (`UpdateNoErrors`).
 pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     let sent = value_at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
     let of_live = || live.map(Managed::from_object).unwrap_or_default();
     let managed = match sent {
         Some(_) if !request.subresource.is_empty() => of_live(),
-        Some(Value::Array(entries)) if is_reset(entries) => Managed::default(),
+        Some(Value::Array(entries)) if removes_managers(entries) => Managed::default(),
         Some(sent) => Managed::decode(sent).unwrap_or_else(of_live),
         None => of_live(),
     };
@@ -351,8 +351,8 @@ pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Valu
     managed.unwrap_or_else(|_why| of_live()).write(new);
 }
 
-/// Returns `true` if the sent entries reset all ownership: an empty list, or one empty entry.
-fn is_reset(entries: &[Value]) -> bool {
+/// Returns `true` if the sent entries remove all managers: an empty list, or one empty entry.
+fn removes_managers(entries: &[Value]) -> bool {
     match entries {
         [] => true,
         // Go omits empty fields of the entry.

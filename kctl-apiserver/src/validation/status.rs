@@ -1,7 +1,7 @@
 //! Validation of the parts of statuses that several kinds share: counts and conditions.
 //!
 //! A write of the subresource `status` runs these rules. They reject statuses whose counts contradict each other or
-//! whose conditions are malformed.
+//! whose conditions are malformed. The status of a Pod is in `kinds/core/pod/status.rs`.
 
 use kctl_apimachinery::validation::is_condition_reason;
 use serde_json::Value;

@@ -91,7 +91,8 @@ pub(super) fn merge_strategically(
 }
 
 /// Returns the patched object. For a merge patch or strategic merge patch that does not set `metadata.managedFields`,
-/// they are removed here; [`apply::update`] restores them from the live object.
+/// they are removed here; [`apply::update`] restores them from the live object. A patch that sets them is merged into the stored
+/// list, and `apply::update` decides about the result: an empty list removes all managers.
 fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, StatusError> {
     if media == "application/json-patch+json" {
         let mut object = old.clone();

@@ -40,8 +40,9 @@ impl Pool {
     /// [`Op::answer`](crate::operation::Op::answer).
     ///
     /// It blocks the thread for up to [`Limits::time`]. Call it from `tokio::task::spawn_blocking`
-    /// if other tasks share the thread, or use a [`Registry`](crate::registry::Registry), which
-    /// does that for slow scripts.
+    /// if other tasks share the thread. A [`Registry`](crate::registry::Registry) moves the other tasks
+    /// to another thread (`block_in_place`) from the second call of a slow script on. It can't on a current-thread
+    /// runtime.
     ///
     /// ```
     /// use kctl_interpreter::lua::{ErrorClass, ScriptInputs, Limits, Pool, Script};

@@ -272,6 +272,9 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// An add with a wait does not delay a key further: one that already waits for an earlier time keeps it, and one that
     /// is ready or will run again stays so.
     ///
+    /// [`Cause::Unchanged`] is the exception: it does not end the backoff of a failed key. Added during a run that fails, it
+    /// does not make the key run again before its backoff is over.
+    ///
     /// After a shutdown, failures and conflicts are still counted, and nothing else has an effect.
     ///
     /// ```

@@ -2,7 +2,8 @@
 //!
 //! It decides only what follows a run. `Backoff::wait` in `queue/backoff.rs` calculates the length of a backoff. For a
 //! change that arrives during one, `handler/backoff_effect.rs` and `QueueState::add_known` in `queue/state/add.rs` decide
-//! if it ends.
+//! if it ends. For a change during the run, `QueueState::delay` in the same file decides, after `ignore_own_writes` has
+//! removed the run's own events.
 
 use std::time::Duration;
 
@@ -103,13 +104,14 @@ pub struct Attempts {
 /// | `Action::requeue(after)` | [`RequeueAfter`](Decision::RequeueAfter) |
 /// | terminal error | [`Drop`](Decision::Drop) |
 /// | conflict without a named wait | [`Outdated`](Decision::Outdated) |
+/// | conflict that names a wait, also after `retries` failures | [`RetryAfter`](Decision::RetryAfter) |
 /// | any other failure, panic or timeout after `retries` failures | [`Drop`](Decision::Drop) |
 /// | error that names a wait | [`RetryAfter`](Decision::RetryAfter) |
 /// | any other failure, panic or timeout | [`RateLimited`](Decision::RateLimited) |
 ///
 /// `retries` is the number of retries after the first failure: with `Some(2)` a key is dropped at its third failure.
-/// `None` retries for ever. A conflict only means that the state was outdated, so it does not count as a failure and
-/// never drops a key.
+/// `None` retries for ever. A conflict only means that the state was outdated, so it
+/// never drops a key. It counts as a failure only if it names a wait.
 ///
 /// ```
 /// use kctl_runtime::worker::{Attempts, Decision, Outcome, decide};

@@ -11,6 +11,7 @@
 //!
 //! leader:     wait (2 s) ─▶ Update ─ ok ─▶ wait
 //!                             └─ failed ─▶ Get ─▶ Update …  until the renew deadline (10 s): lost
+//!                                           └─ absent ─▶ Create ─▶ wait
 //!
 //! stop:       Get ─▶ Update without a holder ─▶ released
 //! ```
