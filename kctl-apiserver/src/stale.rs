@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// An earlier state of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Past {
+pub enum StaleState {
     /// The state at a revision.
     Revision(u64),
     /// The state before this many changes of the requested resource; the oldest known state if there were fewer.
@@ -14,7 +14,7 @@ pub enum Past {
 /// The older state that a read gets instead of the newest one, as from a server whose cache is behind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stale {
-    pub(crate) past: Past,
+    pub(crate) past: StaleState,
     /// The time that a watch is behind.
     pub(crate) lag: Duration,
     /// `true` if requests for the newest state get the older one too, which a correct server never does.

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    Environment, Issue, Why,
+    Environment, Issue, IssueKind,
     library::{CallStyle, PARAMETERS_MAX, fields, function, type_named},
     tree::{Expr, Item, Node, qualified},
     types::{Substitution, Type},
@@ -43,15 +43,15 @@ impl<'a> Checker<'a> {
     }
 
     /// Adds an error, and returns the type of the node that has it.
-    fn wrong(&mut self, at: usize, why: Why) -> Type {
-        self.errors.push(Issue { at, why });
+    fn wrong(&mut self, at: usize, kind: IssueKind) -> Type {
+        self.errors.push(Issue { at, kind });
         Type::Error
     }
 
     /// Adds the error that another type is needed.
     fn mismatch(&mut self, at: usize, expected: &Type, found: &Type) -> Type {
         let (expected, found) = (self.substitution.resolved(expected), self.substitution.resolved(found));
-        self.wrong(at, Why::Mismatch { expected, found })
+        self.wrong(at, IssueKind::Mismatch { expected, found })
     }
 
     /// Returns the type of an identifier: a variable of a macro, of the environment, or the name of a type.
@@ -108,7 +108,7 @@ impl<'a> Checker<'a> {
 
     /// Adds the error for an unknown variable.
     fn undeclared(&mut self, at: usize, name: &str) -> Type {
-        self.wrong(at, Why::Undeclared { name: name.into(), is_function: false })
+        self.wrong(at, IssueKind::Undeclared { name: name.into(), is_function: false })
     }
 
     /// Checks `of.field` and `of.?field`. Selecting from an optional value gives an optional one.
@@ -127,7 +127,7 @@ impl<'a> Checker<'a> {
             }
             Type::Object(name) => self.field(at, name, field),
             other => {
-                self.wrong(at, Why::NoFields { operand: other.clone(), field: field.into() });
+                self.wrong(at, IssueKind::NoFields { operand: other.clone(), field: field.into() });
                 Type::Dyn
             }
         };
@@ -141,9 +141,11 @@ impl<'a> Checker<'a> {
             _ if self.environment.declares(type_name) => self.environment.field(type_name, field),
             Some(fields) => fields.get(field).cloned(),
             None if self.environment.is_made(type_name) => return Type::Dyn,
-            None => return self.wrong(at, Why::Other(format!("unexpected failed resolution of '{type_name}'"))),
+            None => return self.wrong(at, IssueKind::Other(format!("unexpected failed resolution of '{type_name}'"))),
         };
-        found.unwrap_or_else(|| self.wrong(at, Why::UndefinedField { operand: type_name.into(), field: field.into() }))
+        found.unwrap_or_else(|| {
+            self.wrong(at, IssueKind::UndefinedField { operand: type_name.into(), field: field.into() })
+        })
     }
 
     /// Returns the common type of the items of a literal: the most general one, or `dyn` if they don't fit together.
@@ -195,18 +197,18 @@ impl<'a> Checker<'a> {
                 return type_named(name).unwrap_or(Type::Dyn);
             }
             (false, None) => return self.undeclared(at, name),
-            (false, Some(Type::Kind(is))) => self.wrong(at, Why::Other(format!("'{is}' is not a message type"))),
-            (false, Some(other)) => self.wrong(at, Why::Other(format!("'{other}' is not a type"))),
+            (false, Some(Type::Kind(is))) => self.wrong(at, IssueKind::Other(format!("'{is}' is not a message type"))),
+            (false, Some(other)) => self.wrong(at, IssueKind::Other(format!("'{other}' is not a type"))),
         };
         for (field, item) in fields_given {
             let found = self.item(item);
             match &is {
                 Type::Object(of) => self.message_field(of, field, item.at, &found),
                 _ if type_named(name).is_some() => {
-                    self.wrong(item.at, Why::UndefinedField { operand: name.into(), field: field.clone() });
+                    self.wrong(item.at, IssueKind::UndefinedField { operand: name.into(), field: field.clone() });
                 }
                 _ => {
-                    self.wrong(item.at, Why::Other(format!("unexpected failed resolution of '{name}'")));
+                    self.wrong(item.at, IssueKind::Other(format!("unexpected failed resolution of '{name}'")));
                 }
             }
         }
@@ -223,7 +225,7 @@ impl<'a> Checker<'a> {
         let shown = field_type.map(ToString::to_string).unwrap_or_default();
         let found = self.substitution.resolved(found);
         let why = format!("expected type of field '{field}' is '{shown}' but provided type is '{found}'");
-        self.wrong(at, Why::Other(why));
+        self.wrong(at, IssueKind::Other(why));
     }
 
     /// Checks a call: `cel.bind`, a logical operator, a function with dots in its name, or a method.
@@ -231,7 +233,7 @@ impl<'a> Checker<'a> {
         if let Some((bound, value, rest)) = self.binding(target, name, arguments) {
             let Expr::Name(bound) = &bound.is else {
                 let why = "cel.bind() variable names must be simple identifiers";
-                return self.wrong(bound.at, Why::Other(why.into()));
+                return self.wrong(bound.at, IssueKind::Other(why.into()));
             };
             let value = self.check(value);
             return self.within(&[(bound, value)], rest);
@@ -248,7 +250,7 @@ impl<'a> Checker<'a> {
         let style = if target.is_some() { CallStyle::Method } else { CallStyle::Function };
         let receiver = target.map(|target| self.check(target));
         if function(name).is_none() {
-            return self.wrong(at, Why::Undeclared { name: name.into(), is_function: true });
+            return self.wrong(at, IssueKind::Undeclared { name: name.into(), is_function: true });
         }
         let all: Vec<Type> = receiver.into_iter().chain(argument_types).collect();
         self.resolve(at, name, &all, style)
@@ -304,7 +306,10 @@ impl<'a> Checker<'a> {
         }
         gives.unwrap_or_else(|| {
             let arguments = arguments.iter().map(|argument| self.substitution.resolved(argument)).collect();
-            self.wrong(at, Why::NoOverload { function: name.into(), is_method: style == CallStyle::Method, arguments })
+            self.wrong(
+                at,
+                IssueKind::NoOverload { function: name.into(), is_method: style == CallStyle::Method, arguments },
+            )
         })
     }
 
@@ -328,7 +333,7 @@ impl<'a> Checker<'a> {
                 (Type::Dyn, Type::Dyn, false)
             }
             other => {
-                self.wrong(at, Why::NoRange { operand: other });
+                self.wrong(at, IssueKind::NoRange { operand: other });
                 (Type::Error, Type::Error, false)
             }
         }

@@ -206,7 +206,7 @@ impl Environment {
 
     /// Returns the field names of a declared object type in their escaped form, sorted.
     ///
-    /// An error message lists them when a rule selects a field that does not exist. [`Why`](crate::Why) has an example.
+    /// An error message lists them when a rule selects a field that does not exist. [`IssueKind`](crate::IssueKind) has an example.
     pub fn fields(&self, type_name: &str) -> impl Iterator<Item = &str> {
         self.own.get(type_name).into_iter().flat_map(|fields| fields.keys().map(String::as_str))
     }

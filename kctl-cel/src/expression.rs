@@ -104,7 +104,7 @@ mod tests {
         } });
         let old_self = if rule.contains("oldSelf") { OldSelf::Optional } else { OldSelf::Value };
         let environment = Environment::for_rule(&schema, SchemaOf::Value, old_self).unwrap();
-        let messages = |issues: Issues| issues.iter().map(|issue| issue.why.to_string()).collect::<Vec<_>>();
+        let messages = |issues: Issues| issues.iter().map(|issue| issue.kind.to_string()).collect::<Vec<_>>();
         let found = type_of(rule, &environment).map(|found| found.unwrap().to_string()).map_err(messages);
         let expected = expected.map(str::to_owned).map_err(|all| all.iter().map(ToString::to_string).collect());
         assert_eq!(found, expected, "{rule}");

@@ -3,7 +3,7 @@
 //! Upstream: `cel-go/ext/formatting_v2.go`.
 
 use crate::{
-    Issue, Type, Why,
+    Issue, IssueKind, Type,
     check::Checker,
     tree::{Expr, Item, Node},
 };
@@ -23,7 +23,7 @@ pub(crate) fn check(at: usize, target: &Node, list: &Node, types: &Checker<'_>, 
         Err(issue) => errors.push(issue),
         Ok(n_clauses) if n_clauses < items.len() => {
             let why = format!("the string has {n_clauses} clauses for {} arguments", items.len());
-            errors.push(Issue { at, why: Why::Other(why) });
+            errors.push(Issue { at, kind: IssueKind::Other(why) });
         }
         Ok(_) => {}
     }
@@ -32,7 +32,7 @@ pub(crate) fn check(at: usize, target: &Node, list: &Node, types: &Checker<'_>, 
 /// Returns the number of clauses in a format string, after checking each with its argument. `at` is the position of the
 /// call, which an error in the string has.
 fn clauses(at: usize, format: &str, items: &[Item], types: &Checker<'_>) -> Result<usize, Issue> {
-    let here = |why: String| Issue { at, why: Why::Other(why) };
+    let here = |why: String| Issue { at, kind: IssueKind::Other(why) };
     let mut n_clauses = 0;
     let mut rest = format;
     while let Some((_, after)) = rest.split_once('%') {
@@ -49,7 +49,7 @@ fn clauses(at: usize, format: &str, items: &[Item], types: &Checker<'_>) -> Resu
         };
         if let Some(node) = rejected(clause, &item.node, types) {
             let why = format!("`%{clause}` does not accept {}", types.type_of(node));
-            return Err(Issue { at: node.at, why: Why::Other(why) });
+            return Err(Issue { at: node.at, kind: IssueKind::Other(why) });
         }
         n_clauses += 1;
         rest = &after[clause.len_utf8()..];

@@ -11,7 +11,7 @@ pub struct Issue {
     /// Position in characters from the start of the expression.
     pub(crate) at: usize,
     /// The kind of issue.
-    pub why: Why,
+    pub kind: IssueKind,
 }
 
 /// The kind of a validation error, with its details. `Display` writes a message without the position.
@@ -19,18 +19,18 @@ pub struct Issue {
 /// Callers match on it to add help for an author, such as the fields that a type has.
 ///
 /// ```
-/// use kctl_cel::{Environment, OldSelf, SchemaOf, Why, type_of};
+/// use kctl_cel::{Environment, OldSelf, SchemaOf, IssueKind, type_of};
 /// use serde_json::json;
 ///
 /// let schema = json!({ "type": "object", "properties": { "min": { "type": "integer" } } });
 /// let environment = Environment::for_rule(&schema, SchemaOf::Value, OldSelf::Value).unwrap();
 /// let issues = type_of("self.max > 0", &environment).unwrap_err();
-/// let Why::UndefinedField { operand, field } = &issues.iter().next().unwrap().why else { panic!() };
+/// let IssueKind::UndefinedField { operand, field } = &issues.iter().next().unwrap().kind else { panic!() };
 /// assert_eq!((field.as_str(), environment.fields(operand).collect::<Vec<_>>()), ("max", vec!["min"]));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Why {
+pub enum IssueKind {
     /// No variable or function has this name.
     Undeclared {
         /// The name.
@@ -84,7 +84,7 @@ pub enum Why {
     Other(String),
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for IssueKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Undeclared { name, .. } => write!(f, "undeclared reference to '{name}' (in container '')"),
@@ -151,5 +151,5 @@ fn shown(expression: &str, issue: &Issue, f: &mut fmt::Formatter<'_>) -> fmt::Re
     let column = before.iter().rev().take_while(|letter| **letter != '\n').count();
     let text = expression.split('\n').nth(line).unwrap_or_default();
     let (shown, dots) = (text.replace('\t', " "), ".".repeat(column));
-    write!(f, "ERROR: <input>:{}:{}: {}\n | {shown}\n | {dots}^", line + 1, column + 1, issue.why)
+    write!(f, "ERROR: <input>:{}:{}: {}\n | {shown}\n | {dots}^", line + 1, column + 1, issue.kind)
 }

@@ -74,7 +74,7 @@ pub use self::{
     cost::{RULE_MAX, TOTAL_MAX, estimate, max_in_request},
     environment::{Environment, OldSelf, SchemaOf},
     expression::{names, type_of},
-    issue::{Issue, Issues, Why},
+    issue::{Issue, IssueKind, Issues},
     library::{CallStyle, forms},
     names::plain_name,
     pattern::{PATTERN_BYTES_MAX, pattern, pattern_within},

@@ -5,7 +5,7 @@
 use kctl_apimachinery::{duration, time};
 
 use crate::{
-    Issue, Type, Why,
+    Issue, IssueKind, Type,
     check::Checker,
     format_call,
     tree::{Expr, Item, Node},
@@ -57,8 +57,9 @@ impl<'a> Scope<'a, '_> {
         let Some(expected) = items.next().map(|item| self.type_of(item)) else { return };
         let all =
             items.map(|item| (item.at, self.type_of(item))).filter(|(_, found)| *found != expected).take(n_reported);
-        let issues: Vec<Issue> =
-            all.map(|(at, found)| Issue { at, why: Why::Mismatch { expected: expected.clone(), found } }).collect();
+        let issues: Vec<Issue> = all
+            .map(|(at, found)| Issue { at, kind: IssueKind::Mismatch { expected: expected.clone(), found } })
+            .collect();
         self.errors.extend(issues);
     }
 
@@ -84,6 +85,6 @@ fn literal(name: &str, target: Option<&Node>, arguments: &[Node], errors: &mut V
     };
     if !is_right {
         let text = if let Expr::Text(text) = &last.is { text.clone() } else { String::new() };
-        errors.push(Issue { at: last.at, why: Why::Literal { function: name.into(), text } });
+        errors.push(Issue { at: last.at, kind: IssueKind::Literal { function: name.into(), text } });
     }
 }

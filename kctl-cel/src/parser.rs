@@ -5,7 +5,7 @@
 //! beside it, `cel-go/ext/comprehensions.go`.
 
 use crate::{
-    Issue, Why,
+    Issue, IssueKind,
     lexer::{Token, tokens},
     names::is_reserved,
     tree::{Expr, Item, Node, qualified},
@@ -103,7 +103,7 @@ impl Parser {
 
     /// Adds an error with cel-go's message.
     fn error(&mut self, at: usize, why: String) {
-        self.errors.push(Issue { at, why: Why::Other(why) });
+        self.errors.push(Issue { at, kind: IssueKind::Other(why) });
     }
 
     /// Reads a whole expression, unless it is nested too deep.
@@ -333,7 +333,7 @@ fn call(at: usize, name: &str, arguments: Vec<Node>) -> Node {
 
 /// Returns the first error in the variables of a macro, or in the receiver of `sortBy`.
 fn misnamed(target: &Node, name: &str, declared: &[Node]) -> Option<Issue> {
-    let issue = |at, why: String| Some(Issue { at, why: Why::Other(why) });
+    let issue = |at, why: String| Some(Issue { at, kind: IssueKind::Other(why) });
     let mut names: Vec<&str> = Vec::new();
     for node in declared {
         match &node.is {

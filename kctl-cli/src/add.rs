@@ -27,14 +27,14 @@ use crate::Failure;
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(subcommand)]
-    what: What,
+    addition: Addition,
     /// The folder of the project, with its Cargo.toml
     #[arg(long, value_name = "DIR", default_value = ".", global = true)]
     project: PathBuf,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum Addition {
     /// Add a kind with its controller, tests and a sample: `kctl add controller tea-room`
     Controller {
         /// The name of the controller and of its module: lower case letters, digits and dashes
@@ -68,10 +68,10 @@ enum What {
 /// Files were changed only in the last case, or when a write failed.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let project = Project::open(&options.project)?;
-    let added = match &options.what {
-        What::Controller { name, group, kind } => project.controller(name, group.as_deref(), kind.as_deref())?,
-        What::Webhook { kind } => project.webhook(kind)?,
-        What::Version { version, kind } => project.version(version, kind.as_deref())?,
+    let added = match &options.addition {
+        Addition::Controller { name, group, kind } => project.controller(name, group.as_deref(), kind.as_deref())?,
+        Addition::Webhook { kind } => project.webhook(kind)?,
+        Addition::Version { version, kind } => project.version(version, kind.as_deref())?,
     };
     project.apply(&added)?;
     Ok(())

@@ -9,7 +9,7 @@
 
 use std::{io::Read, path::Path, time::Duration};
 
-use kctl_apiserver::faults::{EventFault, Faults, Moment, Past, RequestFault, Rule};
+use kctl_apiserver::faults::{EventFault, Faults, Moment, RequestFault, Rule, StaleState};
 use serde::Deserialize;
 
 use crate::Failure;
@@ -228,8 +228,8 @@ impl FaultRule {
     }
 
     /// Returns the age of an outdated state.
-    fn past(&self) -> Past {
-        Past::Changes(self.changes.unwrap_or(CHANGES))
+    fn past(&self) -> StaleState {
+        StaleState::Changes(self.changes.unwrap_or(CHANGES))
     }
 
     /// Returns `true` if the rule is for such a client and object.

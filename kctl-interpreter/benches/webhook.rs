@@ -18,7 +18,7 @@ use http::Request;
 use http_body_util::BodyExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use kctl_interpreter::{
-    function::{About, Rule},
+    function::{FunctionInfo, Rule},
     operation::Operation,
     webhook::{Webhook, WebhookOptions},
 };
@@ -64,7 +64,7 @@ fn body() -> String {
 
 #[tokio::main]
 async fn main() {
-    let about = About::new(Operation::ReviseReplica, "revise", file!(), line!());
+    let about = FunctionInfo::new(Operation::ReviseReplica, "revise", file!(), line!());
     let revise = Rule::revise::<Deployment, _, _>(about, |mut object, replicas| async move {
         object.spec.replicas = Some(replicas);
         Ok(object)

@@ -98,7 +98,7 @@ pub enum FolderError {
     /// Customizations are wrong, or contradict one another.
     #[error("{}: {}", path.display(), errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     #[non_exhaustive]
-    Refused {
+    Invalid {
         /// The folder.
         path: PathBuf,
         /// All errors of the folder.
@@ -122,7 +122,7 @@ pub fn bundled(pool: Pool) -> Configurable {
 /// - [`FolderError::Empty`]: no file has a script, so the folder is probably not the one that was meant.
 /// - [`FolderError::Unreadable`] and [`FolderError::Malformed`]: a file or folder can't be read; the error names it.
 /// - [`FolderError::TooMany`]: the folder and those below it have more than 100,000 entries.
-/// - [`FolderError::Refused`]: Karmada's webhook would reject the customizations; the error names each field.
+/// - [`FolderError::Invalid`]: Karmada's webhook would reject the customizations; the error names each field.
 pub fn read(folder: &Path) -> Result<Scripts, FolderError> {
     let mut documents = Vec::new();
     for path in files(folder)? {
@@ -131,7 +131,7 @@ pub fn read(folder: &Path) -> Result<Scripts, FolderError> {
         documents.extend(parsed.map_err(|error| FolderError::Malformed { path, problem: error.to_string() })?);
     }
     let scripts = Scripts::parse(documents.iter().filter(|document| !document.is_null()))
-        .map_err(|errors| FolderError::Refused { path: folder.to_owned(), errors })?;
+        .map_err(|errors| FolderError::Invalid { path: folder.to_owned(), errors })?;
     if scripts.is_empty() {
         return Err(FolderError::Empty { path: folder.to_owned() });
     }

@@ -7,26 +7,26 @@ use crate::{metrics::Measurement, server::request};
 /// A request of admission or conversion in progress.
 pub(crate) type RequestState = request::RequestState<Measurement>;
 
-pub(crate) type Called<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(crate) type CallFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The name and source location of a function, for error messages and logs.
 ///
 /// ```
-/// use kctl_webhook::About;
+/// use kctl_webhook::FunctionInfo;
 ///
-/// let about = About::new("rules", "src/main.rs", 12);
+/// let about = FunctionInfo::new("rules", "src/main.rs", 12);
 /// assert_eq!(about.name, "rules");
 /// assert_eq!(about.location(), "src/main.rs:12");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct FunctionInfo {
     /// The name of the function.
     pub name: &'static str,
     file: &'static str,
     line: u32,
 }
 
-impl About {
+impl FunctionInfo {
     /// Creates the description of a function. Pass `file!()` and `line!()`.
     pub fn new(name: &'static str, file: &'static str, line: u32) -> Self {
         Self { name, file, line }
@@ -47,7 +47,7 @@ impl About {
 ///
 /// # Errors
 /// The function panicked: the message has the function's location.
-pub(crate) async fn catch_unwind<T>(about: About, call: impl FnOnce() -> Called<T>) -> Result<T, String> {
+pub(crate) async fn catch_unwind<T>(about: FunctionInfo, call: impl FnOnce() -> CallFuture<T>) -> Result<T, String> {
     let failed = |panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let text = format!("panic in {}: {}", about.named_location(), text.unwrap_or("without a text"));

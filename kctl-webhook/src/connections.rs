@@ -37,7 +37,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use self::claim::Unread;
+use self::claim::UnreadRequest;
 pub use self::{
     claim::{Claiming, Received, Running, Sent, Streamed},
     pieces::Pieces,
@@ -178,7 +178,7 @@ impl Connection {
             }
             activity.unread += 1;
         });
-        let claim = (!is_complete).then(|| Unread(self.clone()));
+        let claim = (!is_complete).then(|| UnreadRequest(self.clone()));
         (Running(self.clone()), Claiming { body, claim })
     }
 

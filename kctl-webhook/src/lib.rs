@@ -38,14 +38,14 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use kctl_webhook::{
-//!     About, Metrics,
+//!     FunctionInfo, Metrics,
 //!     admission::{Action, Denial, Options, Webhook},
 //!     conversion::Conversions,
 //!     routes,
 //!     server::{Server, ServerOptions},
 //! };
 //!
-//! let about = About::new("has_data", file!(), line!());
+//! let about = FunctionInfo::new("has_data", file!(), line!());
 //! let has_data = Webhook::object(about, Options::new(Action::Validate), |config: ConfigMap, _request| async move {
 //!     if config.data.is_none() {
 //!         return Err(Denial::because("a ConfigMap without data is a mistake"));
@@ -102,7 +102,7 @@ pub mod trust;
 
 #[cfg(feature = "function")]
 pub use self::{
-    call::About,
+    call::FunctionInfo,
     kind::{Definition, Kind, MakeDefinition},
     metrics::Metrics,
     routes::routes,

@@ -25,14 +25,14 @@ const CONCURRENCY_MAX: usize = 64;
 /// ```
 /// use axum::{body::{Body, to_bytes}, http::Request};
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use kctl_webhook::{About, Metrics, admission::{Action, Denial, Options, Webhook}, conversion::Conversions, routes};
+/// use kctl_webhook::{FunctionInfo, Metrics, admission::{Action, Denial, Options, Webhook}, conversion::Conversions, routes};
 /// use serde_json::{Value, json};
 /// use tower::ServiceExt;
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let webhook = Webhook::object(
-///     About::new("frozen", file!(), line!()),
+///     FunctionInfo::new("frozen", file!(), line!()),
 ///     Options::new(Action::Validate),
 ///     |_config: ConfigMap, _request| async { Err(Denial::because("no changes on Fridays")) },
 /// );

@@ -92,7 +92,7 @@ pub mod __private_0_1 {
     pub use kctl_runtime::__private_0_1::{CrdProbe, HasCrd, HasSchema, NoCrd};
 
     pub use kctl_webhook::{
-        About, Definition,
+        Definition, FunctionInfo,
         admission::{
             Action, Admits, FailurePolicy, MatchPolicy, Operation, Options, Reinvocation, SideEffects, Webhook,
         },

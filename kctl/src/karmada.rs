@@ -105,7 +105,7 @@ pub mod __private_0_1 {
 
     pub use kctl_interpreter::{
         function::{
-            About, InProcess, Interpreter, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit,
+            FunctionInfo, InProcess, Interpreter, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit,
             OnTheWire, Rule,
         },
         operation::Operation,

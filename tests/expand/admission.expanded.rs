@@ -36,7 +36,11 @@ const _: () = {
                     _,
                     _,
                 >(
-                        __p::About::new("defaults", ::core::file!(), ::core::line!()),
+                        __p::FunctionInfo::new(
+                            "defaults",
+                            ::core::file!(),
+                            ::core::line!(),
+                        ),
                         options,
                         |mut object, request| async move {
                             __p::IsAdmitted::answer(defaults(&mut object, &request))?;

@@ -25,7 +25,7 @@ const _: () = {
             #[allow(unused_imports, reason = "which one is used depends on the kind")]
             use __p::{HasCrd as _, HasSchema as _, NoCrd as _};
             let (from, to) = (__p::CrdProbe::<__From>::NEW, __p::CrdProbe::<__To>::NEW);
-            let about = __p::About::new("up", ::core::file!(), ::core::line!());
+            let about = __p::FunctionInfo::new("up", ::core::file!(), ::core::line!());
             let from = __p::Definition {
                 crd: (&&from).crd(),
                 schema: (&&from).schema(),

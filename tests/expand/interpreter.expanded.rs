@@ -33,7 +33,7 @@ const _: () = {
                     _,
                     _,
                 >(
-                        __p::About::new(
+                        __p::FunctionInfo::new(
                             __p::Operation::InterpretHealth,
                             "is_healthy",
                             ::core::file!(),

@@ -708,7 +708,7 @@ const EXHAUSTIVE: [(&str, &str); 59] = [
     ("kctl_apimachinery::labels::Operator", "the operators of label selectors"),
     ("kctl_apimachinery::quantity::Format", "the formats of quantities"),
     ("kctl_apiserver::faults::Moment", "a request fails before or after it takes effect"),
-    ("kctl_apiserver::faults::Past", "each fault that reads it has to know all of them"),
+    ("kctl_apiserver::faults::StaleState", "each fault that reads it has to know all of them"),
     ("kctl_cel::CallStyle", "a global function or a method, as the syntax has it"),
     ("kctl_cel::OldSelf", "available or not"),
     ("kctl_cel::SchemaOf", "a whole object or a part of one"),

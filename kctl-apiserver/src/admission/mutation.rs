@@ -21,7 +21,7 @@ use crate::{
         shape::{Position, Shape},
         validate::{Duplicates, validate},
     },
-    cel::conditions::{Cel, Fit, fits},
+    cel::conditions::{Cel, MatchResult, fits},
     evaluate::{as_text, weight},
     schema::ListType,
     state::State,
@@ -78,10 +78,10 @@ fn change(
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";
     match fits(&policy["matchConditions"], || PolicyScope::new(state, policy, params, attributes).scope) {
-        Fit::Fits => {}
-        Fit::FitsNot => return Ok(false),
-        Fit::Fails(_) if ignores => return Ok(false),
-        Fit::Fails(why) => return Err(refused(attributes, &bound.named("policy"), &why, "Invalid")),
+        MatchResult::Matches => {}
+        MatchResult::DoesNotMatch => return Ok(false),
+        MatchResult::Failed(_) if ignores => return Ok(false),
+        MatchResult::Failed(why) => return Err(refused(attributes, &bound.named("policy"), &why, "Invalid")),
     }
     let mut any = false;
     for mutation in policy["mutations"].as_array().into_iter().flatten() {

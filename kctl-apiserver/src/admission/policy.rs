@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     cel::{
-        conditions::{self, Cel, Fit, Scope, fits, to_cel},
+        conditions::{self, Cel, MatchResult, Scope, fits, to_cel},
         cost::{Budget, CostExceeded},
     },
     evaluate::{EvaluationError, weight},
@@ -352,9 +352,9 @@ fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: 
     let failure = |message: String| Violation { message, reason: String::new(), part: FailedPart::Validation };
     let failed = |message: String| if ignores { Vec::new() } else { vec![failure(message)] };
     match fits(&policy["matchConditions"], || PolicyScope::new(state, policy, params, attributes).scope) {
-        Fit::Fits => {}
-        Fit::FitsNot => return Vec::new(),
-        Fit::Fails(why) => return failed(why),
+        MatchResult::Matches => {}
+        MatchResult::DoesNotMatch => return Vec::new(),
+        MatchResult::Failed(why) => return failed(why),
     }
     let mut scope = PolicyScope::new(state, policy, params, attributes);
     let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();

@@ -19,7 +19,7 @@ use super::{
     review::{self, Verdict, WebhookStatus},
 };
 use crate::{
-    cel::conditions::{self, Fit},
+    cel::conditions::{self, MatchResult},
     client_config, conversion,
     kinds::admissionregistration::{mutating_webhook_configuration, validating_webhook_configuration},
     registry::Kind,
@@ -103,10 +103,10 @@ fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Resu
         return Ok(None);
     };
     match conditions::fits(&value["matchConditions"], || attributes.scope(state, &value["matchConditions"])) {
-        Fit::Fits => Ok(Some(resource)),
-        Fit::FitsNot => Ok(None),
-        Fit::Fails(_) if webhook.ignores_failures() => Ok(None),
-        Fit::Fails(why) => Err(StatusError::forbidden(&attributes.info.resource.id, &attributes.name, &why)),
+        MatchResult::Matches => Ok(Some(resource)),
+        MatchResult::DoesNotMatch => Ok(None),
+        MatchResult::Failed(_) if webhook.ignores_failures() => Ok(None),
+        MatchResult::Failed(why) => Err(StatusError::forbidden(&attributes.info.resource.id, &attributes.name, &why)),
     }
 }
 

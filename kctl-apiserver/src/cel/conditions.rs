@@ -268,23 +268,23 @@ pub(crate) fn map(fields: impl IntoIterator<Item = (String, Cel)>) -> Cel {
 }
 
 /// The result of the match conditions of a webhook or a policy for a request.
-pub(crate) enum Fit {
+pub(crate) enum MatchResult {
     /// All conditions are true.
-    Fits,
+    Matches,
     /// A condition is false.
-    FitsNot,
+    DoesNotMatch,
     /// A condition failed, and none is false.
-    Fails(String),
+    Failed(String),
 }
 
 /// Evaluates match conditions (`plugin/webhook/matchconditions/matcher.go`). A false condition takes precedence over
 /// a failing one.
 ///
 /// `scope` is called only if conditions exist, since making one costs more than most requests.
-pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
+pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> MatchResult {
     let all = conditions.as_array().map_or(&[][..], Vec::as_slice);
     if all.is_empty() {
-        return Fit::Fits;
+        return MatchResult::Matches;
     }
     let scope = scope();
     let mut budget = Budget::OF_CONDITIONS;
@@ -292,18 +292,18 @@ pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> Fit {
     let paid: Vec<_> = expressions.map(|text| (text, scope.cost(text).and_then(|cost| budget.pay(cost)))).collect();
     // If the budget is exhausted, no condition is evaluated.
     if paid.iter().any(|(_, paid)| *paid == Err(CostExceeded::Budget)) {
-        return Fit::Fails(EvaluationError::BudgetExceeded.to_string());
+        return MatchResult::Failed(EvaluationError::BudgetExceeded.to_string());
     }
     let mut failures: Vec<String> = Vec::new();
     for (expression, paid) in paid {
         match paid.map_err(EvaluationError::from).and_then(|()| scope.evaluate(expression)) {
             Ok(Cel::Bool(true)) => {}
-            Ok(Cel::Bool(false)) => return Fit::FitsNot,
+            Ok(Cel::Bool(false)) => return MatchResult::DoesNotMatch,
             Ok(_) => failures.push(format!("expression {expression:?} must evaluate to bool")),
             Err(why) => failures.push(format!("expression {expression:?}: {why}")),
         }
     }
-    if failures.is_empty() { Fit::Fits } else { Fit::Fails(failures.join(", ")) }
+    if failures.is_empty() { MatchResult::Matches } else { MatchResult::Failed(failures.join(", ")) }
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub(crate) fn name(store: &mut Store, key: &Key) {
         return;
     }
     let all = of_group(store, &definition["spec"]["group"]);
-    let taken = crd::Taken::from_definitions(all.iter().map(|(_, definition)| definition.as_ref()));
+    let taken = crd::GrantedNames::from_definitions(all.iter().map(|(_, definition)| definition.as_ref()));
     write(store, key, &definition, |new, now| crd::accept_names(new, &taken, now));
 }
 

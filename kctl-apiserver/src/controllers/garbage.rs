@@ -40,7 +40,7 @@ pub(super) fn sync(store: &mut Store, resource: &Arc<Resource>, key: &Key, objec
 
 /// The state of an owner reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum OwnerState {
     /// The owner exists.
     Solid,
     /// The owner is in foreground deletion.
@@ -51,7 +51,7 @@ enum Fate {
 
 /// The reason why the state of a reference is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Undecided {
+enum UnknownOwner {
     /// The kind of the owner is not served, or cannot be read.
     Kind,
     /// The reference of a cluster-scoped object names a namespaced kind, and no namespace.
@@ -60,7 +60,7 @@ enum Undecided {
 
 /// Returns the state of an owner reference: the owner exists if its kind, name and uid match (`isDangling`).
 /// `namespace` is that of the dependent: an owner is in the same namespace or cluster-scoped.
-fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undecided> {
+fn owner_state(store: &Store, reference: &Value, namespace: &str) -> Result<OwnerState, UnknownOwner> {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     let of_kind = |kind: &str| store.registry.of_kind(text("apiVersion"), kind);
     // A reference to the kind of a list, such as `PodList`, names no object.
@@ -69,18 +69,18 @@ fn fate(store: &Store, reference: &Value, namespace: &str) -> Result<Fate, Undec
         .map(|resource| (resource, false))
         .or_else(|| of_list().map(|resource| (resource, true)))
         .filter(|(resource, _)| resource.allows("", "get"))
-        .ok_or(Undecided::Kind)?;
+        .ok_or(UnknownOwner::Kind)?;
     let owner_namespace = match (resource.listed.namespaced, namespace) {
-        (true, "") => return Err(Undecided::Namespace),
+        (true, "") => return Err(UnknownOwner::Namespace),
         (true, namespace) => namespace.to_owned(),
         (false, _) => String::new(),
     };
     let owner = store.get(&resource.id, &(owner_namespace, text("name").to_owned()));
     let Some(owner) = owner.filter(|owner| !is_list && owner["metadata"]["uid"] == reference["uid"]) else {
-        return Ok(Fate::Dangling);
+        return Ok(OwnerState::Dangling);
     };
     let is_waiting = has_finalizer(&owner, FOREGROUND) && owner["metadata"]["deletionTimestamp"].is_string();
-    Ok(if is_waiting { Fate::Waiting } else { Fate::Solid })
+    Ok(if is_waiting { OwnerState::Waiting } else { OwnerState::Solid })
 }
 
 /// Returns the owner references.
@@ -99,21 +99,21 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
     if references.is_empty() {
         return;
     }
-    let fates: Result<Vec<Fate>, Undecided> =
-        references.iter().map(|reference| fate(store, reference, &key.0)).collect();
-    let fates = match fates {
-        Ok(fates) => fates,
-        Err(Undecided::Kind) => return store.owners().leave_undecided((resource.id.clone(), key.clone())),
-        Err(Undecided::Namespace) => return,
+    let states: Result<Vec<OwnerState>, UnknownOwner> =
+        references.iter().map(|reference| owner_state(store, reference, &key.0)).collect();
+    let states = match states {
+        Ok(states) => states,
+        Err(UnknownOwner::Kind) => return store.owners().leave_undecided((resource.id.clone(), key.clone())),
+        Err(UnknownOwner::Namespace) => return,
     };
-    if fates.contains(&Fate::Solid) {
-        let others = references.iter().zip(&fates).filter(|(_, fate)| **fate != Fate::Solid);
+    if states.contains(&OwnerState::Solid) {
+        let others = references.iter().zip(&states).filter(|(_, state)| **state != OwnerState::Solid);
         let uids: Vec<&str> = others.filter_map(|(reference, _)| reference["uid"].as_str()).collect();
         return release(store, &resource.id, key, &uids);
     }
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     let dependents = store.dependents(uid);
-    let propagation = if fates.contains(&Fate::Waiting) && !dependents.is_empty() {
+    let propagation = if states.contains(&OwnerState::Waiting) && !dependents.is_empty() {
         if dependents.iter().any(|(group_resource, dependent_key)| waits(store, group_resource, dependent_key)) {
             // Both are in foreground deletion and block each other: unblocking breaks the cycle.
             unblock(store, &resource.id, key);

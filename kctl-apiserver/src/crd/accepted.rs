@@ -18,14 +18,14 @@ use crate::conditions::{condition, is_true, report};
 
 /// The names that the CRDs of a group have been granted.
 #[derive(Debug, Default)]
-pub(crate) struct Taken {
+pub(crate) struct GrantedNames {
     /// Plurals, singulars and short names are one set, because kubectl resolves all of them in the same way.
     resources: BTreeSet<String>,
     /// Kinds and list kinds are one set, too.
     kinds: BTreeSet<String>,
 }
 
-impl Taken {
+impl GrantedNames {
     /// Collects the accepted names of these CRDs.
     ///
     /// CRDs without a status have no names yet; the empty strings that they add match no name.
@@ -58,7 +58,7 @@ fn short_names(names: &Value) -> impl Iterator<Item = &str> {
 ///
 /// Without a conflict the CRD is established in the same call. Upstream does so in a second step,
 /// after a delay for its informers in clusters with several API servers.
-pub(crate) fn accept_names(definition: &mut Value, taken: &Taken, now: &str) {
+pub(crate) fn accept_names(definition: &mut Value, taken: &GrantedNames, now: &str) {
     if has_its_names(definition) {
         return;
     }
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn free_names_are_accepted_and_established_once() {
         let mut object = definition(&json!({ "plural": "things", "kind": "Thing" }));
-        accept_names(&mut object, &Taken::default(), THEN);
+        accept_names(&mut object, &GrantedNames::default(), THEN);
         let names = json!({ "plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList" });
         assert_eq!(object["status"]["acceptedNames"], names);
         let expected = [
@@ -270,18 +270,18 @@ mod tests {
         ];
         assert_eq!(told(&object), expected);
         let accepted = object.clone();
-        accept_names(&mut object, &Taken::from_definitions([&accepted].into_iter()), NOW);
+        accept_names(&mut object, &GrantedNames::from_definitions([&accepted].into_iter()), NOW);
         assert_eq!(object, accepted);
     }
 
     #[test]
     fn established_crd_keeps_names_and_transition_times() {
         let mut object = definition(&json!({ "plural": "things", "kind": "Thing", "shortNames": ["t"] }));
-        accept_names(&mut object, &Taken::default(), THEN);
+        accept_names(&mut object, &GrantedNames::default(), THEN);
         object["spec"]["names"]["shortNames"] = json!(["t", "things"]);
         let own = object.clone();
         // Its own plural is in use, too.
-        accept_names(&mut object, &Taken::from_definitions([&own].into_iter()), NOW);
+        accept_names(&mut object, &GrantedNames::from_definitions([&own].into_iter()), NOW);
         assert_eq!(object["status"]["acceptedNames"]["shortNames"], json!(["t"]));
         let expected = [
             format!("NamesAccepted False ShortNamesConflict \"things\" is already in use {NOW}"),

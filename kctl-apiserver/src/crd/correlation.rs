@@ -15,7 +15,7 @@ use crate::schema::{ListType, Schema};
 
 /// A value and its correlated old value.
 #[derive(Clone, Copy)]
-pub(super) struct Past<'a> {
+pub(super) struct CorrelatedValue<'a> {
     /// The schema of both values.
     schema: Schema<'a>,
     /// The new value.
@@ -24,7 +24,7 @@ pub(super) struct Past<'a> {
     old: &'a Value,
 }
 
-impl<'a> Past<'a> {
+impl<'a> CorrelatedValue<'a> {
     /// Pairs a value with its old value; both belong to the schema.
     ///
     /// The caller guarantees that both values come from the same path.
@@ -88,16 +88,16 @@ fn keys(item: &Value, names: &[Value]) -> String {
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lineage<'a> {
     /// The value itself, if it could be correlated.
-    here: Option<Past<'a>>,
+    here: Option<CorrelatedValue<'a>>,
     /// The nearest correlated ancestor. If it is unchanged, so is everything below it.
-    above: Option<Past<'a>>,
+    above: Option<CorrelatedValue<'a>>,
 }
 
 impl<'a> Lineage<'a> {
     /// Creates the lineage of the root object.
     ///
     /// `None` on creation, where nothing is ratcheted.
-    pub(super) fn root(past: Option<Past<'a>>) -> Self {
+    pub(super) fn root(past: Option<CorrelatedValue<'a>>) -> Self {
         Self { here: past, above: None }
     }
 
@@ -128,6 +128,6 @@ impl<'a> Lineage<'a> {
     ///
     /// `false` on creation. The comparison runs only for a rule that failed.
     pub(super) fn is_unchanged(self) -> bool {
-        self.here.or(self.above).is_some_and(Past::is_unchanged)
+        self.here.or(self.above).is_some_and(CorrelatedValue::is_unchanged)
     }
 }

@@ -45,8 +45,8 @@ mod typed;
 mod validate;
 
 pub(crate) use accepted::{
-    Taken, accept_names, begin_end, establish, finish_ending, go_on_ending, has_its_names, is_ending, is_established,
-    may_be_established, rejects_creates,
+    GrantedNames, accept_names, begin_end, establish, finish_ending, go_on_ending, has_its_names, is_ending,
+    is_established, may_be_established, rejects_creates,
 };
 pub(crate) use approved::{is_judged, judge};
 pub(crate) use default::{default, default_with_nulls};

@@ -15,7 +15,7 @@ use kctl_cel::SchemaOf;
 use serde_json::Value;
 
 use super::{
-    correlation::{Lineage, Past},
+    correlation::{CorrelatedValue, Lineage},
     field_path, statements,
     typed::Typed,
 };
@@ -152,7 +152,7 @@ impl Rules {
                 .push(FieldError::nameless("the validation rules are not evaluated until the other errors are fixed"));
             return forgiven;
         }
-        let lineage = Lineage::root(old.map(|old| Past::new(schema, object, old)));
+        let lineage = Lineage::root(old.map(|old| CorrelatedValue::new(schema, object, old)));
         let (budget, scope) = (Some(Budget::OF_OBJECT), Scope::shared());
         let mut found = Found { errors, forgiven: &mut forgiven, budget, scope };
         self.check(object, Before { old, lineage }, "", &mut found);
@@ -223,13 +223,13 @@ impl Rules {
                 found.budget = None;
                 return;
             }
-            let Some(Failure { error, wrong }) = rule.check(&mut found.scope, value, old.clone(), path) else {
+            let Some(Failure { error, kind }) = rule.check(&mut found.scope, value, old.clone(), path) else {
                 continue;
             };
-            match wrong {
-                Wrong::Fails if !rule.names_old && lineage.is_unchanged() => found.forgiven.push(error),
-                Wrong::Fails | Wrong::Unjudged => found.errors.push(error),
-                Wrong::CostExceeded => {
+            match kind {
+                RuleFailure::Fails if !rule.names_old && lineage.is_unchanged() => found.forgiven.push(error),
+                RuleFailure::Fails | RuleFailure::NotEvaluated => found.errors.push(error),
+                RuleFailure::CostExceeded => {
                     found.errors.push(error);
                     found.budget = None;
                     return;
@@ -258,17 +258,17 @@ struct Before<'a> {
 /// The error of a rule.
 struct Failure {
     error: FieldError,
-    wrong: Wrong,
+    kind: RuleFailure,
 }
 
 /// The reason why a rule reports an error.
 ///
 /// Ratcheting applies to the first variant only.
-enum Wrong {
+enum RuleFailure {
     /// The rule evaluated to `false`.
     Fails,
     /// The rule could not be evaluated.
-    Unjudged,
+    NotEvaluated,
     /// The cost budget is exhausted, so the evaluation of further rules ends.
     CostExceeded,
 }
@@ -329,10 +329,10 @@ impl Rule {
     /// Evaluates the rule; `None` if it holds. The value and the old value are in the scope already. A result that is
     /// not a boolean counts as `false`; type checking has excluded it for validated CRDs.
     fn check(&self, scope: &mut Scope, value: &Value, old: Option<Cel>, path: &str) -> Option<Failure> {
-        let failure = |error, wrong| Some(Failure { error, wrong });
+        let failure = |error, kind| Some(Failure { error, kind });
         let code = match &self.code {
             Ok(code) => code,
-            Err(why) => return failure(self.unevaluated(path, why), Wrong::Unjudged),
+            Err(why) => return failure(self.unevaluated(path, why), RuleFailure::NotEvaluated),
         };
         match scope.run(code) {
             Ok(Cel::Bool(true)) => None,
@@ -342,12 +342,12 @@ impl Rule {
                     Some(old) => scope.set("oldSelf", old),
                     None => scope.unset("oldSelf"),
                 }
-                failure(self.failed(scope, value, path), Wrong::Fails)
+                failure(self.failed(scope, value, path), RuleFailure::Fails)
             }
             Err(EvaluationError::CostExceeded) => {
-                failure(self.too_expensive(CostExceeded::Expression, path), Wrong::CostExceeded)
+                failure(self.too_expensive(CostExceeded::Expression, path), RuleFailure::CostExceeded)
             }
-            Err(why) => failure(self.unevaluated(path, &why.to_string()), Wrong::Unjudged),
+            Err(why) => failure(self.unevaluated(path, &why.to_string()), RuleFailure::NotEvaluated),
         }
     }
 

@@ -10,7 +10,7 @@
 use kctl_apimachinery::formats;
 use serde_json::Value;
 
-use super::{correlation::Past, lists, number};
+use super::{correlation::CorrelatedValue, lists, number};
 use crate::schema::Schema;
 use crate::{
     field_errors::{Errors, FieldError},
@@ -58,7 +58,7 @@ pub(crate) fn validate_status(schema: Schema, object: &Value, old: Option<&Value
 fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Errors {
     let errors = node(schema, value, "", None).errors;
     match old.filter(|_| !errors.is_empty()) {
-        Some(old) => forgiven(schema, Past::new(schema, value, old), "").errors,
+        Some(old) => forgiven(schema, CorrelatedValue::new(schema, value, old), "").errors,
         None => errors,
     }
 }
@@ -100,7 +100,7 @@ impl Outcome {
 
 /// Validates a value and drops its errors if it is unchanged. `path` is the field path of the value and of its old
 /// value.
-fn forgiven(schema: Schema, past: Past, path: &str) -> Outcome {
+fn forgiven(schema: Schema, past: CorrelatedValue, path: &str) -> Outcome {
     let mut outcome = node(schema, past.value, path, Some(past));
     if !outcome.errors.is_empty() && past.is_unchanged() {
         outcome.errors.clear();
@@ -113,7 +113,7 @@ fn forgiven(schema: Schema, past: Past, path: &str) -> Outcome {
 ///
 /// A null is only checked by type and `enum`. Checks are counted as upstream does: one for a type,
 /// four for each value that is not null.
-pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Past>) -> Outcome {
+pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<CorrelatedValue>) -> Outcome {
     let mut outcome = Outcome::default();
     let types = Types::from_schema(schema);
     outcome.errors.extend(types.check(value, path));
@@ -247,9 +247,9 @@ fn bound(schema: Schema, key: &str) -> Option<usize> {
 }
 
 /// Validates the items of a list and their number. Only items of map lists have an old value.
-fn list(schema: Schema, items: &[Value], path: &str, past: Option<Past>, outcome: &mut Outcome) {
+fn list(schema: Schema, items: &[Value], path: &str, past: Option<CorrelatedValue>, outcome: &mut Outcome) {
     if let Some(schema) = schema.items() {
-        let pasts = past.map(Past::items).unwrap_or_default();
+        let pasts = past.map(CorrelatedValue::items).unwrap_or_default();
         for (i, item) in items.iter().enumerate() {
             let path = format!("{path}[{i}]");
             outcome.merge(match pasts.get(i).copied().flatten() {
@@ -262,7 +262,7 @@ fn list(schema: Schema, items: &[Value], path: &str, past: Option<Past>, outcome
 }
 
 /// Validates the fields of an object, their number and `required`, which a null satisfies.
-fn object(schema: Schema, value: &Value, path: &str, past: Option<Past>, outcome: &mut Outcome) {
+fn object(schema: Schema, value: &Value, path: &str, past: Option<CorrelatedValue>, outcome: &mut Outcome) {
     let Some(fields) = value.as_object() else { return };
     size(schema, ("minProperties", "maxProperties"), fields.len(), path, &mut outcome.errors);
     let join = |name: &str| match path {

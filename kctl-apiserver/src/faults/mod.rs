@@ -24,7 +24,7 @@ pub use service::{ConnectionResetError, Faulty};
 pub(crate) use stream::{Gate, Opened, Passage, newest};
 
 use crate::clock::Rng;
-pub use crate::stale::Past;
+pub use crate::stale::StaleState;
 
 /// The point at which a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,7 +64,7 @@ pub enum RequestFault {
     /// as the history has it, and watch events arrive late. A request for the newest state gets it.
     Stale {
         /// The state that is served.
-        past: Past,
+        past: StaleState,
         /// The delay of watch events.
         lag: Duration,
     },
@@ -72,7 +72,7 @@ pub enum RequestFault {
     /// newest state. Watch events arrive late. A `get` returns the current object.
     Outdated {
         /// The state that is served.
-        past: Past,
+        past: StaleState,
         /// The delay of watch events.
         lag: Duration,
     },

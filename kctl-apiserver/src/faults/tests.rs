@@ -157,7 +157,7 @@ async fn stale_list_returns_an_old_state_if_allowed() {
     let revision = world.server.revision();
     world.set("a", "2").await;
     world.set("b", "1").await;
-    let stale = RequestFault::Stale { past: Past::Revision(revision), lag: Duration::from_secs(3) };
+    let stale = RequestFault::Stale { past: StaleState::Revision(revision), lag: Duration::from_secs(3) };
     world.faults.add(Rule::request(stale, |_| true));
     let newest = vec!["a 2", "b 1"];
     let cases = [
@@ -181,7 +181,7 @@ async fn stale_changes_count_per_resource() {
         for (name, text) in [("a", "1"), ("a", "2"), ("b", "1")] {
             world.set(name, text).await;
         }
-        let (past, lag) = (Past::Changes(n_changes), Duration::from_secs(3));
+        let (past, lag) = (StaleState::Changes(n_changes), Duration::from_secs(3));
         world.faults.add(Rule::request(RequestFault::Outdated { past, lag }, |request| request.verb == "list"));
         let list = world.configs().list(&ListParams::default()).await.unwrap();
         assert_eq!(list.items.iter().map(text).collect::<Vec<_>>(), expected, "{n_changes} changes ago");
@@ -194,7 +194,7 @@ async fn outdated_server_lists_and_watches_from_old_state() {
     world.set("a", "1").await;
     let revision = world.server.revision();
     world.set("a", "2").await;
-    let outdated = RequestFault::Outdated { past: Past::Revision(revision), lag: Duration::from_secs(3) };
+    let outdated = RequestFault::Outdated { past: StaleState::Revision(revision), lag: Duration::from_secs(3) };
     world.faults.add(Rule::request(outdated, |request| request.verb != "get"));
     for request in [ListParams::default(), ListParams::default().match_any()] {
         let list = world.configs().list(&request).await.unwrap();
@@ -300,7 +300,8 @@ async fn stale_watch_lags_and_version_zero_starts_old() {
     for (query, expected) in cases {
         let world = World::new();
         world.set("a", "1").await;
-        let stale = RequestFault::Stale { past: Past::Revision(world.server.revision()), lag: Duration::from_secs(3) };
+        let stale =
+            RequestFault::Stale { past: StaleState::Revision(world.server.revision()), lag: Duration::from_secs(3) };
         world.faults.add(Rule::request(stale, |_| true));
         world.set("a", "2").await;
         let path = format!("/api/v1/namespaces/default/configmaps?watch=true&{query}");

@@ -35,7 +35,7 @@ use crate::{
     response::{Body, bytes_of, full, refuse, respond, warn, yaml},
     state::State,
     status::StatusError,
-    store::Acting,
+    store::ChangeOrigin,
     transport::Transport,
     verbs::{self, Answer, Payload, wants_yaml},
     webhook_round::{WebhookCall, WebhookRound},
@@ -223,9 +223,9 @@ fn run_once(
     let before = locked.revision;
     let connection: Option<&Connection> = parts.extensions.get();
     let by = connection.map_or(caller.user.name.as_str(), Connection::client).into();
-    locked.acting = Acting { by, trace: trace(&info).into() };
+    locked.origin = ChangeOrigin { by, trace: trace(&info).into() };
     let performed = locked.run_repeatably(round, |state| verbs::perform(state, &info));
-    locked.acting = Acting::default();
+    locked.origin = ChangeOrigin::default();
     let open = round.take_pending();
     if open.is_empty() {
         locked.after_request();

@@ -15,7 +15,7 @@ pub(crate) type ChangeObserver = Box<dyn Fn(&Change) + Send>;
 
 /// The client on whose behalf objects are written. Empty while the server's own controllers write.
 #[derive(Default)]
-pub(crate) struct Acting {
+pub(crate) struct ChangeOrigin {
     /// See [`Change::by`].
     pub(crate) by: String,
     /// See [`Change::trace`].
@@ -50,11 +50,11 @@ pub struct Change {
 
 impl Change {
     /// Creates the record of an event in a table.
-    pub(crate) fn new(acting: &Acting, resource: &GroupResource, event: &Event) -> Self {
+    pub(crate) fn new(origin: &ChangeOrigin, resource: &GroupResource, event: &Event) -> Self {
         let (namespace, name) = event.key.clone();
         Self {
-            by: acting.by.clone(),
-            trace: acting.trace.clone(),
+            by: origin.by.clone(),
+            trace: origin.trace.clone(),
             revision: event.revision,
             group: resource.group.clone(),
             resource: resource.resource.clone(),

@@ -33,7 +33,7 @@ use crate::{
 };
 pub(crate) use addresses::address;
 pub use change::Change;
-pub(crate) use change::{Acting, ChangeObserver};
+pub(crate) use change::{ChangeObserver, ChangeOrigin};
 use compaction::Compaction;
 use definitions::Redefinition;
 pub(crate) use definitions::{API_SERVICES, DEFINITIONS};
@@ -72,7 +72,7 @@ pub(crate) struct Store {
     /// The function of `ApiServer::observe_changes`.
     pub(crate) change_observer: Option<ChangeObserver>,
     /// The client whose request is being handled, for the records of changes.
-    pub(crate) acting: Acting,
+    pub(crate) origin: ChangeOrigin,
     /// Decides which revisions can still be listed.
     compaction: Compaction,
     /// Changes that controllers have not seen. Bounded by the changes of one request: the controllers take them after
@@ -102,7 +102,7 @@ impl Store {
             changed: watch::Sender::new(1),
             journal: None,
             change_observer: None,
-            acting: Acting::default(),
+            origin: ChangeOrigin::default(),
             compaction: Compaction::from(clock.now()),
             announced: Vec::new(),
         }
@@ -268,7 +268,7 @@ impl Store {
         self.compaction = self.compaction.advance(self.clock.now(), revision.saturating_sub(1));
         let mut rebuilds = false;
         if let Some(observer) = &self.change_observer {
-            observer(&Change::new(&self.acting, group_resource, &event));
+            observer(&Change::new(&self.origin, group_resource, &event));
         }
         // An APIService with `spec.service` moves a group to another server: its paths are no longer served here.
         if *group_resource == *API_SERVICES {

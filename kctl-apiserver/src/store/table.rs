@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::{Key, Lines, Object, object::Warm};
-use crate::{request::RequestInfo, stale::Past};
+use crate::{request::RequestInfo, stale::StaleState};
 
 /// The number of events of each resource in the history. A watch that starts before the oldest event gets 410, as after
 /// a compaction of etcd. The limit is per resource: many changes of Leases do not drop the history of Pods.
@@ -167,8 +167,8 @@ impl Table {
         let requested = info.params.oldest();
         let oldest = requested.or(stale.is_outdated.then_some(0))?;
         let revision = match stale.past {
-            Past::Revision(revision) => revision,
-            Past::Changes(n_changes) => {
+            StaleState::Revision(revision) => revision,
+            StaleState::Changes(n_changes) => {
                 self.history.iter().rev().nth(n_changes).map_or(self.compacted, |event| event.revision)
             }
         };

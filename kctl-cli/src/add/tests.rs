@@ -17,8 +17,8 @@ impl Folder {
         Self(folder)
     }
 
-    fn add(&self, what: What) -> Result<(), String> {
-        let options = Options { what, project: self.0.clone() };
+    fn add(&self, addition: Addition) -> Result<(), String> {
+        let options = Options { addition, project: self.0.clone() };
         run(&options).map_err(|error| error.to_string())
     }
 
@@ -33,8 +33,8 @@ impl Drop for Folder {
     }
 }
 
-fn controller(name: &str) -> What {
-    What::Controller { name: name.into(), group: None, kind: None }
+fn controller(name: &str) -> Addition {
+    Addition::Controller { name: name.into(), group: None, kind: None }
 }
 
 const MAIN: &str = "//! Ours.
@@ -129,7 +129,7 @@ fn byte_order_mark_moves_no_line() {
         main.starts_with(start) && main.ends_with("()\n        .controller::<bar::reconcile_bar>()\n}\n"),
         "{main}"
     );
-    folder.add(What::Version { version: "v1".into(), kind: Some("Shop".into()) }).unwrap();
+    folder.add(Addition::Version { version: "v1".into(), kind: Some("Shop".into()) }).unwrap();
     assert!(folder.text("src/shop_v1.rs").contains("pub host: String"));
 }
 
@@ -160,7 +160,7 @@ pub struct InnStatus {}
 
 #[test]
 fn version_imports_names_of_its_fields() {
-    let version = || What::Version { version: "v2".into(), kind: Some("Inn".into()) };
+    let version = || Addition::Version { version: "v2".into(), kind: Some("Inn".into()) };
     let folder = Folder::new("names", &MAIN.replace("\nfn app", &format!("\n{FIELDS}\nfn app")));
     folder.add(version()).unwrap();
     let text = folder.text("src/inn_v2.rs");
@@ -198,7 +198,7 @@ fn declared_kind_is_named_with_its_file() {
     assert!(declared.contains("Shop is declared already, in src/main.rs"), "{declared}");
     folder.add(controller("tea-room")).unwrap();
     let kind = Some("TeaRoom".to_owned());
-    let other = folder.add(What::Controller { name: "bar".into(), group: None, kind }).unwrap_err();
+    let other = folder.add(Addition::Controller { name: "bar".into(), group: None, kind }).unwrap_err();
     assert!(other.contains("TeaRoom is declared already, in src/tea_room.rs"), "{other}");
 }
 
@@ -210,7 +210,7 @@ fn kind_that_differs_in_case_is_refused() {
     let expected = "Tearoom and TeaRoom in src/tea_room.rs would have the same CRD name";
     assert!(error.starts_with(expected), "{error}");
     let group = Some("tea.example.com".to_owned());
-    folder.add(What::Controller { name: "tearoom".into(), group, kind: None }).unwrap();
+    folder.add(Addition::Controller { name: "tearoom".into(), group, kind: None }).unwrap();
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn dangling_link_is_not_followed() {
 #[test]
 fn webhook_needs_a_kind_and_a_feature() {
     let folder = Folder::new("webhook", MAIN);
-    let webhook = |kind: &str| What::Webhook { kind: kind.into() };
+    let webhook = |kind: &str| Addition::Webhook { kind: kind.into() };
     assert!(folder.add(webhook("Bar")).unwrap_err().contains("kinds there: Shop"));
     folder.add(webhook("Shop")).unwrap();
     assert!(folder.text("Cargo.toml").contains("features = [\"v1_37\", \"webhook\"]"));
@@ -249,7 +249,7 @@ fn webhook_needs_a_kind_and_a_feature() {
 #[test]
 fn version_is_a_copy_with_conversions() {
     let folder = Folder::new("version", MAIN);
-    let version = |version: &str| What::Version { version: version.into(), kind: None };
+    let version = |version: &str| Addition::Version { version: version.into(), kind: None };
     assert!(folder.add(version("1")).unwrap_err().contains("is not a version"));
     assert!(folder.add(version("v1alpha1")).unwrap_err().contains("version v1alpha1 already, in src/main.rs"));
     folder.add(version("v1")).unwrap();
@@ -266,21 +266,21 @@ fn version_is_a_copy_with_conversions() {
 fn further_versions_and_webhooks_use_the_stored_version() {
     let bar = MAIN.replace("Shop", "Bar").replace("shop", "bar");
     let folder = Folder::new("stored", &bar);
-    let version = |version: &str| What::Version { version: version.into(), kind: None };
+    let version = |version: &str| Addition::Version { version: version.into(), kind: None };
     folder.add(version("v1")).unwrap();
     folder.add(version("v2")).unwrap();
     let text = folder.text("src/bar_v2.rs");
     assert!(text.contains("fn bar_to_v2(object: crate::Bar)"), "{text}");
     assert!(text.contains("between it and `v1alpha1`"), "{text}");
-    folder.add(What::Webhook { kind: "Bar".into() }).unwrap();
+    folder.add(Addition::Webhook { kind: "Bar".into() }).unwrap();
     assert!(folder.text("src/bar_webhook.rs").contains("use crate::Bar;"));
 }
 
 #[test]
 fn kind_without_sample_gets_no_tests() {
     let folder = Folder::new("sample", MAIN);
-    folder.add(What::Webhook { kind: "Shop".into() }).unwrap();
-    folder.add(What::Version { version: "v1".into(), kind: None }).unwrap();
+    folder.add(Addition::Webhook { kind: "Shop".into() }).unwrap();
+    folder.add(Addition::Version { version: "v1".into(), kind: None }).unwrap();
     for file in ["src/shop_webhook.rs", "src/shop_v1.rs"] {
         let text = folder.text(file);
         assert!(!text.contains("#[cfg(test)]") && !text.contains("{{") && text.ends_with("}\n"), "{text}");
@@ -289,7 +289,7 @@ fn kind_without_sample_gets_no_tests() {
     let elsewhere = "---\napiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata: { name: b, namespace: c }\n";
     let shop = "---\napiVersion: shop.example.com/v1alpha1\nkind: Shop\nmetadata:\n  name: corner\nspec:\n  host: b\n";
     write(&folder.0.join("samples/all.yaml"), &format!("{other}{elsewhere}{shop}")).unwrap();
-    folder.add(What::Version { version: "v2".into(), kind: None }).unwrap();
+    folder.add(Addition::Version { version: "v2".into(), kind: None }).unwrap();
     let text = folder.text("src/shop_v2.rs");
     assert!(text.contains("include_str!(\"../samples/all.yaml\")") && text.contains("get(\"corner\")"), "{text}");
 }
@@ -298,7 +298,7 @@ fn kind_without_sample_gets_no_tests() {
 fn lines_are_shown_where_no_place_is_found() {
     // The file creates two apps, so the place for the call is ambiguous.
     let folder = Folder::new("by-hand", "fn a() { App::new(\"a\"); }\nfn b() { App::new(\"b\"); }\n");
-    let version = What::Version { version: "v1".into(), kind: None };
+    let version = Addition::Version { version: "v1".into(), kind: None };
     assert!(folder.add(version).unwrap_err().starts_with("no `#[resource]` was found in src/"));
     let error = folder.add(controller("bar")).unwrap_err();
     assert!(error.contains("mod bar;") && error.contains(".controller::<bar::reconcile_bar>()"), "{error}");

@@ -3,13 +3,13 @@
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{about::About, error::FunctionError, rule::Interpreted};
+use super::{error::FunctionError, function_info::FunctionInfo, rule::Interpreted};
 use crate::operation::{AggregatedStatusItem, Inputs};
 
 /// The inputs of one call, with the function for messages.
 #[derive(Clone, Copy)]
 pub(super) struct CallInputs<'a> {
-    pub(super) about: About,
+    pub(super) about: FunctionInfo,
     pub(super) inputs: &'a Inputs,
 }
 

@@ -1,6 +1,6 @@
 //! The error of a call that did not reach its function.
 
-use super::about::About;
+use super::function_info::FunctionInfo;
 use crate::{kind::Gvk, operation::Operation};
 
 /// The error of a call that did not reach its function, or of a function that panicked. Errors that
@@ -55,7 +55,7 @@ pub enum FunctionError {
     #[error("panic in {function}, {operation} of {object}: {text}")]
     Panicked {
         /// The function with its position.
-        function: About,
+        function: FunctionInfo,
         /// The operation of the call.
         operation: Operation,
         /// Kind, namespace and name of the object.

@@ -18,12 +18,12 @@
 //! use k8s_openapi::api::apps::v1::Deployment;
 //! use kctl_interpreter::{
 //!     chain::{Chain, LayerKind},
-//!     function::{About, Functions, IsHealth, Rule},
+//!     function::{FunctionInfo, Functions, IsHealth, Rule},
 //!     operation::{InterpretHealth, Object, Operation},
 //! };
 //! use serde_json::json;
 //!
-//! let about = About::new(Operation::InterpretHealth, "is_ready", file!(), line!());
+//! let about = FunctionInfo::new(Operation::InterpretHealth, "is_ready", file!(), line!());
 //! let rule = Rule::read(about, |deployment: Deployment| async move {
 //!     let ready = deployment.status.and_then(|status| status.ready_replicas).unwrap_or_default();
 //!     (ready > 0).answer()
@@ -38,19 +38,19 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-mod about;
 mod answer;
 mod call_inputs;
 mod error;
+mod function_info;
 mod item;
 mod rule;
 
 use std::collections::HashMap;
 
 pub use self::{
-    about::About,
     answer::{IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit},
     error::FunctionError,
+    function_info::FunctionInfo,
     item::{ClusterStatus, StatusItem},
     rule::{Interpreted, MakeDefinition, Rule},
 };
@@ -68,7 +68,7 @@ use crate::{
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use kctl_interpreter::function::{About, Functions, Interpreter, IsHealth, OnTheWire, Rule};
+/// use kctl_interpreter::function::{FunctionInfo, Functions, Interpreter, IsHealth, OnTheWire, Rule};
 /// use kctl_interpreter::operation::Operation;
 ///
 /// struct AlwaysHealthy;
@@ -77,7 +77,7 @@ use crate::{
 ///     type Transport = OnTheWire;
 ///
 ///     fn rules() -> Vec<Rule> {
-///         let about = About::new(Operation::InterpretHealth, "always_healthy", file!(), line!());
+///         let about = FunctionInfo::new(Operation::InterpretHealth, "always_healthy", file!(), line!());
 ///         vec![Rule::read(about, |_: Deployment| async { true.answer() })]
 ///     }
 /// }
@@ -155,9 +155,9 @@ tuples!(A B C D E F G H I J K L);
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
-/// use kctl_interpreter::{function::{About, Functions, IsHealth, Rule}, operation::Operation};
+/// use kctl_interpreter::{function::{FunctionInfo, Functions, IsHealth, Rule}, operation::Operation};
 ///
-/// let rule = |name| Rule::read(About::new(Operation::InterpretHealth, name, "lib.rs", 1), |_: Pod| async { true.answer() });
+/// let rule = |name| Rule::read(FunctionInfo::new(Operation::InterpretHealth, name, "lib.rs", 1), |_: Pod| async { true.answer() });
 /// let error = Functions::new(vec![rule("first"), rule("second")]).err();
 /// let message = error.map(|error| error.to_string()).unwrap_or_default();
 /// assert!(message.starts_with("InterpretHealth of \"/v1, Kind=Pod\" has two functions: `first` (lib.rs:1) and `second`"));
@@ -208,7 +208,7 @@ impl Functions {
         for (idx, rule) in rules.iter().enumerate() {
             let operation = rule.about().operation;
             if let Some(first) = table.insert((operation, rule.kind().clone()), idx) {
-                let named_location = |about: About| format!("`{}` ({})", about.name, about.location());
+                let named_location = |about: FunctionInfo| format!("`{}` ({})", about.name, about.location());
                 let (first, second) = (named_location(rules[first].about()), named_location(rule.about()));
                 return Err(DuplicateFunctionError { operation, kind: rule.kind().to_string(), first, second });
             }

@@ -15,7 +15,7 @@ use kctl_webhook::change;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{about::About, call_inputs::CallInputs, error::FunctionError, item::StatusItem};
+use super::{call_inputs::CallInputs, error::FunctionError, function_info::FunctionInfo, item::StatusItem};
 use crate::{
     chain::{LayerError, LayerFuture},
     kind::Gvk,
@@ -74,7 +74,7 @@ type RuleFn = Arc<dyn for<'a> Fn(&'a Inputs) -> LayerFuture<'a> + Send + Sync>;
 /// A clone shares the function.
 #[derive(Clone)]
 pub struct Rule {
-    about: About,
+    about: FunctionInfo,
     kind: Gvk,
     /// Returns the definition of a custom resource.
     crd: Option<MakeDefinition>,
@@ -97,10 +97,10 @@ impl Rule {
     ///
     /// ```
     /// use k8s_openapi::api::batch::v1::CronJob;
-    /// use kctl_interpreter::{function::{About, IsHealth, Rule}, operation::{Object, Operation}};
+    /// use kctl_interpreter::{function::{FunctionInfo, IsHealth, Rule}, operation::{Object, Operation}};
     /// use serde_json::json;
     ///
-    /// let about = About::new(Operation::InterpretHealth, "is_not_suspended", file!(), line!());
+    /// let about = FunctionInfo::new(Operation::InterpretHealth, "is_not_suspended", file!(), line!());
     /// let rule = Rule::read(about, |job: CronJob| async move {
     ///     (job.spec.suspend != Some(true)).answer()
     /// });
@@ -111,7 +111,7 @@ impl Rule {
     /// # })?;
     /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
     /// ```
-    pub fn read<K, F, Fut>(about: About, call: F) -> Self
+    pub fn read<K, F, Fut>(about: FunctionInfo, call: F) -> Self
     where
         K: Interpreted,
         F: Fn(K) -> Fut + Send + Sync + 'static,
@@ -127,10 +127,10 @@ impl Rule {
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::ConfigMap;
-    /// use kctl_interpreter::{function::{About, Rule}, operation::{Object, Operation}};
+    /// use kctl_interpreter::{function::{FunctionInfo, Rule}, operation::{Object, Operation}};
     /// use serde_json::json;
     ///
-    /// let about = About::new(Operation::Prune, "without_data", file!(), line!());
+    /// let about = FunctionInfo::new(Operation::Prune, "without_data", file!(), line!());
     /// let rule = Rule::change(about, |mut object: ConfigMap| async move {
     ///     object.data = None;
     ///     Ok(object)
@@ -143,7 +143,7 @@ impl Rule {
     /// # })?;
     /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
     /// ```
-    pub fn change<K, F, Fut>(about: About, call: F) -> Self
+    pub fn change<K, F, Fut>(about: FunctionInfo, call: F) -> Self
     where
         K: Interpreted,
         F: Fn(K) -> Fut + Send + Sync + 'static,
@@ -158,10 +158,10 @@ impl Rule {
     ///
     /// ```
     /// use k8s_openapi::api::apps::v1::Deployment;
-    /// use kctl_interpreter::{function::{About, Rule}, operation::{Operation, Revision}};
+    /// use kctl_interpreter::{function::{FunctionInfo, Rule}, operation::{Operation, Revision}};
     /// use serde_json::json;
     ///
-    /// let about = About::new(Operation::ReviseReplica, "revise", file!(), line!());
+    /// let about = FunctionInfo::new(Operation::ReviseReplica, "revise", file!(), line!());
     /// let rule = Rule::revise(about, |mut object: Deployment, replicas| async move {
     ///     object.spec.replicas = Some(replicas);
     ///     Ok(object)
@@ -174,7 +174,7 @@ impl Rule {
     /// # })?;
     /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
     /// ```
-    pub fn revise<K, F, Fut>(about: About, call: F) -> Self
+    pub fn revise<K, F, Fut>(about: FunctionInfo, call: F) -> Self
     where
         K: Interpreted,
         F: Fn(K, i32) -> Fut + Send + Sync + 'static,
@@ -188,10 +188,10 @@ impl Rule {
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Service;
-    /// use kctl_interpreter::{function::{About, Rule}, operation::{Operation, Retention}};
+    /// use kctl_interpreter::{function::{FunctionInfo, Rule}, operation::{Operation, Retention}};
     /// use serde_json::json;
     ///
-    /// let about = About::new(Operation::Retain, "keep_ip", file!(), line!());
+    /// let about = FunctionInfo::new(Operation::Retain, "keep_ip", file!(), line!());
     /// let rule = Rule::retain(about, |mut desired: Service, observed: Service| async move {
     ///     desired.spec.get_or_insert_default().cluster_ip = observed.spec.and_then(|spec| spec.cluster_ip);
     ///     Ok(desired)
@@ -205,7 +205,7 @@ impl Rule {
     /// # })?;
     /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
     /// ```
-    pub fn retain<K, F, Fut>(about: About, call: F) -> Self
+    pub fn retain<K, F, Fut>(about: FunctionInfo, call: F) -> Self
     where
         K: Interpreted,
         F: Fn(K, K) -> Fut + Send + Sync + 'static,
@@ -227,12 +227,12 @@ impl Rule {
     /// ```
     /// use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus};
     /// use kctl_interpreter::{
-    ///     function::{About, ClusterStatus, Rule},
+    ///     function::{FunctionInfo, ClusterStatus, Rule},
     ///     operation::{AggregatedStatusItem, Aggregation, Operation},
     /// };
     /// use serde_json::json;
     ///
-    /// let about = About::new(Operation::AggregateStatus, "sum", file!(), line!());
+    /// let about = FunctionInfo::new(Operation::AggregateStatus, "sum", file!(), line!());
     /// let rule = Rule::aggregate(about, |mut object: Deployment, items: Vec<ClusterStatus<DeploymentStatus>>| async move {
     ///     let ready = items.iter().filter_map(|item| item.status.as_ref()?.ready_replicas).sum();
     ///     object.status.get_or_insert_default().ready_replicas = Some(ready);
@@ -247,7 +247,7 @@ impl Rule {
     /// # })?;
     /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
     /// ```
-    pub fn aggregate<K, I, F, Fut>(about: About, call: F) -> Self
+    pub fn aggregate<K, I, F, Fut>(about: FunctionInfo, call: F) -> Self
     where
         K: Interpreted,
         I: StatusItem,
@@ -261,7 +261,7 @@ impl Rule {
     ///
     /// The object is serialized from its type before and after the call. Only the difference is
     /// applied to the given JSON, so that unknown fields and their order stay.
-    fn mutating<K, F, Fut>(about: About, call: F) -> Self
+    fn mutating<K, F, Fut>(about: FunctionInfo, call: F) -> Self
     where
         K: Interpreted,
         F: for<'a> Fn(K, CallInputs<'a>) -> Result<Fut, FunctionError> + Send + Sync + 'static,
@@ -286,7 +286,7 @@ impl Rule {
 
     /// Creates a rule without a definition.
     fn new<K: Interpreted>(
-        about: About,
+        about: FunctionInfo,
         call: impl for<'a> Fn(&'a Inputs) -> LayerFuture<'a> + Send + Sync + 'static,
     ) -> Self {
         Self { about, kind: K::gvk(), crd: None, schema: None, call: Arc::new(call) }
@@ -311,7 +311,7 @@ impl Rule {
     }
 
     /// Returns the operation, the name and the position of the function.
-    pub fn about(&self) -> About {
+    pub fn about(&self) -> FunctionInfo {
         self.about
     }
 
@@ -341,7 +341,7 @@ impl Rule {
 }
 
 /// Returns the error for a function that panicked, and logs it.
-fn panic_error(function: About, inputs: &Inputs, panic: &(dyn Any + Send)) -> FunctionError {
+fn panic_error(function: FunctionInfo, inputs: &Inputs, panic: &(dyn Any + Send)) -> FunctionError {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("without a message").to_owned();
     let error = FunctionError::Panicked { function, operation: function.operation, object: inputs.object_name(), text };

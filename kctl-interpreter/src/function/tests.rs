@@ -14,8 +14,8 @@ use crate::{
     },
 };
 
-fn about(operation: Operation, name: &'static str) -> About {
-    About::new(operation, name, "src/main.rs", 7)
+fn about(operation: Operation, name: &'static str) -> FunctionInfo {
+    FunctionInfo::new(operation, name, "src/main.rs", 7)
 }
 
 fn rules() -> Vec<Rule> {

@@ -40,11 +40,11 @@ pub enum ClientConfig {
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use kctl_interpreter::function::{About, IsHealth, Rule};
+/// use kctl_interpreter::function::{FunctionInfo, IsHealth, Rule};
 /// use kctl_interpreter::operation::Operation;
 /// use kctl_interpreter::webhook::{ClientConfig, Configuration};
 ///
-/// let about = About::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
+/// let about = FunctionInfo::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
 /// let rules = [Rule::read(about, |_: Deployment| async { true.answer() })];
 /// let configuration = Configuration {
 ///     name: "workloads",

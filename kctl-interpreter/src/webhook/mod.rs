@@ -104,11 +104,11 @@ pub enum WebhookError {
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use kctl_interpreter::function::{About, IsHealth, Rule};
+/// use kctl_interpreter::function::{FunctionInfo, IsHealth, Rule};
 /// use kctl_interpreter::operation::Operation;
 /// use kctl_interpreter::webhook::{Metrics, WebhookOptions, routes};
 ///
-/// let about = About::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
+/// let about = FunctionInfo::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
 /// let rule = Rule::read(about, |_: Deployment| async { true.answer() });
 /// let routes = routes(vec![rule], &Metrics::default(), &WebhookOptions::default())?;
 /// assert_eq!(routes.paths, ["/interpreter-deployment"]);
@@ -138,12 +138,12 @@ fn functions(rules: Vec<Rule>) -> Result<Functions, WebhookError> {
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use kctl_interpreter::function::{About, IsHealth, Rule};
+/// use kctl_interpreter::function::{FunctionInfo, IsHealth, Rule};
 /// use kctl_interpreter::operation::Operation;
 /// use kctl_interpreter::webhook::{ClientConfig, Configuration, Webhook, WebhookOptions};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// let about = About::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
+/// let about = FunctionInfo::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
 /// let rules = vec![Rule::read(about, |_: Deployment| async { true.answer() })];
 /// let webhook = Webhook::listen(rules, WebhookOptions::default()).await?;
 /// let configuration = Configuration {

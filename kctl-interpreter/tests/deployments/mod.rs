@@ -4,15 +4,15 @@ use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kctl_interpreter::{
-    function::{About, ClusterStatus, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, Rule},
+    function::{ClusterStatus, FunctionInfo, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, Rule},
     operation::{Component, DependentReference, Operation, ReplicaRequirements, Replicas},
 };
 
 /// Releases the functions that block their threads.
 pub(crate) static RELEASED: OnceLock<()> = OnceLock::new();
 
-pub(crate) fn about(operation: Operation) -> About {
-    About::new(operation, "function", "src/main.rs", 7)
+pub(crate) fn about(operation: Operation) -> FunctionInfo {
+    FunctionInfo::new(operation, "function", "src/main.rs", 7)
 }
 
 pub(crate) fn dependency(name: &str) -> DependentReference {

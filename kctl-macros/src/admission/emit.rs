@@ -69,7 +69,7 @@ fn webhooks(model: &AdmissionFn) -> TokenStream {
     let (kind, text) = (alias_name("__Kind", &model.kind), model.head.text());
     let (imports, sets) = (probe_imports(), model.settings.iter().map(assignment));
     let action = Ident::new(if model.action == Action::Mutate { "Mutate" } else { "Validate" }, model.word.span());
-    let about = quote!(__p::About::new(#text, ::core::file!(), ::core::line!()));
+    let about = quote!(__p::FunctionInfo::new(#text, ::core::file!(), ::core::line!()));
     let new = if model.takes == Parameters::Request { "request" } else { "object" };
     let new = format_ident!("{new}", span = model.kind.span());
     let new = quote_spanned!(model.kind.span()=> __p::Webhook::#new::<#kind, _, _>);

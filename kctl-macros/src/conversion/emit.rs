@@ -16,7 +16,7 @@
 //!     impl __p::Converts for up {
 //!         fn rules() -> __p::Vec<__p::Rule> {
 //!             let (from, to) = (__p::CrdProbe::<__From>::NEW, __p::CrdProbe::<__To>::NEW);
-//!             let about = __p::About::new("up", file!(), line!());
+//!             let about = __p::FunctionInfo::new("up", file!(), line!());
 //!             …
 //!             __p::Vec::from([__p::Rule::new::<__From, __To, _, _>(about, |object| async move { … }).defined(from, to)])
 //!         }
@@ -57,7 +57,7 @@ fn rules(model: &ConversionFn) -> TokenStream {
     quote! {
         #imports
         let (from, to) = (__p::CrdProbe::<#from>::NEW, __p::CrdProbe::<#to>::NEW);
-        let about = __p::About::new(#text, ::core::file!(), ::core::line!());
+        let about = __p::FunctionInfo::new(#text, ::core::file!(), ::core::line!());
         let from = __p::Definition { crd: (&&from).crd(), schema: (&&from).schema() };
         let to = __p::Definition { crd: (&&to).crd(), schema: (&&to).schema() };
         __p::Vec::from([#new(about, |#object| async move { #call }).defined(from, to)])

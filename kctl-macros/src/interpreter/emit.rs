@@ -16,7 +16,7 @@
 //!     impl __p::Interpreter for replicas {
 //!         type Transport = __p::OnTheWire;
 //!         fn rules() -> __p::Vec<__p::Rule> {
-//!             let about = __p::About::new(__p::Operation::InterpretReplica, "replicas", file!(), line!());
+//!             let about = __p::FunctionInfo::new(__p::Operation::InterpretReplica, "replicas", file!(), line!());
 //!             __p::Vec::from([__p::Rule::read::<__Kind, _, _>(about, |object| async move {
 //!                 __p::IsReplicas::answer(replicas(&object).map_err(__p::failed)?)
 //!             })…])
@@ -80,7 +80,7 @@ fn rules(model: &InterpreterFn) -> TokenStream {
     let (kind, imports) = (alias_name("__Kind", &model.kind), probe_imports());
     let Operation { name: operation, shape, .. } = *model.operation;
     let (operation, text) = (format_ident!("{operation}"), model.head.text());
-    let about = quote!(__p::About::new(__p::Operation::#operation, #text, ::core::file!(), ::core::line!()));
+    let about = quote!(__p::FunctionInfo::new(__p::Operation::#operation, #text, ::core::file!(), ::core::line!()));
     let new = match shape {
         Shape::Read => "read",
         Shape::Change => "change",

@@ -61,7 +61,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 pub(crate) use self::dictionary::Deduplicator;
 #[doc(hidden)]
-pub use self::view::{Always, FieldAt, FieldPaths, Keyed, Maybe, Open, Path, TypedPath, ViewReader};
+pub use self::view::{FieldAt, FieldPaths, Keyed, Open, Optional, Path, Required, TypedPath, ViewReader};
 pub use self::{
     compact::{Time, Uid, Version},
     decode_cache::DECODED_BYTES_MAX,

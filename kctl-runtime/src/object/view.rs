@@ -200,14 +200,14 @@ impl<'de> Deserializer<'de> for Absent {
 
 /// Marks a path on which every step is required, so that its value is always there.
 #[derive(Debug)]
-pub struct Always;
+pub struct Required;
 /// Marks a path with an optional step, so that its value may be missing.
 #[derive(Debug)]
-pub struct Maybe;
+pub struct Optional;
 
 /// A place in an object: its Rust type `T`, and the JSON names on the way.
 ///
-/// `M` is [`Always`] or [`Maybe`]. The macro writes a chain of [`field`](Self::field), [`open`](Open::open)
+/// `M` is [`Required`] or [`Optional`]. The macro writes a chain of [`field`](Self::field), [`open`](Open::open)
 /// and [`key`](Self::key) calls; a wrong step is a type error at that step of the path.
 #[doc(hidden)]
 pub struct TypedPath<T, M> {
@@ -221,7 +221,7 @@ impl<T, M> std::fmt::Debug for TypedPath<T, M> {
     }
 }
 
-impl<T> TypedPath<T, Always> {
+impl<T> TypedPath<T, Required> {
     /// Returns the place of the whole object.
     pub fn root() -> Self {
         Self { path: Vec::new(), is: PhantomData }
@@ -254,7 +254,7 @@ impl<T, M> TypedPath<T, M> {
 
     /// Steps to the value under a key of a map, such as a label or an annotation.
     #[must_use]
-    pub fn key<U>(mut self, key: &'static str) -> TypedPath<U, Maybe>
+    pub fn key<U>(mut self, key: &'static str) -> TypedPath<U, Optional>
     where
         T: Keyed<U>,
     {
@@ -266,7 +266,7 @@ impl<T, M> TypedPath<T, M> {
 impl<T, M> TypedPath<Option<T>, M> {
     /// Steps into an `Option`; the value may be missing from here on.
     #[must_use]
-    pub fn open(self) -> TypedPath<T, Maybe> {
+    pub fn open(self) -> TypedPath<T, Optional> {
         self.retype()
     }
 }
@@ -307,13 +307,13 @@ impl<U> Keyed<U> for BTreeMap<String, U> {}
 )]
 pub trait FieldAt<T, M> {}
 #[diagnostic::do_not_recommend]
-impl<T> FieldAt<T, Always> for T {}
+impl<T> FieldAt<T, Required> for T {}
 #[diagnostic::do_not_recommend]
-impl<T> FieldAt<T, Always> for Option<T> {}
+impl<T> FieldAt<T, Required> for Option<T> {}
 #[diagnostic::do_not_recommend]
-impl<T> FieldAt<T, Maybe> for Option<T> {}
+impl<T> FieldAt<T, Optional> for Option<T> {}
 #[diagnostic::do_not_recommend]
-impl<T> FieldAt<Option<T>, Maybe> for Option<T> {}
+impl<T> FieldAt<Option<T>, Optional> for Option<T> {}
 
 #[cfg(test)]
 mod tests {

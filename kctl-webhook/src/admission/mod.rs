@@ -12,10 +12,10 @@
 //!
 //! ```
 //! use k8s_openapi::api::apps::v1::Deployment;
-//! use kctl_webhook::{About, admission::{Action, Client, Configurations, Options, Webhook}};
+//! use kctl_webhook::{FunctionInfo, admission::{Action, Client, Configurations, Options, Webhook}};
 //!
 //! let two_replicas = Webhook::object(
-//!     About::new("two_replicas", file!(), line!()),
+//!     FunctionInfo::new("two_replicas", file!(), line!()),
 //!     Options::new(Action::Mutate),
 //!     |mut deployment: Deployment, _request| async move {
 //!         deployment.spec.replicas.get_or_insert(2);

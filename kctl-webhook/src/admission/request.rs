@@ -41,7 +41,7 @@ pub struct User {
 /// ```
 /// use std::sync::Arc;
 /// use k8s_openapi::api::core::v1::Namespace;
-/// use kctl_webhook::{About, admission::{Action, Admission, Denial, Operation, Options, Webhook}};
+/// use kctl_webhook::{FunctionInfo, admission::{Action, Admission, Denial, Operation, Options, Webhook}};
 ///
 /// /// Rejects the deletion of namespaces, except by the on-call group.
 /// async fn keep(request: Arc<Admission<Namespace>>) -> Result<(), Denial> {
@@ -55,7 +55,7 @@ pub struct User {
 ///
 /// let mut options = Options::new(Action::Validate);
 /// options.operations = vec![Operation::Delete];
-/// let webhook = Webhook::request(About::new("keep", file!(), line!()), options, keep);
+/// let webhook = Webhook::request(FunctionInfo::new("keep", file!(), line!()), options, keep);
 /// assert_eq!(webhook.path(), "/validate--v1-namespace");
 /// ```
 #[derive(Debug)]

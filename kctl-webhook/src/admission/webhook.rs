@@ -12,7 +12,7 @@ use super::{
     review::Request,
 };
 use crate::{
-    call::{About, Called},
+    call::{CallFuture, FunctionInfo},
     change,
     kind::{Definition, Kind, shown},
 };
@@ -31,12 +31,12 @@ pub struct Answer {
     pub audit: BTreeMap<String, String>,
 }
 
-type Call = Arc<dyn Fn(&Request, Operation) -> Called<Answer> + Send + Sync>;
+type Call = Arc<dyn Fn(&Request, Operation) -> CallFuture<Answer> + Send + Sync>;
 
 /// An admission function with its kind and options.
 #[derive(Clone)]
 pub struct Webhook {
-    about: About,
+    about: FunctionInfo,
     kind: GroupVersionKind,
     plural: String,
     options: Options,
@@ -59,10 +59,10 @@ impl Webhook {
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Service;
-    /// use kctl_webhook::{About, admission::{Action, Denial, Options, Webhook}};
+    /// use kctl_webhook::{FunctionInfo, admission::{Action, Denial, Options, Webhook}};
     ///
     /// let webhook = Webhook::object(
-    ///     About::new("no_node_ports", file!(), line!()),
+    ///     FunctionInfo::new("no_node_ports", file!(), line!()),
     ///     Options::new(Action::Validate),
     ///     |service: Service, request| async move {
     ///         let kind = service.spec.as_ref().and_then(|spec| spec.type_.as_deref());
@@ -74,7 +74,7 @@ impl Webhook {
     /// );
     /// assert_eq!(webhook.kind().kind, "Service");
     /// ```
-    pub fn object<K, F, Fut>(about: About, options: Options, call: F) -> Self
+    pub fn object<K, F, Fut>(about: FunctionInfo, options: Options, call: F) -> Self
     where
         K: Kind,
         F: Fn(K, Arc<Admission<K>>) -> Fut + Send + Sync + 'static,
@@ -113,17 +113,17 @@ impl Webhook {
     /// ```
     /// use std::sync::Arc;
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use kctl_webhook::{About, admission::{Action, Admission, Denial, Operation, Options, Webhook}};
+    /// use kctl_webhook::{FunctionInfo, admission::{Action, Admission, Denial, Operation, Options, Webhook}};
     ///
     /// let mut options = Options::new(Action::Validate);
     /// options.operations = vec![Operation::Connect];
     /// options.subresources = vec!["exec".into()];
-    /// let webhook = Webhook::request(About::new("no_shell", file!(), line!()), options, |request: Arc<Admission<Pod>>| async move {
+    /// let webhook = Webhook::request(FunctionInfo::new("no_shell", file!(), line!()), options, |request: Arc<Admission<Pod>>| async move {
     ///     Err(Denial::because(format!("no shell in {}", request.name)))
     /// });
     /// assert_eq!(webhook.path(), "/validate--v1-pod-exec");
     /// ```
-    pub fn request<K, F, Fut>(about: About, options: Options, call: F) -> Self
+    pub fn request<K, F, Fut>(about: FunctionInfo, options: Options, call: F) -> Self
     where
         K: Kind,
         F: Fn(Arc<Admission<K>>) -> Fut + Send + Sync + 'static,
@@ -146,9 +146,9 @@ impl Webhook {
     }
 
     fn new<K: Kind>(
-        about: About,
+        about: FunctionInfo,
         options: Options,
-        call: impl Fn(&Request, Operation) -> Called<Answer> + Send + Sync + 'static,
+        call: impl Fn(&Request, Operation) -> CallFuture<Answer> + Send + Sync + 'static,
     ) -> Self {
         let definition = Definition::default();
         Self { about, kind: K::gvk(), plural: K::plural(), options, definition, call: Arc::new(call) }
@@ -167,7 +167,7 @@ impl Webhook {
     }
 
     /// Returns the name and location of the function.
-    pub fn about(&self) -> About {
+    pub fn about(&self) -> FunctionInfo {
         self.about
     }
 
@@ -205,7 +205,7 @@ impl Webhook {
         path
     }
 
-    pub(super) fn call(&self, request: &Request, operation: Operation) -> Called<Answer> {
+    pub(super) fn call(&self, request: &Request, operation: Operation) -> CallFuture<Answer> {
         (self.call)(request, operation)
     }
 }

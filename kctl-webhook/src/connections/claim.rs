@@ -41,7 +41,7 @@ impl Running {
             id.1 = activity.n_responses;
             activity.unsent.insert(id);
         });
-        Claiming { body, claim: Some(Unsent { connection: self.0.clone(), id }) }
+        Claiming { body, claim: Some(UnsentResponse { connection: self.0.clone(), id }) }
     }
 }
 
@@ -65,13 +65,13 @@ impl Claim for Running {
 
 /// A request whose body is not complete.
 #[derive(Debug)]
-pub struct Unread(pub(super) Connection);
+pub struct UnreadRequest(pub(super) Connection);
 
-impl Claim for Unread {
+impl Claim for UnreadRequest {
     const ENDS: Ends = Ends::WithTheLastFrame;
 }
 
-impl Drop for Unread {
+impl Drop for UnreadRequest {
     fn drop(&mut self) {
         self.0.change(|activity| activity.unread -= 1);
     }
@@ -79,17 +79,17 @@ impl Drop for Unread {
 
 /// A response that its client has not read to its end.
 #[derive(Debug)]
-pub struct Unsent {
+pub struct UnsentResponse {
     connection: Connection,
     /// Its deadline and number.
     id: (Instant, u64),
 }
 
-impl Claim for Unsent {
+impl Claim for UnsentResponse {
     const ENDS: Ends = Ends::WhenDropped;
 }
 
-impl Drop for Unsent {
+impl Drop for UnsentResponse {
     fn drop(&mut self) {
         self.connection.change(|activity| _ = activity.unsent.remove(&self.id));
     }
@@ -104,13 +104,13 @@ pub struct Claiming<B, C> {
 }
 
 /// A request body that is being received.
-pub type Received<B> = Claiming<B, Unread>;
+pub type Received<B> = Claiming<B, UnreadRequest>;
 
 /// A response body that lasts, such as that of a watch: its request counts as unanswered until the body is dropped.
 pub type Streamed<B> = Claiming<B, Running>;
 
 /// A response body that is complete, and that the client has to read in time.
-pub type Sent<B> = Claiming<B, Unsent>;
+pub type Sent<B> = Claiming<B, UnsentResponse>;
 
 impl<B: Body + Unpin, C: Claim> Body for Claiming<B, C> {
     type Data = B::Data;

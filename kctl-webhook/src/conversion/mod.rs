@@ -14,9 +14,9 @@
 //!
 //! ```
 //! use k8s_openapi::api::autoscaling::{v1, v2};
-//! use kctl_webhook::{About, conversion::{Conversions, Rule}};
+//! use kctl_webhook::{FunctionInfo, conversion::{Conversions, Rule}};
 //!
-//! let about = |name| About::new(name, file!(), line!());
+//! let about = |name| FunctionInfo::new(name, file!(), line!());
 //! let up = Rule::new(about("up"), |old: v1::HorizontalPodAutoscaler| async move {
 //!     let metadata = old.metadata;
 //!     Ok(v2::HorizontalPodAutoscaler { metadata, ..Default::default() })
@@ -41,7 +41,7 @@ pub use self::table::{ConversionError, Conversions};
 pub(crate) use respond::{BODY_LEN_MAX, failed, respond};
 
 use crate::{
-    call::{About, Called},
+    call::{CallFuture, FunctionInfo},
     kind::{Definition, Kind},
 };
 
@@ -64,7 +64,7 @@ pub trait Converts {
 
 crate::tuples!(Converts::rules -> Rule);
 
-type Call = Arc<dyn Fn(&Value) -> Called<Result<Value, StepError>> + Send + Sync>;
+type Call = Arc<dyn Fn(&Value) -> CallFuture<Result<Value, StepError>> + Send + Sync>;
 
 /// The reason why one function did not convert an object.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +95,7 @@ impl StepError {
 /// A conversion function with the versions that it connects.
 #[derive(Clone)]
 pub struct Rule {
-    about: About,
+    about: FunctionInfo,
     from: GroupVersionKind,
     to: GroupVersionKind,
     definitions: [Definition; 2],
@@ -114,7 +114,7 @@ impl Rule {
     /// # Errors
     /// Not of this call: when the rule runs, an object that does not fit `From` is an error with
     /// serde's reason.
-    pub fn new<From, To, F, Fut>(about: About, call: F) -> Self
+    pub fn new<From, To, F, Fut>(about: FunctionInfo, call: F) -> Self
     where
         From: Kind,
         To: Kind,
@@ -123,7 +123,7 @@ impl Rule {
     {
         let (from, to) = (From::gvk(), To::gvk());
         let as_version = from.version.clone();
-        let call = move |object: &Value| -> Called<Result<Value, StepError>> {
+        let call = move |object: &Value| -> CallFuture<Result<Value, StepError>> {
             let read = From::deserialize(object)
                 .map_err(|source| StepError::Unreadable { version: as_version.clone(), source });
             let called = read.map(&call);
@@ -149,7 +149,7 @@ impl Rule {
     }
 
     /// Returns the name and location of the function.
-    pub fn about(&self) -> About {
+    pub fn about(&self) -> FunctionInfo {
         self.about
     }
 
@@ -162,9 +162,9 @@ impl Rule {
     ///
     /// ```
     /// use k8s_openapi::api::autoscaling::{v1, v2};
-    /// use kctl_webhook::{About, conversion::Rule};
+    /// use kctl_webhook::{FunctionInfo, conversion::Rule};
     ///
-    /// let up = Rule::new(About::new("up", file!(), line!()), |old: v1::HorizontalPodAutoscaler| async move {
+    /// let up = Rule::new(FunctionInfo::new("up", file!(), line!()), |old: v1::HorizontalPodAutoscaler| async move {
     ///     Ok(v2::HorizontalPodAutoscaler { metadata: old.metadata, ..Default::default() })
     /// });
     /// assert_eq!((up.from().version.as_str(), up.to().version.as_str()), ("v1", "v2"));

@@ -79,9 +79,9 @@ impl Conversions {
     ///
     /// ```
     /// use k8s_openapi::api::autoscaling::{v1, v2};
-    /// use kctl_webhook::{About, conversion::{ConversionError, Conversions, Rule}};
+    /// use kctl_webhook::{FunctionInfo, conversion::{ConversionError, Conversions, Rule}};
     ///
-    /// let up = Rule::new(About::new("up", file!(), line!()), |old: v1::HorizontalPodAutoscaler| async move {
+    /// let up = Rule::new(FunctionInfo::new("up", file!(), line!()), |old: v1::HorizontalPodAutoscaler| async move {
     ///     Ok(v2::HorizontalPodAutoscaler { metadata: old.metadata, ..Default::default() })
     /// });
     /// // There is no way back:

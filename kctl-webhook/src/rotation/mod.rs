@@ -18,14 +18,14 @@
 //!
 //! ```
 //! use jiff::{SignedDuration, Timestamp};
-//! use kctl_webhook::rotation::{Who, due};
+//! use kctl_webhook::rotation::{ReplicaRole, due};
 //!
 //! let (names, day) = (["web.default.svc".to_owned()], SignedDuration::from_hours(24));
 //! let now = Timestamp::now();
 //! // Nothing is stored: any replica creates an authority and a certificate.
-//! let first = due(None, &names, now, Who::Standby)?.expect("nothing is there");
+//! let first = due(None, &names, now, ReplicaRole::Standby)?.expect("nothing is there");
 //! // For 60 days nothing is due.
-//! let leader = Who::Leader { trusted: true };
+//! let leader = ReplicaRole::Leader { trusted: true };
 //! assert!(due(Some(&first), &names, now + day * 59, leader)?.is_none());
 //! // With 30 of 90 days left the leader renews the certificate. The authority stays.
 //! let renewed = due(Some(&first), &names, now + day * 61, leader)?.expect("the certificate is due");
@@ -131,7 +131,7 @@ impl std::fmt::Debug for Stored {
 ///
 /// Several replicas run the same code. Renewal is left to the leader, so that they don't compete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum ReplicaRole {
     /// The leader, or the only replica.
     Leader {
         /// `true` if each configuration trusts all authorities.
@@ -147,10 +147,10 @@ impl Stored {
     ///
     /// ```
     /// use std::collections::BTreeMap;
-    /// use kctl_webhook::rotation::{Stored, Who, due};
+    /// use kctl_webhook::rotation::{Stored, ReplicaRole, due};
     ///
     /// assert!(Stored::read(&BTreeMap::new()).is_none());
-    /// let made = due(None, &["localhost".to_owned()], jiff::Timestamp::now(), Who::Standby)?.unwrap();
+    /// let made = due(None, &["localhost".to_owned()], jiff::Timestamp::now(), ReplicaRole::Standby)?.unwrap();
     /// let data = made.fields()?.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
     /// assert!(Stored::read(&data).is_some_and(|stored| stored.bundle() == made.bundle()));
     /// # Ok::<(), kctl_webhook::rotation::RotationError>(())
@@ -206,12 +206,12 @@ pub fn due(
     stored: Option<&Stored>,
     names: &[String],
     now: Timestamp,
-    who: Who,
+    role: ReplicaRole,
 ) -> Result<Option<Stored>, RotationError> {
     let Some(stored) = stored.filter(|stored| works(stored, names, now)) else {
         return replace_all(stored, names, now).map(Some);
     };
-    let Who::Leader { trusted } = who else { return Ok(None) };
+    let ReplicaRole::Leader { trusted } = role else { return Ok(None) };
     let mut next = stored.clone();
     // The authority of the served certificate is needed, even if `needed_until` has passed.
     next.state.authorities.retain(|authority| authority.id == stored.state.serving.by || authority.needed_until > now);

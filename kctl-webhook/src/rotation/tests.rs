@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{
 
 use super::*;
 
-const LEADER: Who = Who::Leader { trusted: true };
+const LEADER: ReplicaRole = ReplicaRole::Leader { trusted: true };
 
 fn names() -> Vec<String> {
     vec!["web.default.svc".into()]
@@ -75,19 +75,19 @@ fn new_authority_signs_after_it_is_trusted_everywhere() {
     assert_eq!((both.state.authorities.len(), both.pair()), (2, renewed.pair()));
     let cases = [
         (SETTLE - SignedDuration::from_secs(1), LEADER, false),
-        (SETTLE, Who::Leader { trusted: false }, false),
-        (SETTLE, Who::Standby, false),
+        (SETTLE, ReplicaRole::Leader { trusted: false }, false),
+        (SETTLE, ReplicaRole::Standby, false),
         (SETTLE, LEADER, true),
     ];
-    for (wait, who, signs) in cases {
-        let next = due(Some(&both), &names(), late + wait, who).unwrap();
-        assert_eq!(next.is_some_and(|next| next.pair() != both.pair()), signs, "{wait:?} {who:?}");
+    for (wait, role, signs) in cases {
+        let next = due(Some(&both), &names(), late + wait, role).unwrap();
+        assert_eq!(next.is_some_and(|next| next.pair() != both.pair()), signs, "{wait:?} {role:?}");
     }
 }
 
 #[test]
 fn any_replica_repairs_but_only_the_leader_renews() {
-    let stored = due(None, &names(), start(), Who::Standby).unwrap().unwrap();
+    let stored = due(None, &names(), start(), ReplicaRole::Standby).unwrap().unwrap();
     let other = vec!["other.default.svc".to_owned()];
     let cases = [
         ("works", names(), DAY, false, false),
@@ -97,7 +97,7 @@ fn any_replica_repairs_but_only_the_leader_renews() {
     ];
     for (case, names, later, by_standby, by_leader) in cases {
         let now = start() + later;
-        assert_eq!(due(Some(&stored), &names, now, Who::Standby).unwrap().is_some(), by_standby, "{case}");
+        assert_eq!(due(Some(&stored), &names, now, ReplicaRole::Standby).unwrap().is_some(), by_standby, "{case}");
         assert_eq!(due(Some(&stored), &names, now, LEADER).unwrap().is_some(), by_leader, "{case}");
     }
 }

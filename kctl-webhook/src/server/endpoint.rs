@@ -94,7 +94,7 @@ impl RequestLimits {
             Ok(json) => (StatusCode::OK, json),
             Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string().into_bytes()),
         };
-        let mut response = Response::new(Body::new(Answer::new(json, state.place.memory)));
+        let mut response = Response::new(Body::new(Answer::new(json, state.slot.memory)));
         *response.status_mut() = status;
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
@@ -116,7 +116,7 @@ impl RequestLimits {
             error.uid().unwrap_or_default().clone_into(&mut state.uid);
             Refusal { code: error.code(), message: error.to_string() }
         })?;
-        state.place.memory = Some(Arc::new(held));
+        state.slot.memory = Some(Arc::new(held));
         if let Some(message) = not_json {
             return Err(Refusal { code: StatusCode::BAD_REQUEST, message });
         }
@@ -125,7 +125,7 @@ impl RequestLimits {
             message: "the webhook stops".into(),
         })?;
         drop(slot);
-        state.place.permit = Some(Arc::new(permit));
+        state.slot.permit = Some(Arc::new(permit));
         state.progress = Progress::Running;
         Ok(endpoint.respond(received, state).await)
     }

@@ -20,9 +20,9 @@ pub(crate) enum Progress {
     Running,
 }
 
-/// The place of a request among the running ones, and the bytes of its body.
+/// The permit of a running request, and the bytes of its body.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct RequestSlot {
     /// The permit to run; `None` while it waits.
     pub(crate) permit: Option<Arc<OwnedSemaphorePermit>>,
     /// The bytes of the body; `None` until it is read. The response keeps them until it is sent.
@@ -38,8 +38,8 @@ pub struct RequestState<M> {
     pub uid: String,
     /// A description of the running function and its object, for the message of a timeout.
     pub running: Arc<Mutex<Option<String>>>,
-    /// The place of the request. Its functions keep it until they end.
-    pub(crate) place: Place,
+    /// The slot of the request. Its functions keep it until they end.
+    pub(crate) slot: RequestSlot,
     /// The phase of the request, for the message of a timeout.
     pub(crate) progress: Progress,
 }
@@ -51,7 +51,7 @@ impl<M> RequestState<M> {
             measurement,
             uid: String::new(),
             running: Arc::default(),
-            place: Place::default(),
+            slot: RequestSlot::default(),
             progress: Progress::default(),
         }
     }
@@ -59,7 +59,7 @@ impl<M> RequestState<M> {
     /// Runs a function in a separate task.
     ///
     /// A function that blocks its thread delays neither the timeout of its request nor other requests, and keeps its
-    /// place among the running ones. Any other function is dropped when the request is given up.
+    /// slot among the running ones. Any other function is dropped when the request is given up.
     ///
     /// # Errors
     /// The task panicked, or the process ends.
@@ -67,10 +67,10 @@ impl<M> RequestState<M> {
     where
         T: Send + 'static,
     {
-        let place = self.place.clone();
+        let slot = self.slot.clone();
         in_own_task(async move {
             let answer = function.await;
-            drop(place);
+            drop(slot);
             answer
         })
         .await

@@ -22,7 +22,7 @@ use kctl_runtime::{
     writer::WritePermit,
 };
 use kctl_webhook::{
-    rotation::{Stored, Who, due},
+    rotation::{ReplicaRole, Stored, due},
     server::{Pair, Served},
 };
 use kube::Client;
@@ -77,7 +77,7 @@ impl Certificates {
     pub(super) async fn keep(mut self, client: Client, namespace: String, leader: Leader) {
         let service = format!("{}.{namespace}.svc", self.service);
         self.names.extend([format!("{service}.cluster.local"), service]);
-        let keeper = Keeper {
+        let maintainer = CertificateMaintainer {
             path: format!("/api/v1/namespaces/{namespace}/secrets/{}", self.secret),
             of: self,
             namespace,
@@ -87,8 +87,8 @@ impl Certificates {
         };
         let mut reported = String::new();
         loop {
-            let mut wait = keeper.of.read_every;
-            match keeper.pass((keeper.of.clock)()).await {
+            let mut wait = maintainer.of.read_every;
+            match maintainer.pass((maintainer.of.clock)()).await {
                 Ok(()) => reported.clear(),
                 Err(error) if error.is_conflict() => {
                     tracing::debug!("{error}");
@@ -97,7 +97,7 @@ impl Certificates {
                 Err(error) => {
                     let text = error.to_string();
                     if text != reported {
-                        tracing::error!(secret = keeper.of.secret, "the certificates of webhooks: {text}");
+                        tracing::error!(secret = maintainer.of.secret, "the certificates of webhooks: {text}");
                         reported = text;
                     }
                 }
@@ -107,7 +107,7 @@ impl Certificates {
     }
 }
 
-struct Keeper {
+struct CertificateMaintainer {
     of: Certificates,
     path: String,
     /// Namespace of the Secret and of the Service.
@@ -148,7 +148,7 @@ impl Leader {
     }
 }
 
-impl Keeper {
+impl CertificateMaintainer {
     /// Returns `true` for the leader, and without leader election.
     fn leads(&self) -> bool {
         matches!(self.leader, Leader::Itself) || self.leader.permit().is_some()
@@ -172,8 +172,8 @@ impl Keeper {
             self.serve(stored)?;
             trusted = self.have_trusted(stored).await?;
         }
-        let who = if self.leads() { Who::Leader { trusted } } else { Who::Standby };
-        if let Some(next) = due(stored.as_ref(), &self.of.names, now, who)? {
+        let role = if self.leads() { ReplicaRole::Leader { trusted } } else { ReplicaRole::Standby };
+        if let Some(next) = due(stored.as_ref(), &self.of.names, now, role)? {
             self.write(&secret, &next).await?;
             self.have_trusted(&next).await?;
             self.serve(&next)?;

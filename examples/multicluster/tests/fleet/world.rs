@@ -5,7 +5,7 @@ use std::time::Duration;
 use kctl::{
     apiserver::{
         ApiServer, Kubelet, User, Workloads,
-        faults::{Faults, Past, RequestFault, Rule},
+        faults::{Faults, RequestFault, Rule, StaleState},
     },
     k8s::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     kube::{
@@ -86,7 +86,7 @@ impl Fleet {
         self.program.abort();
         let (faults, lag) = (Faults::seeded(0), Duration::from_secs(3));
         let until = Instant::now() + lag;
-        let outdated = RequestFault::Outdated { past: Past::Revision(revision), lag };
+        let outdated = RequestFault::Outdated { past: StaleState::Revision(revision), lag };
         faults.add(Rule::request(outdated, move |request| {
             ["list", "watch"].contains(&request.verb) && Instant::now() < until
         }));

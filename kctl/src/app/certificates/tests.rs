@@ -18,7 +18,7 @@ use kctl_runtime::{
     manifest::{ManagerOptions, Manifest, RbacOptions, manager_rbac, webhook_permissions, webhook_rbac},
 };
 use kctl_webhook::{
-    About, Metrics,
+    FunctionInfo, Metrics,
     admission::{Action, Client as Reached, Configurations, Options, Webhook},
     server::{Certificate, Server, ServerOptions},
 };
@@ -35,7 +35,7 @@ use crate::{
 pub(super) const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 pub(super) fn app() -> App {
-    let about = About::new("anything", file!(), line!());
+    let about = FunctionInfo::new("anything", file!(), line!());
     let rule =
         Webhook::object::<ConfigMap, _, _>(about, Options::new(Action::Validate), |config, _| async { Ok(config) });
     let mut app = App::new("web");
@@ -55,7 +55,7 @@ pub(super) async fn install(server: &ApiServer, objects: impl IntoIterator<Item 
 
 /// The part of a replica in the election.
 #[derive(Clone, Copy)]
-pub(super) enum ReplicaRole {
+pub(super) enum ElectionRole {
     /// It leads, without an election.
     Leader,
     /// It takes part in an election that it has not won.
@@ -63,7 +63,7 @@ pub(super) enum ReplicaRole {
 }
 
 /// Starts a replica that serves webhooks and keeps its certificates under the generated role.
-pub(super) async fn start_replica(server: &ApiServer, role: ReplicaRole) -> (Keeper, Reached) {
+pub(super) async fn start_replica(server: &ApiServer, role: ElectionRole) -> (CertificateMaintainer, Reached) {
     let served = Arc::new(Served::default());
     let mut options = ServerOptions::default();
     options.certificate = Certificate::Handed(served.clone());
@@ -84,18 +84,18 @@ pub(super) async fn start_replica(server: &ApiServer, role: ReplicaRole) -> (Kee
     };
     let path = "/api/v1/namespaces/default/secrets/web-webhook-tls".into();
     let leader = match role {
-        ReplicaRole::Leader => Leader::Itself,
-        ReplicaRole::Standby => Leader::Elected(elector.unwrap().leadership()),
+        ElectionRole::Leader => Leader::Itself,
+        ElectionRole::Standby => Leader::Elected(elector.unwrap().leadership()),
     };
     let (namespace, reported) = ("default".into(), Mutex::default());
-    (Keeper { of, path, namespace, client, leader, reported }, reached)
+    (CertificateMaintainer { of, path, namespace, client, leader, reported }, reached)
 }
 
 pub(super) const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/web";
 
 /// Starts an API server with the generated role and one webhook per replica. Both webhooks have to
 /// admit each write.
-pub(super) async fn world([first, second]: [ReplicaRole; 2]) -> (ApiServer, [Keeper; 2]) {
+pub(super) async fn world([first, second]: [ElectionRole; 2]) -> (ApiServer, [CertificateMaintainer; 2]) {
     let server = ApiServer::on_system_time();
     let ((one, at_one), (two, at_two)) = (start_replica(&server, first).await, start_replica(&server, second).await);
     let webhooks = |client: &Reached| {
@@ -136,14 +136,14 @@ pub(super) fn authorities(server: &ApiServer) -> usize {
 
 #[tokio::test]
 async fn concurrent_replicas_create_one_secret_and_serve_it() {
-    let (server, [one, two]) = world([ReplicaRole::Standby, ReplicaRole::Standby]).await;
+    let (server, [one, two]) = world([ElectionRole::Standby, ElectionRole::Standby]).await;
     assert!(write(&server).await.is_err(), "nobody has a certificate");
     let now = Timestamp::now();
     let (first, second) = tokio::join!(one.pass(now), two.pass(now));
     // The second create is rejected, and that replica reads the Secret of the first one.
     assert!(first.is_ok() || second.is_ok(), "{first:?} {second:?}");
-    for keeper in [&one, &two] {
-        keeper.pass(now).await.unwrap();
+    for maintainer in [&one, &two] {
+        maintainer.pass(now).await.unwrap();
     }
     write(&server).await.unwrap();
     assert_eq!(authorities(&server), 1);
@@ -157,8 +157,8 @@ async fn object_of_another_service_is_left_unchanged() {
         let configuration = Configurations { name: "web", client: &client, authority: None };
         let configuration = configuration.objects(&app().webhook_functions.admission).remove(0);
         install(&server, roles(&configuration).into_iter().chain([configuration])).await;
-        let (keeper, _reached) = start_replica(&server, ReplicaRole::Leader).await;
-        keeper.pass(Timestamp::now()).await.unwrap();
+        let (maintainer, _reached) = start_replica(&server, ElectionRole::Leader).await;
+        maintainer.pass(Timestamp::now()).await.unwrap();
         let group = "admissionregistration.k8s.io";
         let stored = server.object(group, "validatingwebhookconfigurations", "", "web").unwrap();
         assert_eq!(stored["webhooks"][0]["clientConfig"]["caBundle"].is_string(), is_own, "{namespace}/{name}");
@@ -167,7 +167,7 @@ async fn object_of_another_service_is_left_unchanged() {
 
 #[tokio::test]
 async fn no_request_fails_while_certificates_and_authorities_change() {
-    let (server, [leader, standby]) = world([ReplicaRole::Leader, ReplicaRole::Standby]).await;
+    let (server, [leader, standby]) = world([ElectionRole::Leader, ElectionRole::Standby]).await;
     let now = Timestamp::now();
     // Runs the rotation in the past, so that certificates were renewed and the successor of the authority is due today.
     for days in [186, 125, 64, 3] {
@@ -183,8 +183,8 @@ async fn no_request_fails_while_certificates_and_authorities_change() {
         }
     });
     for minutes in [0, 1, 5, 11, 12] {
-        for keeper in [&leader, &standby] {
-            keeper.pass(now + SignedDuration::from_mins(minutes)).await.unwrap();
+        for maintainer in [&leader, &standby] {
+            maintainer.pass(now + SignedDuration::from_mins(minutes)).await.unwrap();
             let before = written.load(Ordering::Relaxed);
             while written.load(Ordering::Relaxed) < before + 3 {
                 assert!(!writing.is_finished(), "a request failed {minutes} minutes after the new authority");
@@ -202,7 +202,7 @@ async fn no_request_fails_while_certificates_and_authorities_change() {
 
 #[tokio::test]
 async fn any_replica_restores_a_lost_ca_bundle() {
-    let (server, [one, two]) = world([ReplicaRole::Leader, ReplicaRole::Standby]).await;
+    let (server, [one, two]) = world([ElectionRole::Leader, ElectionRole::Standby]).await;
     let now = Timestamp::now();
     one.pass(now).await.unwrap();
     two.pass(now).await.unwrap();
@@ -258,11 +258,11 @@ async fn unanswered_requests_time_out_and_are_sent_again() {
             tokio::spawn(elector.run(std::future::pending()));
             assert!(leadership.led().await);
         }
-        let (mut keeper, _reached) = start_replica(&server, ReplicaRole::Leader).await;
-        (keeper.client, keeper.leader) = (client, Leader::Elected(leadership));
+        let (mut maintainer, _reached) = start_replica(&server, ElectionRole::Leader).await;
+        (maintainer.client, maintainer.leader) = (client, Leader::Elected(leadership));
         for _ in 0..2 {
             let began = Instant::now();
-            let error = keeper.pass(Timestamp::now()).await.unwrap_err().to_string();
+            let error = maintainer.pass(Timestamp::now()).await.unwrap_err().to_string();
             let took = began.elapsed();
             assert!(error.ends_with(&format!("no response within {within:?}; it is asked again")), "{method}: {error}");
             assert!(took >= within && took < within + config.renew_deadline, "{method}, leads: {leads}: {took:?}");

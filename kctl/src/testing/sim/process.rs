@@ -8,7 +8,7 @@ use std::{
 use k8s_openapi::jiff::SignedDuration;
 use kctl_apiserver::{
     User,
-    faults::{Connection, Past, RequestFault, RequestSummary, Rule},
+    faults::{Connection, RequestFault, RequestSummary, Rule, StaleState},
 };
 use kctl_runtime::{
     __private_0_1,
@@ -153,7 +153,7 @@ fn server_behind(Behind { cluster, revision, is_outdated }: Behind, process: &st
     let here = move |request: &RequestSummary| {
         request.client == own && *request.server == *cluster && !is_bookkeeping(&request.group, &request.resource)
     };
-    let (past, lag) = (Past::Revision(revision), BEHIND_FOR);
+    let (past, lag) = (StaleState::Revision(revision), BEHIND_FOR);
     let fault = if is_outdated { RequestFault::Outdated { past, lag } } else { RequestFault::Stale { past, lag } };
     Rule::request(fault, move |request| here(request) && reads(request) && Instant::now() < until)
 }

@@ -156,7 +156,7 @@ fn compiled(
 ) -> Option<IdedExpr> {
     let expression = parse(source, found)?;
     match kctl_cel::type_of(source, environment) {
-        Err(issues) => found.extend(issues.iter().map(|issue| words::explain(&issue.why, environment))),
+        Err(issues) => found.extend(issues.iter().map(|issue| words::explain(&issue.kind, environment))),
         Ok(Some(other)) if other != *expected => found.push((
             format!("{what} is of type {expected}, and this is of type {}", words::name(&other)),
             "compare something".into(),

@@ -3,18 +3,18 @@
 //! cel-go reports overloads: `found no matching overload for '_+_' applied to '(string, int)'`. Authors of rules know
 //! fields and values, so the message here says that `+` does not go with string and int, and names the conversion.
 
-use kctl_cel::{Environment, Type, Why};
+use kctl_cel::{Environment, IssueKind, Type};
 
 /// Returns the problem and the remedy.
-pub(super) fn explain(why: &Why, environment: &Environment) -> (String, String) {
-    match why {
-        Why::Undeclared { name, is_function: true } => {
+pub(super) fn explain(kind: &IssueKind, environment: &Environment) -> (String, String) {
+    match kind {
+        IssueKind::Undeclared { name, is_function: true } => {
             (format!("unknown function `{name}`"), "see the CEL functions of Kubernetes".into())
         }
-        Why::Undeclared { name, .. } => {
+        IssueKind::Undeclared { name, .. } => {
             (format!("unknown variable `{name}`"), format!("write `self.{name}`, if it is a field"))
         }
-        Why::UndefinedField { operand, field } => {
+        IssueKind::UndefinedField { operand, field } => {
             let fields: Vec<&str> = environment.fields(operand).collect();
             let help = if fields.is_empty() {
                 "the type has no fields".into()
@@ -23,11 +23,11 @@ pub(super) fn explain(why: &Why, environment: &Environment) -> (String, String) 
             };
             (format!("unknown field `{field}`"), help)
         }
-        Why::NoFields { operand, field } => (
+        IssueKind::NoFields { operand, field } => (
             format!("`{field}` of a value of type {}, which has no fields", name(operand)),
             "use a field of an object or a map".into(),
         ),
-        Why::NoOverload { function, arguments, .. } => {
+        IssueKind::NoOverload { function, arguments, .. } => {
             let types: Vec<String> = arguments.iter().map(name).collect();
             let what = match types.as_slice() {
                 [] => format!("`{}` needs an argument", operator_text(function)),
@@ -35,19 +35,19 @@ pub(super) fn explain(why: &Why, environment: &Environment) -> (String, String) 
             };
             (what, "compare values of one type: `int(…)`, `string(…)` and `double(…)` convert".into())
         }
-        Why::Mismatch { expected: Type::Bool, found } => {
+        IssueKind::Mismatch { expected: Type::Bool, found } => {
             (format!("a value of type {} where something is true or not", name(found)), "compare something".into())
         }
-        Why::Mismatch { expected: Type::Optional(expected), found } if **expected == *found => {
+        IssueKind::Mismatch { expected: Type::Optional(expected), found } if **expected == *found => {
             (format!("`?` before a value of type {}", name(found)), "leave out `?`, or write an optional value".into())
         }
-        Why::Mismatch { expected, found } => {
+        IssueKind::Mismatch { expected, found } => {
             (format!("{} beside {}", name(found), name(expected)), "write values of one type, or `dyn(…)`".into())
         }
-        Why::NoRange { operand } => {
+        IssueKind::NoRange { operand } => {
             (format!("a value of type {} has no items", name(operand)), "go through a list or a map".into())
         }
-        Why::Literal { function, text } => {
+        IssueKind::Literal { function, text } => {
             let what = match function.as_str() {
                 "matches" => {
                     let why = kctl_cel::pattern(text).err().unwrap_or_default();
@@ -108,7 +108,7 @@ mod tests {
         let messages: Vec<String> = issues
             .iter()
             .map(|issue| {
-                let (what, help) = explain(&issue.why, &environment);
+                let (what, help) = explain(&issue.kind, &environment);
                 format!("{what}; {help}")
             })
             .collect();

@@ -6,7 +6,7 @@ use super::*;
 
 /// Fills the Secret as cert-manager does, and sets `caBundle` as cert-manager's injector does.
 async fn fill(server: &ApiServer, kind: &str, certificate: Option<&str>) {
-    let made = due(None, &["127.0.0.1".into()], Timestamp::now(), Who::Standby).unwrap().unwrap();
+    let made = due(None, &["127.0.0.1".into()], Timestamp::now(), ReplicaRole::Standby).unwrap().unwrap();
     let mut fields = made.fields().unwrap();
     fields.retain(|name, _| ["tls.crt", "tls.key", "ca.crt"].contains(&name.as_str()));
     if let Some(certificate) = certificate {
@@ -40,15 +40,15 @@ fn versions(server: &ApiServer) -> [Value; 2] {
 #[tokio::test]
 async fn foreign_secret_is_served_and_never_written() {
     for kind in ["kubernetes.io/tls", "Opaque"] {
-        let (server, keepers) = world([ReplicaRole::Leader, ReplicaRole::Standby]).await;
+        let (server, maintainers) = world([ElectionRole::Leader, ElectionRole::Standby]).await;
         let now = Timestamp::now();
         for _renewal in 0..2 {
             fill(&server, kind, None).await;
             let before = versions(&server);
             // After 400 days kctl would have renewed each certificate and authority of its own.
             for at in [now, now + DAY * 400] {
-                for keeper in &keepers {
-                    keeper.pass(at).await.unwrap();
+                for maintainer in &maintainers {
+                    maintainer.pass(at).await.unwrap();
                 }
             }
             write(&server).await.unwrap();
@@ -56,7 +56,7 @@ async fn foreign_secret_is_served_and_never_written() {
         }
         fill(&server, kind, Some("no certificate")).await;
         let before = versions(&server);
-        let error = keepers[0].pass(now).await.unwrap_err().to_string();
+        let error = maintainers[0].pass(now).await.unwrap_err().to_string();
         assert!(error.starts_with("Secret web-webhook-tls is managed by another program"), "{error}");
         write(&server).await.unwrap();
         assert_eq!(versions(&server), before, "what was served is served on");

@@ -15,7 +15,7 @@ type Respond = Pin<Box<dyn Future<Output = std::result::Result<Response<Body>, I
 
 /// A program that leads, and whose certificates are kept over a client of the test.
 struct Leading {
-    keeper: Keeper,
+    maintainer: CertificateMaintainer,
     stop: oneshot::Sender<()>,
     running: JoinHandle<()>,
 }
@@ -30,15 +30,15 @@ async fn leading(respond: impl Fn() -> Respond + Clone + Send + 'static) -> Lead
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(async move { manager.run(async move { drop(stopped.await) }).await.unwrap() });
     assert!(view.leadership().unwrap().led().await);
-    let (mut keeper, _reached) = start_replica(&server, ReplicaRole::Leader).await;
+    let (mut maintainer, _reached) = start_replica(&server, ElectionRole::Leader).await;
     let service = tower::service_fn(move |_request: Request<Body>| respond());
-    (keeper.client, keeper.leader) = (Client::new(service, "default"), Leader::of(&view));
-    Leading { keeper, stop, running }
+    (maintainer.client, maintainer.leader) = (Client::new(service, "default"), Leader::of(&view));
+    Leading { maintainer, stop, running }
 }
 
 impl Leading {
     async fn patch(&self) -> Result<Value> {
-        self.keeper.patch(PATH, "application/json-patch+json", &json!([])).await
+        self.maintainer.patch(PATH, "application/json-patch+json", &json!([])).await
     }
 }
 

@@ -7,7 +7,7 @@ use super::*;
 
 /// A replica of a sharded program, with its certificates.
 struct Shard {
-    keeper: Keeper,
+    maintainer: CertificateMaintainer,
     shards: ShardView,
     running: JoinHandle<()>,
 }
@@ -16,10 +16,10 @@ async fn shard(server: &ApiServer, identity: &str) -> Shard {
     let client = Client::new(server.service(), "default");
     let slots = ShardConfig::new(ElectionConfig::new("web", "default", identity), 2, ShardBy::Object).unwrap();
     let manager = App::new("web").manager(client.clone()).await.unwrap().shard(client, slots).unwrap();
-    let (view, (mut keeper, _reached)) = (manager.view(), start_replica(server, ReplicaRole::Leader).await);
-    keeper.leader = Leader::of(&view);
+    let (view, (mut maintainer, _reached)) = (manager.view(), start_replica(server, ElectionRole::Leader).await);
+    maintainer.leader = Leader::of(&view);
     let running = tokio::spawn(async move { drop(manager.run(std::future::pending()).await) });
-    Shard { keeper, shards: view.shards().unwrap().clone(), running }
+    Shard { maintainer, shards: view.shards().unwrap().clone(), running }
 }
 
 fn version(server: &ApiServer) -> String {
@@ -38,35 +38,35 @@ async fn only_current_owner_of_slot_0_renews_certificates() {
     sleep(Duration::from_secs(5)).await;
     let now = Timestamp::now();
     for shard in &shards {
-        shard.keeper.pass(now).await.unwrap();
+        shard.maintainer.pass(now).await.unwrap();
     }
     shards.sort_by_key(|shard| shard.shards.leader_permit().is_none());
-    assert_eq!(shards.iter().filter(|shard| shard.keeper.leads()).count(), 1);
+    assert_eq!(shards.iter().filter(|shard| shard.maintainer.leads()).count(), 1);
     let owner = shards.remove(0);
     for other in &shards {
         let before = version(&server);
-        other.keeper.pass(now + DAY * 61).await.unwrap();
+        other.maintainer.pass(now + DAY * 61).await.unwrap();
         assert_eq!(version(&server), before, "only the owner of slot 0 renews");
     }
     let before = version(&server);
-    owner.keeper.pass(now + DAY * 61).await.unwrap();
+    owner.maintainer.pass(now + DAY * 61).await.unwrap();
     assert_ne!(version(&server), before);
 
     owner.running.abort();
     sleep(Duration::from_secs(10)).await;
-    assert!(!shards.iter().any(|shard| shard.keeper.leads()), "the Lease of slot 0 lasts for 15 s");
+    assert!(!shards.iter().any(|shard| shard.maintainer.leads()), "the Lease of slot 0 lasts for 15 s");
     sleep(Duration::from_secs(7)).await;
     shards.sort_by_key(|shard| shard.shards.leader_permit().is_none());
     let [next, other] = &shards[..] else { panic!("two are left") };
-    assert!(next.keeper.leads() && !other.keeper.leads());
+    assert!(next.maintainer.leads() && !other.maintainer.leads());
     let before = version(&server);
-    other.keeper.pass(now + DAY * 122).await.unwrap();
+    other.maintainer.pass(now + DAY * 122).await.unwrap();
     assert_eq!(version(&server), before);
-    next.keeper.pass(now + DAY * 122).await.unwrap();
+    next.maintainer.pass(now + DAY * 122).await.unwrap();
     assert_ne!(version(&server), before);
     // The crashed replica doesn't know that it lost the slot, as after SIGSTOP. Its write permit has ended.
     let before = version(&server);
-    let late = owner.keeper.pass(now + DAY * 183).await;
+    let late = owner.maintainer.pass(now + DAY * 183).await;
     assert!(late.is_err(), "it wrote after its Lease");
     assert_eq!(version(&server), before);
 }

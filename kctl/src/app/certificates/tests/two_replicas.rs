@@ -97,7 +97,7 @@ fn writing(server: &ApiServer) -> (JoinHandle<()>, Arc<AtomicUsize>) {
 
 #[tokio::test]
 async fn only_leader_rotates_certificates_and_standbys_serve_them() {
-    let (server, [one, two]) = world([ReplicaRole::Standby, ReplicaRole::Standby]).await;
+    let (server, [one, two]) = world([ElectionRole::Standby, ElectionRole::Standby]).await;
     allow(&server, ["web-a", "web-b"]).await;
     let now = Timestamp::now();
     let time = Arc::new(Mutex::new(now - DAY * 186));
@@ -106,7 +106,7 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
         move || *time.lock()
     });
     let [first, second] =
-        [one, two].map(|keeper| Certificates { clock: clock.clone(), read_every: LOOK_EVERY, ..keeper.of });
+        [one, two].map(|maintainer| Certificates { clock: clock.clone(), read_every: LOOK_EVERY, ..maintainer.of });
     let a = start(&server, &first, "web-a").await;
     assert!(a.leadership.led().await);
     a.looked().await;

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kctl_apiserver::ApiServer;
 use kctl_webhook::{
-    About,
+    FunctionInfo,
     admission::{Action as On, Options, Webhook},
 };
 use kube::{Api, api::PostParams};
@@ -57,7 +57,7 @@ async fn webhooks_serve_until_workers_finish_on_shutdown() {
         let (client, begun, go_on) = slow.clone();
         async { Ok(Slow { client, begun, go_on }) }
     });
-    let about = About::new("anything", file!(), line!());
+    let about = FunctionInfo::new("anything", file!(), line!());
     let rule = Webhook::object::<ConfigMap, _, _>(about, Options::new(On::Validate), |config, _| async { Ok(config) });
     app.webhook_functions.admission.push(rule);
     let webhook = app.webhook(&ServeOptions::default()).await.unwrap().unwrap();

@@ -4,12 +4,12 @@
 use super::*;
 use k8s_openapi::api::apps::v1::Deployment;
 use kctl_interpreter::{
-    function::{About, IsHealth, Rule},
+    function::{FunctionInfo, IsHealth, Rule},
     operation::Operation,
 };
 
 pub(in crate::app::webhook) fn app() -> App {
-    let about = About::new(Operation::InterpretHealth, "health", file!(), line!());
+    let about = FunctionInfo::new(Operation::InterpretHealth, "health", file!(), line!());
     let rule = Rule::read::<Deployment, _, _>(about, |_object| async { IsHealth::answer(true) });
     let mut app = App::new("web");
     app.interpreters.push(rule);

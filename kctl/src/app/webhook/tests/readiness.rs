@@ -4,9 +4,9 @@ use http::Request;
 use kctl_apiserver::ApiServer;
 use kctl_runtime::manager::health::{Check, Health};
 use kctl_webhook::{
-    About,
+    FunctionInfo,
     admission::{Action as On, Options, Webhook},
-    rotation::{Who, due},
+    rotation::{ReplicaRole, due},
 };
 use kube::Config;
 
@@ -27,7 +27,7 @@ fn check(health: &Health) -> std::result::Result<String, String> {
 #[tokio::test]
 async fn program_is_unready_before_its_webhooks_have_certificates() {
     let mut app = App::new("web");
-    let about = About::new("anything", file!(), line!());
+    let about = FunctionInfo::new("anything", file!(), line!());
     app.webhook_functions.admission.push(Webhook::object::<k8s_openapi::api::core::v1::ConfigMap, _, _>(
         about,
         Options::new(On::Validate),
@@ -45,7 +45,7 @@ async fn program_is_unready_before_its_webhooks_have_certificates() {
     let waits = check(&health).unwrap_err();
     assert!(waits.starts_with("there is no certificate yet"), "{waits}");
     readyz(address).await.unwrap_err();
-    let made = due(None, &certificates.names, Timestamp::now(), Who::Standby).unwrap().unwrap();
+    let made = due(None, &certificates.names, Timestamp::now(), ReplicaRole::Standby).unwrap().unwrap();
     certificates.served.set(made.pair().clone()).unwrap();
     assert_eq!(check(&health), Ok("a certificate is served".to_owned()));
     assert_eq!(readyz(address).await.unwrap(), "ok");

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use kctl_apiserver::faults::{EventFault, Moment, Past, RequestFault};
+use kctl_apiserver::faults::{EventFault, Moment, RequestFault, StaleState};
 
 use super::{Behind, Fault, OUTAGE, OnWrite, SLOW_LISTS_FOR, Timed};
 
@@ -72,10 +72,10 @@ fn moment_text(moment: Moment) -> &'static str {
     }
 }
 
-fn past_text(past: Past) -> String {
+fn past_text(past: StaleState) -> String {
     match past {
-        Past::Revision(revision) => format!("revision {revision}"),
-        Past::Changes(n_changes) => format!("the state of {n_changes} changes ago"),
+        StaleState::Revision(revision) => format!("revision {revision}"),
+        StaleState::Changes(n_changes) => format!("the state of {n_changes} changes ago"),
     }
 }
 

@@ -7,14 +7,14 @@ use crate::operation::Operation;
 /// The operation, the name and the source position of a function, for errors and logs.
 ///
 /// ```
-/// use kctl_interpreter::{function::About, operation::Operation};
+/// use kctl_interpreter::{function::FunctionInfo, operation::Operation};
 ///
-/// let about = About::new(Operation::Retain, "keep_paused", "src/interpreter.rs", 12);
+/// let about = FunctionInfo::new(Operation::Retain, "keep_paused", "src/interpreter.rs", 12);
 /// assert_eq!(about.to_string(), "`keep_paused` (src/interpreter.rs:12)");
 /// assert_eq!(about.location(), "src/interpreter.rs:12");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct FunctionInfo {
     /// The operation that the function answers.
     pub operation: Operation,
     /// The name of the function.
@@ -25,7 +25,7 @@ pub struct About {
     line: u32,
 }
 
-impl About {
+impl FunctionInfo {
     /// Creates the description of a function. Pass `file!()` and `line!()` for the position.
     pub fn new(operation: Operation, name: &'static str, file: &'static str, line: u32) -> Self {
         Self { operation, name, file, line }
@@ -37,7 +37,7 @@ impl About {
     }
 }
 
-impl fmt::Display for About {
+impl fmt::Display for FunctionInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` ({}:{})", self.name, self.file, self.line)
     }
