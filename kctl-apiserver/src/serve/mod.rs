@@ -45,7 +45,7 @@ use identity::Identity;
 use names::CertificateNames;
 
 /// The time for the TLS handshake of a client. A client that sends nothing holds a slot no longer than this.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The wait after a failed accept, which mostly means too many open files. Without the wait, the loop would use a whole
 /// core until a file is closed.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -264,7 +264,7 @@ async fn connection(
     client: &connections::Connection,
 ) {
     let _best_effort = socket.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(socket)).await else { return };
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)).await else { return };
     let session = stream.get_ref().1;
     authenticator.peer(session.peer_certificates());
     let version = if session.alpn_protocol() == Some(b"h2") { HttpVersion::Two } else { HttpVersion::One };

@@ -43,7 +43,7 @@ use crate::{
 
 /// The time for the body to arrive, and then the time for all webhook calls of the request: the default of
 /// `--request-timeout`. 60 s each. A parameter `timeout` in the query shortens both.
-const REQUEST_WITHIN: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A tower service for `kube::Client` that sends requests to the server without a socket. As on a socket, responses
 /// of more than 128 KiB are compressed for clients that send `Accept-Encoding: gzip`.
@@ -93,7 +93,7 @@ where
             parts.extensions.insert(Received::now(clock));
             parts.extensions.insert(id.clone());
             let read = async {
-                let within = deadline::allotted(&parts)?.map_or(REQUEST_WITHIN, |time| time.min(REQUEST_WITHIN));
+                let within = deadline::allotted(&parts)?.map_or(REQUEST_TIMEOUT, |time| time.min(REQUEST_TIMEOUT));
                 Ok::<_, StatusError>((read_body(body, within).await?, within))
             };
             let response = match read.await {
@@ -310,7 +310,7 @@ mod tests {
             let start = Instant::now();
             let code = server.service().oneshot(request).await.unwrap().status().as_u16();
             assert_eq!(code, expected, "{n_pieces} pieces");
-            assert!(start.elapsed() <= REQUEST_WITHIN, "{n_pieces} pieces: {:?}", start.elapsed());
+            assert!(start.elapsed() <= REQUEST_TIMEOUT, "{n_pieces} pieces: {:?}", start.elapsed());
         }
     }
 

@@ -23,8 +23,8 @@ pub(super) async fn each_item(
     let unreadable = |cause: String| ApiError::Unreadable { operation: operation.into(), cause };
     let (mut chunks, mut items) = (body.into_data_stream(), Items::new());
     loop {
-        let chunk = tokio::time::timeout(transport::ANSWER_WITHIN, chunks.next()).await;
-        match chunk.map_err(|_elapsed| transport::timeout_error(operation, transport::ANSWER_WITHIN))? {
+        let chunk = tokio::time::timeout(transport::RESPONSE_TIMEOUT, chunks.next()).await;
+        match chunk.map_err(|_elapsed| transport::timeout_error(operation, transport::RESPONSE_TIMEOUT))? {
             Some(chunk) => items.push(&chunk.map_err(|error| unreadable(error.to_string()))?),
             None => break,
         }

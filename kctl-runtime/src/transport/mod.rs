@@ -22,7 +22,7 @@ const ERROR_BODY_LEN_MAX: usize = 64 << 10;
 /// Maximum number of tries of a request that is rejected with 429 or 503 and a `Retry-After`.
 const TRIES_MAX: u32 = 10;
 /// Longest wait for the response to a write or a page of a list.
-pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) const JSON: &str = "application/json";
 
@@ -64,12 +64,12 @@ pub(crate) async fn open(client: &Client, operation: &Operation, path: &str, acc
         }
         Err(response_error(operation, response).await)
     };
-    tokio::time::timeout(ANSWER_WITHIN, opened)
+    tokio::time::timeout(RESPONSE_TIMEOUT, opened)
         .await
-        .unwrap_or_else(|_elapsed| Err(timeout_error(operation, ANSWER_WITHIN)))
+        .unwrap_or_else(|_elapsed| Err(timeout_error(operation, RESPONSE_TIMEOUT)))
 }
 
-/// Sends a request and returns the body, waiting at most [`ANSWER_WITHIN`].
+/// Sends a request and returns the body, waiting at most [`RESPONSE_TIMEOUT`].
 pub(crate) async fn send(
     client: &Client,
     operation: &Operation,
@@ -77,7 +77,7 @@ pub(crate) async fn send(
     path: &str,
     body: Option<(&str, Vec<u8>)>,
 ) -> Result<String, ApiError> {
-    send_within(client, operation, method, path, body, Deadline::from_now(ANSWER_WITHIN)).await
+    send_within(client, operation, method, path, body, Deadline::from_now(RESPONSE_TIMEOUT)).await
 }
 
 /// Sends a request and returns the body, waiting at most until the deadline, retries included.
@@ -130,11 +130,11 @@ pub(crate) async fn list_all(
 
 /// Returns the body of a successful response. The timeout covers the head of the response alone.
 async fn stream(client: &Client, operation: &Operation, template: RequestTemplate<'_>) -> Result<Body, ApiError> {
-    let until = Instant::now() + ANSWER_WITHIN;
+    let until = Instant::now() + RESPONSE_TIMEOUT;
     let answer = async { Ok(send_with_retries(client, operation, &template, until).await?.into_body()) };
-    tokio::time::timeout(ANSWER_WITHIN, answer)
+    tokio::time::timeout(RESPONSE_TIMEOUT, answer)
         .await
-        .unwrap_or_else(|_elapsed| Err(timeout_error(operation, ANSWER_WITHIN)))
+        .unwrap_or_else(|_elapsed| Err(timeout_error(operation, RESPONSE_TIMEOUT)))
 }
 
 /// Returns the response to a request that succeeded. A rejected one with `Retry-After` is repeated.

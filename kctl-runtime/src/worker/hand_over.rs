@@ -18,7 +18,7 @@ use crate::{
 /// Wait before the next check of a key whose writes have no response yet.
 const WRITES_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Wait before a hand-over is tried again that met a conflict. The watch usually delivers the newer state before.
-const CONFLICT_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const CONFLICT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 impl<C: Reconcile> Pool<C> {
     /// Returns the permission to reconcile a key, or `None` if another replica has to reconcile it. In that case the
@@ -79,7 +79,7 @@ impl<C: Reconcile> Pool<C> {
     /// Enqueues a key whose hand-over failed. It stays with this shard until a hand-over succeeds.
     fn hand_over_later(&self, key: &ObjectKey, error: &ApiError) {
         if error.is_conflict() {
-            self.queue.add(Add::new(key.clone()).cause(Cause::Conflict(CONFLICT_AGAIN_AFTER)));
+            self.queue.add(Add::new(key.clone()).cause(Cause::Conflict(CONFLICT_RETRY_DELAY)));
             return;
         }
         let wait = self.queue.add(Add::new(key.clone()).cause(Cause::Failure));

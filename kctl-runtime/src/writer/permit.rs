@@ -38,7 +38,7 @@ use tokio::{
 
 use crate::{
     key::ObjectKey,
-    transport::{ANSWER_WITHIN, ApiError, Deadline, Operation},
+    transport::{ApiError, Deadline, Operation, RESPONSE_TIMEOUT},
 };
 
 /// The part of a leader election that a [`WritePermit`] reads.
@@ -339,7 +339,7 @@ impl WritePermit {
     /// Dropping the future has no effect: a write counts only once this has returned.
     pub async fn acquire(&self, operation: impl Into<Operation>) -> Result<WriteGuard, ApiError> {
         let Some(source) = self.0.get() else {
-            return Ok(WriteGuard { deadline: Deadline::from_now(ANSWER_WITHIN), writes: Vec::new() });
+            return Ok(WriteGuard { deadline: Deadline::from_now(RESPONSE_TIMEOUT), writes: Vec::new() });
         };
         let operation = operation.into();
         let denied = || ApiError::NotLeading { operation: operation.clone() };

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::transport::{self, ApiError, Deadline, Operation};
 
 /// Longest wait for a response (controller-runtime, `pkg/metrics/filters`).
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A user as the API server authenticated it (`authentication.k8s.io/v1`, `UserInfo`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -91,7 +91,7 @@ async fn create_review<T: DeserializeOwned>(
     let review = json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "spec": spec });
     let path = format!("/apis/{group}/v1/{}s", kind.to_lowercase());
     let sent = Some(("application/json", review.to_string().into_bytes()));
-    let deadline = Deadline::from_now(ANSWER_WITHIN);
+    let deadline = Deadline::from_now(RESPONSE_TIMEOUT);
     let answer = transport::send_within(client, &operation, Method::POST, &path, sent, deadline).await?;
     let review: Result<Review<T>, _> = serde_json::from_str(&answer);
     review.map(|review| review.status).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })

@@ -20,7 +20,7 @@ use super::{ServerOptions, body::TIMEOUT_MAX};
 use crate::connections::{Connection, Connections, Limits};
 
 /// Time that a client has for the TLS handshake.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that a handshake in progress has after the stop: a port probe that opens connections and
 /// sends nothing must not delay the end of the process.
 const HANDSHAKE_AFTER_STOP: Duration = Duration::from_secs(1);
@@ -97,7 +97,7 @@ async fn serve_http(
         tokio::time::sleep(HANDSHAKE_AFTER_STOP).await;
     };
     let stream = tokio::select! {
-        stream = timeout(HANDSHAKE_WITHIN, acceptor.accept(socket)) => stream,
+        stream = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)) => stream,
         () = too_late => return,
     };
     let Ok(Ok(stream)) = stream else { return };

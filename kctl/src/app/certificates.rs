@@ -36,7 +36,7 @@ const READ_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// Timeout of a request; the next pass sends it again. A leader's write has the time that its Lease
 /// allows.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The Secret with the certificate, and the objects that have to trust it.
 #[derive(Clone)]
@@ -207,7 +207,7 @@ impl CertificateMaintainer {
 
     async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
         let answer = self.client.request(Request::get(path).body(Vec::new())?);
-        match answered(path, ANSWER_WITHIN, answer).await? {
+        match answered(path, RESPONSE_TIMEOUT, answer).await? {
             Ok(object) => Ok(Some(object)),
             Err(kube::Error::Api(status)) if status.code == StatusCode::NOT_FOUND => Ok(None),
             Err(error) => Err(error).context(named(path)),
@@ -220,7 +220,7 @@ impl CertificateMaintainer {
         let request = Request::builder().method(Method::PATCH).uri(path).header("content-type", media);
         let request = request.body(serde_json::to_vec(body)?)?;
         let Some(permit) = self.leader.permit() else {
-            return answered(path, ANSWER_WITHIN, self.client.request(request)).await?.context(named(path));
+            return answered(path, RESPONSE_TIMEOUT, self.client.request(request)).await?.context(named(path));
         };
         let guard = permit.acquire(named(path)).await?;
         let answer = in_time(&guard, self.client.request(request)).await.ok_or_else(|| late(path, guard.timeout()))?;

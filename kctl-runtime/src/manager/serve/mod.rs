@@ -59,7 +59,7 @@ const HEAD_LEN_MAX: u32 = 64 << 10;
 /// read.
 const STREAMS_MAX: u32 = 8;
 /// Longest TLS handshake.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait for the API server to authenticate and authorize a reader of metrics.
 const ADMIT_WITHIN: Duration = Duration::from_secs(30);
 /// Lifetime of a connection; scrapers and kubelets open a new one.
@@ -169,7 +169,7 @@ impl Server {
     /// Performs the TLS handshake, if there is TLS, and serves the connection.
     async fn connection(self, socket: TcpStream, connection: Connection) {
         let Some(tls) = self.tls.clone() else { return self.serve_http(socket, connection).await };
-        if let Ok(Ok(stream)) = timeout(HANDSHAKE_WITHIN, tls.accept(socket)).await {
+        if let Ok(Ok(stream)) = timeout(HANDSHAKE_TIMEOUT, tls.accept(socket)).await {
             self.serve_http(stream, connection).await;
         }
     }

@@ -244,9 +244,9 @@ fn silent_at(server: &ApiServer, method: Method) -> Client {
 async fn unanswered_requests_time_out_and_are_sent_again() {
     let config = ElectionConfig::new("web", "default", "a");
     let cases = [
-        (Method::GET, false, ANSWER_WITHIN),
-        (Method::GET, true, ANSWER_WITHIN),
-        (Method::PATCH, false, ANSWER_WITHIN),
+        (Method::GET, false, RESPONSE_TIMEOUT),
+        (Method::GET, true, RESPONSE_TIMEOUT),
+        (Method::PATCH, false, RESPONSE_TIMEOUT),
         (Method::PATCH, true, config.write_timeout()),
     ];
     for (method, leads, within) in cases {
