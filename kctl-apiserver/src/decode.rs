@@ -112,7 +112,7 @@ pub(crate) fn drop_malformed(metadata: &mut Value) {
 
 /// Normalizes the metadata of a custom object as its Go type does: drops nulls and empty fields. Only an empty
 /// `managedFields` list is kept, because it turns off field tracking.
-pub(crate) fn settle_metadata(metadata: &mut Value) {
+pub(crate) fn normalize_metadata(metadata: &mut Value) {
     let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return };
     let mut decoder = Decoder { unknown: Vec::new(), integers: Integers::InRange };
     // Values of a wrong type were rejected earlier.

@@ -85,7 +85,7 @@ pub(crate) async fn run(options: ApiserverOptions) -> Result<(), Failure> {
     let serve = ServeOptions::default().address(options.bind).port(options.port);
     let mut listening = server.listen_as(serve, &options.tls_san).await?;
     if let Some(faults) = &faults {
-        listening = listening.under(faults);
+        listening = listening.with_faults(faults);
     }
     if let Some(file) = &options.write_kubeconfig {
         listening.write_kubeconfig(file).map_err(|error| format!("--write-kubeconfig {}: {error}", file.display()))?;

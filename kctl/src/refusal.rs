@@ -23,7 +23,7 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     /// Creates a record for a client with these permissions.
-    pub(crate) fn beyond(permissions: Vec<Permission>) -> Self {
+    pub(crate) fn new(permissions: Vec<Permission>) -> Self {
         Self { permissions: Arc::new(permissions), seen: Arc::new(watch::Sender::new(None)) }
     }
 

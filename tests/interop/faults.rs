@@ -36,7 +36,7 @@ async fn requests_recover_from_broken_tls_connections() {
     for (fault, took_effect) in cases {
         let faults = Faults::seeded(0);
         faults.add(Rule::request(fault, |request| request.verb == "create").nth(1));
-        let listening = ApiServer::on_system_time().listen(ServeOptions::default()).await.unwrap().under(&faults);
+        let listening = ApiServer::on_system_time().listen(ServeOptions::default()).await.unwrap().with_faults(&faults);
         let configs = Api::<ConfigMap>::default_namespaced(client(&listening.kubeconfig()).await);
         let serving = tokio::spawn(listening.serve());
         let first = configs.create(&PostParams::default(), &config("a")).await;

@@ -74,7 +74,7 @@ async fn served_under(folder: &Folder, faults: Option<&Faults>) -> (ApiServer, P
     tokio::spawn(server.controllers());
     let mut listening = server.listen(ServeOptions::default()).await.expect("a port is free");
     if let Some(faults) = faults {
-        listening = listening.under(faults);
+        listening = listening.with_faults(faults);
     }
     let kubeconfig = folder.0.join("kubeconfig");
     listening.write_kubeconfig(&kubeconfig).expect("the kubeconfig is written");

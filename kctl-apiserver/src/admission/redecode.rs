@@ -96,7 +96,7 @@ fn redecode_custom(attributes: &Attributes<'_>, object: &mut Value) -> Result<()
         let is_typed = |name: &str, value: &Value| decode::typed_metadata(&json!({ name: value })).is_ok();
         fields.retain(|name, value| Kind::CLIENT_METADATA.contains(&name.as_str()) || is_typed(name, value));
     }
-    decode::settle_metadata(&mut object["metadata"]);
+    decode::normalize_metadata(&mut object["metadata"]);
     if let Some(schema) = resource.schema() {
         crd::prune(schema, object);
         crd::default(schema, object);

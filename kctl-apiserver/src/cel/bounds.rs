@@ -13,7 +13,7 @@ const EXPRESSION_LEN_MAX: usize = 20_000;
 /// Returns the reason why an expression is not parsed, if it exceeds a limit.
 ///
 /// Brackets and operators within string literals and comments are skipped.
-pub(crate) fn beyond(expression: &str) -> Option<String> {
+pub(crate) fn exceeded_limit(expression: &str) -> Option<String> {
     if expression.len() > EXPRESSION_LEN_MAX {
         return Some(format!("expression has {} bytes, at most {EXPRESSION_LEN_MAX} are read", expression.len()));
     }

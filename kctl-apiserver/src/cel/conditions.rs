@@ -28,9 +28,9 @@ use crate::evaluate::{EvaluationError, Evaluator, Kinds};
 /// Maximum number of cached programs. At the limit all are dropped, and compiled again when they are needed.
 const PROGRAMS_LEN_MAX: usize = 1_000;
 
-/// The depth limit of the parser: more than [`super::beyond`] allows, so that its error is never seen.
+/// The depth limit of the parser: more than [`super::exceeded_limit`] allows, so that its error is never seen.
 const PARSER_DEPTH_MAX: u16 = 300;
-/// The stack for parsing: enough for the deepest expression that [`super::beyond`] accepts. Pages are committed as the
+/// The stack for parsing: enough for the deepest expression that [`super::exceeded_limit`] accepts. Pages are committed as the
 /// parser uses them.
 const STACK_LEN: usize = 64 * 1024 * 1024;
 
@@ -225,7 +225,7 @@ fn parsed<T: Send + 'static>(
     expression: &str,
     parse: impl FnOnce() -> Result<T, ParseErrors> + Send + 'static,
 ) -> Result<T, String> {
-    if let Some(why) = super::beyond(expression) {
+    if let Some(why) = super::exceeded_limit(expression) {
         return Err(why);
     }
     let parse = move || parse().map_err(|errors| errors.to_string());

@@ -15,7 +15,7 @@ mod functions;
 mod messages;
 
 pub(crate) use self::{
-    bounds::beyond,
+    bounds::exceeded_limit,
     conditions::{Cel, Code, Problem, Scope, compile, problem, to_cel, tree, type_of},
     functions::{duration, timestamp},
 };

@@ -28,8 +28,10 @@ const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status"
 /// after the CRD was created. Here it is part of the same request, so the next request finds the kind served. The steps
 /// are the same for each write; a step without a change writes nothing.
 pub(crate) fn name(store: &mut Store, key: &Key) {
-    if let Some(definition) = store.get(&DEFINITIONS, key).filter(|definition| !crd::is_judged(definition)) {
-        write(store, key, &definition, crd::judge);
+    if let Some(definition) =
+        store.get(&DEFINITIONS, key).filter(|definition| !crd::has_current_approval_condition(definition))
+    {
+        write(store, key, &definition, crd::set_approval_condition);
     }
     let Some(definition) = store.get(&DEFINITIONS, key) else { return };
     if crd::has_its_names(&definition) {

@@ -248,7 +248,7 @@ mod tests {
         object
     }
 
-    fn told(definition: &Value) -> Vec<String> {
+    fn condition_fields(definition: &Value) -> Vec<String> {
         let conditions = definition["status"]["conditions"].as_array().unwrap();
         let text = |condition: &Value| {
             ["type", "status", "reason", "message", "lastTransitionTime"]
@@ -268,7 +268,7 @@ mod tests {
             format!("NamesAccepted True NoConflicts no conflicts found {THEN}"),
             format!("Established True InitialNamesAccepted the initial names have been accepted {THEN}"),
         ];
-        assert_eq!(told(&object), expected);
+        assert_eq!(condition_fields(&object), expected);
         let accepted = object.clone();
         accept_names(&mut object, &GrantedNames::from_definitions([&accepted].into_iter()), NOW);
         assert_eq!(object, accepted);
@@ -287,7 +287,7 @@ mod tests {
             format!("NamesAccepted False ShortNamesConflict \"things\" is already in use {NOW}"),
             format!("Established True InitialNamesAccepted the initial names have been accepted {THEN}"),
         ];
-        assert_eq!(told(&object), expected);
+        assert_eq!(condition_fields(&object), expected);
         assert!(is_established(&object) && !has_its_names(&object));
     }
 }

@@ -87,7 +87,7 @@ pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldErro
 }
 
 /// Returns the status, reason and message of the condition; `None` for CRDs in unprotected groups.
-fn told(definition: &Value) -> Option<[String; 3]> {
+fn condition_fields(definition: &Value) -> Option<[String; 3]> {
     let (is, value) = (Approval::from_definition(definition), annotation(definition));
     let (status, reason, message) = match is {
         Approval::Missing => ("False", "MissingAnnotation", is.problem()),
@@ -101,8 +101,8 @@ fn told(definition: &Value) -> Option<[String; 3]> {
 /// Returns `true` if the condition of the CRD matches its annotation.
 ///
 /// `true` for unprotected CRDs, which never get the condition. The write path uses it to avoid no-op writes.
-pub(crate) fn is_judged(definition: &Value) -> bool {
-    let Some(expected) = told(definition) else { return true };
+pub(crate) fn has_current_approval_condition(definition: &Value) -> bool {
+    let Some(expected) = condition_fields(definition) else { return true };
     let found = condition(definition, CONDITION);
     found.is_some_and(|found| {
         ["status", "reason", "message"].iter().zip(&expected).all(|(key, text)| found[*key] == **text)
@@ -112,8 +112,8 @@ pub(crate) fn is_judged(definition: &Value) -> bool {
 /// Writes the condition of a CRD in a protected group; other CRDs stay unchanged.
 ///
 /// `now` becomes `lastTransitionTime` if the status changes.
-pub(crate) fn judge(definition: &mut Value, now: &str) {
-    if let Some([status, reason, message]) = told(definition) {
+pub(crate) fn set_approval_condition(definition: &mut Value, now: &str) {
+    if let Some([status, reason, message]) = condition_fields(definition) {
         report(definition, now, [CONDITION, &status, &reason, &message]);
     }
 }
@@ -124,11 +124,11 @@ mod tests {
 
     use super::*;
 
-    fn check_told(group: &str, value: &str, expected: Option<[&str; 3]>) {
+    fn check_condition(group: &str, value: &str, expected: Option<[&str; 3]>) {
         let mut definition =
             json!({ "metadata": { "annotations": { ANNOTATION: value } }, "spec": { "group": group } });
-        judge(&mut definition, "now");
-        assert!(is_judged(&definition));
+        set_approval_condition(&mut definition, "now");
+        assert!(has_current_approval_condition(&definition));
         let found = condition(&definition, CONDITION);
         let found = found.map(|found| ["status", "reason", "message"].map(|key| found[key].as_str().unwrap()));
         assert_eq!(found, expected, "{group} {value}");
@@ -136,12 +136,12 @@ mod tests {
 
     #[test]
     fn crds_of_protected_groups_report_their_approval() {
-        check_told("a.example.com", "", None);
-        check_told("a.k8s.io", "https://a.b/c", Some(["True", "ApprovedAnnotation", "approved in https://a.b/c"]));
+        check_condition("a.example.com", "", None);
+        check_condition("a.k8s.io", "https://a.b/c", Some(["True", "ApprovedAnnotation", "approved in https://a.b/c"]));
         let bypassed = ["False", "UnapprovedAnnotation", "not approved: \"unapproved, x\""];
-        check_told("a.kubernetes.io", "unapproved, x", Some(bypassed));
+        check_condition("a.kubernetes.io", "unapproved, x", Some(bypassed));
         let missing = "protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
                        https://github.com/kubernetes/enhancements/pull/1111";
-        check_told("k8s.io", "", Some(["False", "MissingAnnotation", missing]));
+        check_condition("k8s.io", "", Some(["False", "MissingAnnotation", missing]));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::settle;
+use super::normalize;
 
 /// Fills in the defaults that kube-apiserver sets when a CRD is created: `singular`, `listKind`, the conversion
 /// strategy `None`, and the status with the storage version. Does not accept the names: see [`super::accept_names`].
@@ -39,7 +39,7 @@ pub(crate) fn default_definition(object: &mut Value) {
 /// Sets the defaults that kube-apiserver sets whenever it decodes a CRD (`SetDefaults_CustomResourceDefinitionSpec`),
 /// and drops fields that it never encodes.
 pub(crate) fn default_definition_spec(object: &mut Value) {
-    settle::definition(object);
+    normalize::definition(object);
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return };
     if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
         let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();

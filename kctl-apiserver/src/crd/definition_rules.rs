@@ -226,7 +226,7 @@ const FIT_FOR_STATUS: [&str; 22] = [
 /// name.
 fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
     const WHERE: &str = "at the root of the schema if the status subresource is enabled";
-    // Zero values that Go omits were removed by `settle`.
+    // Zero values that Go omits were removed by `normalize`.
     let is_set = |keyword: &str| !schema[keyword].is_null();
     let has_reference = ["id", "$schema", "$ref"].iter().any(|keyword| is_set(keyword));
     if !has_reference && is_set("type") && schema["type"] != "object" {

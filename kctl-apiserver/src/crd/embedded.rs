@@ -36,17 +36,17 @@ pub(crate) fn fit_embedded(schema: Schema<'_>, object: &mut Value) -> Result<(),
 ///
 /// Empty fields are removed and timestamps get their canonical form. `null` metadata becomes an
 /// empty object. Call it after `fit_embedded` has succeeded.
-pub(crate) fn settle_embedded(schema: Schema<'_>, object: &mut Value) {
-    let settled = walk(schema, object, "", &mut |value, _| {
+pub(crate) fn normalize_embedded(schema: Schema<'_>, object: &mut Value) {
+    let normalized = walk(schema, object, "", &mut |value, _| {
         if let Some(metadata) = value.get_mut("metadata") {
             if metadata.is_null() {
                 *metadata = json!({});
             }
-            decode::settle_metadata(metadata);
+            decode::normalize_metadata(metadata);
         }
         Ok(())
     });
-    debug_assert!(settled.is_ok(), "nothing that settles fails");
+    debug_assert!(normalized.is_ok(), "normalizing never fails");
 }
 
 /// Calls the visitor on all embedded objects with their paths, parents before their children.

@@ -58,7 +58,7 @@ fn node(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Error
 }
 
 /// Rejects unknown types, and keywords that are unsupported or not allowed at this position. Zero values that Go omits
-/// were removed by `settle`.
+/// were removed by `normalize`.
 fn supported(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Errors) {
     let name = text(&schema["type"]);
     if !name.is_empty() && !TYPES.contains(&name) {

@@ -42,13 +42,13 @@ pub(super) fn duplicates(schema: Schema, object: &Value, path: &str, errors: &mu
         let Some(items) = value.as_array() else { return };
         match schema.list_type() {
             ListType::Atomic => {}
-            ListType::Set => again(items.iter().cloned(), path, errors),
+            ListType::Set => report_duplicates(items.iter().cloned(), path, errors),
             ListType::Map(keys) => {
                 if let Some(i) = items.iter().position(|item| !item.is_object() && !item.is_null()) {
                     let detail = "must be an object for an array of list-type map";
                     errors.invalid(&format!("{path}[{i}]"), &items[i], detail);
                 } else {
-                    again(items.iter().map(|item| keys_of(item, keys)), path, errors);
+                    report_duplicates(items.iter().map(|item| keys_of(item, keys)), path, errors);
                 }
             }
         }
@@ -62,7 +62,7 @@ fn keys_of(item: &Value, keys: &[Value]) -> Value {
 }
 
 /// Adds one error per value that occurs again. Values are compared as JSON, whose maps are sorted.
-fn again(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Errors) {
+fn report_duplicates(keys: impl Iterator<Item = Value>, path: &str, errors: &mut Errors) {
     let mut n_seen = std::collections::HashMap::new();
     for (i, key) in keys.enumerate() {
         let n = n_seen.entry(key.to_string()).or_insert(0_usize);

@@ -33,12 +33,12 @@ mod field_path;
 pub(crate) mod formats;
 mod keywords;
 mod lists;
+mod normalize;
 mod number;
 mod prune;
 pub(crate) mod replicas;
 mod rules;
 mod selectable;
-mod settle;
 mod statements;
 mod structural;
 mod typed;
@@ -48,11 +48,11 @@ pub(crate) use accepted::{
     GrantedNames, accept_names, begin_end, establish, finish_ending, go_on_ending, has_its_names, is_ending,
     is_established, may_be_established, rejects_creates,
 };
-pub(crate) use approved::{is_judged, judge};
+pub(crate) use approved::{has_current_approval_condition, set_approval_condition};
 pub(crate) use default::{default, default_with_nulls};
 pub(crate) use definition::{default_definition, default_definition_spec};
 pub(crate) use definition_rules::{validate_change_of_definition, validate_definition, validate_definition_status};
-pub(crate) use embedded::{fit_embedded, settle_embedded};
+pub(crate) use embedded::{fit_embedded, normalize_embedded};
 pub(crate) use prune::prune;
 pub(crate) use rules::Rules;
 pub(crate) use validate::{validate, validate_status};

@@ -16,15 +16,15 @@ const COUNT: &str = "must be an integer from 0 to 2147483647";
 ///
 /// At most one error, whose field is the JSON path of the CRD, with its leading dot.
 pub(crate) fn wrong_in_spec(scale: &Value, object: &Value) -> Errors {
-    judge(scale, "specReplicasPath", object, is_count, COUNT).into_iter().collect()
+    check_path(scale, "specReplicasPath", object, is_count, COUNT).into_iter().collect()
 }
 
 /// Validates the observed replicas and the serialized label selector.
 ///
 /// The selector is a string in its serialized form; its syntax is not checked.
 pub(crate) fn wrong_in_status(scale: &Value, object: &Value) -> Errors {
-    let replicas = judge(scale, "statusReplicasPath", object, is_count, COUNT);
-    let selector = judge(scale, "labelSelectorPath", object, Value::is_string, "must be a string");
+    let replicas = check_path(scale, "statusReplicasPath", object, is_count, COUNT);
+    let selector = check_path(scale, "labelSelectorPath", object, Value::is_string, "must be a string");
     replicas.into_iter().chain(selector).collect()
 }
 
@@ -35,7 +35,13 @@ fn is_count(value: &Value) -> bool {
 
 /// Returns the error of the value at the path in field `which` of `scale`. Absent values are valid. A step through a
 /// value that is not an object is an error with that value.
-fn judge(scale: &Value, which: &str, object: &Value, is_valid: fn(&Value) -> bool, why: &str) -> Option<FieldError> {
+fn check_path(
+    scale: &Value,
+    which: &str,
+    object: &Value,
+    is_valid: fn(&Value) -> bool,
+    why: &str,
+) -> Option<FieldError> {
     let path = scale[which].as_str()?;
     let (found, fits) = match value_at(object, path) {
         Ok(found) => found.map(|found| (found, is_valid(found)))?,

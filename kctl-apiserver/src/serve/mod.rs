@@ -161,13 +161,13 @@ impl Listening {
     ///
     /// let faults = Faults::seeded(7);
     /// faults.add(Rule::request(RequestFault::Half, |asked| asked.client == "kubectl" && asked.verb == "list").nth(1));
-    /// let listening = ApiServer::on_system_time().listen(ServeOptions::default()).await?.under(&faults);
+    /// let listening = ApiServer::on_system_time().listen(ServeOptions::default()).await?.with_faults(&faults);
     /// tokio::spawn(listening.serve());
     /// # Ok::<(), std::io::Error>(())
     /// # }).unwrap();
     /// ```
     #[must_use]
-    pub fn under(mut self, faults: &Faults) -> Self {
+    pub fn with_faults(mut self, faults: &Faults) -> Self {
         self.faults = Some(faults.clone());
         self
     }

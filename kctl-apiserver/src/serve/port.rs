@@ -26,7 +26,7 @@ pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Re
     let file = folder.map(|folder| folder.join(FILE));
     let last_port = file.as_deref().map(read).transpose()?.flatten();
     let listener = match last_port {
-        Some(last_port) if options.port == 0 => again(options, last_port).await?,
+        Some(last_port) if options.port == 0 => listen_on_last_port(options, last_port).await?,
         _ => listen(options).await?,
     };
     let port = listener.local_addr()?.port();
@@ -39,7 +39,7 @@ pub(super) async fn bind(options: ServeOptions, folder: Option<&Path>) -> io::Re
 
 /// Listens on the port of the last start, or on a free one if that is in use. A warning names the old port: clients
 /// with an older kubeconfig would reach another server.
-async fn again(options: ServeOptions, last_port: u16) -> io::Result<TcpListener> {
+async fn listen_on_last_port(options: ServeOptions, last_port: u16) -> io::Result<TcpListener> {
     match listen(ServeOptions { port: last_port, ..options }).await {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             tracing::warn!(

@@ -130,13 +130,13 @@ impl Lines {
     /// Appends a [`Line`] with the JSON of an object, completely or not at all. After an error the file is as before:
     /// the part that was written is cut off, at once or at the next append.
     fn append(&mut self, resource: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> io::Result<()> {
-        self.mend()?;
+        self.truncate_torn_line()?;
         let (chain, len) = (self.chain, self.len);
         let line = self.line(resource, key, revision, object);
         if let Err(error) = self.file.write_all(&line) {
             (self.chain, self.len, self.is_torn) = (chain, len, true);
             // If this fails too, the next append tries it again.
-            let _later = self.mend();
+            let _later = self.truncate_torn_line();
             return Err(error);
         }
         debug_assert!(!self.is_torn, "only complete lines are counted");
@@ -146,7 +146,7 @@ impl Lines {
     }
 
     /// Truncates the file to its complete lines.
-    fn mend(&mut self) -> io::Result<()> {
+    fn truncate_torn_line(&mut self) -> io::Result<()> {
         if self.is_torn {
             self.file.set_len(self.n_bytes)?;
             self.file.seek(SeekFrom::Start(self.n_bytes))?;

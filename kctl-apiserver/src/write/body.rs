@@ -239,7 +239,7 @@ fn fit_custom(
         Some(schema) => {
             crd::fit_embedded(schema, object)?;
             let unknown = crd::prune(schema, object);
-            crd::settle_embedded(schema, object);
+            crd::normalize_embedded(schema, object);
             unknown
         }
         // The CRD does not have the version of the object, so all fields are unknown.
@@ -250,7 +250,7 @@ fn fit_custom(
         None => Vec::new(),
     };
     if let Some(metadata) = object.get_mut("metadata") {
-        decode::settle_metadata(metadata);
+        decode::normalize_metadata(metadata);
     }
     Ok(unknown)
 }

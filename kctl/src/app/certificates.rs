@@ -74,7 +74,7 @@ pub(super) fn trusting(configurations: &[Value], definitions: impl IntoIterator<
 impl Certificates {
     /// Reads, renews and serves certificates as long as it is polled. An error is logged once,
     /// until it changes.
-    pub(super) async fn keep(mut self, client: Client, namespace: String, leader: Leader) {
+    pub(super) async fn run(mut self, client: Client, namespace: String, leader: Leader) {
         let service = format!("{}.{namespace}.svc", self.service);
         self.names.extend([format!("{service}.cluster.local"), service]);
         let maintainer = CertificateMaintainer {

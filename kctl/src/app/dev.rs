@@ -51,7 +51,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
             },
         );
     if let Some(folder) = &options.data {
-        keep(&server, &others, folder)?;
+        persist(&server, &others, folder)?;
     }
     let served = options.port.is_some() || options.write_kubeconfig.is_some() || !options.until_idle;
     let mut tasks = JoinSet::new();
@@ -96,7 +96,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
 }
 
 /// Stores the objects of all servers in a folder, and loads those that it has.
-fn keep(server: &ApiServer, others: &[(String, ApiServer)], folder: &Path) -> Result<()> {
+fn persist(server: &ApiServer, others: &[(String, ApiServer)], folder: &Path) -> Result<()> {
     server.keep_in(folder).context(folder.display())?;
     for (name, other) in others {
         let folder = folder.join(name);

@@ -48,7 +48,7 @@ pub(super) async fn diff(
             _ => {}
         }
     }
-    found.extend(beyond(client, manifests, &expected, options).await?);
+    found.extend(extra_permissions(client, manifests, &expected, options).await?);
     if found.is_empty() {
         return print("the cluster's roles are exactly what the declarations need\n");
     }
@@ -70,7 +70,7 @@ fn permissions_of_role(role: &Value, scope: &PermissionScope) -> Result<Vec<Perm
 /// grants, for example from earlier options.
 ///
 /// Permissions of groups of accounts are not the app's, and are left out.
-async fn beyond(
+async fn extra_permissions(
     client: &Client,
     manifests: &[Manifest],
     expected: &[Permission],
@@ -307,7 +307,7 @@ mod tests {
             let all = manifests.iter().chain(&before[1..2]).map(|manifest| manifest.object.clone()).chain(more.clone());
             let all: Vec<_> = all.map(|object| FromFile { object, origin: "test".into() }).collect();
             apply(&client, &all).await.unwrap();
-            let found = beyond(&client, &manifests, &declared, &options).await.unwrap();
+            let found = extra_permissions(&client, &manifests, &declared, &options).await.unwrap();
             assert_eq!(Vec::from_iter(found), expected, "{more:?}");
             let result = diff(&client, &declared, &manifests, &options).await;
             assert_eq!(result.is_err(), !expected.is_empty(), "{result:?}");

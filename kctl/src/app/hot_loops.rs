@@ -135,7 +135,7 @@ impl HotLoops {
         let hot = match counts.running.get_mut(&request.trace) {
             Some(run) => {
                 run.n_requests += 1;
-                let what = what(request);
+                let what = request_text(request);
                 if run.requests.len() < REQUESTS_NAMED_MAX && !run.requests.contains(&what) {
                     run.requests.push(what);
                 }
@@ -150,7 +150,8 @@ impl HotLoops {
             None if ["list", "watch"].contains(&request.verb) => {
                 let n = counts.outside.entry((request.verb, request.resource.clone())).or_default();
                 *n += 1;
-                (*n >= REQUESTS_AT_ONCE_MAX).then(|| format!("{REQUESTS_AT_ONCE_MAX} requests {}", what(request)))
+                (*n >= REQUESTS_AT_ONCE_MAX)
+                    .then(|| format!("{REQUESTS_AT_ONCE_MAX} requests {}", request_text(request)))
             }
             None => None,
         };
@@ -217,7 +218,7 @@ fn did(run: &Run, outcome: &Outcome) -> String {
     format!("{sent} and {end}")
 }
 
-fn what(request: &RequestRecord) -> String {
+fn request_text(request: &RequestRecord) -> String {
     let RequestRecord { verb, resource, namespace, name, code, .. } = request;
     let full_name = match (namespace.as_str(), name.as_str()) {
         ("", name) => name.to_owned(),

@@ -232,7 +232,7 @@ pub(super) fn reject_breaking_in(
         return Ok(());
     }
     let mut changes = Vec::new();
-    for (file, old) in known(files, options.since.as_deref())? {
+    for (file, old) in read_crds(files, options.since.as_deref())? {
         let is_same =
             |object: &Value| object["kind"] == old["kind"] && object["metadata"]["name"] == old["metadata"]["name"];
         let Some(new) = manifests.iter().find(|manifest| is_same(&manifest.object)) else {
@@ -254,7 +254,7 @@ pub(super) fn reject_breaking_in(
 /// Returns the CRDs in a folder, now or at a git revision.
 ///
 /// Files with other objects are skipped. The name of each file is kept for the error message.
-fn known(files: &CrdFiles<'_>, revision: Option<&str>) -> Result<Vec<(String, Value)>> {
+fn read_crds(files: &CrdFiles<'_>, revision: Option<&str>) -> Result<Vec<(String, Value)>> {
     let texts = match revision {
         Some(revision) => committed(files.folder, revision)?,
         None => in_folder(files.folder)?,

@@ -70,7 +70,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
             ready_when_served(manager);
             if let Some(certificates) = certificates {
                 let leader = super::certificates::Leader::of(&manager.view());
-                manager.background(certificates.keep(client, namespace, leader));
+                manager.background(certificates.run(client, namespace, leader));
             }
         };
         // On the heap: both futures are large, and are polled together.

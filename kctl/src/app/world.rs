@@ -46,7 +46,7 @@ async fn as_role(server: &ApiServer, app: &App, role: &Permissions, cluster: &st
     app.install_on(server, &permissions, &names, cluster).await?;
     #[cfg(not(feature = "webhook"))]
     install(&Client::new(server.service(), "default"), &app.definitions()?, &permissions, &names).await?;
-    let refusals = Refusals::beyond(permissions);
+    let refusals = Refusals::new(permissions);
     Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
 }
 

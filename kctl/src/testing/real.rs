@@ -74,7 +74,7 @@ impl RealServer {
         let space = Namespace { metadata, ..Namespace::default() };
         Api::all(bare.clone()).create(&PostParams::default(), &space).await.context("the namespace of a trial")?;
         let footprint = Footprint { bare, created: CreatedObjects::default(), name: name.into() };
-        let refusals = Refusals::beyond(permissions.to_vec());
+        let refusals = Refusals::new(permissions.to_vec());
         let own = match footprint.install(app, permissions, &refusals).await {
             Ok(own) => own,
             Err(error) => return cleanup::then(Err(error), footprint.remove().await),

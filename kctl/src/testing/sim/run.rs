@@ -159,7 +159,7 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
         if let Some(time) = step.after {
             sleep(time).await;
         } else {
-            settle(world).await?;
+            wait_until_settled(world).await?;
             if expected.is_none() {
                 check_work(world)?;
             }
@@ -172,7 +172,7 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
     }
     sleep_until(world.quiet_from).await;
     world.updates_ended().await;
-    settle(world).await?;
+    wait_until_settled(world).await?;
     world.shared.log("checker", "the state has settled");
     if expected.is_none() {
         check_work(world)?;
@@ -188,14 +188,14 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
     check_work(world)?;
     stays(world).await?;
     delete_all(world).await.map_err(failed("the end of all objects"))?;
-    settle(world).await?;
+    wait_until_settled(world).await?;
     check_leaks(world)?;
     check_requests(world)
 }
 
 /// Waits until the state has settled. Requeues within `waiting_for_requeues` are waited for in one
 /// jump.
-async fn settle(world: &World) -> Result<(), Found> {
+async fn wait_until_settled(world: &World) -> Result<(), Found> {
     let (begun, mut quiet_since) = (Instant::now(), Instant::now());
     let (mut revision, mut changed) = (0, Instant::now());
     let within = world.shared.scenario.requeues_within;

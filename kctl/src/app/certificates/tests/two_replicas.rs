@@ -32,7 +32,7 @@ async fn start(server: &ApiServer, of: &Certificates, name: &str) -> Process {
     let manager = App::new("web").manager(client.clone()).await.unwrap();
     let mut manager = manager.elect(ElectionConfig::new("web", "default", name)).unwrap();
     let leadership = manager.view().leadership().cloned().unwrap();
-    manager.background(of.clone().keep(client, "default".into(), Leader::Elected(leadership.clone())));
+    manager.background(of.clone().run(client, "default".into(), Leader::Elected(leadership.clone())));
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
     Process { served: of.served.clone(), leadership, stop, running }

@@ -24,7 +24,7 @@ pub(super) fn author(change: &Change) -> &str {
 
 /// Returns the verb of a change, for a timeline. A deletion that waits for finalizers is
 /// `is being deleted`.
-pub(super) fn what(change: &Change) -> &'static str {
+pub(super) fn change_verb(change: &Change) -> &'static str {
     match (&change.before, &change.after) {
         (None, _) => "is created",
         (_, None) => "is gone",

@@ -6,7 +6,7 @@ use kctl_apiserver::{ApiServer, Change, faults::Seen};
 
 use super::{
     Shared,
-    describe::{author, of_lease, place, what},
+    describe::{author, change_verb, of_lease, place},
 };
 use crate::testing::sim::{
     checks::{is_app, is_bookkeeping},
@@ -37,7 +37,7 @@ impl Shared {
             let Some(shared) = shared.upgrade() else { return };
             if !is_bookkeeping(&change.group, &change.resource) {
                 let id = Id::for_change(&name, change);
-                let what = format!("{id} {} at revision {}", what(change), change.revision);
+                let what = format!("{id} {} at revision {}", change_verb(change), change.revision);
                 shared.trace.lock().add_change(author(change), what, change.after.clone());
             } else if let Some(what) = shared.of_app_lease(&name, change) {
                 shared.log(author(change), what);

@@ -39,26 +39,26 @@ pub(super) fn definition(definition: &mut Value) {
     let versions = definition.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
     for version in versions.into_iter().flatten() {
         if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
-            settle(schema);
+            normalize(schema);
         }
     }
 }
 
 /// Normalizes a schema and those below it. Values under `default` and `example` only lose a decimal point without a
 /// fraction.
-fn settle(schema: &mut Value) {
+fn normalize(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
     // Validation reports `dependencies`, even empty ones.
     fields.retain(|key, value| key == "dependencies" || !(OMITTED.contains(&key.as_str()) && is_zero(value)));
     for (key, value) in fields {
         match key.as_str() {
             "default" | "example" | "enum" | "minimum" | "maximum" | "multipleOf" => go::whole_numbers(value),
-            "allOf" | "anyOf" | "oneOf" => value.as_array_mut().into_iter().flatten().for_each(settle),
-            "items" if value.is_array() => value.as_array_mut().into_iter().flatten().for_each(settle),
-            "x-kubernetes-validations" => value.as_array_mut().into_iter().flatten().for_each(settle_rule),
-            "not" | "items" | "additionalProperties" | "additionalItems" => settle(value),
+            "allOf" | "anyOf" | "oneOf" => value.as_array_mut().into_iter().flatten().for_each(normalize),
+            "items" if value.is_array() => value.as_array_mut().into_iter().flatten().for_each(normalize),
+            "x-kubernetes-validations" => value.as_array_mut().into_iter().flatten().for_each(normalize_rule),
+            "not" | "items" | "additionalProperties" | "additionalItems" => normalize(value),
             "properties" | "patternProperties" | "definitions" | "dependencies" => {
-                value.as_object_mut().into_iter().flatten().for_each(|(_, below)| settle(below));
+                value.as_object_mut().into_iter().flatten().for_each(|(_, below)| normalize(below));
             }
             _ => {}
         }
@@ -66,7 +66,7 @@ fn settle(schema: &mut Value) {
 }
 
 /// Removes the empty fields of a validation rule.
-fn settle_rule(rule: &mut Value) {
+fn normalize_rule(rule: &mut Value) {
     if let Some(fields) = rule.as_object_mut() {
         fields.retain(|key, value| !(OMITTED_OF_RULES.contains(&key.as_str()) && is_zero(value)));
     }
