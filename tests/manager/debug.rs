@@ -9,7 +9,7 @@ use kctl::{
     prelude::*,
     watches::WatchConfig,
 };
-use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy, worker::CONFLICTS_USUAL};
+use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy, worker::CONFLICTS_BEFORE_WARNING};
 use kctl_tests::Faults;
 use serde_json::{Value, json};
 use tokio::{
@@ -260,11 +260,11 @@ async fn state_shows_run_time_caches_while_watched() {
 async fn state_explains_unusually_many_conflicts() {
     let site = site(&[], None).await;
     site.create("conflicts").await;
-    let state = site.state_when(|state| reconciles(state).len() > CONFLICTS_USUAL as usize).await;
+    let state = site.state_when(|state| reconciles(state).len() > CONFLICTS_BEFORE_WARNING as usize).await;
     for (n, run) in (1..).zip(reconciles(&state)) {
         assert_eq!((run["outcome"].as_str(), run["text"].as_str()), (Some("conflict"), Some(&*conflict().to_string())));
         let next = run["next"].as_str().unwrap();
-        if n <= CONFLICTS_USUAL {
+        if n <= CONFLICTS_BEFORE_WARNING {
             assert_eq!(next, "again with the newer state", "{n}");
         } else {
             assert_eq!(next, format!("again, with backoff: {n} conflicts in a row"));

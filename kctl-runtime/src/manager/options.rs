@@ -88,7 +88,7 @@ impl Manager {
     /// it off. The default is [`WARN_AFTER_FAILURES`](super::WARN_AFTER_FAILURES).
     ///
     /// A key that is given up gets the event at once. Conflicts count after more than
-    /// [`CONFLICTS_USUAL`](crate::worker::CONFLICTS_USUAL) in a row. The event is recorded once until the key
+    /// [`CONFLICTS_BEFORE_WARNING`](crate::worker::CONFLICTS_BEFORE_WARNING) in a row. The event is recorded once until the key
     /// succeeds again.
     #[must_use]
     pub fn warn_after_failures(self, failures: u32) -> Self {

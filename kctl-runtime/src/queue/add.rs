@@ -59,7 +59,7 @@ pub enum Cause {
     /// backoff for as many conflicts, whichever is longer. Every other add makes it ready at once, because it may bring
     /// the newer state.
     ///
-    /// Up to [`CONFLICTS_USUAL`](super::CONFLICTS_USUAL) conflicts in a row are normal with concurrent writers; a key
+    /// Up to [`CONFLICTS_BEFORE_WARNING`](super::CONFLICTS_BEFORE_WARNING) conflicts in a row are normal with concurrent writers; a key
     /// with more counts as [failing](super::WorkQueue::failing).
     Conflict(Duration),
 }

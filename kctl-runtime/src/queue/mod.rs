@@ -60,7 +60,7 @@ use tokio::{
 pub use add::{Add, Cause};
 pub use backoff::Backoff;
 pub use ready::PASSED_OVER_MAX;
-pub use state::{CONFLICTS_USUAL, TAG_CONFLICTED, TAG_REQUEUED, TAG_RETRIED, WAIT_MAX};
+pub use state::{CONFLICTS_BEFORE_WARNING, TAG_CONFLICTED, TAG_REQUEUED, TAG_RETRIED, WAIT_MAX};
 pub use stats::{PRIORITIES_REPORTED_MAX, QueueKeys, QueueObserver, QueueStats};
 
 use crate::sync::Mutex;
@@ -317,7 +317,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     }
 
     /// Returns the keys whose last run failed, with their failures in a row; a key that only meets conflicts is among
-    /// them beyond [`CONFLICTS_USUAL`]. The key that began to fail first comes first.
+    /// them beyond [`CONFLICTS_BEFORE_WARNING`]. The key that began to fail first comes first.
     ///
     /// This copies all failing keys. Use [`keys`](Self::keys) for a bounded result, and [`n_failing`](Self::n_failing)
     /// for a number.

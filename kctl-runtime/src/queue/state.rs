@@ -20,7 +20,7 @@ use super::{
 };
 
 pub(crate) use effect::{BackoffEffect, KeyEvent, OWN_WRITES_MAX, VersionEffect};
-pub use entry::CONFLICTS_USUAL;
+pub use entry::CONFLICTS_BEFORE_WARNING;
 
 /// Maximum wait of a key, one year: longer than any useful wait, and within the range of the clock. Longer waits are
 /// shortened to it.

@@ -25,12 +25,12 @@ impl<C: Reconcile> Pool<C> {
     /// key was forgotten or handed over.
     pub(super) async fn enter(&self, key: &ObjectKey) -> Option<ReconcileGuard> {
         let Some(ring) = self.env.gate.ring() else {
-            let pass = self.env.gate.enter(key);
-            if pass.is_none() {
+            let guard = self.env.gate.enter(key);
+            if guard.is_none() {
                 // Its slot was handed over after the key was added. The next owner enqueues all keys of the slot.
                 self.queue.evict_key(key);
             }
-            return pass;
+            return guard;
         };
         let unreadable = self.env.primary.unreadable(key).map(|one| one.stored.clone());
         // A key without an object has no label. Its reconcile only forgets it.
@@ -45,7 +45,7 @@ impl<C: Reconcile> Pool<C> {
         None
     }
 
-    /// Forgets a key, and the forms in which its objects were applied: another shard may apply others.
+    /// Forgets a key, and the last applied objects, because another shard may change them.
     fn forget(&self, key: &ObjectKey) {
         self.env.applied.forget(key);
         self.queue.forget(key);
@@ -53,8 +53,8 @@ impl<C: Reconcile> Pool<C> {
 
     /// Removes the labels of an object that the sharder wants back, once no write of its key can be on its way.
     async fn hand_over(&self, ring: &Ring, key: &ObjectKey, stored: &Stored) {
-        if let Some(over) = ring.unresolved_until(key) {
-            let wait = over.saturating_duration_since(Instant::now()).min(WRITES_AGAIN_AFTER);
+        if let Some(deadline) = ring.unresolved_until(key) {
+            let wait = deadline.saturating_duration_since(Instant::now()).min(WRITES_AGAIN_AFTER);
             self.queue.add(Add::new(key.clone()).cause(Cause::Requeue(wait)));
             return;
         }
@@ -84,6 +84,6 @@ impl<C: Reconcile> Pool<C> {
         }
         let wait = self.queue.add(Add::new(key.clone()).cause(Cause::Failure));
         let controller = &self.env.spec.name;
-        tracing::error!(controller, %key, "failed to hand the object over to another shard: {error}; tried again in {wait:?}");
+        tracing::error!(controller, %key, "failed to hand the object over to another shard: {error}; retrying in {wait:?}");
     }
 }

@@ -48,7 +48,7 @@ use tracing::Instrument;
 
 pub use retry::{Attempts, Decision, Outcome, decide};
 
-pub use crate::queue::CONFLICTS_USUAL;
+pub use crate::queue::CONFLICTS_BEFORE_WARNING;
 use crate::{
     handler::{self, TAG_INITIAL},
     key::ObjectKey,
@@ -157,7 +157,7 @@ impl<C: Reconcile> Pool<C> {
         if !self.env.is_complete() && !self.wait_until_complete().await {
             return false;
         }
-        // Yields now and then: a key that is requeued at once and never awaits would otherwise block its thread.
+        // Yields now and then: a reconcile that never awaits and is requeued at once would otherwise block its thread.
         tokio::task::coop::consume_budget().await;
         let Some(item) = self.queue.get().await else { return false };
         let (key, tags) = (item.key, item.tags);
@@ -167,12 +167,12 @@ impl<C: Reconcile> Pool<C> {
             self.queue.add(Add::new(key).priority(item.priority).tags(tags));
             return true;
         }
-        let Some(pass) = self.enter(&key).await else { return true };
+        let Some(guard) = self.enter(&key).await else { return true };
         let (reason, trace) = (ReconcileReason::new(self.env.clone(), tags), self.env.traces.read().next());
         self.observe(&key, || (self.begun)(&self.env.spec.name, &key, trace));
         let begun = Instant::now();
         // Boxed, so that an idle worker does not hold the memory of a reconcile.
-        let run = pass.run(Box::pin(self.traced(&key, &reason, trace, &pass)));
+        let run = guard.run(Box::pin(self.traced(&key, &reason, trace, &guard)));
         let mut has_waited = false;
         let (outcome, written) = {
             let mut run = pin!(own_writes::record(async { run.await.unwrap_or_else(slot_lost) }));
@@ -192,15 +192,15 @@ impl<C: Reconcile> Pool<C> {
         let decision = decide(&outcome, attempts, self.env.spec.retries);
         self.record_failure(&key, attempts.failures, &outcome, &decision);
         self.requeue(&key, &decision);
-        if !pass.serves() {
+        if !guard.serves() {
             self.queue.evict_key(&key);
             // The slot may be this replica's again: then the next run has to look for the write.
             if !self.env.gate.owns(&key) {
                 self.env.writer.uncertain_writes().forget(&key);
             }
         }
-        // The pass is dropped before the key is free again, because a hand-over waits for all counted reconciles.
-        drop(pass);
+        // The guard is dropped before the key is free again, because a hand-over waits for all counted reconciles.
+        drop(guard);
         drop(processing);
         let report = Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took };
         // The key was handed back, so a slow observer does not block its next run.
@@ -250,7 +250,7 @@ impl<C: Reconcile> Pool<C> {
         let text = match outcome {
             Outcome::Failed { text, .. } => text.clone(),
             Outcome::Panicked(text) => format!("panic: {text}"),
-            Outcome::TimedOut => "it took longer than its timeout".into(),
+            Outcome::TimedOut => format!("timed out after {:?}", self.env.spec.timeout.unwrap_or_default()),
             Outcome::Done(_) | Outcome::Vanished => return,
         };
         let failures = failures_before.saturating_add(1);
@@ -260,7 +260,7 @@ impl<C: Reconcile> Pool<C> {
                 format!("failed {failures} times in a row: {text}")
             }
             // Fewer conflicts are normal with concurrent writers. Log and debug page start to warn at the same number.
-            Decision::Outdated { in_a_row } if *in_a_row == CONFLICTS_USUAL + 1 => {
+            Decision::Outdated { in_a_row } if *in_a_row == CONFLICTS_BEFORE_WARNING + 1 => {
                 format!("met a conflict {in_a_row} times in a row: {text}")
             }
             _ => return,
@@ -272,7 +272,7 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
-    /// Calls an observer. A panic in it costs its report and nothing else.
+    /// Calls an observer. A panic in it loses only its report.
     fn observe(&self, key: &ObjectKey, observer: impl FnOnce()) {
         if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(observer)) {
             let controller = &self.env.spec.name;
@@ -282,21 +282,21 @@ impl<C: Reconcile> Pool<C> {
 
     /// Runs the reconcile in its trace and in a span with controller, key and reason, so that its log lines and
     /// requests carry them.
-    async fn traced(&self, key: &ObjectKey, reason: &ReconcileReason, trace: Trace, pass: &ReconcileGuard) -> Outcome {
+    async fn traced(&self, key: &ObjectKey, reason: &ReconcileReason, trace: Trace, guard: &ReconcileGuard) -> Outcome {
         let controller = &self.env.spec.name;
         let run = async {
             let span = tracing::info_span!("reconcile", controller, %key, %reason, trace_id = %trace);
-            self.reconcile(key, reason.tags(), pass).instrument(span).await
+            self.reconcile(key, reason.tags(), guard).instrument(span).await
         };
         trace.run(run).await
     }
 
-    async fn reconcile(&self, key: &ObjectKey, tags: u32, pass: &ReconcileGuard) -> Outcome {
-        let run = AssertUnwindSafe(self.run_once(key, tags, pass)).catch_unwind();
+    async fn reconcile(&self, key: &ObjectKey, tags: u32, guard: &ReconcileGuard) -> Outcome {
+        let run = AssertUnwindSafe(self.run_once(key, tags, guard)).catch_unwind();
         run.await.unwrap_or_else(|panic| Outcome::Panicked(truncate_error(panic_text(&*panic))))
     }
 
-    async fn run_once(&self, key: &ObjectKey, tags: u32, pass: &ReconcileGuard) -> Outcome {
+    async fn run_once(&self, key: &ObjectKey, tags: u32, guard: &ReconcileGuard) -> Outcome {
         if let Err(error) = self.env.writer.uncertain_writes().resolve(key).await {
             return outcome(Err(error.into()), key, &self.env);
         }
@@ -307,7 +307,7 @@ impl<C: Reconcile> Pool<C> {
             self.env.applied.forget(key);
             return Outcome::Vanished;
         };
-        if matches!(pass, ReconcileGuard::Gone) {
+        if matches!(guard, ReconcileGuard::Gone) {
             // The sharder assigned the object to this shard meanwhile. Its next run is counted, so that no other controller
             // hands it over during that run.
             self.queue.add(Add::new(key.clone()).tags(tags));
@@ -326,7 +326,7 @@ impl<C: Reconcile> Pool<C> {
             None => Ok(run.await),
         };
         if let Ok(Err(error)) = &result {
-            self.record_end(error, key, uid).await;
+            self.record_deletion(error, key, uid).await;
         }
         result.map_or(Outcome::TimedOut, |result| outcome(result, key, &self.env))
     }
@@ -334,7 +334,7 @@ impl<C: Reconcile> Pool<C> {
     /// Removes the primary from the cache if the error says that it is gone. A uid never comes back, so the cache need
     /// not wait for the watch; until then each event of an owned object would start another reconcile of the deleted
     /// owner.
-    async fn record_end(&self, error: &Error, key: &ObjectKey, uid: Uid) {
+    async fn record_deletion(&self, error: &Error, key: &ObjectKey, uid: Uid) {
         let gone = |api: &ApiError| self.env.is_gone(api, key) && api.is_object_missing();
         if error.api().is_some_and(gone) {
             self.env.primary.store().acknowledged(Delta::Gone(key.clone(), uid)).await;

@@ -77,7 +77,7 @@ pub enum Decision {
     /// failure.
     Outdated {
         /// Conflicts of this key in a row, including this one. After more than
-        /// [`CONFLICTS_USUAL`](crate::queue::CONFLICTS_USUAL) of them the cache is probably not outdated: another
+        /// [`CONFLICTS_BEFORE_WARNING`](crate::queue::CONFLICTS_BEFORE_WARNING) of them the cache is probably not outdated: another
         /// client owns the name or the field.
         in_a_row: u32,
     },
@@ -146,7 +146,7 @@ pub fn decide(outcome: &Outcome, attempts: Attempts, retries: Option<u32>) -> De
         Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut => Decision::RateLimited,
     };
     let is_conflict = matches!(outcome, Outcome::Failed { conflict: true, terminal: false, .. });
-    debug_assert!(!is_conflict || decision != Decision::Drop, "a conflict says nothing about the object");
+    debug_assert!(!is_conflict || decision != Decision::Drop, "a conflict never drops a key");
     let resets = matches!(decision, Decision::Forget | Decision::RequeueAfter(_));
     debug_assert!(outcome.is_failure() != resets, "failures are counted until a success, and reset by one");
     decision

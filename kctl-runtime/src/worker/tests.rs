@@ -32,11 +32,11 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-type Act = Arc<dyn Fn(String, u32) -> Pin<Box<dyn Future<Output = Result<Action>> + Send>> + Send + Sync>;
+type ReconcileFn = Arc<dyn Fn(String, u32) -> Pin<Box<dyn Future<Output = Result<Action>> + Send>> + Send + Sync>;
 
 /// Calls a closure of the test with the name of the object and the number of the attempt.
 struct Test {
-    act: Act,
+    act: ReconcileFn,
 }
 
 impl Controller for Test {
@@ -56,7 +56,7 @@ impl Reconcile for Test {
 
 fn act<F: Future<Output = Result<Action>> + Send + 'static>(
     f: impl Fn(String, u32) -> F + Send + Sync + 'static,
-) -> Act {
+) -> ReconcileFn {
     Arc::new(move |name, attempt| Box::pin(f(name, attempt)))
 }
 
@@ -109,7 +109,7 @@ async fn undeclared_kind_is_not_the_primary() {
 }
 
 impl World {
-    async fn new(change: impl FnOnce(&mut ControllerSpec), act: Act) -> Self {
+    async fn new(change: impl FnOnce(&mut ControllerSpec), act: ReconcileFn) -> Self {
         let reports: Arc<Mutex<Vec<Report>>> = Arc::default();
         let seen = reports.clone();
         Self::observed(change, act, reports, Arc::new(move |report| seen.lock().push(report.clone()))).await
@@ -117,7 +117,7 @@ impl World {
 
     async fn observed(
         change: impl FnOnce(&mut ControllerSpec),
-        act: Act,
+        act: ReconcileFn,
         reports: Arc<Mutex<Vec<Report>>>,
         observer: Observer,
     ) -> Self {
@@ -128,7 +128,7 @@ impl World {
 
     async fn start(
         env: Arc<Env>,
-        act: Act,
+        act: ReconcileFn,
         reports: Arc<Mutex<Vec<Report>>>,
         observer: Observer,
         begun: BeginObserver,
@@ -227,9 +227,9 @@ async fn begin_observer_that_panics_costs_no_worker() {
 }
 
 /// Panics when a reconcile is cut off.
-struct Bomb;
+struct PanicOnDrop;
 
-impl Drop for Bomb {
+impl Drop for PanicOnDrop {
     fn drop(&mut self) {
         panic!("planted");
     }
@@ -242,7 +242,7 @@ async fn panic_outside_of_a_reconcile_ends_the_pool() {
     env.gate.bind(&tenures);
     env.gate.open(&tenures.begin(0, &WritePermit::always()));
     let cut_off = act(|_, _| async {
-        let _bomb = Bomb;
+        let _bomb = PanicOnDrop;
         std::future::pending().await
     });
     let world = World::start(env, cut_off, Arc::default(), Arc::new(|_| {}), Arc::new(|_, _, _| {})).await;

@@ -13,7 +13,7 @@ use kctl_runtime::{
     connection as clients,
     manager::{Manager, health::Health, metrics::RequestCounter},
     reconcile::Result,
-    worker::{CONFLICTS_USUAL, Decision, Observer, Outcome},
+    worker::{CONFLICTS_BEFORE_WARNING, Decision, Observer, Outcome},
 };
 use kube::{Client, config::Config};
 use tokio::task::JoinSet;
@@ -232,7 +232,7 @@ fn host(config: &Config) -> String {
 /// Returns the observer that logs each failed reconcile with what happens next. Conflicts are
 /// logged at debug level until they repeat.
 ///
-/// Up to [`CONFLICTS_USUAL`] conflicts in a row are part of optimistic concurrency: the next reconcile reads
+/// Up to [`CONFLICTS_BEFORE_WARNING`] conflicts in a row are part of optimistic concurrency: the next reconcile reads
 /// the newer object. More than that means another program writes the same field, and is logged as an error.
 pub(super) fn observer() -> Observer {
     Arc::new(|report| {
@@ -244,7 +244,7 @@ pub(super) fn observer() -> Observer {
         };
         let (controller, key, trace_id) = (&report.controller, &report.key, report.trace);
         match &report.outcome {
-            Outcome::Failed { text, .. } if matches!(report.decision, Decision::Outdated { in_a_row } if in_a_row > CONFLICTS_USUAL) =>
+            Outcome::Failed { text, .. } if matches!(report.decision, Decision::Outdated { in_a_row } if in_a_row > CONFLICTS_BEFORE_WARNING) =>
             {
                 tracing::error!(controller, %key, %trace_id, "{text}; {next}");
             }
@@ -338,7 +338,7 @@ mod tests {
         let text = String::from_utf8(lines.0.lock().clone()).unwrap();
         let errors: Vec<_> = text.lines().filter(|line| line.contains("ERROR")).collect();
         assert!(errors.len() > 2, "{text}");
-        for (in_a_row, line) in (CONFLICTS_USUAL + 1..).zip(errors) {
+        for (in_a_row, line) in (CONFLICTS_BEFORE_WARNING + 1..).zip(errors) {
             let end = format!(
                 "; {in_a_row} conflicts in a row, retrying with backoff controller=\"configmap\" key=default/web"
             );

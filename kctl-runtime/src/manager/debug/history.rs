@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::{
     key::ObjectKey,
     text::cut,
-    worker::{CONFLICTS_USUAL, Decision, Outcome, Report},
+    worker::{CONFLICTS_BEFORE_WARNING, Decision, Outcome, Report},
 };
 
 /// Maximum number of remembered reconciles; the oldest one is dropped first.
@@ -116,12 +116,12 @@ impl History {
 }
 
 impl Recorded {
-    /// Remembers or forgets the error of a key. Up to [`CONFLICTS_USUAL`] conflicts in a row leave its record
+    /// Remembers or forgets the error of a key. Up to [`CONFLICTS_BEFORE_WARNING`] conflicts in a row leave its record
     /// unchanged.
     fn update_failure(&mut self, report: &Report) {
         let text = match &report.outcome {
             // A few conflicts in a row are normal, and are not recorded as an error.
-            Outcome::Failed { .. } if matches!(report.decision, Decision::Outdated { in_a_row } if in_a_row <= CONFLICTS_USUAL) =>
+            Outcome::Failed { .. } if matches!(report.decision, Decision::Outdated { in_a_row } if in_a_row <= CONFLICTS_BEFORE_WARNING) =>
             {
                 return;
             }

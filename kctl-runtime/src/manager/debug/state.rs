@@ -19,7 +19,7 @@ use crate::{
     source::Source,
     spec::ControllerSpec,
     text::cut,
-    worker::{CONFLICTS_USUAL, Decision, Outcome},
+    worker::{CONFLICTS_BEFORE_WARNING, Decision, Outcome},
 };
 
 /// Maximum number of keys of one controller in a list: failing, given up or running.
@@ -368,7 +368,7 @@ fn reconcile(PastReconcile { number, at, report }: PastReconcile) -> Reconcile {
         Decision::Forget => "when it changes".to_owned(),
         Decision::RequeueAfter(wait) => format!("in {}, as asked", rounded(*wait)),
         Decision::RetryAfter(wait) => format!("again in {}", rounded(*wait)),
-        Decision::Outdated { in_a_row } if *in_a_row <= CONFLICTS_USUAL => "again with the newer state".into(),
+        Decision::Outdated { in_a_row } if *in_a_row <= CONFLICTS_BEFORE_WARNING => "again with the newer state".into(),
         Decision::Outdated { in_a_row } => format!("again, with backoff: {in_a_row} conflicts in a row"),
         Decision::RateLimited => "again, with backoff".into(),
         Decision::Drop => "given up until it changes".into(),

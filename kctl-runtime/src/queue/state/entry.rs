@@ -9,7 +9,7 @@ use super::{
 use crate::queue::ready::{Age, ReadyPosition};
 
 /// Number of consecutive conflicts that are normal with concurrent writers. A key with more counts as failing.
-pub const CONFLICTS_USUAL: u32 = 5;
+pub const CONFLICTS_BEFORE_WARNING: u32 = 5;
 
 #[derive(Default)]
 pub(super) struct Entry {
@@ -87,7 +87,7 @@ impl Entry {
     /// fail.
     pub(super) fn consecutive_failures(&self) -> u32 {
         match (self.failures, self.conflicts) {
-            (0, ..=CONFLICTS_USUAL) => 0,
+            (0, ..=CONFLICTS_BEFORE_WARNING) => 0,
             (0, conflicts) => conflicts,
             (failures, _) => failures,
         }
