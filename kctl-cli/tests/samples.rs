@@ -139,7 +139,7 @@ const REWORDED: [Reworded; 16] = [
     },
     Reworded {
         recorded: "json: cannot unmarshal object into Go value of type []",
-        ours: &["json unmarshal obj failed: it is not a list"],
+        ours: &["json unmarshal obj failed: the value is not a list"],
         why: "a type of Go",
     },
     Reworded {

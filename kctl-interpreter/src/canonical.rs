@@ -122,7 +122,7 @@ fn object<'de, D: Deserializer<'de>, T: de::DeserializeOwned>(deserializer: D) -
     match Value::deserialize(deserializer)? {
         Value::Null => Ok(None),
         value @ Value::Object(_) => T::deserialize(value).map(Some).map_err(de::Error::custom),
-        _ => Err(de::Error::custom("it is not an object")),
+        _ => Err(de::Error::custom("the value is not an object")),
     }
 }
 
@@ -194,7 +194,7 @@ pub(crate) fn read<T: de::DeserializeOwned + Default>(value: Value) -> Result<T,
 pub(crate) fn read_list<T: de::DeserializeOwned + Default>(value: Value) -> Result<Vec<T>, String> {
     match value {
         Value::Array(values) => values.into_iter().map(read).collect(),
-        _ => Err("json unmarshal obj failed: it is not a list".to_owned()),
+        _ => Err("json unmarshal obj failed: the value is not a list".to_owned()),
     }
 }
 

@@ -58,18 +58,18 @@ pub fn verify(dependencies: &[DependentReference]) -> Result<(), InvalidDependen
             ));
         }
         if let Some(selector) = selector {
-            Selector { path: format!("{path}.labelSelector"), problems: &mut problems }.check(selector);
+            SelectorValidator { path: format!("{path}.labelSelector"), problems: &mut problems }.check(selector);
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(InvalidDependencyError { problems }) }
 }
 
-struct Selector<'a> {
+struct SelectorValidator<'a> {
     path: String,
     problems: &'a mut Vec<String>,
 }
 
-impl Selector<'_> {
+impl SelectorValidator<'_> {
     fn check(&mut self, selector: &Value) {
         for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
             self.label("matchLabels", key, value);

@@ -30,7 +30,7 @@ const FILES: [&str; 2] = ["customizations.yaml", "customization.yaml"];
 const DEPTH_MAX: usize = 12;
 /// Maximum number of entries of all folders together. A folder with more is probably not one of customizations.
 const ENTRIES_MAX: usize = 100_000;
-/// Maximum size of a file, in bytes. A device may have no end.
+/// Maximum size of a file, in bytes. Reading a device file could never end.
 const FILE_LEN_MAX: u64 = 16 << 20;
 
 /// The files of the crate, by the folder of each.
@@ -126,7 +126,7 @@ pub fn bundled(pool: Pool) -> Configurable {
 pub fn read(folder: &Path) -> Result<Scripts, FolderError> {
     let mut documents = Vec::new();
     for path in files(folder)? {
-        let text = text_of(&path).map_err(|source| FolderError::Unreadable { path: path.clone(), source })?;
+        let text = read_limited(&path).map_err(|source| FolderError::Unreadable { path: path.clone(), source })?;
         let parsed = serde_saphyr::from_multiple::<Value>(&text);
         documents.extend(parsed.map_err(|error| FolderError::Malformed { path, problem: error.to_string() })?);
     }
@@ -139,7 +139,7 @@ pub fn read(folder: &Path) -> Result<Scripts, FolderError> {
 }
 
 /// Returns the text of a file of at most [`FILE_LEN_MAX`] bytes.
-fn text_of(path: &Path) -> io::Result<String> {
+fn read_limited(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let len = fs::File::open(path)?.take(FILE_LEN_MAX + 1).read_to_string(&mut text)?;
     if len as u64 > FILE_LEN_MAX {

@@ -30,7 +30,7 @@ macro_rules! codes {
         )*
         /// Names, codes and titles of all constants.
         #[cfg_attr(not(test), expect(dead_code, reason = "only tests compare titles with the book"))]
-        const OF_ATTRIBUTES: &[(&str, Code, &str)] = &[$((stringify!($name), $name, $title)),*];
+        const ATTRIBUTE_CODES: &[(&str, Code, &str)] = &[$((stringify!($name), $name, $title)),*];
     };
 }
 
@@ -180,7 +180,7 @@ codes! {
 /// Codes that only other crates report, with their titles. Most are diagnostics of traits; K0070, K0105, K0109, K0113
 /// and K0114 are errors of an app that starts.
 #[cfg(test)]
-const OF_OTHER_CRATES: &[(u16, &str)] = &[
+const RUNTIME_CODES: &[(u16, &str)] = &[
     (31, "an owner in a namespace owns nothing outside of it"),
     (32, "the kind has no status"),
     (33, "not a controller"),
@@ -222,8 +222,8 @@ mod tests {
 
     /// All codes with their titles, as the book names them.
     fn titles() -> BTreeMap<String, &'static str> {
-        let of_attributes = OF_ATTRIBUTES.iter().map(|(_, code, title)| (code.to_string(), *title));
-        let of_others = OF_OTHER_CRATES.iter().map(|(number, title)| (Code(*number).to_string(), *title));
+        let of_attributes = ATTRIBUTE_CODES.iter().map(|(_, code, title)| (code.to_string(), *title));
+        let of_others = RUNTIME_CODES.iter().map(|(number, title)| (Code(*number).to_string(), *title));
         of_attributes.chain(of_others).collect()
     }
 
@@ -265,9 +265,9 @@ mod tests {
 
     #[test]
     fn numbers_and_names_are_unique_and_sorted() {
-        assert!(OF_ATTRIBUTES.is_sorted_by(|(_, one, _), (_, next, _)| one.0 < next.0));
-        assert!(OF_OTHER_CRATES.is_sorted_by(|(one, _), (next, _)| one < next));
-        assert_eq!(titles().len(), OF_ATTRIBUTES.len() + OF_OTHER_CRATES.len(), "no code is in both tables");
+        assert!(ATTRIBUTE_CODES.is_sorted_by(|(_, one, _), (_, next, _)| one.0 < next.0));
+        assert!(RUNTIME_CODES.is_sorted_by(|(one, _), (next, _)| one < next));
+        assert_eq!(titles().len(), ATTRIBUTE_CODES.len() + RUNTIME_CODES.len(), "no code is in both tables");
     }
 
     #[test]
@@ -295,9 +295,9 @@ mod tests {
         let sources = sources();
         let all: BTreeSet<_> = sources.iter().flat_map(|(_, text)| literals(text)).collect();
         let unused = |name: &&str| !sources.iter().any(|(_, text)| uses(text, name));
-        let unused: Vec<_> = OF_ATTRIBUTES.iter().map(|(name, ..)| *name).filter(unused).collect();
+        let unused: Vec<_> = ATTRIBUTE_CODES.iter().map(|(name, ..)| *name).filter(unused).collect();
         assert!(unused.is_empty(), "no attribute reports {unused:?}: remove them, also from the book");
-        for (number, title) in OF_OTHER_CRATES {
+        for (number, title) in RUNTIME_CODES {
             let code = Code(*number).to_string();
             assert!(all.contains(code.as_str()), "no crate reports {code} ({title}): remove it, also from the book");
         }

@@ -38,7 +38,7 @@ impl Parse for Function {
 impl Function {
     /// Returns `true` for a function that is not a method, and reports a method with `code`. An attribute on a method
     /// can emit nothing but methods, so it could not add the type of the function's name.
-    pub(crate) fn is_free(&self, attribute: &str, code: Code, errors: &mut Errors) -> bool {
+    pub(crate) fn check_free(&self, attribute: &str, code: Code, errors: &mut Errors) -> bool {
         let Some(FnArg::Receiver(receiver)) = self.sig.inputs.first() else { return true };
         let what = format!("`{attribute}` goes on a function, not on a method");
         errors.push(receiver, code, &what, "move the function out of the `impl`");
@@ -103,7 +103,7 @@ pub(crate) struct Head {
 impl Head {
     /// Returns the name in its call. It has the span of the return type, where rustc shows an error about the result.
     pub(crate) fn callee(&self) -> Ident {
-        at(&self.name, self.result)
+        with_span(&self.name, self.result)
     }
 
     /// Returns the name in messages, logs and metrics: `type` for `fn r#type`.
@@ -113,7 +113,7 @@ impl Head {
 }
 
 /// Returns an identifier with another span. A raw one stays raw: `Ident::new` panics on `r#type`.
-pub(crate) fn at(name: &Ident, span: Span) -> Ident {
+pub(crate) fn with_span(name: &Ident, span: Span) -> Ident {
     let mut name = name.clone();
     name.set_span(span);
     name

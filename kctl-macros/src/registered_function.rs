@@ -80,7 +80,7 @@ impl FunctionAttribute {
             errors.push(item_keyword(item), self.misplaced, &what, &help);
             return Err(std::mem::take(errors).into_error());
         };
-        if !function.is_free(self.name, self.misplaced, errors) {
+        if !function.check_free(self.name, self.misplaced, errors) {
             return Err(std::mem::take(errors).into_error());
         }
         if let Some(generic) = function.generic_part() {

@@ -30,7 +30,7 @@ use quote::{quote, quote_spanned};
 use syn::{ItemFn, LitInt, parse::Parser, spanned::Spanned};
 
 /// Seeds without the option `seeds`.
-const SEEDS: u64 = 64;
+const DEFAULT_SEEDS: u64 = 64;
 
 /// The options of the attribute.
 struct Options {
@@ -59,7 +59,7 @@ fn emit_error(error: &syn::Error, item: &TokenStream) -> TokenStream {
 /// Reads `seeds = 64` and `crate = path`.
 fn parse(options: TokenStream) -> syn::Result<Options> {
     let mut options_given: Vec<Option<syn::Ident>> = Vec::new();
-    let mut found = Options { seeds: SEEDS, krate: syn::parse_quote!(::kctl) };
+    let mut found = Options { seeds: DEFAULT_SEEDS, krate: syn::parse_quote!(::kctl) };
     let parser = syn::meta::parser(|meta| {
         let name = meta.path.get_ident().cloned();
         if options_given.contains(&name) {

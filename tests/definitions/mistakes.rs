@@ -195,7 +195,7 @@ fn each_error_names_type_field_and_fix() {
         flattened_clash: "WebSpec: `name` can't be one field: it is also a field beside the enum; rename one of the two",
         tagged_twice: "Outer: `type` can't be one field: it is also a field beside the enum; rename one of the two",
         unknown_format: "WebSpec.version (spec.version): API servers do not know the format `semver`: they ignore it, and warn at each apply; write `pattern = \"…\"`, or leave `format` out",
-        bound_beyond_the_type: "WebSpec.count (spec.count): minimum 3000000000.0 is out of the range of int32, and API servers refuse every value; write a bound within the range of the type, or remove it",
+        bound_beyond_the_type: "WebSpec.count (spec.count): minimum 3000000000.0 is out of the range of int32, and API servers reject every value; write a bound within the range of the type, or remove it",
         untagged: "Port: the variants are of types integer and string; an API server takes one; write `#[kctl(int_or_string)]` on the field, or use `IntOrString`",
         untagged_objects: "Port: the variants are of types integer and object; an API server takes one; make a struct with an optional field for each variant, and say `#[kctl(exactly_one_of(…))]` on it; or write `#[kctl(schemaless)]` on the field",
         unit_and_fields: "Mode: the variants are of types string and object; an API server takes one; give the variants without fields empty ones (`Off {}`), so that all of them are objects",

@@ -178,7 +178,7 @@ async fn app_with_an_invalid_finalizer_does_not_start() {
         (long, "is not a valid finalizer name: "),
         (
             plain,
-            "API servers refuse the finalizer `old-cleanup` on a ConfigMap: it has no domain\nhelp: write `finalizer = ",
+            "API servers reject the finalizer `old-cleanup` on a ConfigMap: it has no domain\nhelp: write `finalizer = ",
         ),
     ] {
         let error = TestServer::start(app).await.expect_err("it starts").to_string();

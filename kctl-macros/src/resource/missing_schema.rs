@@ -14,7 +14,7 @@ use super::{check::derived, model::Stub};
 use crate::{
     codes,
     diagnostics::Errors,
-    function::at,
+    function::with_span,
     source_file::{definitions_of, has_name, items_of},
 };
 
@@ -53,7 +53,7 @@ pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str
         }
         let what = format!("`{part}` is a part of `{}` and has no `#[schema]`", input.ident);
         errors.push(&part, codes::PART_WITHOUT_SCHEMA, &what, &format!("write `#[schema]` above `{word} {part}`"));
-        let name = at(&part, part.span().resolved_at(proc_macro2::Span::call_site()));
+        let name = with_span(&part, part.span().resolved_at(proc_macro2::Span::call_site()));
         stubs.push(Stub { name, derives: derived(attributes) });
     }
     stubs

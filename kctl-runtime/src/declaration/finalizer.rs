@@ -28,7 +28,7 @@ const QUALIFIED: [&str; 5] = ["", "apps", "autoscaling", "batch", "rbac.authoriz
 /// let mut spec = Settings::spec();
 /// spec.finalizer = Some("cleanup".into());
 /// let (problem, help) = finalizer_problem(&spec).expect("a ConfigMap needs a domain");
-/// assert_eq!(problem, "API servers refuse the finalizer `cleanup` on a ConfigMap: it has no domain");
+/// assert_eq!(problem, "API servers reject the finalizer `cleanup` on a ConfigMap: it has no domain");
 /// assert_eq!(help, "write `finalizer = \"example.com/name\"`");
 ///
 /// spec.finalizer = Some("example.com/cleanup".into());
@@ -45,7 +45,7 @@ pub fn finalizer_problem(spec: &ControllerSpec) -> Option<(String, String)> {
     let kind = &spec.primary.kind;
     let needs_domain = !finalizer.contains('/') && QUALIFIED.contains(&kind.group.as_str());
     needs_domain
-        .then(|| (format!("API servers refuse the finalizer `{finalizer}` on a {kind}: it has no domain"), help))
+        .then(|| (format!("API servers reject the finalizer `{finalizer}` on a {kind}: it has no domain"), help))
 }
 
 /// Returns a warning about a finalizer without a domain, which another controller may use as well.

@@ -10,7 +10,7 @@ use syn::{Attribute, FnArg, Item, ItemStruct, Type};
 use crate::{
     codes,
     diagnostics::Errors,
-    function::{at, generic_argument, strip_pointers},
+    function::{generic_argument, strip_pointers, with_span},
     resource,
     source_file::{self, items_of},
 };
@@ -149,7 +149,7 @@ impl MissingResource {
     /// Emits the implementations that turn the struct into a kind, so that nothing else is reported. For a spec without
     /// its kind it emits the kind, too.
     pub(in crate::controller) fn stub(&self) -> TokenStream {
-        let kind = at(&self.kind, self.kind.span().resolved_at(Span::call_site()));
+        let kind = with_span(&self.kind, self.kind.span().resolved_at(Span::call_site()));
         let spec = format_ident!("{kind}Spec");
         let status = self.status.as_ref().map_or_else(|| quote!(()), |status| quote!(#status));
         let definition = (!self.is_kind).then(|| {

@@ -71,7 +71,7 @@ fn instead(text: &str, value: &TokenStream) -> String {
         }
         "map_type" | "struct_type" => return "write `map = atomic` or `map = granular`".into(),
         "required" | "optional" => return "a field of type `Option<T>` is optional, any other one is required".into(),
-        "unique" | "unique_items" => return "write `list = set`: API servers refuse `uniqueItems`".into(),
+        "unique" | "unique_items" => return "write `list = set`: API servers reject `uniqueItems`".into(),
         "validation" | "validate" | "cel" | "x_kubernetes_validations" => {
             return "write `rule(\"self.min <= self.max\", message = \"…\")`".into();
         }

@@ -122,7 +122,7 @@ fn formats(schema: &Value, push: &mut impl FnMut(String, &str)) {
     for key in ["minimum", "maximum"] {
         if schema[key].as_f64().is_some_and(|bound| bound > end || bound < -end - 1.0) {
             let what =
-                format!("{key} {} is out of the range of {format}, and API servers refuse every value", schema[key]);
+                format!("{key} {} is out of the range of {format}, and API servers reject every value", schema[key]);
             push(what, "write a bound within the range of the type, or remove it");
         }
     }

@@ -178,8 +178,8 @@ fn value_type(schema: &Value, path: &str, position: Position, problems: &mut Vec
             push("several types for one value".into(), "use one type, or `#[kctl(schemaless)]`");
         } else if !is_free && schema["x-kubernetes-embedded-resource"] != true && schema.get("$ref").is_none() {
             let help = if schema["anyOf"].is_array() || schema["oneOf"].is_array() {
-                "its variants have no common type: write `#[kctl(int_or_string)]` where they are a number and a text, or \
-                 `#[kctl(schemaless)]`"
+                "its variants have no common type: write `#[kctl(int_or_string)]` where they are a number or a string, \
+                 or `#[kctl(schemaless)]`"
             } else {
                 "write `#[kctl(schemaless)]` where any value goes, or `#[kctl(type_ = \"…\")]`"
             };
@@ -215,7 +215,10 @@ fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     if is("x-kubernetes-int-or-string") {
         for other in [preserves, embeds] {
             if is(other) {
-                push(format!("`int_or_string` has no `{other}`"), "leave out `int_or_string` or the other");
+                push(
+                    format!("`int_or_string` can't be combined with `{other}`"),
+                    "leave out `int_or_string` or the other",
+                );
             }
         }
     }
@@ -377,14 +380,14 @@ fn rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 /// Checks `anyOf`, `oneOf`, `allOf` and `not`, which may only restrict the schema beside them.
 fn alternatives(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
     let types = json!([{ "type": "integer" }, { "type": "string" }]);
-    let is_either = schema["anyOf"] == types;
-    let is_first_either = schema["allOf"][0]["anyOf"] == types;
+    let is_int_or_string = schema["anyOf"] == types;
+    let is_int_or_string_in_all_of = schema["allOf"][0]["anyOf"] == types;
     let n_any = schema["anyOf"].as_array().map_or(0, Vec::len) + schema["oneOf"].as_array().map_or(0, Vec::len);
     for (index, (key, one)) in all_of(schema).enumerate() {
-        if key == "anyOf" && is_either {
+        if key == "anyOf" && is_int_or_string {
             continue;
         }
-        let is_first_all = key == "allOf" && is_first_either && index == n_any;
+        let is_first_all = key == "allOf" && is_int_or_string_in_all_of && index == n_any;
         let either = if is_first_all { IntOrString::Allowed } else { IntOrString::Forbidden };
         // API servers compare alternatives with the schema around them only at the root.
         let base = (position == Position::Root).then_some(schema);
@@ -407,7 +410,6 @@ enum IntOrString {
 }
 
 /// Checks a restriction. `base` is the schema beside it, where that has to name all fields.
-///
 fn nested(schema: &Value, base: Option<&Value>, path: &str, either: IntOrString, problems: &mut Vec<Problem>) {
     let forbidden = [
         "type",

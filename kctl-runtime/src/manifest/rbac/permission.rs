@@ -149,7 +149,7 @@ pub fn rule_problem(rule: &PolicyRule) -> Option<(&'static str, &'static str)> {
     if !is_empty(&rule.non_resource_urls) {
         let is_mixed = !groups || !resources || !is_empty(&rule.resource_names);
         return is_mixed.then_some((
-            "it is about objects and about paths, which API servers refuse",
+            "it is about objects and about paths, which API servers reject",
             "write one rule with `api_groups` and `resources`, and one with `non_resource_urls`",
         ));
     }
