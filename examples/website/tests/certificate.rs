@@ -175,7 +175,7 @@ async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
             program.says(&[&told, "which `kctl: the certificate of webhooks` needs"]).await;
             program.says(&["help: ", "generate-rbac --name website --namespace default"]).await;
             let refused = format!("cannot {verb} resource \"{resource}\"");
-            program.says(&["the certificates of webhooks: ", &refused]).await;
+            program.says(&["failed to maintain the webhook certificate: ", &refused]).await;
             assert!(!is_trusted(&server));
         }
     }

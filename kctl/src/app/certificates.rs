@@ -58,7 +58,7 @@ pub(super) struct Certificates {
 }
 
 /// Returns the API paths of configurations and CRDs that trust the Secret.
-pub(super) fn trusting(configurations: &[Value], definitions: impl IntoIterator<Item = String>) -> Vec<String> {
+pub(super) fn trusting(configurations: &[Value], crd_names: impl IntoIterator<Item = String>) -> Vec<String> {
     let path = |configuration: &Value| {
         let resource = match configuration["kind"].as_str() {
             Some("MutatingWebhookConfiguration") => "mutatingwebhookconfigurations",
@@ -67,8 +67,8 @@ pub(super) fn trusting(configurations: &[Value], definitions: impl IntoIterator<
         let name = configuration["metadata"]["name"].as_str().unwrap_or_default();
         format!("/apis/admissionregistration.k8s.io/v1/{resource}/{name}")
     };
-    let definition = |name: String| format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-    configurations.iter().map(path).chain(definitions.into_iter().map(definition)).collect()
+    let crd_path = |name: String| format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+    configurations.iter().map(path).chain(crd_names.into_iter().map(crd_path)).collect()
 }
 
 impl Certificates {
@@ -79,7 +79,7 @@ impl Certificates {
         self.names.extend([format!("{service}.cluster.local"), service]);
         let maintainer = CertificateMaintainer {
             path: format!("/api/v1/namespaces/{namespace}/secrets/{}", self.secret),
-            of: self,
+            certificates: self,
             namespace,
             client,
             leader,
@@ -87,8 +87,8 @@ impl Certificates {
         };
         let mut reported = String::new();
         loop {
-            let mut wait = maintainer.of.read_every;
-            match maintainer.pass((maintainer.of.clock)()).await {
+            let mut wait = maintainer.certificates.read_every;
+            match maintainer.pass((maintainer.certificates.clock)()).await {
                 Ok(()) => reported.clear(),
                 Err(error) if error.is_conflict() => {
                     tracing::debug!("{error}");
@@ -97,7 +97,10 @@ impl Certificates {
                 Err(error) => {
                     let text = error.to_string();
                     if text != reported {
-                        tracing::error!(secret = maintainer.of.secret, "the certificates of webhooks: {text}");
+                        tracing::error!(
+                            secret = maintainer.certificates.secret,
+                            "failed to maintain the webhook certificate: {text}"
+                        );
                         reported = text;
                     }
                 }
@@ -108,7 +111,7 @@ impl Certificates {
 }
 
 struct CertificateMaintainer {
-    of: Certificates,
+    certificates: Certificates,
     path: String,
     /// Namespace of the Secret and of the Service.
     namespace: String,
@@ -159,23 +162,23 @@ impl CertificateMaintainer {
     async fn pass(&self, now: Timestamp) -> Result<()> {
         let secret: Secret = match self.get(&self.path).await? {
             Some(secret) => secret,
-            None => self.empty().await?,
+            None => self.create_empty_secret().await?,
         };
         let fields = secret.data.clone().unwrap_or_default().into_iter().map(|(name, ByteString(value))| (name, value));
         let fields: SecretData = fields.collect();
-        if is_of_others(&secret, &fields) {
-            return self.serve_of_others(&fields);
+        if is_managed_elsewhere(&secret, &fields) {
+            return self.serve_foreign_certificate(&fields);
         }
         let stored = Stored::read(&fields);
         let mut trusted = false;
         if let Some(stored) = &stored {
             self.serve(stored)?;
-            trusted = self.have_trusted(stored).await?;
+            trusted = self.update_ca_bundles(stored).await?;
         }
         let role = if self.leads() { ReplicaRole::Leader { trusted } } else { ReplicaRole::Standby };
-        if let Some(next) = due(stored.as_ref(), &self.of.names, now, role)? {
+        if let Some(next) = due(stored.as_ref(), &self.certificates.names, now, role)? {
             self.write(&secret, &next).await?;
-            self.have_trusted(&next).await?;
+            self.update_ca_bundles(&next).await?;
             self.serve(&next)?;
         }
         Ok(())
@@ -183,23 +186,23 @@ impl CertificateMaintainer {
 
     /// Serves a certificate. An open connection keeps the one that it started with.
     fn serve(&self, stored: &Stored) -> Result<()> {
-        if self.of.served.set(stored.pair().clone())? {
-            tracing::info!(secret = self.of.secret, "webhooks use a new certificate");
+        if self.certificates.served.set(stored.pair().clone())? {
+            tracing::info!(secret = self.certificates.secret, "webhooks use a new certificate");
         }
         Ok(())
     }
 
     /// Serves a certificate that another program writes, such as cert-manager. That program also
     /// makes configurations trust it.
-    fn serve_of_others(&self, fields: &SecretData) -> Result<()> {
+    fn serve_foreign_certificate(&self, fields: &SecretData) -> Result<()> {
         let text = |name: &str| fields.get(name).map(|value| String::from_utf8_lossy(value).into_owned());
         let [certificate, key] = ["tls.crt", "tls.key"].map(|name| text(name).unwrap_or_default());
-        let name = &self.of.secret;
-        let news = self.of.served.set(Pair { certificate, key }).context(format!(
-            "Secret {name} is managed by another program and is left as it is, but its tls.crt and tls.key cannot be served: mend \
-             them, or name another Secret by --webhook-secret"
+        let name = &self.certificates.secret;
+        let is_new = self.certificates.served.set(Pair { certificate, key }).context(format!(
+            "Secret {name} is managed by another program and is left as it is, but its tls.crt and tls.key can't be served: fix \
+             them, or name another Secret with --webhook-secret"
         ))?;
-        if news {
+        if is_new {
             tracing::info!(secret = name, "webhooks use a new certificate that another process wrote");
         }
         Ok(())
@@ -232,15 +235,15 @@ impl CertificateMaintainer {
 
     /// Applies a Secret without data under a separate field manager, so it overwrites nothing that
     /// a faster replica has written.
-    async fn empty(&self) -> Result<Secret> {
-        let manager = format!("{}-create", self.of.manager);
-        self.apply(&manager, &json!({ "name": self.of.secret }), &BTreeMap::new()).await
+    async fn create_empty_secret(&self) -> Result<Secret> {
+        let manager = format!("{}-create", self.certificates.manager);
+        self.apply(&manager, &json!({ "name": self.certificates.secret }), &BTreeMap::new()).await
     }
 
     async fn write(&self, read: &Secret, next: &Stored) -> Result<()> {
-        let meta = json!({ "name": self.of.secret, "resourceVersion": read.metadata.resource_version });
+        let meta = json!({ "name": self.certificates.secret, "resourceVersion": read.metadata.resource_version });
         let data = next.fields()?.into_iter().map(|(name, value)| (name, ByteString(value.into_bytes()))).collect();
-        let _written: Secret = self.apply(&self.of.manager, &meta, &data).await?;
+        let _written: Secret = self.apply(&self.certificates.manager, &meta, &data).await?;
         Ok(())
     }
 
@@ -255,14 +258,14 @@ impl CertificateMaintainer {
     ///
     /// An object that refers to another Service is left as it is: two installs may share a CRD, and each would replace the
     /// authority of the other.
-    async fn have_trusted(&self, stored: &Stored) -> Result<bool> {
+    async fn update_ca_bundles(&self, stored: &Stored) -> Result<bool> {
         let mut all = true;
-        for path in &self.of.trusting {
+        for path in &self.certificates.trusting {
             // Without a configuration, no API server calls the webhook.
             let Some(object) = self.get::<Value>(path).await? else { continue };
             if let Some(other) = self.other_service(&object) {
                 if self.reported.lock().insert(path.clone()) {
-                    let (object, service) = (named(path), &self.of.service);
+                    let (object, service) = (named(path), &self.certificates.service);
                     tracing::warn!(
                         "{object} refers to Service {other} instead of {}/{service}: its caBundle is not changed",
                         self.namespace
@@ -284,9 +287,9 @@ impl CertificateMaintainer {
                 json!({ "op": "test", "path": "/metadata/resourceVersion", "value": object["metadata"]["resourceVersion"] }),
             ];
             patch.extend(missing.iter().map(|(at, _)| json!({ "op": "add", "path": at, "value": bundle })));
-            let path = format!("{path}?fieldManager={}", self.of.manager);
+            let path = format!("{path}?fieldManager={}", self.certificates.manager);
             let _patched: Value = self.patch(&path, "application/json-patch+json", &patch.into()).await?;
-            tracing::info!("{} trusts the certificates of webhooks", named(&path));
+            tracing::info!("{} trusts the webhook certificate", named(&path));
         }
         Ok(all)
     }
@@ -294,7 +297,8 @@ impl CertificateMaintainer {
     /// Returns the namespace and name of a Service in an object if it is not this program's. An object with a URL has no
     /// Service.
     fn other_service(&self, object: &Value) -> Option<String> {
-        let is_own = |service: &Value| service["name"] == *self.of.service && service["namespace"] == *self.namespace;
+        let is_own =
+            |service: &Value| service["name"] == *self.certificates.service && service["namespace"] == *self.namespace;
         let mut services = client_configs(object).filter_map(|path| object.pointer(&format!("{path}/service")));
         let other = services.find(|service| !is_own(service))?;
         let text = |field: &str| other[field].as_str().unwrap_or_default();
@@ -313,7 +317,7 @@ type SecretData = BTreeMap<String, Vec<u8>>;
 
 /// Returns `true` if another program writes the Secret, such as cert-manager. kctl's own is
 /// `Opaque` and has the key of an authority.
-fn is_of_others(secret: &Secret, fields: &SecretData) -> bool {
+fn is_managed_elsewhere(secret: &Secret, fields: &SecretData) -> bool {
     let has = |name: &str| fields.get(name).is_some_and(|value| !value.is_empty());
     let is_own = has("ca.key") || has("state.json");
     secret.type_.as_deref() == Some("kubernetes.io/tls") || (has("tls.crt") && !is_own)
@@ -338,7 +342,7 @@ async fn answered<T>(path: &str, within: Duration, answer: impl Future<Output = 
 
 /// Returns the error of a request without a response in time.
 fn late(path: &str, within: Duration) -> Error {
-    Error::from(format!("{}: no response within {within:?}; it is asked again", named(path)))
+    Error::from(format!("{}: no response within {within:?}; retrying", named(path)))
 }
 
 /// Returns `true` if the response proves that the write is finished. After a 5xx or a broken connection, the API server

@@ -72,7 +72,7 @@ pub(super) async fn start_replica(server: &ApiServer, role: ElectionRole) -> (Ce
     tokio::spawn(listening.serve(std::future::pending()));
     let client = Client::new(server.service_as(account("web")), "default");
     let elector = Elector::new(client.clone(), ElectionConfig::new("web", "default", "b"), Arc::new(Timestamp::now));
-    let of = Certificates {
+    let certificates = Certificates {
         served,
         secret: "web-webhook-tls".into(),
         service: "web".into(),
@@ -88,7 +88,7 @@ pub(super) async fn start_replica(server: &ApiServer, role: ElectionRole) -> (Ce
         ElectionRole::Standby => Leader::Elected(elector.unwrap().leadership()),
     };
     let (namespace, reported) = ("default".into(), Mutex::default());
-    (CertificateMaintainer { of, path, namespace, client, leader, reported }, reached)
+    (CertificateMaintainer { certificates, path, namespace, client, leader, reported }, reached)
 }
 
 pub(super) const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/web";
@@ -264,7 +264,7 @@ async fn unanswered_requests_time_out_and_are_sent_again() {
             let began = Instant::now();
             let error = maintainer.pass(Timestamp::now()).await.unwrap_err().to_string();
             let took = began.elapsed();
-            assert!(error.ends_with(&format!("no response within {within:?}; it is asked again")), "{method}: {error}");
+            assert!(error.ends_with(&format!("no response within {within:?}; retrying")), "{method}: {error}");
             assert!(took >= within && took < within + config.renew_deadline, "{method}, leads: {leads}: {took:?}");
         }
     }

@@ -27,15 +27,15 @@ struct Process {
 }
 
 /// Starts a process under a separate service account.
-async fn start(server: &ApiServer, of: &Certificates, name: &str) -> Process {
+async fn start(server: &ApiServer, certificates: &Certificates, name: &str) -> Process {
     let client = Client::new(server.service_as(account(name)), "default");
     let manager = App::new("web").manager(client.clone()).await.unwrap();
     let mut manager = manager.elect(ElectionConfig::new("web", "default", name)).unwrap();
     let leadership = manager.view().leadership().cloned().unwrap();
-    manager.background(of.clone().run(client, "default".into(), Leader::Elected(leadership.clone())));
+    manager.background(certificates.clone().run(client, "default".into(), Leader::Elected(leadership.clone())));
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
-    Process { served: of.served.clone(), leadership, stop, running }
+    Process { served: certificates.served.clone(), leadership, stop, running }
 }
 
 impl Process {
@@ -105,8 +105,11 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
         let time = time.clone();
         move || *time.lock()
     });
-    let [first, second] =
-        [one, two].map(|maintainer| Certificates { clock: clock.clone(), read_every: LOOK_EVERY, ..maintainer.of });
+    let [first, second] = [one, two].map(|maintainer| Certificates {
+        clock: clock.clone(),
+        read_every: LOOK_EVERY,
+        ..maintainer.certificates
+    });
     let a = start(&server, &first, "web-a").await;
     assert!(a.leadership.led().await);
     a.looked().await;
