@@ -128,6 +128,16 @@ impl Meta {
         self.end.as_ref().map_or(&[], |end| &end.finalizers)
     }
 
+    /// Returns `true` if the object has this finalizer.
+    pub(crate) fn has_finalizer(&self, finalizer: &str) -> bool {
+        self.finalizers().iter().any(|present| present == finalizer)
+    }
+
+    /// Returns the finalizers of other controllers, in their order.
+    pub(crate) fn finalizers_without(&self, finalizer: &str) -> Vec<String> {
+        self.finalizers().iter().filter(|present| *present != finalizer).cloned().collect()
+    }
+
     /// Returns the controller reference: the owner with `controller: true`.
     pub fn controller(&self) -> Option<&Owner> {
         self.owner_references.iter().find(|owner| owner.controller)

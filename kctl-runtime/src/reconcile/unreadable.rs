@@ -34,7 +34,7 @@ impl UnreadableObject {
 
 fn advice(unreadable: &Unreadable, kind: &Kind, finalizer: &str) -> String {
     let meta = unreadable.stored.meta();
-    let left: Vec<&String> = meta.finalizers().iter().filter(|name| *name != finalizer).collect();
+    let left = meta.finalizers_without(finalizer);
     let group = if kind.group.is_empty() { String::new() } else { format!(".{}", kind.group) };
     let namespace = meta.namespace().map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
     format!(

@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{
     key::ObjectKey,
-    object::{Deduplicator, FieldMask, Kind, Readable},
+    object::{Deduplicator, FieldMask, Kind, Readable, Stored},
     store::{Part, Scope, SharedStore, Store},
     transport,
 };
@@ -258,6 +258,12 @@ impl Source {
     /// Returns the last state of an object if it cannot be decoded.
     pub(crate) fn unreadable(&self, key: &ObjectKey) -> Option<Arc<Unreadable>> {
         self.unreadable.get(key)
+    }
+
+    /// Returns the newest known state of an object: the one that cannot be decoded, or else the cached one.
+    pub(crate) fn newest(&self, key: &ObjectKey) -> Option<Arc<Stored>> {
+        let unreadable = self.unreadable(key).map(|one| one.stored.clone());
+        unreadable.or_else(|| self.store().get(key))
     }
 
     /// Returns all objects that cannot be decoded now, at most [`UNREADABLE_MAX`](super::UNREADABLE_MAX).

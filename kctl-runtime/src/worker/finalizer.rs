@@ -24,8 +24,7 @@ pub(super) async fn add(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Res
 
 /// Removes the finalizer. An object that is already gone is a success.
 pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Result<(), ApiError> {
-    let finalizers: Vec<String> =
-        stored.meta().finalizers().iter().filter(|present| *present != finalizer).cloned().collect();
+    let finalizers = stored.meta().finalizers_without(finalizer);
     match set(env, stored, &finalizers).await {
         Err(error) if error.is_object_missing() => {
             forget(env, stored).await;
@@ -37,8 +36,7 @@ pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> 
 
 /// Removes the finalizer of an object that cannot be decoded; the response is not decoded either.
 pub(super) async fn release(env: &Env, stored: &Stored, finalizer: &str) -> Result<(), ApiError> {
-    let finalizers: Vec<String> =
-        stored.meta().finalizers().iter().filter(|present| *present != finalizer).cloned().collect();
+    let finalizers = stored.meta().finalizers_without(finalizer);
     match env.writer.patch_unreadable(&target(env, stored), MERGE_PATCH, &patch(stored, &finalizers)).await {
         Err(error) if error.is_object_missing() => {
             env.primary.forget_unreadable(stored.key());

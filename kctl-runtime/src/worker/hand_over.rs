@@ -32,9 +32,8 @@ impl<C: Reconcile> Pool<C> {
             }
             return guard;
         };
-        let unreadable = self.env.primary.unreadable(key).map(|one| one.stored.clone());
         // A key without an object has no label. Its reconcile only forgets it.
-        let Some(stored) = unreadable.or_else(|| self.env.primary.store().get(key)) else {
+        let Some(stored) = self.env.primary.newest(key) else {
             return Some(ReconcileGuard::Gone);
         };
         match ring.next_step(&self.env.spec.primary.kind, &stored) {

@@ -265,8 +265,7 @@ impl<C: Reconcile> Pool<C> {
             }
             _ => return,
         };
-        let unreadable = self.env.primary.unreadable(key).map(|one| one.stored.clone());
-        if let Some(stored) = unreadable.or_else(|| self.env.primary.store().get(key)) {
+        if let Some(stored) = self.env.primary.newest(key) {
             let failed = EventRecord::new(EventType::Warning, "ReconcileFailed", note);
             self.env.recorder.record(&self.env.spec, &stored, failed);
         }
@@ -347,8 +346,7 @@ impl<C: Reconcile> Pool<C> {
     async fn perform(&self, mut stored: Arc<Stored>, tags: u32) -> Result<Action, Error> {
         let deleting = stored.meta().deletion_timestamp().is_some();
         let finalizer = self.env.spec.finalizer.as_deref();
-        let is_present =
-            finalizer.is_some_and(|finalizer| stored.meta().finalizers().iter().any(|present| present == finalizer));
+        let is_present = finalizer.is_some_and(|finalizer| stored.meta().has_finalizer(finalizer));
         match (finalizer, C::finalize_fn()) {
             (Some(finalizer), Some(finalize)) if deleting && is_present => {
                 let finalize =
@@ -374,8 +372,7 @@ impl<C: Reconcile> Pool<C> {
     async fn clean_up_unreadable(&self, unreadable: &Unreadable, tags: u32) -> Result<Action, Error> {
         let stored = &unreadable.stored;
         let finalizer = self.env.spec.finalizer.as_deref();
-        let present_finalizer =
-            finalizer.filter(|finalizer| stored.meta().finalizers().iter().any(|present| present == finalizer));
+        let present_finalizer = finalizer.filter(|finalizer| stored.meta().has_finalizer(finalizer));
         let (Some(finalizer), Some(finalize)) = (present_finalizer, C::finalize_fn()) else {
             return Ok(Action::await_change());
         };
