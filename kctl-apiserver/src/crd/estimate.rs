@@ -116,6 +116,10 @@ impl Total {
             self.dearest.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
             self.dearest.truncate(N_NAMED_MAX);
         }
+        debug_assert!(
+            self.dearest.iter().all(|(cost, _)| (NAMED_MIN..=self.cost).contains(cost)),
+            "only expensive rules are named, and each is a part of the total"
+        );
         refused
     }
 

@@ -21,7 +21,8 @@ pub(crate) struct Applied(Mutex<AppliedObjects>);
 #[derive(Default)]
 struct AppliedObjects {
     by_primary: HashMap<ObjectKey, HashMap<WatchConfig, AppliedStates>>,
-    /// Number of objects in all maps of `by_primary`; at most [`APPLIED_MAX`].
+    /// Number of objects in all maps of `by_primary`; at most [`APPLIED_MAX`], or as many as one primary desires of a
+    /// kind if those are more.
     n_objects: usize,
 }
 
@@ -107,6 +108,7 @@ impl AppliedObjects {
             self.by_primary.clear();
             self.n_objects = 0;
         }
+        debug_assert!(self.n_objects + n <= APPLIED_MAX.max(n), "memory is bounded however many primaries exist");
     }
 }
 

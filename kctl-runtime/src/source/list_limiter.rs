@@ -110,6 +110,7 @@ impl Drop for ListPermit {
     fn drop(&mut self) {
         self.limiter.0.n_ended.fetch_add(1, Ordering::Relaxed);
         drop(self.taken.take());
+        debug_assert!(self.limiter.0.free.available_permits() <= AT_ONCE_MAX, "each permit is freed once");
     }
 }
 

@@ -191,6 +191,7 @@ impl Correlator {
             return true;
         }
         similar.details.insert(detail.clone());
+        debug_assert!(similar.details.len() < NOTES_MAX, "the next detail starts the combined event");
         false
     }
 }
@@ -233,5 +234,6 @@ fn take_token(objects: &mut LruMap<String, TokenBucket>, object: &str, now: Inst
     }
     let some = bucket.left > 0;
     bucket.left = bucket.left.saturating_sub(1);
+    debug_assert!(bucket.left < BURST, "a refill never exceeds the burst, and one token was taken");
     some
 }
