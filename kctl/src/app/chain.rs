@@ -104,8 +104,8 @@ pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
         run(&customizations),
         run(&configurations),
         run(&services),
-        follow(&customizations, None, scripts),
-        follow(&configurations, Some(services.store()), hooks),
+        follow_source(&customizations, None, scripts),
+        follow_source(&configurations, Some(services.store()), hooks),
     );
 }
 
@@ -136,7 +136,7 @@ async fn run(source: &Arc<Source>) {
 
 /// Calls `apply` with all objects of a source once they are listed, and after changes; several
 /// changes at once are one call.
-async fn follow(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, mut apply: impl FnMut(&[Value])) {
+async fn follow_source(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, mut apply: impl FnMut(&[Value])) {
     if is_absent(source).await {
         let kind = &source.config().kind.kind;
         tracing::warn!("the control plane has no kind {kind}: its rules are ignored until its CRD is installed");
