@@ -102,7 +102,9 @@ pub struct Source {
     pub(super) compared: OnceCell<()>,
     list_limiter: ListLimiter,
     /// Selects the objects of this replica in a sharded program. `None` inside keeps all of them for good.
-    filter: OnceLock<Option<Filter>>,
+    ///
+    /// Boxed, because most programs have no filter.
+    filter: OnceLock<Option<Box<Filter>>>,
     /// Set if the labels of the watch config select the objects of one replica.
     labelled: OnceLock<Part>,
     /// Held while objects of moved slots are added or dropped.

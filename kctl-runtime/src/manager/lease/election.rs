@@ -374,7 +374,7 @@ impl Election {
     /// Returns the record of a Lease that this process creates.
     ///
     /// A leader whose Lease was deleted keeps its `acquireTime` and transitions. With an `acquireTime` of now, a process
-    /// that joins would take the Lease for new, and conclude that there are no earlier owners of slots.
+    /// that joins would take the Lease for new, and conclude that no slot had an owner before.
     fn created(&self, wall: Timestamp) -> Record {
         match &self.seen {
             Some((seen, _)) if self.leading.is_some() => {

@@ -15,7 +15,7 @@ impl Source {
     ///
     /// It has no effect after [`disable_filter`](Self::disable_filter).
     pub(crate) fn select(&self, filter: Filter) {
-        let _all = self.filter.set(Some(filter));
+        let _all = self.filter.set(Some(Box::new(filter)));
     }
 
     /// Keeps the objects of all slots, for readers that need them.
@@ -34,7 +34,7 @@ impl Source {
     }
 
     pub(in crate::source) fn filter(&self) -> Option<&Filter> {
-        self.filter.get()?.as_ref()
+        self.filter.get()?.as_deref()
     }
 
     /// Returns the metadata of an object that the filter does not select.
