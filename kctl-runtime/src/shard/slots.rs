@@ -14,6 +14,10 @@ pub(crate) const DIVISION: u32 = 1;
 /// Greatest number of slots. Each held slot costs one Lease write per renewal, and the printed role names each Lease.
 pub const SLOTS_MAX: u32 = 256;
 
+/// Maximum number of ranges in a selector, about 5 KB of a URL: many proxies reject requests of more than 8 KB. With more
+/// ranges, the API server also selects some objects of other slots, which the replica skips.
+const RANGES_MAX: usize = 48;
+
 /// The part of a key that decides its slot. It is the same on all replicas of a program.
 ///
 /// ```
@@ -123,7 +127,7 @@ impl Slots {
         (u128::from(slot) << 64).div_ceil(u128::from(self.n))
     }
 
-    /// Returns the `shardSelector` of the namespaced objects of some slots, which are in ascending order. `None` if the API
+    /// Returns a `shardSelector` that selects at least the namespaced objects of some slots, which are in ascending order. `None` if the API
     /// server can't select them, because the slots have another hash.
     pub(crate) fn selector(&self, slots: impl IntoIterator<Item = u32>) -> Option<String> {
         if self.by != ShardBy::NamespaceRange || self.salt != 0 {
@@ -137,6 +141,7 @@ impl Slots {
                 None => ranges.push((start, end)),
             }
         }
+        join_smallest_gaps(&mut ranges);
         // No selector selects nothing, so this one selects the namespaces with the hash 0.
         if ranges.is_empty() {
             ranges.push((0, 1));
@@ -145,6 +150,16 @@ impl Slots {
             format!("shardRange(object.metadata.namespace, '{start:#018x}', '{end:#018x}')")
         };
         Some(ranges.iter().map(range).collect::<Vec<_>>().join(" || "))
+    }
+}
+
+/// Joins the ranges with the smallest gaps until there are at most [`RANGES_MAX`].
+fn join_smallest_gaps(ranges: &mut Vec<(u128, u128)>) {
+    while ranges.len() > RANGES_MAX {
+        let gap = |n: &usize| ranges[n + 1].0 - ranges[*n].1;
+        let Some(smallest) = (0..ranges.len() - 1).min_by_key(gap) else { return };
+        let (_, end) = ranges.remove(smallest + 1);
+        ranges[smallest].1 = end;
     }
 }
 
@@ -208,6 +223,19 @@ mod tests {
         assert_eq!(slots.selector(slots.all()), Some(range(zero, end)));
         assert_eq!(Slots::new(4, ShardBy::Namespace).selector([0]), None, "API servers have another hash");
         assert_eq!(slots.salted(1).selector([0]), None);
+    }
+
+    #[test]
+    fn selector_of_many_ranges_is_short() {
+        let slots = Slots::new(SLOTS_MAX, ShardBy::NamespaceRange);
+        let selector = slots.selector(slots.all().step_by(2)).unwrap();
+        assert_eq!(selector.matches("shardRange").count(), RANGES_MAX);
+        let mut ranges: Vec<(u128, u128)> =
+            slots.all().step_by(2).map(|slot| (slots.start(slot), slots.start(slot + 1))).collect();
+        let slots_before = ranges.clone();
+        join_smallest_gaps(&mut ranges);
+        let is_selected = |(start, end): &(u128, u128)| ranges.iter().any(|(from, to)| from <= start && end <= to);
+        assert!(slots_before.iter().all(is_selected), "each slot stays selected");
     }
 
     #[test]

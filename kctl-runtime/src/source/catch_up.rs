@@ -99,10 +99,12 @@ impl Source {
             let (mut wait, mut n_opaque) = (AGAIN.0, 0);
             // Retries end when the namespace is removed from the scopes; its deletion may be why the list fails.
             while self.scopes().has(&scope) {
+                if has_gained && !self.reselect(&scope, n_moves).await {
+                    continue;
+                }
                 let current = async {
                     if has_gained {
-                        let is_watched = self.reselect(&scope, n_moves).await;
-                        return if is_watched { self.relist(&scope).await.map(|()| true) } else { Ok(false) };
+                        return self.relist(&scope).await.map(|()| true);
                     }
                     let opaque = if n_opaque < OPAQUE_TRIES { OpaqueVersion::Wait } else { OpaqueVersion::Relist };
                     self.catch_up(&scope, opaque).await

@@ -70,6 +70,11 @@ impl ServerSelection {
         self.changed.notify_waiters();
     }
 
+    /// Forgets a scope that is no longer listed and watched.
+    fn forget(&self, scope: &Scope) {
+        self.requested.lock().retain(|(other, _)| other != scope);
+    }
+
     /// Returns the number of moves at the last request of a scope.
     fn requested(&self, scope: &Scope) -> Option<u64> {
         self.requested.lock().iter().find_map(|(other, n_moves)| (other == scope).then_some(*n_moves))
@@ -105,6 +110,13 @@ impl Source {
     pub(super) fn record_selection(&self, scope: &Scope) {
         if let Some(filter) = self.selectable() {
             filter.selection.record(scope, filter.n_moves());
+        }
+    }
+
+    /// Forgets the request of a scope that was removed. Added again, it waits for its own first request.
+    pub(super) fn forget_selection(&self, scope: &Scope) {
+        if let Some(filter) = self.selectable() {
+            filter.selection.forget(scope);
         }
     }
 

@@ -125,7 +125,7 @@ impl<K: Readable> Store<K> {
     fn check_just_gained(&self, is_owned: impl FnOnce(&Primaries) -> bool, what: impl fmt::Display) {
         assert!(
             !self.covers(is_owned),
-            "this replica has just gained the slot of {what}, and its cache is not complete yet: the reconcile is tried again"
+            "this replica has just gained the slot of {what}, and its cache is not complete yet"
         );
     }
 

@@ -71,6 +71,7 @@ impl Source {
                 handle.abort();
             }
             self.condition.forget_scope(scope);
+            self.forget_selection(scope);
             self.unreadable.clear(scope);
             self.store.push(Delta::Close(scope.clone())).await;
         }
