@@ -8,12 +8,12 @@
 //! * [`faults`] makes requests and watches fail.
 //! * `Kubelet` runs Pods, and `Workloads` creates them for Deployments and Jobs (feature `dev`).
 //!
-//! The crate [`kctl_apiserver`] also has the errors of parsing [`FeatureGates`] and [`ControllerOptions`].
+//! Parsing [`FeatureGates`] and [`ControllerOptions`] fails with [`FeatureGateError`] and [`UnknownControllerError`].
 
 #[doc(inline)]
 pub use kctl_apiserver::{
-    ApiServer, Body, Change, Controller, ControllerOptions, FeatureGates, InProcess, Listening, RequestRecord,
-    ServeOptions, User, faults,
+    ApiServer, Body, Change, Controller, ControllerOptions, FeatureGateError, FeatureGates, InProcess, Listening,
+    RequestRecord, ServeOptions, UnknownControllerError, User, faults,
 };
 #[cfg(feature = "dev")]
 #[doc(inline)]

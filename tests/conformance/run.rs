@@ -227,7 +227,10 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
             // A busy real server does not serve a new CRD for a moment. The case then has another answer, and is tried again.
             let value = match body.pointer(pointer) {
                 Some(value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
-                None if server.is_real() => format!("no {pointer}"),
+                None if server.is_real() => {
+                    eprintln!("{}: no {pointer} in {body}", step.request);
+                    "missing".into()
+                }
                 None => panic!("{}: no {pointer} in {body}", step.request),
             };
             variables.set(name, value);

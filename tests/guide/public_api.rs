@@ -591,8 +591,8 @@ fn public_items_are_those_of_the_record() {
 /// Maximum number of public items of the facade, because users have to read all of them. An increase needs a reason in
 /// the commit.
 ///
-/// The bound was 200 while a glob re-export hid the items of `kctl::apiserver`, and counted as one. Naming them added 11.
-const ITEMS_MAX: usize = 211;
+/// The bound was 200 while a glob re-export hid the items of `kctl::apiserver`, and counted as one. Naming them added 13.
+const ITEMS_MAX: usize = 213;
 
 #[test]
 fn facade_has_few_public_items() {

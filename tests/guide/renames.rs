@@ -14,7 +14,8 @@ fn collect(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() && (name.starts_with("target") || name.starts_with('.')) {
+        // Editors leave hidden files, which may be dangling links.
+        if name.starts_with('.') || (path.is_dir() && name.starts_with("target")) {
             continue;
         }
         found.push(name);
