@@ -16,6 +16,7 @@ pub use schemars;
 pub use serde;
 pub use serde_json;
 
+pub use crate::freezer::{Freezer, ThawOrder};
 pub use crate::manager::shards::Planted;
 use crate::manager::{
     Manager,

@@ -108,6 +108,7 @@
 mod clock;
 pub mod connection;
 mod declaration;
+mod freezer;
 pub mod handler;
 pub mod key;
 mod managed_fields;

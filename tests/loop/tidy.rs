@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::modules::code;
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -60,6 +62,19 @@ fn only_writer_sends_requests() {
     // kube's other ways to send requests, which are forbidden except in the raw client's module.
     check_only(&["writer/raw.rs"], &["Api::<"]);
     check_only(&[], &["client.request", "Api::all", "Api::namespaced", "kube_runtime", "kube::runtime"]);
+}
+
+/// A task that is spawned in another way goes on while the simulator has frozen its process. The listed places serve
+/// sockets or run programs, which a simulated process does not do.
+#[test]
+fn tasks_of_the_runtime_can_be_frozen() {
+    let places = ["connection/", "freezer.rs", "manager/serve/"].map(|place| format!("kctl-runtime/src/{place}"));
+    let spawns = |text: &str| [".spawn(", "tokio::spawn(", "task::spawn("].iter().any(|word| text.contains(word));
+    let files = sources("kctl-runtime/src").into_iter().filter(|(path, _)| !path.contains("tests"));
+    let found: Vec<_> = files.filter(|(_, text)| spawns(&code(text))).map(|(path, _)| path).collect();
+    let outside: Vec<_> = found.iter().filter(|path| !places.iter().any(|place| path.starts_with(place))).collect();
+    assert!(outside.is_empty(), "spawn tasks with `freezer::spawn`: {outside:?}");
+    assert!(found.contains(&places[1]), "the search has to follow the code: {found:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use crate::{
+    freezer,
     handler::{self, SpawnedHandler},
     key::ObjectKey,
     queue::{Add, Cause, WorkQueue},
@@ -84,7 +85,7 @@ impl Handlers {
                 Caller::SpawnedHandler(spawned) => {
                     let (spawned, env, queue) = (spawned.clone(), self.env.clone(), self.queue.clone());
                     let sender = spawned.sender();
-                    tasks.spawn(async move { spawned.run(|| enqueue_all(&env, &queue)).await });
+                    freezer::spawn(tasks, async move { spawned.run(|| enqueue_all(&env, &queue)).await });
                     sender
                 }
             };
@@ -93,7 +94,9 @@ impl Handlers {
         for (source, tag) in &self.optional {
             let (store, tag, env, queue) = (source.store().clone(), *tag, self.env.clone(), self.queue.clone());
             let n_changes = store.n_served_changes();
-            tasks.spawn(async move { on_served_change(&store, n_changes, || enqueue_tagged(&env, &queue, tag)).await });
+            let enqueue =
+                async move { on_served_change(&store, n_changes, || enqueue_tagged(&env, &queue, tag)).await };
+            freezer::spawn(tasks, enqueue);
         }
         for subscription in subscriptions {
             subscription.delivered().await;

@@ -47,6 +47,7 @@ use super::{
     unreadable,
 };
 use crate::{
+    freezer,
     key::ObjectKey,
     queue::WorkQueue,
     reconcile::Env,
@@ -194,28 +195,34 @@ impl Manager {
             leave = Some(sender);
             let envs = self.controllers.iter().map(|controller| controller.env.clone()).collect();
             let queues = self.controllers.iter().map(|controller| controller.queue.clone()).collect();
-            slots.spawn(coordinator.run(leadership, envs, queues, self.graceful_timeout, stop));
+            freezer::spawn(&mut slots, coordinator.run(leadership, envs, queues, self.graceful_timeout, stop));
         }
         let mut workers = JoinSet::new();
         for controller in std::mem::take(&mut self.controllers) {
-            workers.spawn(run_controller(controller, self.stopping.subscribe(), leadership.clone(), tenures.clone()));
+            let stopping = self.stopping.subscribe();
+            freezer::spawn(&mut workers, run_controller(controller, stopping, leadership.clone(), tenures.clone()));
         }
-        let recorders = std::mem::take(&mut self.recorders).into_iter().collect();
-        let mut background: JoinSet<()> = std::mem::take(&mut self.background).into_iter().collect();
+        let (mut recorders, mut background) = (JoinSet::new(), JoinSet::new());
+        for recorder in std::mem::take(&mut self.recorders) {
+            freezer::spawn(&mut recorders, recorder);
+        }
+        for task in std::mem::take(&mut self.background) {
+            freezer::spawn(&mut background, task);
+        }
         for (listener, page) in servers {
             let server = self.server(page, &view, &mut background);
-            background.spawn(server.serve(listener));
+            freezer::spawn(&mut background, server.serve(listener));
         }
         let (mut election, mut resign) = (JoinSet::new(), None);
         // In a `JoinSet`, so that dropping the manager ends the election.
         if let Some(elector) = self.elector {
             let (sender, stop) = oneshot::channel();
             resign = Some(sender);
-            election.spawn(elector.run(async { stop.await.unwrap_or(false) }));
+            freezer::spawn(&mut election, elector.run(async { stop.await.unwrap_or(false) }));
         } else if let Some(guarded) = guarded {
             let (sender, stop) = oneshot::channel();
             resign = Some(sender);
-            election.spawn(run_guarded(guarded, stop));
+            freezer::spawn(&mut election, run_guarded(guarded, stop));
         }
         Running {
             informers: self.informers,
@@ -244,7 +251,7 @@ impl Manager {
             }
             Page::SecureMetrics(client, tls) => {
                 let acceptor = tls.acceptor.clone();
-                background.spawn(tls.refresh());
+                freezer::spawn(background, tls.refresh());
                 let guard = Some(Arc::new(Guard::new(client)));
                 Server { pages: metrics(), guard, tls: Some(acceptor) }
             }

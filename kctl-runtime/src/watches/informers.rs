@@ -16,6 +16,7 @@ use tokio::{sync::watch, task::JoinSet};
 
 use super::WatchError;
 use crate::{
+    freezer,
     handler::mailbox::Mailbox,
     object::FieldMask,
     source::{ListLimiter, Source, WatchConfig},
@@ -292,8 +293,9 @@ impl InformerTable {
     fn start(&mut self, informers: &Informers) {
         for informer in self.informers.values_mut().filter(|informer| informer.tasks.is_empty()) {
             let source = informer.source.clone();
-            informer.tasks.spawn(informers.clone().supervise(source.store().clone().write()));
-            informer.tasks.spawn(informers.clone().supervise(async move { source.run().await }));
+            let store = source.store().clone();
+            freezer::spawn(&mut informer.tasks, informers.clone().supervise(store.write()));
+            freezer::spawn(&mut informer.tasks, informers.clone().supervise(async move { source.run().await }));
         }
     }
 }

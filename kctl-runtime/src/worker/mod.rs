@@ -50,6 +50,7 @@ pub use retry::{Attempts, Decision, Outcome, decide};
 
 pub use crate::queue::CONFLICTS_BEFORE_WARNING;
 use crate::{
+    freezer,
     handler::{self, TAG_INITIAL},
     key::ObjectKey,
     object::{Stored, Uid},
@@ -139,7 +140,7 @@ impl<C: Reconcile> Pool<C> {
         let mut workers = JoinSet::new();
         for _ in 0..self.env.spec.concurrency {
             let pool = self.clone();
-            workers.spawn(async move { while pool.step().await {} });
+            freezer::spawn(&mut workers, async move { while pool.step().await {} });
         }
         while let Some(ended) = workers.join_next().await {
             // Resumes the panic in the manager, which ends the process.

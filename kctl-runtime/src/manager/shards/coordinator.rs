@@ -22,6 +22,7 @@ use super::{
     view::Shared,
 };
 use crate::{
+    freezer,
     key::ObjectKey,
     manager::{
         Clock,
@@ -361,7 +362,7 @@ impl Coordinator {
             let runtime = self.election_runtime.clone();
             let Some(elector) = self.elector(self.config.slot(slot), &free, runtime) else { continue };
             let task = holder.clone().hold(slot, elector, is_wanted);
-            tasks.spawn(async move {
+            freezer::spawn(tasks, async move {
                 task.await;
                 slot
             });

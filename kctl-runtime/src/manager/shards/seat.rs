@@ -14,6 +14,7 @@ use tokio::{
 
 use super::{ShardConfig, coordinator::Coordinator, division::Seats, view::Shared};
 use crate::{
+    freezer,
     manager::lease::{Holders, LeaseAnnotation, release_expired},
     shard::seat_name,
 };
@@ -90,7 +91,7 @@ impl Coordinator {
             }
             let (client, config, record) = (self.client.clone(), self.config.seat(seat), record.clone());
             let (holders, wall) = (Holders::Numbered { process: self.config.process() }, (self.clock)());
-            sweep.running.spawn(async move {
+            freezer::spawn(&mut sweep.running, async move {
                 let holder = record.holder();
                 match release_expired(&client, &config, holders, &record, wall).await {
                     Ok(true) => {

@@ -1,0 +1,157 @@
+//! Freezes all tasks of one simulated process at once, as SIGSTOP freezes a real one.
+//!
+//! The simulator runs several processes on one thread and one clock, so it can stop none of them by itself. Each task of
+//! a process is therefore wrapped: while the process is frozen, a task that is woken is noted instead of polled. Timers go
+//! on meanwhile, as the monotonic clock of a real process does. When the process continues, all its deadlines that have
+//! passed are seen at one moment, in an order that the simulator chooses.
+//!
+//! Tasks inherit their process: [`spawn`] wraps a task if the task that spawns it is wrapped. A program outside of the
+//! simulator has no freezer, and its tasks are spawned as they are. A task that user code spawns with [`tokio::spawn`]
+//! is not wrapped and goes on.
+
+use std::{
+    cell::RefCell,
+    future::poll_fn,
+    sync::Arc,
+    task::{Poll, Waker},
+};
+
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+
+thread_local! {
+    /// The process whose task is polled now.
+    static CURRENT: RefCell<Option<Freezer>> = const { RefCell::new(None) };
+}
+
+/// The order in which the tasks of a frozen process continue. A real scheduler may choose any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThawOrder {
+    /// The task that was woken first is polled first.
+    AsWoken,
+    /// The task that was woken last is polled first, for example a reconcile before the election.
+    Reversed,
+}
+
+/// Stops and continues the tasks of one simulated process. Clones are for the same process.
+#[derive(Debug, Clone, Default)]
+pub struct Freezer(Arc<Mutex<FreezerState>>);
+
+#[derive(Debug, Default)]
+struct FreezerState {
+    is_frozen: bool,
+    /// The tasks that were woken while frozen, in this order. Each is in it once, so the number of tasks is the bound.
+    woken: Vec<Waker>,
+}
+
+/// Sets the current process back when the poll of a task ends, also by a panic.
+struct Restore(Option<Freezer>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
+}
+
+impl Freezer {
+    /// Stops all tasks: from now on none of them is polled.
+    pub fn freeze(&self) {
+        self.0.lock().is_frozen = true;
+    }
+
+    /// Lets the tasks continue. Those that were woken meanwhile are polled in this order.
+    pub fn thaw(&self, order: ThawOrder) {
+        let mut woken = {
+            let mut state = self.0.lock();
+            state.is_frozen = false;
+            std::mem::take(&mut state.woken)
+        };
+        if order == ThawOrder::Reversed {
+            woken.reverse();
+        }
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Runs a future as a task of this process. Tasks that it starts with `spawn` belong to the process too.
+    pub fn run<F: Future>(&self, task: F) -> impl Future<Output = F::Output> + use<F> {
+        let (process, mut task) = (self.clone(), Box::pin(task));
+        poll_fn(move |cx| {
+            if process.holds(cx.waker()) {
+                return Poll::Pending;
+            }
+            let _restore = Restore(CURRENT.replace(Some(process.clone())));
+            task.as_mut().poll(cx)
+        })
+    }
+
+    /// Returns `true` if the process is frozen, and notes that this task is to be polled later.
+    fn holds(&self, waker: &Waker) -> bool {
+        let mut state = self.0.lock();
+        if state.is_frozen && !state.woken.iter().any(|woken| woken.will_wake(waker)) {
+            state.woken.push(waker.clone());
+        }
+        state.is_frozen
+    }
+}
+
+/// Spawns a task into a set. It belongs to the process of the current task, if that is a simulated one.
+pub(crate) fn spawn<T: Send + 'static>(tasks: &mut JoinSet<T>, task: impl Future<Output = T> + Send + 'static) {
+    let _handle = match CURRENT.with_borrow(Clone::clone) {
+        Some(process) => tasks.spawn(process.run(task)),
+        None => tasks.spawn(task),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    /// The names of tasks with the seconds at which they continued.
+    type Log = Arc<Mutex<Vec<(&'static str, u64)>>>;
+
+    /// Waits twice, and logs the time after each wait.
+    async fn wait_twice(name: &'static str, first: Duration, log: Log, start: Instant) {
+        for wait in [first, Duration::from_secs(100)] {
+            sleep(wait).await;
+            log.lock().push((name, start.elapsed().as_secs()));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frozen_process_sees_passed_deadlines_when_it_continues() {
+        let second = Duration::from_secs;
+        for (order, expected) in [
+            (ThawOrder::AsWoken, [("other", 5), ("early", 20), ("late", 20)]),
+            (ThawOrder::Reversed, [("other", 5), ("late", 20), ("early", 20)]),
+        ] {
+            let (log, start, process, mut tasks) = (Log::default(), Instant::now(), Freezer::default(), JoinSet::new());
+            let (of_process, of_child) = (log.clone(), log.clone());
+            // The second task is spawned by the first, so it belongs to the same process.
+            tasks.spawn(process.run(async move {
+                let mut children = JoinSet::new();
+                spawn(&mut children, wait_twice("late", second(4), of_child, start));
+                wait_twice("early", second(3), of_process, start).await;
+            }));
+            spawn(&mut tasks, wait_twice("other", second(5), log.clone(), start));
+            sleep(second(1)).await;
+            process.freeze();
+            sleep(second(19)).await;
+            process.thaw(order);
+            sleep(second(1)).await;
+            assert_eq!(*log.lock(), expected);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn panic_of_a_task_leaves_no_process_behind() {
+        let mut tasks = JoinSet::<()>::new();
+        tasks.spawn(Freezer::default().run(async { panic!("on purpose") }));
+        let ended = tasks.join_next().await.unwrap();
+        assert!(ended.unwrap_err().is_panic());
+        assert!(CURRENT.with_borrow(Option::is_none));
+    }
+}
