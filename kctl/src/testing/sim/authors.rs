@@ -1,7 +1,7 @@
 //! Finds the process, the controller and the key behind a request, by the trace that the request
 //! carries.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use kctl_runtime::key::ObjectKey;
 
@@ -16,6 +16,11 @@ struct RunningReconcile {
 pub(super) struct Authors {
     /// By controller and key.
     running: BTreeMap<(String, String), RunningReconcile>,
+    /// Reconciles of frozen processes whose key another process reconciles since, by controller and key. Two
+    /// reconciles of the key do not run at once: no code of a frozen process runs.
+    overtaken: Vec<((String, String), RunningReconcile)>,
+    /// The processes that are frozen, or continue at this moment.
+    frozen: BTreeSet<String>,
     /// Traces of the last reconciles that ended, with controller and key: their requests may still
     /// arrive.
     ended: VecDeque<(String, (String, String))>,
@@ -31,24 +36,59 @@ const OUTSIDE: &str = "outside of a reconcile";
 impl Authors {
     /// Records the start of a reconcile. Returns the process that is still reconciling the same
     /// key, if any.
+    ///
+    /// A process that was frozen may begin a reconcile at the moment at which it continues, before its election is polled
+    /// and finds that the Lease has expired. That is no finding: only its writes are judged.
     pub(super) fn begin(&mut self, process: &str, controller: &str, key: &ObjectKey, trace: &str) -> Option<String> {
-        let running = RunningReconcile { process: process.into(), trace: trace.into() };
-        self.running.insert((controller.to_owned(), key.to_string()), running).map(|other| other.process)
+        let reconcile = (controller.to_owned(), key.to_string());
+        let begun = RunningReconcile { process: process.into(), trace: trace.into() };
+        let other = self.running.remove(&reconcile);
+        let is_overtaken =
+            other.as_ref().is_some_and(|other| other.process != process && self.frozen.contains(process));
+        let (running, before) = if is_overtaken { (other?, Some(begun)) } else { (begun, other) };
+        let current = running.process.clone();
+        self.running.insert(reconcile.clone(), running);
+        let before = before?;
+        if before.process != current && self.frozen.contains(&before.process) {
+            self.overtaken.push((reconcile, before));
+            return None;
+        }
+        Some(before.process)
     }
 
-    pub(super) fn end(&mut self, controller: &str, key: &ObjectKey) {
+    /// Records the end of a reconcile. Returns `false` if another process has begun to reconcile the key since.
+    pub(super) fn end(&mut self, process: &str, controller: &str, key: &ObjectKey) -> bool {
         let reconcile = (controller.to_owned(), key.to_string());
+        let overtaken = self.overtaken.iter().position(|(of, one)| *of == reconcile && one.process == process);
+        if let Some(at) = overtaken {
+            let (reconcile, ended) = self.overtaken.remove(at);
+            self.keep(ended.trace, reconcile);
+            return false;
+        }
         if let Some(running) = self.running.remove(&reconcile) {
             self.keep(running.trace, reconcile);
         }
+        true
+    }
+
+    /// Records that no code of a process runs until [`thawed`](Self::thawed).
+    pub(super) fn freeze(&mut self, process: &str) {
+        self.frozen.insert(process.into());
+    }
+
+    /// Records that all tasks of a process that was frozen have been polled again.
+    pub(super) fn thawed(&mut self, process: &str) {
+        self.frozen.remove(process);
     }
 
     pub(super) fn process_ended(&mut self, process: &str) {
+        self.frozen.remove(process);
         let (ended, running) =
             std::mem::take(&mut self.running).into_iter().partition(|(_, one)| one.process == process);
         self.running = running;
         let ended: BTreeMap<_, RunningReconcile> = ended;
-        for (reconcile, running) in ended {
+        let overtaken = self.overtaken.extract_if(.., |(_, one)| one.process == process).collect::<Vec<_>>();
+        for (reconcile, running) in ended.into_iter().chain(overtaken) {
             self.keep(running.trace, reconcile);
         }
     }
@@ -104,7 +144,8 @@ impl Authors {
     }
 
     fn reconciles_of(&self, process: &str) -> impl Iterator<Item = (&(String, String), &RunningReconcile)> {
-        self.running.iter().filter(move |(_, running)| running.process == process)
+        let overtaken = self.overtaken.iter().map(|(reconcile, running)| (reconcile, running));
+        self.running.iter().chain(overtaken).filter(move |(_, running)| running.process == process)
     }
 
     fn named(&self, process: &str, trace: &str) -> Option<&(String, String)> {
@@ -133,7 +174,7 @@ mod tests {
         for (process, trace, expected) in cases {
             assert_eq!(authors.author(process, trace), expected);
         }
-        authors.end("labels", &key("a"));
+        assert!(authors.end("app-0.1", "labels", &key("a")));
         assert_eq!(authors.author("app-0.1", ""), "app-0.1, labels default/b");
         assert_eq!(authors.author("app-0.1", "t1"), "app-0.1, labels default/a (a reconcile that has ended)");
         authors.process_ended("app-0.1");
@@ -141,9 +182,26 @@ mod tests {
         assert_eq!(authors.author("app-0.1", ""), "app-0.1, outside of a reconcile");
         for n in 0..ENDED_MAX {
             authors.begin("app-1.1", "labels", &key("d"), &format!("later-{n}"));
-            authors.end("labels", &key("d"));
+            authors.end("app-1.1", "labels", &key("d"));
         }
         assert_eq!(authors.author("app-0.1", "t2"), "app-0.1, outside of a reconcile", "too many have ended since");
+    }
+
+    #[test]
+    fn reconcile_of_a_frozen_process_is_overtaken() {
+        let key = ObjectKey::new(Some("default"), "a");
+        let mut authors = Authors::default();
+        authors.begin("app-0.1", "labels", &key, "t1");
+        authors.freeze("app-0.1");
+        assert_eq!(authors.begin("app-1.1", "labels", &key, "t2"), None);
+        assert_eq!(authors.key("app-0.1", "t1"), Some("default/a"), "its writes are judged when it continues");
+        assert_eq!(authors.begin("app-2.1", "labels", &key, "t3"), Some("app-1.1".into()));
+        assert!(!authors.end("app-0.1", "labels", &key), "another process reconciles the key now");
+        assert_eq!(authors.begin("app-0.1", "labels", &key, "t4"), None, "its election was not polled yet");
+        assert_eq!(authors.author("app-0.1", "t4"), "app-0.1, labels default/a");
+        assert!(!authors.end("app-0.1", "labels", &key));
+        authors.thawed("app-0.1");
+        assert_eq!(authors.begin("app-0.1", "labels", &key, "t5"), Some("app-2.1".into()));
     }
 
     #[test]

@@ -136,6 +136,12 @@ pub(super) fn is_app(client: &str) -> bool {
     client.starts_with("app-")
 }
 
+/// Returns the index of the replica that a client is a process of: 0 for `app-0.1`.
+pub(super) fn index_of(client: &str) -> Option<usize> {
+    let (index, _start) = client.strip_prefix("app-")?.split_once('.')?;
+    index.parse().ok()
+}
+
 impl Checks {
     pub(super) fn new(invariants: Vec<Invariant>, ownership: Ownership) -> Self {
         Self {
@@ -268,8 +274,12 @@ impl Checks {
 
     /// Returns the replica that holds the Lease according to the server; with slots, that of the last change.
     pub(super) fn leader(&self) -> Option<String> {
-        let (replica, _start) = self.leader.as_deref()?.split_once('.')?;
-        Some(format!("app-{replica}"))
+        replica(self.leader.as_deref()?)
+    }
+
+    /// Returns the replica that holds the Lease of a slot according to the server.
+    pub(super) fn owner(&self, slot: u32) -> Option<String> {
+        replica(&number(self.owners.holder(slot)?))
     }
 
     fn only_the_owner_writes(&mut self, request: &RequestRecord, by: &str, id: &Id) {
@@ -382,9 +392,11 @@ impl Checks {
         }
     }
 
-    /// Records how a reconcile ended.
-    pub(super) fn end(&mut self, controller: &str, key: &ObjectKey, end: End) {
-        self.authors.end(controller, key);
+    /// Records how a reconcile ended. That of a process that was frozen does not count if another one has the key by now.
+    pub(super) fn end(&mut self, process: &str, controller: &str, key: &ObjectKey, end: End) {
+        if !self.authors.end(process, controller, key) {
+            return;
+        }
         if let Some(repeated) = self.reconciles.get_mut(&(controller.to_owned(), key.to_string())) {
             repeated.end.clone_from(&end.text);
         }
@@ -429,6 +441,12 @@ fn number(name: &str) -> String {
     name.rsplit('-').next().unwrap_or_default().to_owned()
 }
 
+/// Returns the replica of a process from its number: `app-0` for `0.1`.
+fn replica(number: &str) -> Option<String> {
+    let (replica, _start) = number.split_once('.')?;
+    Some(format!("app-{replica}"))
+}
+
 pub(super) type SharedChecks = Arc<parking_lot::Mutex<Checks>>;
 
 #[cfg(test)]
@@ -462,13 +480,17 @@ mod tests {
         json!({ "metadata": { "name": "web", "uid": "p", "ownerReferences": references } })
     }
 
+    fn end(checks: &mut Checks, key: &ObjectKey) {
+        assert!(checks.authors.end("app-0.1", "podset", key), "no other process has begun it");
+    }
+
     #[test]
     fn overlapping_reconciles_of_a_key_are_found() {
         let key = ObjectKey::new(Some("default"), "web");
         let cases: [(&str, End, bool); 4] = [
             ("nothing", |_, _| {}, true),
-            ("another one ended", |checks, _| checks.authors.end("podset", &ObjectKey::new(None, "web")), true),
-            ("it ended", |checks, key| checks.authors.end("podset", key), false),
+            ("another one ended", |checks, _| end(checks, &ObjectKey::new(None, "web")), true),
+            ("it ended", end, false),
             ("its process ended", |checks, _| checks.authors.process_ended("app-0.1"), false),
         ];
         for (meanwhile, end, is_found) in cases {

@@ -73,11 +73,16 @@ impl Owners {
         }
     }
 
+    /// Returns the holder of the Lease of a slot; an empty string after it was released.
+    pub(super) fn holder(&self, slot: u32) -> Option<&str> {
+        self.holders.get(&slot).map(String::as_str)
+    }
+
     /// Returns the slot of a key, such as `default/web`, with the holder of its Lease.
     pub(super) fn lookup(&self, key: &str) -> Option<(u32, &str)> {
         let (namespace, name) = key.split_once('/').map_or((None, key), |(namespace, name)| (Some(namespace), name));
         let slot = self.slots?.slot_for(&ObjectKey::new(namespace, name));
-        Some((slot, self.holders.get(&slot).map_or("", String::as_str)))
+        Some((slot, self.holder(slot).unwrap_or_default()))
     }
 }
 

@@ -14,6 +14,7 @@ mod tests;
 use std::{sync::Arc, time::Duration};
 
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
+use kctl_runtime::__private_0_1::ThawOrder;
 
 use super::lapse::Lapse;
 
@@ -100,12 +101,24 @@ pub(super) enum Timed {
     ClockJump { instance: usize, seconds: i64 },
     /// The current leader fails to renew its Lease.
     Lapse(Lapse),
+    /// A process is frozen as by SIGSTOP, and continues.
+    Freeze(Freeze),
     /// A user deletes the Lease of a slot. Its owner is still at work.
     LeaseDeleted { slot: u32 },
     /// A process ends, and starts again. For [`SLOW_LISTS_FOR`] the answers of the lists that fill its caches take this
     /// long, and its watches overtake them: bookmarks move them on, as steady changes of the kind would. Slots move
     /// meanwhile, because the process that starts again takes a share.
     SlowLists { instance: usize, answer: Duration },
+}
+
+/// A process that is frozen: all of its tasks stop, and its deadlines pass meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Freeze {
+    pub(super) instance: usize,
+    pub(super) length: Duration,
+    /// The order in which its tasks continue. In one order a reconcile may be polled before the election notices that the
+    /// Lease has expired.
+    pub(super) order: ThawOrder,
 }
 
 impl Fault {

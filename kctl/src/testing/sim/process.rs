@@ -77,11 +77,13 @@ pub(super) enum End {
 pub(super) async fn run_once(shared: &Arc<Shared>, index: usize, incarnation: u32) -> End {
     let name = format!("app-{index}.{incarnation}");
     let connection = shared.faults.connection(&name);
-    let stop = shared.connected(index, &connection);
+    let (stop, freezer) = shared.connected(index, &connection);
+    // A frozen process can be killed, and notices a SIGTERM when it continues.
+    let running = freezer.run(run(shared, index, incarnation, &connection, stop.notified()));
     let ended = tokio::select! {
         biased;
         () = connection.crashed() => None,
-        ended = run(shared, index, incarnation, &connection, stop.notified()) => Some(ended),
+        ended = running => Some(ended),
     };
     // The manager was dropped above. Its remaining tasks may still send requests: they must not reach the server.
     connection.cut();

@@ -371,13 +371,14 @@ mod tests {
 
     use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
     use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
+    use kctl_runtime::__private_0_1::ThawOrder;
     use kube::{
         Api,
         api::{Patch, PatchParams},
     };
 
     use super::{
-        super::plan::{BEHIND_FOR, OnWrite, SKIPPED_FOR, Timed},
+        super::plan::{BEHIND_FOR, Freeze, OnWrite, SKIPPED_FOR, Timed},
         *,
     };
     use crate::{
@@ -525,6 +526,17 @@ mod tests {
         let stop = Timed::Stop { instance: 1, downtime: Duration::from_secs(3) };
         let expected = ["app-0.1 starts", "app-1.1 starts", "app-1.1 has ended", "app-1.2 starts"];
         assert_eq!(starts_and_ends(stop), expected);
+    }
+
+    /// A process whose Leases have expired ends with an error, so only its next start is among the lines.
+    #[test]
+    fn frozen_replica_ends_after_its_leases_expired() {
+        let freeze = |seconds| {
+            let (length, order) = (Duration::from_secs(seconds), ThawOrder::AsWoken);
+            starts_and_ends(Timed::Freeze(Freeze { instance: 1, length, order }))
+        };
+        assert_eq!(freeze(5), ["app-0.1 starts", "app-1.1 starts"]);
+        assert_eq!(freeze(20), ["app-0.1 starts", "app-1.1 starts", "app-1.2 starts"]);
     }
 
     #[test]

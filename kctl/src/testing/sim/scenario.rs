@@ -381,7 +381,8 @@ impl Scenario {
     ///
     /// Plans of seeds also contain Leases of slots that are deleted by hand, and processes that
     /// crash and have slow lists after their restart. Slots move while such a list is on its way,
-    /// and the watch is past it when it arrives.
+    /// and the watch is past it when it arrives. A process may be frozen in a reconcile for longer
+    /// than its Leases last, as by SIGSTOP.
     ///
     /// ```
     /// use kctl::testing::Scenario;

@@ -1,6 +1,7 @@
 //! One run: API servers, the processes of the app, the faults, and the user, under simulated time.
 
 mod describe;
+mod freeze;
 mod inject;
 mod observe;
 mod processes;
@@ -300,6 +301,6 @@ impl Shared {
         };
         self.log(process, format!("{controller} {key}: {how}"));
         let has_failed = !matches!(outcome, Outcome::Done(_) | Outcome::Vanished);
-        self.check(|checks, _| checks.end(controller, key, End { text: how, has_failed }));
+        self.check(|checks, _| checks.end(process, controller, key, End { text: how, has_failed }));
     }
 }

@@ -3,8 +3,9 @@
 use std::{fmt, time::Duration};
 
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault, StaleState};
+use kctl_runtime::__private_0_1::ThawOrder;
 
-use super::{Behind, Fault, OUTAGE, OnWrite, SLOW_LISTS_FOR, Timed};
+use super::{Behind, Fault, Freeze, OUTAGE, OnWrite, SLOW_LISTS_FOR, Timed};
 
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,6 +38,7 @@ impl fmt::Display for Fault {
                     Timed::ClockJump { instance, seconds } => {
                         write!(formatter, "the clock of app-{instance} jumps by {seconds} s")
                     }
+                    Timed::Freeze(freeze) => write!(formatter, "{freeze}"),
                     Timed::Lapse(lapse) => write!(formatter, "{lapse}"),
                     Timed::LeaseDeleted { slot } => write!(formatter, "the Lease of slot {slot} is deleted by hand"),
                     Timed::SlowLists { instance, answer } => {
@@ -45,6 +47,17 @@ impl fmt::Display for Fault {
                 }
             }
         }
+    }
+}
+
+impl fmt::Display for Freeze {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance, length, order } = self;
+        let first = match order {
+            ThawOrder::AsWoken => "first",
+            ThawOrder::Reversed => "last",
+        };
+        write!(formatter, "app-{instance} is frozen for {length:?}; the task that was woken {first} continues first")
     }
 }
 

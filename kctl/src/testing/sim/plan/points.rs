@@ -13,6 +13,8 @@ pub(in crate::testing::sim) struct Points {
     /// Number of writes by the app.
     pub(in crate::testing::sim) n_writes: usize,
     pub(in crate::testing::sim) write_times: Vec<Duration>,
+    /// The replica that sent each write.
+    pub(in crate::testing::sim) writers: Vec<usize>,
     /// The verb of each read of the app: `get`, `list` or `watch`.
     pub(in crate::testing::sim) reads: Vec<&'static str>,
     /// The events of the app's watches.

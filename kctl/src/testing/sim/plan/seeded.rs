@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use kctl_apiserver::faults::{EventFault, Moment};
+use kctl_runtime::__private_0_1::ThawOrder;
 
 use super::{
-    Behind, Fault, OnWrite, SKIPPED_FOR, Timed,
+    Behind, Fault, Freeze, OnWrite, SKIPPED_FOR, Timed,
     points::{Points, fits},
     singles::{FAILURES, READ_FAILURES},
 };
@@ -57,8 +58,21 @@ const TIMED: [AnyTimed; 4] = {
 /// One of this many stops replaces all processes, one after the other.
 const ROLLING_UPDATES_ONE_IN: u64 = 3;
 
-/// Maximum number of faults of a seed.
+/// Maximum number of faults of a seed, without the additional one of replicas that share slots.
 const FAULTS_OF_SEED_MAX: u64 = 5;
+
+/// The additional fault of a seed with slots, each for one number of the dice, as for [`KINDS`].
+const OF_SHARDS: [AnyOfShards; 3] = {
+    use AnyOfShards::{Freeze, Nothing};
+    [Freeze, Nothing, Nothing]
+};
+
+/// A process is frozen at most this long before a write, in the reconcile that sends it.
+const FROZEN_BEFORE_WRITE_MAX: Duration = Duration::from_millis(1_500);
+
+/// Milliseconds within which a freeze begins, from [`FROZEN_BEFORE_WRITE_MAX`] before a write on. At the end the write is
+/// on its way.
+const FROZEN_WITHIN_MILLIS: u64 = 2_400;
 
 /// The kind of a seeded fault, by the point at which it is injected.
 #[derive(Clone, Copy)]
@@ -105,12 +119,48 @@ enum AnyTimed {
     Partition,
 }
 
+/// The additional fault of replicas that share slots, without its times.
+#[derive(Clone, Copy)]
+enum AnyOfShards {
+    Freeze,
+    /// The seed has no additional fault.
+    Nothing,
+}
+
 impl Points {
-    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`].
+    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and with slots perhaps one
+    /// more.
     pub(in crate::testing::sim) fn seeded(&self, seed: u64) -> Vec<Fault> {
         let mut dice = Dice::new(seed);
         let n_faults = 1 + dice.below(FAULTS_OF_SEED_MAX);
-        (0..n_faults).map(|_| self.any(&mut dice)).collect()
+        (0..n_faults).map(|_| self.any(&mut dice)).chain(self.of_shards(seed)).collect()
+    }
+
+    /// Returns the additional fault of a seed with slots.
+    ///
+    /// Its dice are separate, so that the other faults of the seed stay the same.
+    fn of_shards(&self, seed: u64) -> Option<Fault> {
+        let mut dice = Dice::new(!seed);
+        if self.n_slots == 0 {
+            return None;
+        }
+        match dice.one_of(&OF_SHARDS) {
+            AnyOfShards::Freeze => Some(self.any_freeze(&mut dice)),
+            AnyOfShards::Nothing => None,
+        }
+    }
+
+    /// Returns a freeze of the process that sends a write, from shortly before or after that on. A Lease expires during
+    /// most of them.
+    fn any_freeze(&self, dice: &mut Dice) -> Fault {
+        let n = usize::try_from(dice.below(self.write_times.len() as u64)).unwrap_or_default();
+        let shift = Duration::from_millis(dice.below(FROZEN_WITHIN_MILLIS));
+        let at_write = self.write_times.get(n).map(|time| (*time + shift).saturating_sub(FROZEN_BEFORE_WRITE_MAX));
+        let time = at_write.unwrap_or_else(|| self.any_time(dice));
+        let instance = self.writers.get(n).copied().unwrap_or_default();
+        let length = Duration::from_millis(dice.within(8_000, 30_000));
+        let order = dice.one_of(&[ThawOrder::AsWoken, ThawOrder::Reversed]);
+        Fault::At { time, what: Timed::Freeze(Freeze { instance, length, order }) }
     }
 
     /// Returns one random fault. Crashes and failing writes are the most frequent, since they find

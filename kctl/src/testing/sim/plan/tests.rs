@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use kctl_runtime::__private_0_1::ThawOrder;
+
 use super::{
     points::{History, Points},
     singles::{READ_FAILURES, evenly},
@@ -103,6 +105,42 @@ fn only_sharded_replicas_get_slow_lists() {
         assert!(slow.iter().all(|(time, _)| *time < settled), "{slow:?}");
         let instances: std::collections::BTreeSet<_> = slow.iter().map(|(_, instance)| *instance).collect();
         assert_eq!(instances.len(), if n_slots == 0 { 0 } else { 3 });
+    }
+}
+
+/// Number of seeds with which a sharded example runs.
+const EXAMPLE_SEEDS: u64 = 16;
+
+#[test]
+fn seeds_freeze_the_process_of_a_write() {
+    let write_times = vec![Duration::from_secs(20), Duration::from_secs(40)];
+    for n_slots in [0, 4] {
+        let write_times = write_times.clone();
+        let points =
+            Points { write_times, writers: vec![1, 2], n_writes: 2, instances: 3, n_slots, ..Points::default() };
+        let freezes = |seeds: std::ops::Range<u64>| -> Vec<(Duration, Freeze)> {
+            let of = |fault| match fault {
+                Fault::At { time, what: Timed::Freeze(freeze) } => Some((time, freeze)),
+                _ => None,
+            };
+            seeds.flat_map(|seed| points.seeded(seed)).filter_map(of).collect()
+        };
+        let all = freezes(0..400);
+        if n_slots == 0 {
+            assert!(all.is_empty());
+            continue;
+        }
+        for (time, freeze) in &all {
+            let write = if freeze.instance == 1 { 20_000 } else { 40_000 };
+            assert!((write - 1_500..write + 900).contains(&time.as_millis()), "{time:?}: {freeze}");
+        }
+        for order in [ThawOrder::AsWoken, ThawOrder::Reversed] {
+            assert!(all.iter().any(|(_, freeze)| freeze.order == order), "{order:?}");
+        }
+        // Leases last 15 s.
+        let n_expired = all.iter().filter(|(_, freeze)| freeze.length > Duration::from_secs(15)).count();
+        assert!(n_expired > all.len() / 2 && n_expired < all.len(), "{n_expired} of {}", all.len());
+        assert!(freezes(0..EXAMPLE_SEEDS).len() > 2, "an example meets several");
     }
 }
 

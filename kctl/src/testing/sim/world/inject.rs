@@ -17,9 +17,14 @@ use tokio::{task::JoinSet, time::Instant};
 use super::Shared;
 use crate::testing::sim::{
     checks::{is_app, is_bookkeeping},
-    lapse::Lapse,
-    plan::{self, BOOKMARKS_EVERY, Fault, OUTAGE, OnWrite, SLOW_LISTS_FOR, Timed},
+    lapse::{Lapse, longest_write},
+    plan::{self, BOOKMARKS_EVERY, Fault, Freeze, OUTAGE, OnWrite, SLOW_LISTS_FOR, Timed},
 };
+
+/// Returns `true` for a write that belongs to the work of the app, unlike those of Leases and Events.
+pub(super) fn is_work(request: &RequestSummary) -> bool {
+    request.is_write() && !is_bookkeeping(&request.group, &request.resource)
+}
 
 /// Returns the rule for a fault at the nth read of the app.
 ///
@@ -50,27 +55,14 @@ impl Shared {
                     self.faults.add(rule.nth(nth).times(1));
                 }
                 Fault::At { time, what } => {
-                    end = end.max(start + time);
-                    if let Timed::Partition { instance, length } = what {
-                        end = end.max(start + time + length);
-                        self.partition(instance, start + time, length);
-                    }
-                    if let Timed::SlowLists { instance, answer } = what {
-                        end = end.max(start + time + SLOW_LISTS_FOR + answer);
-                        self.slow_lists(instance, start + time, answer);
-                    }
-                    if let Timed::Lapse(Lapse { length, write_delay, .. }) = what {
-                        end = end.max(start + time + length + write_delay);
-                    }
-                    if what == Timed::RollingUpdate {
-                        self.pending_updates.fetch_add(1, Ordering::Relaxed);
-                    }
+                    end = end.max(self.inject_at(start + time, what));
                     let shared = self.clone();
                     tasks.spawn(async move {
                         tokio::time::sleep_until(start + time).await;
                         match what {
                             Timed::LeaseDeleted { slot } => shared.delete_lease(slot).await,
                             Timed::RollingUpdate => shared.update_replicas().await,
+                            Timed::Freeze(freeze) => shared.freeze(freeze).await,
                             what => shared.at_time(what),
                         }
                     });
@@ -80,6 +72,41 @@ impl Shared {
         end
     }
 
+    /// Sets up the rules of a fault that happens at a time. Returns its end.
+    fn inject_at(&self, at: Instant, what: Timed) -> Instant {
+        match what {
+            Timed::Partition { instance, length } => {
+                self.partition(instance, at, length);
+                at + length
+            }
+            Timed::SlowLists { instance, answer } => {
+                self.slow_lists(instance, at, answer);
+                at + SLOW_LISTS_FOR + answer
+            }
+            Timed::Freeze(Freeze { instance, length, .. }) => {
+                self.delay_writes_before(instance, at);
+                at + length
+            }
+            Timed::Lapse(Lapse { length, write_delay, .. }) => at + length + write_delay,
+            Timed::RollingUpdate => {
+                self.pending_updates.fetch_add(1, Ordering::Relaxed);
+                at
+            }
+            Timed::Crash { .. } | Timed::Stop { .. } | Timed::ClockJump { .. } | Timed::LeaseDeleted { .. } => at,
+        }
+    }
+
+    /// Returns the longest time that a write of this scenario may take.
+    pub(super) fn longest_write(&self) -> Duration {
+        longest_write(self.scenario.slots.map_or(0, |slots| slots.count()))
+    }
+
+    /// Keeps the state from counting as settled until a time: something is held back that would change it.
+    pub(super) fn hold_until(&self, end: Instant) {
+        let mut until = self.held_until.lock();
+        *until = until.max(Some(end));
+    }
+
     /// Returns the rule for a fault at a write of the app. Crashes also determine how the next process starts.
     fn on_write(&self, what: OnWrite) -> Rule {
         let fault = match &what {
@@ -87,9 +114,7 @@ impl Shared {
             OnWrite::Crash { moment, .. } | OnWrite::Outage(moment) => RequestFault::Crash(*moment),
             OnWrite::CrashLate(time) => RequestFault::CrashLate(*time),
         };
-        let rule = Rule::request(fault, |request| {
-            is_app(&request.client) && request.is_write() && !is_bookkeeping(&request.group, &request.resource)
-        });
+        let rule = Rule::request(fault, |request| is_app(&request.client) && is_work(request));
         match what {
             OnWrite::Crash { behind: Some(behind), .. } => {
                 let next = self.next_behind.clone();
@@ -148,7 +173,7 @@ impl Shared {
     /// Injects a fault that is bound to a time rather than to a request.
     fn at_time(&self, what: Timed) {
         match what {
-            Timed::LeaseDeleted { .. } | Timed::RollingUpdate => {}
+            Timed::LeaseDeleted { .. } | Timed::RollingUpdate | Timed::Freeze(_) => {}
             Timed::Crash { instance } => self.crash(instance),
             Timed::Stop { instance, downtime } => self.stop(instance, downtime),
             Timed::Partition { instance, length } => {

@@ -9,7 +9,7 @@ use super::{
     describe::{author, change_verb, of_lease, place},
 };
 use crate::testing::sim::{
-    checks::{is_app, is_bookkeeping},
+    checks::{index_of, is_app, is_bookkeeping},
     plan::{self},
     snapshot::Id,
 };
@@ -81,6 +81,7 @@ impl Shared {
                 let mut points = self.points.lock();
                 points.n_writes += 1;
                 points.write_times.push(now);
+                points.writers.push(index_of(&request.client).unwrap_or_default());
                 for history in &mut points.histories {
                     let newest = revisions.get(&*history.cluster).copied().unwrap_or_default();
                     history.before.push(newest.max(history.first));

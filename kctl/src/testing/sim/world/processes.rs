@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use kctl_apiserver::faults::Connection;
-use kctl_runtime::manager::View;
+use kctl_runtime::{__private_0_1::Freezer, manager::View};
 use tokio::sync::Notify;
 
 use super::Shared;
@@ -18,6 +18,8 @@ pub(super) struct Process {
     pub(super) ended: Option<String>,
     /// Tells the process to stop, as SIGTERM does.
     stop: Arc<Notify>,
+    /// Stops all tasks of the process, as SIGSTOP does.
+    freezer: Freezer,
     /// The downtime after a stop; `None` unless a fault has stopped the process.
     stopped_for: Option<Duration>,
 }
@@ -25,12 +27,12 @@ pub(super) struct Process {
 impl Shared {
     /// Records that a replica has a connection, so that a finding can cut it. Its manager does not exist yet.
     ///
-    /// Returns the signal that stops it.
-    pub(in crate::testing::sim) fn connected(&self, index: usize, connection: &Connection) -> Arc<Notify> {
+    /// Returns the signal that stops it, and what freezes it.
+    pub(in crate::testing::sim) fn connected(&self, index: usize, connection: &Connection) -> (Arc<Notify>, Freezer) {
         let mut processes = self.processes.lock();
         let process = processes.entry(index).or_default();
         process.connection = Some(connection.clone());
-        process.stop.clone()
+        (process.stop.clone(), process.freezer.clone())
     }
 
     /// Records that the manager of a replica exists; from now on it counts for [`World::is_idle`](super::World::is_idle).
@@ -70,6 +72,13 @@ impl Shared {
         self.log("fault", format!("{} is stopped", connection.client()));
         process.stopped_for = Some(downtime);
         process.stop.notify_one();
+    }
+
+    /// Returns the name of the process of a replica with what freezes it, if it runs.
+    pub(super) fn freezer(&self, index: usize) -> Option<(String, Freezer)> {
+        let processes = self.processes.lock();
+        let process = processes.get(&index)?;
+        Some((process.connection.as_ref()?.client().to_owned(), process.freezer.clone()))
     }
 
     /// Returns the name of the process of a replica, if it runs.

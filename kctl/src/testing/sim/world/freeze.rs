@@ -1,0 +1,45 @@
+//! Freezes a replica as SIGSTOP does: none of its tasks runs, while the servers and the other replicas go on.
+
+use std::time::Duration;
+
+use kctl_apiserver::faults::{RequestFault, Rule};
+use tokio::time::{Instant, sleep};
+
+use super::{Shared, inject::is_work};
+use crate::testing::sim::{checks::index_of, plan::Freeze};
+
+/// Writes that are sent within this time before a freeze are on their way when it begins.
+const IN_FLIGHT_FOR: Duration = Duration::from_secs(1);
+
+/// Time within which all tasks that can run are polled: simulated time goes on when there are none.
+const POLLED_WITHIN: Duration = Duration::from_millis(1);
+
+impl Shared {
+    /// Lets the writes that a replica sends shortly before a freeze arrive while it is frozen. The response waits for the
+    /// process.
+    pub(super) fn delay_writes_before(&self, instance: usize, freeze: Instant) {
+        let from = freeze.checked_sub(IN_FLIGHT_FOR).unwrap_or(freeze);
+        let late = RequestFault::Late(self.longest_write());
+        self.faults.add(Rule::request(late, move |request| {
+            index_of(&request.client) == Some(instance) && is_work(request) && (from..freeze).contains(&Instant::now())
+        }));
+    }
+
+    /// Freezes the process of a replica, if it runs, and lets it continue after a time.
+    pub(super) async fn freeze(&self, Freeze { instance, length, order }: Freeze) {
+        let Some((process, freezer)) = self.freezer(instance) else { return };
+        self.log("fault", format!("{process} is frozen for {length:?}"));
+        // Its queues and caches look idle, although they do not know of later changes.
+        self.hold_until(Instant::now() + length);
+        self.checks.lock().authors.freeze(&process);
+        freezer.freeze();
+        sleep(length).await;
+        if self.is_running(&process) {
+            self.log("fault", format!("{process} continues"));
+        }
+        freezer.thaw(order);
+        // At this moment the process does not know yet that its Lease has expired.
+        sleep(POLLED_WITHIN).await;
+        self.checks.lock().authors.thawed(&process);
+    }
+}
