@@ -1,6 +1,9 @@
-//! Simulates a frozen leader: it continues to work while its Lease runs out. Its Lease requests fail,
+//! Simulates a leader that continues to work while its Lease runs out. Its Lease requests fail,
 //! all others arrive, and its writes are in flight for as long as the write permit allows. Without the
 //! permit some of them would arrive under the next leader.
+//!
+//! With slots, the Lease of one slot may lapse alone. Its owner then loses this slot and goes on with the others, while
+//! a replica that loses the Lease of the settings ends.
 
 use std::{fmt, time::Duration};
 
@@ -28,6 +31,8 @@ pub(super) struct Lapse {
     pub(super) length: Duration,
     /// Time for which each write is on its way: [`longest_write`] of the scenario.
     pub(super) write_delay: Duration,
+    /// The only slot whose Lease lapses. `None` for all Leases of a replica.
+    pub(super) slot: Option<u32>,
 }
 
 /// Returns the longest time that a leader's write may take, including the margin for one that
@@ -44,7 +49,8 @@ impl Lapse {
     pub(super) const BEFORE_WRITE: [Duration; 3] =
         [Duration::from_secs(5), Duration::from_secs(8), Duration::from_millis(9_500)];
 
-    pub(super) fn begin(self, faults: &Faults, instance: &str) {
+    /// Starts the lapse for a replica. `lease` is the name of the only Lease whose requests fail; `None` for all of them.
+    pub(super) fn begin(self, faults: &Faults, instance: &str, lease: Option<String>) {
         let (prefix, until) = (format!("{instance}."), Instant::now() + self.length);
         let of_instance = move |request: &RequestSummary| request.client.starts_with(&prefix) && Instant::now() < until;
         let (asks, writes) = (of_instance.clone(), of_instance);
@@ -52,7 +58,10 @@ impl Lapse {
             Renewals::Refused => RequestFault::Refuse { code: 503, retry_after: None, moment: Moment::Before },
             Renewals::Unanswered => RequestFault::Delay(self.length),
         };
-        let is_lease = |request: &RequestSummary| (&*request.group, &*request.resource) == (COORDINATION, "leases");
+        let is_lease = move |request: &RequestSummary| {
+            let is_named = lease.as_ref().is_none_or(|name| *name == request.name);
+            is_named && (&*request.group, &*request.resource) == (COORDINATION, "leases")
+        };
         faults.add(Rule::request(fault, move |request| is_lease(request) && asks(request)));
         let late = RequestFault::Late(self.write_delay);
         let works = |request: &RequestSummary| request.is_write() && !is_bookkeeping(&request.group, &request.resource);
@@ -61,12 +70,16 @@ impl Lapse {
 }
 
 impl fmt::Display for Lapse {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { renewals, length, write_delay } = self;
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { renewals, length, write_delay, slot } = self;
+        match slot {
+            None => f.write_str("Lease requests of the leader")?,
+            Some(slot) => write!(f, "requests of its owner for the Lease of slot {slot}")?,
+        }
         let how = match renewals {
             Renewals::Refused => "are rejected with 503",
             Renewals::Unanswered => "get no response",
         };
-        write!(formatter, "Lease requests of the leader {how} for {length:?}; its writes arrive {write_delay:?} late")
+        write!(f, " {how} for {length:?}; its writes arrive {write_delay:?} late")
     }
 }

@@ -99,7 +99,7 @@ pub(super) enum Timed {
     Partition { instance: usize, length: Duration },
     /// The clock of one process jumps; those of the others do not.
     ClockJump { instance: usize, seconds: i64 },
-    /// The current leader fails to renew its Lease.
+    /// The current leader fails to renew its Lease, or the owner of one slot that of the slot.
     Lapse(Lapse),
     /// A process is frozen as by SIGSTOP, and continues.
     Freeze(Freeze),

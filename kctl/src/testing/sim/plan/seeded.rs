@@ -63,8 +63,8 @@ const FAULTS_OF_SEED_MAX: u64 = 5;
 
 /// The additional fault of a seed with slots, each for one number of the dice, as for [`KINDS`].
 const OF_SHARDS: [AnyOfShards; 3] = {
-    use AnyOfShards::{Freeze, Nothing};
-    [Freeze, Nothing, Nothing]
+    use AnyOfShards::{Freeze, Nothing, SlotLapse};
+    [Freeze, Nothing, SlotLapse]
 };
 
 /// A process is frozen at most this long before a write, in the reconcile that sends it.
@@ -125,6 +125,8 @@ enum AnyOfShards {
     Freeze,
     /// The seed has no additional fault.
     Nothing,
+    /// The Lease of one slot is not renewed.
+    SlotLapse,
 }
 
 impl Points {
@@ -147,7 +149,19 @@ impl Points {
         match dice.one_of(&OF_SHARDS) {
             AnyOfShards::Freeze => Some(self.any_freeze(&mut dice)),
             AnyOfShards::Nothing => None,
+            AnyOfShards::SlotLapse => Some(self.any_slot_lapse(&mut dice)),
         }
+    }
+
+    /// Returns a Lease of a slot that its owner does not renew, while the state is not final yet. In most cases another
+    /// replica takes it.
+    fn any_slot_lapse(&self, dice: &mut Dice) -> Fault {
+        let time = self.any_time_of_work(dice);
+        let slot = u32::try_from(dice.below(self.n_slots.into())).ok();
+        let renewals = dice.one_of(&[Renewals::Refused, Renewals::Unanswered]);
+        let length = Duration::from_millis(dice.within(12_000, 25_000));
+        let write_delay = longest_write(self.n_slots);
+        Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay, slot }) }
     }
 
     /// Returns a freeze of the process that sends a write, from shortly before or after that on. A Lease expires during
@@ -240,7 +254,7 @@ impl Points {
         let length = Duration::from_millis(dice.within(12_000, 17_000));
         let time = time.unwrap_or_else(|| self.any_time(dice));
         let write_delay = longest_write(self.n_slots);
-        Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay }) }
+        Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay, slot: None }) }
     }
 
     /// Returns a stop of a process, or of one after the other, while the state is not final yet.

@@ -102,7 +102,7 @@ impl Points {
             let time = *time;
             Lapse::BEFORE_WRITE.into_iter().filter_map(move |before| time.checked_sub(before))
         };
-        let lapse = Lapse { renewals: Renewals::Refused, length: LAPSE_FOR, write_delay };
+        let lapse = Lapse { renewals: Renewals::Refused, length: LAPSE_FOR, write_delay, slot: None };
         let at = |time| Fault::At { time, what: Timed::Lapse(lapse) };
         self.write_times.iter().flat_map(before).map(at).collect()
     }

@@ -145,6 +145,23 @@ fn seeds_freeze_the_process_of_a_write() {
 }
 
 #[test]
+fn seeds_lapse_the_lease_of_one_slot() {
+    let settled = Duration::from_secs(60);
+    let points = Points { instances: 3, n_slots: 4, settled, length: 3 * settled, ..Points::default() };
+    let lapses = |seeds: std::ops::Range<u64>| -> Vec<(Duration, u32)> {
+        let of = |fault| match fault {
+            Fault::At { time, what: Timed::Lapse(Lapse { slot, .. }) } => slot.map(|slot| (time, slot)),
+            _ => None,
+        };
+        seeds.flat_map(|seed| points.seeded(seed)).filter_map(of).collect()
+    };
+    let all = lapses(0..400);
+    assert!(all.iter().all(|(time, _)| *time < settled), "{all:?}");
+    assert_eq!(all.iter().map(|(_, slot)| *slot).collect::<BTreeSet<_>>(), [0, 1, 2, 3].into());
+    assert!(lapses(0..EXAMPLE_SEEDS).len() > 2, "an example meets several");
+}
+
+#[test]
 fn without_clock_faults_other_faults_remain() {
     let length = Duration::from_secs(9);
     let with = Points { instances: 2, n_writes: 3, length, ..Points::default() };

@@ -184,10 +184,14 @@ impl Shared {
                 self.crash(instance);
             }
             Timed::Lapse(lapse) => {
-                let leader = self.checks.lock().leader();
-                if let Some(instance) = leader {
-                    self.log("fault", format!("{instance} {lapse}"));
-                    lapse.begin(&self.faults, &instance);
+                let lease = lapse.slot.map(|slot| slot_name((self.scenario.app)().name(), slot));
+                let holder = match lapse.slot {
+                    Some(slot) => self.checks.lock().owner(slot),
+                    None => self.checks.lock().leader(),
+                };
+                if let Some(instance) = holder {
+                    self.log("fault", format!("{instance}: {lapse}"));
+                    lapse.begin(&self.faults, &instance, lease);
                 }
             }
             Timed::ClockJump { instance, seconds } => {
