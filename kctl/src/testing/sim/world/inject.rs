@@ -16,7 +16,7 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::Shared;
 use crate::testing::sim::{
-    checks::{is_app, is_bookkeeping},
+    checks::{index_of, is_app, is_bookkeeping},
     lapse::{Lapse, longest_write},
     plan::{self, BOOKMARKS_EVERY, Fault, Freeze, OUTAGE, OnWrite, SLOW_LISTS_FOR, Timed},
 };
@@ -75,10 +75,7 @@ impl Shared {
     /// Sets up the rules of a fault that happens at a time. Returns its end.
     fn inject_at(&self, at: Instant, what: Timed) -> Instant {
         match what {
-            Timed::Partition { instance, length } => {
-                self.partition(instance, at, length);
-                at + length
-            }
+            Timed::Partition { instance, length } => self.partition(instance, at, length),
             Timed::SlowLists { instance, answer } => {
                 self.slow_lists(instance, at, answer);
                 at + SLOW_LISTS_FOR + answer
@@ -128,8 +125,27 @@ impl Shared {
         }
     }
 
-    /// Delays everything that passes between a process and the server in this time by its length.
-    fn partition(&self, instance: usize, from: Instant, length: Duration) {
+    /// Lets the writes that a replica sends during a partition, or shortly before it, arrive after its end. Their process may
+    /// have given them up, or be gone, by then.
+    ///
+    /// The kernel sends the data of a connection again until the partition is over. A write that would be on its way for
+    /// longer than the permit allows for is not among them.
+    fn writes_after_partition(&self, instance: usize, end: Instant) {
+        let longest = self.longest_write();
+        let from = end.checked_sub(longest).unwrap_or(end);
+        self.faults.add(Rule::request(RequestFault::Late(longest), move |request| {
+            index_of(&request.client) == Some(instance) && is_work(request) && (from..end).contains(&Instant::now())
+        }));
+    }
+
+    /// Delays everything that passes between a process and the server in this time by its length. Returns the end.
+    fn partition(&self, instance: usize, from: Instant, length: Duration) -> Instant {
+        let mut end = from + length;
+        // Without a Lease a process cannot know what is still on its way.
+        if self.scenario.instances > 1 {
+            self.writes_after_partition(instance, end);
+            end += self.longest_write();
+        }
         let of_instance = move |client: &str| client.starts_with(&format!("app-{instance}."));
         let now = move || (from..from + length).contains(&Instant::now());
         let holds = || {
@@ -146,6 +162,7 @@ impl Shared {
         self.faults.add(Rule::request(delay, move |request| of_instance(&request.client) && now()));
         let events = Rule::event(EventFault::Hold(length), move |event| of_instance(&event.client) && now());
         self.faults.add(events.then(holds()));
+        end
     }
 
     /// Delays the answers of the lists that fill the caches of a process. Its watches go on, and get many bookmarks.
