@@ -2,8 +2,9 @@
 //!
 //! The simulator runs several processes on one thread and one clock, so it can stop none of them by itself. Each task of
 //! a process is therefore wrapped: while the process is frozen, a task that is woken is noted instead of polled. Timers go
-//! on meanwhile, as the monotonic clock of a real process does. When the process continues, all its deadlines that have
-//! passed are seen at one moment, in an order that the simulator chooses.
+//! on meanwhile, as the monotonic clock of a real process does. When the process continues, its tasks find that their
+//! deadlines have passed. They continue one after the other, in an order that the simulator chooses: a scheduler may run
+//! one thread for a while before another one.
 //!
 //! Tasks inherit their process: [`spawn`] wraps a task if the task that spawns it is wrapped. A program outside of the
 //! simulator has no freezer, and its tasks are spawned as they are. A task that user code spawns with [`tokio::spawn`]
@@ -11,13 +12,19 @@
 
 use std::{
     cell::RefCell,
+    collections::VecDeque,
     future::poll_fn,
     sync::Arc,
     task::{Poll, Waker},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::sleep};
+
+/// Time between two tasks that continue. Simulated time goes on when the first one waits for something else, such as the
+/// response to its request.
+const CONTINUES_EVERY: Duration = Duration::from_millis(1);
 
 thread_local! {
     /// The process whose task is polled now.
@@ -27,9 +34,9 @@ thread_local! {
 /// The order in which the tasks of a frozen process continue. A real scheduler may choose any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThawOrder {
-    /// The task that was woken first is polled first.
+    /// The task that was woken first continues first.
     AsWoken,
-    /// The task that was woken last is polled first, for example a reconcile before the election.
+    /// The task that was woken last continues first, for example a reconcile before the election.
     Reversed,
 }
 
@@ -40,8 +47,9 @@ pub struct Freezer(Arc<Mutex<FreezerState>>);
 #[derive(Debug, Default)]
 struct FreezerState {
     is_frozen: bool,
-    /// The tasks that were woken while frozen, in this order. Each is in it once, so the number of tasks is the bound.
-    woken: Vec<Waker>,
+    /// The tasks that were woken while frozen and have not continued, in this order. Each is in it once, so the number of
+    /// tasks is the bound.
+    woken: VecDeque<Waker>,
 }
 
 /// Sets the current process back when the poll of a task ends, also by a panic.
@@ -59,17 +67,26 @@ impl Freezer {
         self.0.lock().is_frozen = true;
     }
 
-    /// Lets the tasks continue. Those that were woken meanwhile are polled in this order.
-    pub fn thaw(&self, order: ThawOrder) {
-        let mut woken = {
-            let mut state = self.0.lock();
-            state.is_frozen = false;
-            std::mem::take(&mut state.woken)
-        };
-        if order == ThawOrder::Reversed {
-            woken.reverse();
+    /// Lets the tasks continue, those that were woken meanwhile one after the other. Returns when all of them have
+    /// continued, or the process is frozen again.
+    pub async fn thaw(&self, order: ThawOrder) {
+        self.0.lock().is_frozen = false;
+        while let Some(woken) = self.next_task(order) {
+            woken.wake();
+            sleep(CONTINUES_EVERY).await;
         }
-        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Returns the next task that continues.
+    fn next_task(&self, order: ThawOrder) -> Option<Waker> {
+        let mut state = self.0.lock();
+        if state.is_frozen {
+            return None;
+        }
+        match order {
+            ThawOrder::AsWoken => state.woken.pop_front(),
+            ThawOrder::Reversed => state.woken.pop_back(),
+        }
     }
 
     /// Runs a future as a task of this process. Tasks that it starts with `spawn` belong to the process too.
@@ -84,13 +101,14 @@ impl Freezer {
         })
     }
 
-    /// Returns `true` if the process is frozen, and notes that this task is to be polled later.
+    /// Returns `true` if a task does not continue yet. If its process is frozen, notes that it was woken.
     fn holds(&self, waker: &Waker) -> bool {
         let mut state = self.0.lock();
-        if state.is_frozen && !state.woken.iter().any(|woken| woken.will_wake(waker)) {
-            state.woken.push(waker.clone());
+        let is_noted = state.woken.iter().any(|woken| woken.will_wake(waker));
+        if state.is_frozen && !is_noted {
+            state.woken.push_back(waker.clone());
         }
-        state.is_frozen
+        state.is_frozen || is_noted
     }
 }
 
@@ -104,9 +122,7 @@ pub(crate) fn spawn<T: Send + 'static>(tasks: &mut JoinSet<T>, task: impl Future
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tokio::time::{Instant, sleep};
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -140,7 +156,7 @@ mod tests {
             sleep(second(1)).await;
             process.freeze();
             sleep(second(19)).await;
-            process.thaw(order);
+            process.thaw(order).await;
             sleep(second(1)).await;
             assert_eq!(*log.lock(), expected);
         }

@@ -19,7 +19,7 @@ pub(super) struct Authors {
     /// Reconciles of frozen processes whose key another process reconciles since, by controller and key. Two
     /// reconciles of the key do not run at once: no code of a frozen process runs.
     overtaken: Vec<((String, String), RunningReconcile)>,
-    /// The processes that are frozen, or continue at this moment.
+    /// The processes that are frozen, or of which not all tasks have continued.
     frozen: BTreeSet<String>,
     /// Traces of the last reconciles that ended, with controller and key: their requests may still
     /// arrive.
@@ -37,8 +37,8 @@ impl Authors {
     /// Records the start of a reconcile. Returns the process that is still reconciling the same
     /// key, if any.
     ///
-    /// A process that was frozen may begin a reconcile at the moment at which it continues, before its election is polled
-    /// and finds that the Lease has expired. That is no finding: only its writes are judged.
+    /// A process that continues after a freeze may begin a reconcile before its election finds that the Lease has expired.
+    /// That is not a finding: only its writes are judged.
     pub(super) fn begin(&mut self, process: &str, controller: &str, key: &ObjectKey, trace: &str) -> Option<String> {
         let reconcile = (controller.to_owned(), key.to_string());
         let begun = RunningReconcile { process: process.into(), trace: trace.into() };
@@ -76,7 +76,7 @@ impl Authors {
         self.frozen.insert(process.into());
     }
 
-    /// Records that all tasks of a process that was frozen have been polled again.
+    /// Records that all tasks of a process that was frozen have continued.
     pub(super) fn thawed(&mut self, process: &str) {
         self.frozen.remove(process);
     }
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(authors.key("app-0.1", "t1"), Some("default/a"), "its writes are judged when it continues");
         assert_eq!(authors.begin("app-2.1", "labels", &key, "t3"), Some("app-1.1".into()));
         assert!(!authors.end("app-0.1", "labels", &key), "another process reconciles the key now");
-        assert_eq!(authors.begin("app-0.1", "labels", &key, "t4"), None, "its election was not polled yet");
+        assert_eq!(authors.begin("app-0.1", "labels", &key, "t4"), None, "its election has not continued yet");
         assert_eq!(authors.author("app-0.1", "t4"), "app-0.1, labels default/a");
         assert!(!authors.end("app-0.1", "labels", &key));
         authors.thawed("app-0.1");

@@ -116,7 +116,7 @@ pub(super) enum Timed {
 pub(super) struct Freeze {
     pub(super) instance: usize,
     pub(super) length: Duration,
-    /// The order in which its tasks continue. In one order a reconcile may be polled before the election notices that the
+    /// The order in which its tasks continue. In one order a reconcile may continue before the election notices that the
     /// Lease has expired.
     pub(super) order: ThawOrder,
 }

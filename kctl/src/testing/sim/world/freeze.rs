@@ -11,9 +11,6 @@ use crate::testing::sim::{checks::index_of, plan::Freeze};
 /// Writes that are sent within this time before a freeze are on their way when it begins.
 const IN_FLIGHT_FOR: Duration = Duration::from_secs(1);
 
-/// Time within which all tasks that can run are polled: simulated time goes on when there are none.
-const POLLED_WITHIN: Duration = Duration::from_millis(1);
-
 impl Shared {
     /// Lets the writes that a replica sends shortly before a freeze arrive while it is frozen. The response waits for the
     /// process.
@@ -37,9 +34,8 @@ impl Shared {
         if self.is_running(&process) {
             self.log("fault", format!("{process} continues"));
         }
-        freezer.thaw(order);
-        // At this moment the process does not know yet that its Lease has expired.
-        sleep(POLLED_WITHIN).await;
+        // Until then some of its tasks do not know that a Lease has expired.
+        freezer.thaw(order).await;
         self.checks.lock().authors.thawed(&process);
     }
 }
