@@ -202,6 +202,8 @@ struct Lease {
     writes: Arc<Mutex<Writes>>,
     /// A Lease that has to be held as well: that of the settings, for the Lease of a slot.
     common: Option<Arc<Lease>>,
+    /// The time by which the Lease is checked, with a bug that tests plant; `None` for the monotonic clock.
+    planted_clock: Option<Arc<Mutex<Instant>>>,
     /// Held by the first of the writes that wait for a renewal. The channel of `state` wakes its receivers in a random
     /// order; by this lock the writes go on in the order in which they came, so that a simulated run repeats itself.
     renewal_queue: Arc<tokio::sync::Mutex<()>>,
@@ -268,8 +270,15 @@ impl WritePermit {
     ///
     /// All clones share the count of unanswered writes, so hand clones to every writer of one Lease.
     pub fn from_lease(state: watch::Receiver<LeaseState>, timeout: Duration, margin: Duration) -> Self {
-        let lease =
-            Lease { state, timeout, margin, writes: Arc::default(), common: None, renewal_queue: Arc::default() };
+        let lease = Lease {
+            state,
+            timeout,
+            margin,
+            writes: Arc::default(),
+            common: None,
+            planted_clock: None,
+            renewal_queue: Arc::default(),
+        };
         Self(Arc::new(LeaseSource::Lease(lease).into()))
     }
 
@@ -283,7 +292,15 @@ impl WritePermit {
             return self.clone();
         };
         let timeout = lease.timeout.min(common.timeout);
-        let lease = Lease { common: Some(Arc::new(common.clone())), timeout, ..lease.clone() };
+        let planted_clock = common.planted_clock.clone();
+        let lease = Lease { common: Some(Arc::new(common.clone())), timeout, planted_clock, ..lease.clone() };
+        Self(Arc::new(LeaseSource::Lease(lease).into()))
+    }
+
+    /// Returns a permit of the same Lease that reads the time from a value: a bug that tests plant.
+    pub(crate) fn with_clock(&self, clock: &Arc<Mutex<Instant>>) -> Self {
+        let Some(LeaseSource::Lease(lease)) = self.0.get() else { return self.clone() };
+        let lease = Lease { planted_clock: Some(clock.clone()), ..lease.clone() };
         Self(Arc::new(LeaseSource::Lease(lease).into()))
     }
 
@@ -345,7 +362,8 @@ impl WritePermit {
         let denied = || ApiError::NotLeading { operation: operation.clone() };
         let lease = Self::lease(source).ok_or_else(denied)?;
         'tries: loop {
-            let now = Instant::now();
+            let begun = Instant::now();
+            let now = lease.planted_clock.as_ref().map_or(begun, |clock| *clock.lock());
             let over = now + lease.timeout + lease.margin;
             for needed in lease.all() {
                 let until = needed.lease_end(now).ok_or_else(denied)?;
@@ -357,7 +375,7 @@ impl WritePermit {
                 }
             }
             let writes = lease.begin(now, over).ok_or_else(denied)?;
-            return Ok(WriteGuard { deadline: Deadline::new(now, lease.timeout), writes });
+            return Ok(WriteGuard { deadline: Deadline::new(begun, lease.timeout), writes });
         }
     }
 

@@ -45,6 +45,8 @@ const CACHES_FIRST_FOR: Duration = Duration::from_secs(30);
 const AFTER_CONTROLLERS: Duration = Duration::from_millis(1);
 /// Wait for the next slot before the caches are listed for those that were gained.
 const NEXT_SLOT_WITHIN: Duration = Duration::from_millis(50);
+/// Time between two updates of the clock of [`Planted::FrozenClock`].
+const CLOCK_UPDATED_EVERY: Duration = Duration::from_millis(100);
 /// Longest wait for further slots before the caches are listed.
 const GATHERS_FOR: Duration = Duration::from_millis(200);
 
@@ -64,6 +66,8 @@ pub(in crate::manager) struct Coordinator {
     /// The Lease of the settings.
     settings: Leadership,
     planted: Option<Planted>,
+    /// The time that [`Planted::FrozenClock`] reads; `None` without this bug.
+    frozen_clock: Option<Arc<Mutex<Instant>>>,
     /// The runtime of the elections for slots; `None` for that of the coordinator.
     election_runtime: Option<ElectionRuntime>,
 }
@@ -98,6 +102,7 @@ impl Coordinator {
             source,
             settings,
             planted: None,
+            frozen_clock: None,
             election_runtime: None,
         }
     }
@@ -114,7 +119,23 @@ impl Coordinator {
             self.tenures = Arc::new(Tenures::new(config.slots(), common));
             self.config = Arc::new(config);
         }
+        if bug == Planted::FrozenClock {
+            let clock = Arc::new(Mutex::new(Instant::now()));
+            let common = self.tenures.common().with_clock(&clock);
+            self.tenures = Arc::new(Tenures::new(self.config.slots(), common));
+            self.frozen_clock = Some(clock);
+        }
         self
+    }
+
+    /// Updates the time that a planted bug reads. Never returns.
+    async fn update_frozen_clock(&self) {
+        let Some(clock) = &self.frozen_clock else { return std::future::pending().await };
+        loop {
+            // Ahead by one update, so that it is late only if the process does not run.
+            *clock.lock() = Instant::now() + CLOCK_UPDATED_EVERY;
+            sleep(CLOCK_UPDATED_EVERY).await;
+        }
     }
 
     /// Limits the caches of these controllers to the slots of this replica where their readers allow it.
@@ -177,6 +198,7 @@ impl Coordinator {
         let store = source.store().clone();
         let subscribe = async { drop(store.subscribe(self.lease_handler()).await) };
         let log_wait = self.log_wait(&leadership);
+        let frozen_clock = self.update_frozen_clock();
         let work = async {
             let mut stop = stop;
             let begins = async {
@@ -207,6 +229,7 @@ impl Coordinator {
             biased;
             () = work => {}
             _ended = async { tokio::join!(store.clone().write(), subscribe, source.run(), log_wait) } => {}
+            () = frozen_clock => {}
         }
     }
 

@@ -13,4 +13,9 @@ pub enum Planted {
     OvertakenListIgnored,
     /// A watch that the API server limits to the slots of its request goes on when slots have moved.
     WatchKept,
+    /// The write permit reads the time from a value that a timer updates. It stands still while the process is frozen, so
+    /// the Lease does not seem to have expired when the process continues.
+    FrozenClock,
+    /// A replica whose Lease of a slot has expired goes on with the keys of that slot.
+    LossIgnored,
 }

@@ -61,6 +61,10 @@ impl Holder {
             self.wait_until_idle(slot).await;
             return self.end(slot);
         }
+        if self.planted == Some(Planted::LossIgnored) && release.is_none() {
+            drop(wanted.wait_for(|wanted| !wanted).await);
+            return self.end(slot);
+        }
         // Reconciles that still run are cut off before another replica may begin.
         self.end(slot);
         if let Some(release) = release {

@@ -27,6 +27,8 @@ mod normal;
 mod owners;
 mod ownership;
 mod plan;
+#[cfg(test)]
+mod planted;
 mod process;
 mod replay;
 mod report;
