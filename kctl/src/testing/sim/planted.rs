@@ -125,14 +125,15 @@ fn clock_that_stops_with_its_process_is_found() {
     panic!("the freeze does not reveal the bug");
 }
 
-/// The write is sent in the last seconds of the partition, and arrives when another replica owns the slot.
+/// The write is sent 9 s after the partition began: shortly before its replica gives up the slot, after at least 10 s. It
+/// arrives 9.55 s later, when the partition is over and another replica owns the slot, after at most 16 s.
 #[test]
 fn write_after_a_partition_needs_the_permit() {
-    let change = Change { takes: "8", ..RED };
+    let change = Change { takes: "9", ..RED };
     let twin = scenario(&["a"], &[change]);
     let (begun, instance) = reconciled(&twin, &prepare(&twin).unwrap(), change.after);
     let partition = Timed::Partition { instance, length: Duration::from_secs(16) };
-    let time = begun + Duration::from_millis(500);
+    let time = begun + Duration::from_millis(100);
     check_found(Planted::PermitGrants, &twin, time, partition, "only the owner writes");
 }
 
