@@ -63,8 +63,8 @@ const FAULTS_OF_SEED_MAX: u64 = 5;
 
 /// The additional fault of a seed with slots, each for one number of the dice, as for [`KINDS`].
 const OF_SHARDS: [AnyOfShards; 3] = {
-    use AnyOfShards::{Freeze, Nothing, SlotLapse};
-    [Freeze, Nothing, SlotLapse]
+    use AnyOfShards::{ClockJump, Freeze, SlotLapse};
+    [Freeze, ClockJump, SlotLapse]
 };
 
 /// A process is frozen at most this long before a write, in the reconcile that sends it.
@@ -123,15 +123,14 @@ enum AnyTimed {
 #[derive(Clone, Copy)]
 enum AnyOfShards {
     Freeze,
-    /// The seed has no additional fault.
-    Nothing,
+    /// The clock of a process jumps. Scenarios without faults of clocks have no additional fault instead.
+    ClockJump,
     /// The Lease of one slot is not renewed.
     SlotLapse,
 }
 
 impl Points {
-    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and with slots perhaps one
-    /// more.
+    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and with slots one more.
     pub(in crate::testing::sim) fn seeded(&self, seed: u64) -> Vec<Fault> {
         let mut dice = Dice::new(seed);
         let n_faults = 1 + dice.below(FAULTS_OF_SEED_MAX);
@@ -148,9 +147,17 @@ impl Points {
         }
         match dice.one_of(&OF_SHARDS) {
             AnyOfShards::Freeze => Some(self.any_freeze(&mut dice)),
-            AnyOfShards::Nothing => None,
+            AnyOfShards::ClockJump if self.without_clock_faults => None,
+            AnyOfShards::ClockJump => Some(self.any_clock_jump(&mut dice)),
             AnyOfShards::SlotLapse => Some(self.any_slot_lapse(&mut dice)),
         }
+    }
+
+    /// Returns a jump of a clock while the state is not final yet.
+    fn any_clock_jump(&self, dice: &mut Dice) -> Fault {
+        let time = self.any_time_of_work(dice);
+        let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
+        Fault::At { time, what: Timed::ClockJump { instance, seconds: any_seconds(dice) } }
     }
 
     /// Returns a Lease of a slot that its owner does not renew, while the state is not final yet. In most cases another
@@ -298,7 +305,7 @@ impl Points {
         let what = match dice.one_of(&TIMED) {
             AnyTimed::Crash => Timed::Crash { instance },
             AnyTimed::ClockJump if !self.without_clock_faults => {
-                Timed::ClockJump { instance, seconds: i64::try_from(dice.below(7_200)).unwrap_or_default() - 3_600 }
+                Timed::ClockJump { instance, seconds: any_seconds(dice) }
             }
             AnyTimed::ClockJump | AnyTimed::Partition => {
                 Timed::Partition { instance, length: Duration::from_millis(500 + dice.below(30_000)) }
@@ -306,6 +313,11 @@ impl Points {
         };
         Fault::At { time, what }
     }
+}
+
+/// Returns the seconds of a clock jump: up to an hour forward or back.
+fn any_seconds(dice: &mut Dice) -> i64 {
+    i64::try_from(dice.below(7_200)).unwrap_or_default() - 3_600
 }
 
 /// A seeded random number generator (splitmix64). It is part of the meaning of a seed: changing it

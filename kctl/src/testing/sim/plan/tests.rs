@@ -162,6 +162,18 @@ fn seeds_lapse_the_lease_of_one_slot() {
 }
 
 #[test]
+fn seeds_let_clocks_of_sharded_replicas_jump() {
+    let settled = Duration::from_secs(60);
+    let points = Points { instances: 3, n_slots: 4, settled, length: 3 * settled, ..Points::default() };
+    for (without_clock_faults, n_expected) in [(true, 0..=0), (false, 3..=16)] {
+        let points = Points { without_clock_faults, ..points.clone() };
+        let faults = (0..EXAMPLE_SEEDS).flat_map(|seed| points.seeded(seed));
+        let n_jumps = faults.filter(Fault::is_of_a_clock).count();
+        assert!(n_expected.contains(&n_jumps), "{n_jumps} jumps");
+    }
+}
+
+#[test]
 fn without_clock_faults_other_faults_remain() {
     let length = Duration::from_secs(9);
     let with = Points { instances: 2, n_writes: 3, length, ..Points::default() };
