@@ -19,5 +19,6 @@ mod seats;
 mod server_selection;
 mod shard_faults;
 mod shards;
+mod slot_moves;
 mod trace;
 mod unreadable;

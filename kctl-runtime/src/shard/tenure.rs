@@ -347,6 +347,7 @@ mod tests {
 
         use crate::{
             key::Key,
+            panic::panic_text,
             store::{Part, Primaries, SharedStore, Store},
         };
         let tenures = tenures(WritePermit::always());
@@ -356,7 +357,7 @@ mod tests {
         let read = |slot: u32| {
             let (store, key) = (store.clone(), Key::namespaced("default", &key_of(slot).name));
             let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| store.get(&key).is_some()));
-            read.map_err(|panic| *panic.downcast::<String>().unwrap())
+            read.map_err(|panic| panic_text(&*panic))
         };
         let _first = tenures.begin(1, &WritePermit::always());
         assert!(read(1).unwrap_err().contains("has just gained the slot of default/web-"));

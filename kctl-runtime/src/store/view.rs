@@ -12,6 +12,7 @@ use super::{IndexFn, Part, Primaries, writer::SharedStore};
 use crate::{
     key::{Key, ObjectKey},
     object::{Meta, Readable, Stored},
+    panic::NotListedYet,
 };
 
 /// The cached objects of the kind `K`. It is cheap to clone; reads are local, never wait and send no request.
@@ -121,12 +122,14 @@ impl<K: Readable> Store<K> {
         }
     }
 
-    /// Panics if this replica owns what is read, but has gained it so recently that it is not in the cache yet.
+    /// Unwinds if this replica owns what is read, but has gained it so recently that it is not in the cache yet. The
+    /// worker reconciles the key again, without counting a failure.
     fn check_just_gained(&self, is_owned: impl FnOnce(&Primaries) -> bool, what: impl fmt::Display) {
-        assert!(
-            !self.covers(is_owned),
-            "this replica has just gained the slot of {what}, and its cache is not complete yet"
-        );
+        if self.covers(is_owned) {
+            NotListedYet::unwind(format!(
+                "this replica has just gained the slot of {what}, and its cache is not complete yet"
+            ));
+        }
     }
 
     /// Panics because of a read beyond the share. `remedy` is a further hint for this read.

@@ -31,6 +31,7 @@ mod retry;
 mod tests;
 
 use std::{
+    any::Any,
     future::poll_fn,
     panic::AssertUnwindSafe,
     pin::pin,
@@ -55,7 +56,7 @@ use crate::{
     key::ObjectKey,
     object::{Stored, Uid},
     own_writes,
-    panic::panic_text,
+    panic::{NotListedYet, panic_text},
     queue::{Add, Cause, WorkQueue},
     reconcile::{Action, Context, Env, Error, Reconcile, ReconcileReason, UnreadableObject},
     shard::ReconcileGuard,
@@ -293,7 +294,7 @@ impl<C: Reconcile> Pool<C> {
 
     async fn reconcile(&self, key: &ObjectKey, tags: u32, guard: &ReconcileGuard) -> Outcome {
         let run = AssertUnwindSafe(self.run_once(key, tags, guard)).catch_unwind();
-        run.await.unwrap_or_else(|panic| Outcome::Panicked(truncate_error(panic_text(&*panic))))
+        run.await.unwrap_or_else(|panic| panicked(&*panic))
     }
 
     async fn run_once(&self, key: &ObjectKey, tags: u32, guard: &ReconcileGuard) -> Outcome {
@@ -446,6 +447,16 @@ fn truncate_error(mut text: String) -> String {
 fn slot_lost() -> Outcome {
     let text = "the Lease of the key's slot was lost; its next owner reconciles the key".to_owned();
     Outcome::Failed { conflict: true, terminal: false, retry_after: None, text }
+}
+
+/// Returns the outcome of a reconcile that panicked. A read of a slot that is not listed yet counts as a conflict: the
+/// state was outdated, and a controller without retries must not give up the key.
+fn panicked(panic: &(dyn Any + Send)) -> Outcome {
+    let text = truncate_error(panic_text(panic));
+    if panic.is::<NotListedYet>() {
+        return Outcome::Failed { conflict: true, terminal: false, retry_after: None, text };
+    }
+    Outcome::Panicked(text)
 }
 
 /// Returns `true` for a write that was not sent because the key moves to another replica, which reconciles it.
