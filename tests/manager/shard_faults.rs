@@ -3,12 +3,23 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kctl::{
+    k8s::{
+        api::coordination::v1::{Lease, LeaseSpec},
+        apimachinery::pkg::apis::meta::v1::MicroTime,
+        jiff::SignedDuration,
+    },
     key::ObjectKey,
-    kube::{Client, api::DeleteParams},
+    kube::{
+        Client,
+        api::{DeleteParams, PostParams},
+    },
     manager::Manager,
     prelude::*,
 };
-use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy};
+use kctl_runtime::{
+    manager::shards::{LABEL, ShardConfig},
+    shard::ShardBy,
+};
 use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::time::{Instant, sleep};
 
@@ -222,4 +233,79 @@ async fn owns_any(replica: &Replica) -> Instant {
         sleep(Duration::from_millis(10)).await;
     }
     Instant::now()
+}
+
+/// Makes a process a shard whose clock differs from that of the API server by these minutes.
+fn shard_with_clock(world: &World, identity: &'static str, minutes: i64) -> impl FnOnce(Manager, Client) -> Manager {
+    let server = world.contest.server.clone();
+    move |manager, client| {
+        let clock = move || server.now() + SignedDuration::from_mins(minutes);
+        manager.clock(Arc::new(clock)).shard(client, shards(identity, N_SLOTS)).unwrap()
+    }
+}
+
+/// Returns by how many minutes the `renewTime` of a Lease differs from the clock of the API server.
+async fn minutes_ahead(world: &World, lease: &str) -> i64 {
+    let renewed = world.contest.leases().get(lease).await.unwrap().spec.unwrap().renew_time.unwrap();
+    let seconds = renewed.0.as_second() - world.contest.server.now().as_second();
+    (seconds + 30).div_euclid(60)
+}
+
+/// Runs two replicas with these clocks, and crashes the first. Returns after which time the second has reconciled its keys.
+async fn takeover_with_clocks(of_a: i64, of_b: i64) -> Duration {
+    let world = World::new(Duration::from_millis(20)).await;
+    let a = world.start_by("a", shard_with_clock(&world, "a", of_a)).await;
+    let b = world.start_by("b", shard_with_clock(&world, "b", of_b)).await;
+    seconds(5).await;
+    let ahead = (minutes_ahead(&world, "podset-seat-0").await, minutes_ahead(&world, "podset-seat-1").await);
+    assert_eq!(ahead, (of_a, of_b), "the Leases have the times of these clocks");
+    let owners = world.leases().await;
+    for state in 1..=40 {
+        world.change(state).await;
+        seconds(1).await;
+    }
+    world.reaches(40).await;
+    assert_eq!(world.leases().await, owners, "no live replica loses a Lease");
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    a.crash().await;
+    world.change(41).await;
+    let took = world.reaches(41).await;
+    assert_eq!(b.n_owned(), 8);
+    world.check_nothing_ran_twice();
+    took
+}
+
+#[tokio::test(start_paused = true)]
+async fn takeover_time_ignores_skewed_clocks() {
+    for (of_a, of_b) in [(10, -10), (-10, 10)] {
+        let took = takeover_with_clocks(of_a, of_b).await;
+        let expected = Duration::from_secs(10)..Duration::from_secs(16);
+        assert!(expected.contains(&took), "clocks {of_a} and {of_b} minutes ahead: {took:?}");
+    }
+}
+
+/// The holder has gone. The replica counts from the moment at which it saw the Lease.
+#[tokio::test(start_paused = true)]
+async fn lease_of_another_clock_expires_after_its_duration() {
+    for hours in [-1, 1] {
+        let world = World::new(Duration::from_millis(20)).await;
+        let at = MicroTime(world.contest.server.now() + SignedDuration::from_hours(hours));
+        let labels = Some([(LABEL.to_owned(), "podset".to_owned())].into());
+        let metadata = ObjectMeta { name: Some("podset-slot-3".into()), labels, ..ObjectMeta::default() };
+        let spec = LeaseSpec {
+            holder_identity: Some("gone".into()),
+            lease_duration_seconds: Some(15),
+            acquire_time: Some(at.clone()),
+            renew_time: Some(at),
+            lease_transitions: Some(1),
+            ..LeaseSpec::default()
+        };
+        let lease = Lease { metadata, spec: Some(spec) };
+        world.contest.leases().create(&PostParams::default(), &lease).await.unwrap();
+        let a = world.start("a").await;
+        seconds(14).await;
+        assert_eq!(a.n_owned(), 0, "the holder may be at work; its clock is {hours} h ahead");
+        seconds(8).await;
+        assert_eq!(a.n_owned(), 8, "the clock of the former holder was {hours} h ahead");
+    }
 }
