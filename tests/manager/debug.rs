@@ -9,7 +9,11 @@ use kctl::{
     prelude::*,
     watches::WatchConfig,
 };
-use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy, worker::CONFLICTS_BEFORE_WARNING};
+use kctl_runtime::{
+    manager::shards::{LABEL, ShardConfig},
+    shard::ShardBy,
+    worker::CONFLICTS_BEFORE_WARNING,
+};
 use kctl_tests::Faults;
 use serde_json::{Value, json};
 use tokio::{
@@ -103,8 +107,13 @@ fn reconciles(state: &Value) -> &Vec<Value> {
 }
 
 #[tokio::test]
-async fn slots_of_a_sharded_program_show_their_owners() {
+async fn sharded_program_shows_owners_and_moves_of_slots() {
     let (manager, contest) = manager(None).await;
+    // The slot 1 had four owners.
+    let metadata = json!({ "name": "podset-slot-1", "labels": { LABEL: "podset" } });
+    let spec = json!({ "holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 4 });
+    let released = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
+    contest.leases().create(&PostParams::default(), &released).await.unwrap();
     let slots = ShardConfig::new(config("a"), 3, ShardBy::Namespace).unwrap();
     let manager = manager.shard(contest.client.clone(), slots).unwrap();
     let site = serve(manager, contest, &[]).await;
@@ -113,6 +122,8 @@ async fn slots_of_a_sharded_program_show_their_owners() {
     let shards = site.state_when(owned).await["shards"].take();
     assert_eq!((&shards["by"], &shards["seat"]), (&json!("namespace"), &json!(0)));
     assert_eq!(shards["note"], "owns 3 of 3 slots, in seat 0");
+    let moves: Vec<_> = shards["slots"].as_array().unwrap().iter().map(|slot| slot["moves"].as_u64()).collect();
+    assert_eq!(moves, [Some(0), Some(5), Some(0)], "two Leases are new");
 }
 
 #[tokio::test]

@@ -514,6 +514,7 @@ async fn replica_with_another_number_of_slots_is_refused() {
     let view = b.view.shards().unwrap();
     let owners = view.slots().into_iter().map(|slot| slot.owner);
     assert_eq!(owners.collect::<Vec<_>>(), [""; 4], "the Leases are of other slots");
+    assert!(view.slots().iter().all(|slot| slot.moves.is_none()));
     assert_eq!(view.explain(&"default/web".parse().unwrap()).owner, "");
     a.stop().await.unwrap();
     seconds(20).await;

@@ -111,7 +111,11 @@ function showHealth() {
   const standby = election && `This process is a standby; ${election.holder || "nobody"} leads.`;
   const { shards } = state;
   const leads = election ? `${who[election.state] || standby} The lease is ${election.lease}.` : "";
-  const slot = (one) => `${one.number}: ${one.owner || "free"}${one.state === "other" ? "" : ` (${one.state})`}`;
+  const slot = ({ number, owner, state, moves }) => {
+    const notes = [state === "other" ? "" : state, moves === null ? "" : counted(moves, "move", "moves")];
+    const noted = notes.filter((note) => note).join(", ");
+    return `${number}: ${owner || "free"}${noted && ` (${noted})`}`;
+  };
   const owns = shards && `This process ${shards.note}, by ${shards.by}. ${shards.slots.map(slot).join(", ")}.`;
   const { ring } = state;
   const shard = ring && `This process is shard ${ring.shard} of the ring ${ring.name}, and handed over ${ring.handed_over} objects. `;

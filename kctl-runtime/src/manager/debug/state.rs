@@ -93,6 +93,8 @@ struct Slot {
     number: u32,
     owner: String,
     state: String,
+    /// How often it got another owner, as its Lease counts; `null` while the Lease is not known.
+    moves: Option<u64>,
 }
 
 /// One check of `/readyz` or `/livez`.
@@ -264,7 +266,8 @@ impl Seen<'_> {
 
     fn shards(&self) -> Option<Shards> {
         let shards = self.view.shards()?;
-        let slots = shards.slots().into_iter().map(|one| Slot { number: one.slot, owner: one.owner, state: one.state });
+        let slots = shards.slots().into_iter();
+        let slots = slots.map(|one| Slot { number: one.slot, owner: one.owner, state: one.state, moves: one.moves });
         Some(Shards {
             note: shards.note(),
             by: shards.config().slots().shard_by().to_string(),

@@ -60,6 +60,9 @@ pub struct SlotView {
     pub owner: String,
     /// The state of the slot in this replica: `owned`, `waiting`, `handing over` or `other`.
     pub state: String,
+    /// How often the slot got another owner since its Lease was created (`leaseTransitions`). `None` while the Lease is
+    /// not known, or of replicas with other settings.
+    pub moves: Option<u64>,
 }
 
 impl ShardView {
@@ -73,8 +76,8 @@ impl ShardView {
         self.shared.lock().seat
     }
 
-    /// Returns all slots. Without owners while this replica waits because others run with other settings: its slots are
-    /// not those of the Leases.
+    /// Returns all slots. Without owners and moves while this replica waits because others run with other settings: its
+    /// slots are not those of the Leases.
     pub fn slots(&self) -> Vec<SlotView> {
         let is_refused = self.disagreement().is_some();
         let (phases, shared, now) = (self.tenures.phases(), self.shared.lock(), Instant::now());
@@ -82,7 +85,9 @@ impl ShardView {
         let slots = numbered.map(|(slot, phase)| {
             let name = slot_name(self.config.name(), slot);
             let owner = shared.observed_leases.holder(&name, now).filter(|_| !is_refused).unwrap_or_default();
-            SlotView { slot, owner: owner.to_owned(), state: phase.to_string() }
+            let last = shared.observed_leases.last(&name).filter(|_| !is_refused);
+            let moves = last.and_then(|(record, _)| record.lease_transitions);
+            SlotView { slot, owner: owner.to_owned(), state: phase.to_string(), moves }
         });
         slots.collect()
     }
