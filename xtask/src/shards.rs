@@ -19,14 +19,14 @@ pub(crate) struct Chaos {
     /// Minutes during which replicas are killed, stopped and frozen.
     #[arg(long, default_value_t = 5)]
     minutes: u32,
-    /// Further options, for example `--seed 2 --sets 100`; `--help` lists them.
+    /// Further options, for example `--seed 2 --sets 100` or `--shard-by namespace-range`; `--help` lists them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
 /// Builds the benchmark and the operators that it runs, and returns the command.
 fn built() -> Result<Run> {
-    cargo("build").args(["--release", "-p", "shards-bench", "-p", "podset"]).run()?;
+    cargo("build").args(["--release", "-p", "shards-bench"]).run()?;
     Ok(Run::new(target().join("release/shards-bench")))
 }
 
@@ -44,7 +44,9 @@ pub(crate) fn chaos(options: &Chaos) -> Result {
 /// Runs the short chaos test with the debug build of the tests.
 pub(crate) fn short_chaos(version: Option<&str>) -> Result {
     // Adding a test target selects the same dependency features as `cargo test --workspace`, so nothing is built twice.
-    cargo("build").args(["--workspace", "--test", "browser", "--bin", "shards-bench", "--bin", "podset"]).run()?;
+    cargo("build")
+        .args(["--workspace", "--test", "browser", "--bin", "shards-bench", "--bin", "shards-podset"])
+        .run()?;
     let run = in_target(Run::new(target().join("debug/shards-bench")).arg("chaos").args(SHORT));
     match version {
         Some(version) => run.env(release::VERSION, version),

@@ -9,11 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use kctl_runtime::{
-    key::ObjectKey,
-    shard::{ShardBy, Slots, slot_name},
-};
+use kctl_runtime::{key::ObjectKey, shard::slot_name};
 use serde_json::Value;
+
+use crate::division::Division;
 
 /// The audit policy: it logs the writes of the relevant kinds, with their responses.
 pub(crate) const POLICY: &str = r#"apiVersion: audit.k8s.io/v1
@@ -118,13 +117,12 @@ fn read(line: &str) -> Option<Write> {
 ///
 /// A request that changed nothing returns the revision of an earlier write. So only one of the requests with the same
 /// revision has to come from the owner.
-pub(crate) fn check<'a>(lines: impl Iterator<Item = &'a str>, app: &str, n_slots: u32) -> Verdict {
+pub(crate) fn check<'a>(lines: impl Iterator<Item = &'a str>, app: &str, n_slots: u32, division: Division) -> Verdict {
     let mut by_revision: BTreeMap<u64, Vec<Write>> = BTreeMap::new();
     for write in lines.filter_map(read) {
         by_revision.entry(write.revision).or_default().push(write);
     }
-    let slots = Slots::new(n_slots, ShardBy::Object);
-    let slot_of: HashMap<String, u32> = slots.all().map(|slot| (slot_name(app, slot), slot)).collect();
+    let slot_of: HashMap<String, u32> = (0..n_slots).map(|slot| (slot_name(app, slot), slot)).collect();
     let mut owners: HashMap<u32, String> = HashMap::new();
     let mut last: HashMap<u32, String> = HashMap::new();
     let mut writers: HashMap<ObjectKey, BTreeSet<String>> = HashMap::new();
@@ -142,7 +140,7 @@ pub(crate) fn check<'a>(lines: impl Iterator<Item = &'a str>, app: &str, n_slots
                     }
                     owners.insert(*slot, holder.clone());
                 }
-                WriteTarget::Primary(key) => judged.push((slots.slot_for(key), key.clone(), write)),
+                WriteTarget::Primary(key) => judged.push((division.slot(key, n_slots), key.clone(), write)),
             }
         }
         // The benchmark itself changes sets and deletes Pods.
@@ -192,7 +190,11 @@ mod tests {
     }
 
     fn lease(holder: &str, revision: u64) -> String {
-        let rest = json!({ "metadata": { "name": "app-slot-0" }, "spec": { "holderIdentity": holder } });
+        lease_of(0, holder, revision)
+    }
+
+    fn lease_of(slot: u32, holder: &str, revision: u64) -> String {
+        let rest = json!({ "metadata": { "name": slot_name("app", slot) }, "spec": { "holderIdentity": holder } });
         line(holder, "leases", revision, &rest)
     }
 
@@ -203,7 +205,7 @@ mod tests {
     }
 
     fn judge(lines: &[String]) -> Verdict {
-        check(lines.iter().map(String::as_str), "app", 1)
+        check(lines.iter().map(String::as_str), "app", 1, Division::Object)
     }
 
     #[test]
@@ -228,6 +230,17 @@ mod tests {
         assert_eq!(judge(&log).violations.len(), 1);
         let released = [lease("replica-1", 1), lease("", 2), pod("replica-1", 3)];
         assert_eq!(judge(&released).violations.len(), 1, "a slot without owner");
+    }
+
+    #[test]
+    fn write_is_judged_by_the_division_of_keys() {
+        // Of 8 slots, default/web is in slot 1 by its key, and in slot 7 by its namespace.
+        let log = [lease_of(1, "replica-1", 1), lease_of(7, "replica-2", 2), pod("replica-1", 3)];
+        for (division, n_violations) in [(Division::Object, 0), (Division::Namespace, 1), (Division::NamespaceRange, 1)]
+        {
+            let verdict = check(log.iter().map(String::as_str), "app", 8, division);
+            assert_eq!(verdict.violations.len(), n_violations, "{division:?}: {:?}", verdict.violations);
+        }
     }
 
     #[test]

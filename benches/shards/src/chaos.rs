@@ -1,5 +1,8 @@
 //! Kills, stops and freezes three replicas of podset on kube-apiserver at random while sets change.
 //!
+//! `--shard-by namespace` and `namespace-range` spread the sets over several namespaces. For ranges kube-apiserver has
+//! the feature gate `ShardedListAndWatch`, and the run fails if it does not select the objects.
+//!
 //! At the end, each set must have exactly its Pods, and the audit log must show one owner per key at any time
 //! ([`crate::audit`]).
 //!
@@ -24,16 +27,21 @@ use std::{
 
 use tokio::time::{Instant, sleep};
 
-use self::sets::{Cluster, create, podset};
+use self::sets::{Cluster, Namespaces, podset};
 use crate::{
     Failure,
-    audit::{REPLICA, Verdict, check},
+    audit::{POLICY, REPLICA, Verdict, check},
+    division::{Division, splitmix64},
     process::{Program, Replica, beside, lease_times, load},
     server::Server,
 };
 
-/// The namespace of all objects and Leases.
+/// The namespace of the Leases, and of the sets unless they spread over several.
 const NAMESPACE: &str = "default";
+/// Number of namespaces over which sets spread if these decide the slots, unless an option sets another.
+const SPREAD_OVER: usize = 24;
+/// The text that a replica logs when the API server selects the objects of its slots, and the one when it does not.
+const SELECTED: [&str; 2] = ["the API server selects the objects", "the API server ignores shardSelector"];
 /// Number of replicas.
 const REPLICAS: usize = 3;
 /// Polling interval of the loop that disturbs replicas.
@@ -69,6 +77,12 @@ pub(crate) struct ChaosOptions {
     /// Number of slots
     #[arg(long, default_value_t = 8)]
     shards: u32,
+    /// The part of a key that decides its slot; ranges need Kubernetes 1.36 or later
+    #[arg(long, value_enum, default_value_t = Division::Object)]
+    shard_by: Division,
+    /// Number of namespaces of the sets [default: 1, and 24 if namespaces decide the slots]
+    #[arg(long)]
+    namespaces: Option<usize>,
     /// The Lease duration in seconds; the other times are those of client-go in proportion
     #[arg(long, default_value_t = 15)]
     lease_seconds: u64,
@@ -80,6 +94,13 @@ pub(crate) struct ChaosOptions {
     folder: PathBuf,
 }
 
+impl ChaosOptions {
+    fn n_namespaces(&self) -> usize {
+        let usual = if self.shard_by == Division::Object { 1 } else { SPREAD_OVER };
+        self.namespaces.unwrap_or(usual).max(1)
+    }
+}
+
 /// Deterministic random number generator (`SplitMix64`).
 struct Rng(u64);
 
@@ -87,9 +108,7 @@ impl Rng {
     /// Returns a number in `0..end`.
     fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
+        splitmix64(self.0) % end
     }
 
     /// Returns a random index of a non-empty list.
@@ -145,15 +164,15 @@ pub(crate) async fn run(options: &ChaosOptions) -> Result<(), Failure> {
     fs::create_dir_all(folder)?;
     let folder = fs::canonicalize(folder)?;
     let log = folder.join("audit.log");
-    let server = Server::real(&fs::canonicalize(&options.envtest)?, &folder, Some(&log)).await?;
-    let path = beside("podset")?;
-    server.install(&path, &podset()).await?;
-    let mut cluster = Cluster::new(&server, options);
-    let mut replicas =
-        Replicas::new(options, Program { path, arguments: arguments(&server, options), folder: folder.clone() });
+    let flags = server_flags(&log, options.shard_by)?;
+    let server = Server::real(&fs::canonicalize(&options.envtest)?, &folder, Some(&flags)).await?;
+    let program = program(&server, options, &folder)?;
+    server.install(&program.path, &podset()).await?;
+    let namespaces = Namespaces::create(&server, options.n_namespaces()).await?;
+    let mut cluster = Cluster::new(&server, namespaces.clone(), options);
+    let mut replicas = Replicas::new(options, program);
     let (begun, before) = (Instant::now(), load());
-    let sets = cluster.sets.clone();
-    let (created, disturbed) = tokio::join!(create(&sets, options), replicas.disturb(options, &mut cluster));
+    let (created, disturbed) = tokio::join!(namespaces.create_sets(options), replicas.disturb(options, &mut cluster));
     created?;
     disturbed?;
     replicas.restore().await?;
@@ -168,7 +187,10 @@ pub(crate) async fn run(options: &ChaosOptions) -> Result<(), Failure> {
     let n_pods = cluster.wanted.iter().sum::<usize>();
     drop(server);
     print(options, &replicas.counts, n_pods, [took, settled]);
-    let verdict = audit(&log, options.shards)?;
+    let verdict = audit(&log, options.shards, options.shard_by)?;
+    if options.shard_by == Division::NamespaceRange {
+        check_selection(&folder)?;
+    }
     say(&format!("Load of the machine (1 minute): {before} before, {} after.", load()));
     // A log in an unexpected format would show no violations either.
     if verdict.n_writes < n_pods || verdict.n_moves == 0 {
@@ -181,9 +203,9 @@ pub(crate) async fn run(options: &ChaosOptions) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The log can't be read, or a replica wrote for a key whose slot it did not own.
-pub(crate) fn audit(log: &Path, n_slots: u32) -> Result<Verdict, Failure> {
+pub(crate) fn audit(log: &Path, n_slots: u32, division: Division) -> Result<Verdict, Failure> {
     let text: Vec<String> = BufReader::new(fs::File::open(log)?).lines().collect::<Result<_, _>>()?;
-    let verdict = check(text.iter().map(String::as_str), "podset", n_slots);
+    let verdict = check(text.iter().map(String::as_str), "podset", n_slots, division);
     let Verdict { n_writes, n_keys, n_moved, n_moves, n_leases, violations } = &verdict;
     say("\n| audit log | |\n|---|---|");
     say(&format!("| writes of replicas | {n_writes}, for {n_keys} sets |"));
@@ -199,14 +221,52 @@ pub(crate) fn audit(log: &Path, n_slots: u32) -> Result<Verdict, Failure> {
     }
 }
 
-/// Returns the command-line arguments that all replicas share.
-fn arguments(server: &Server, options: &ChaosOptions) -> Vec<String> {
+/// Checks by the logs of the replicas that the API server selected their objects.
+///
+/// # Errors
+/// A log can't be read, a replica logged that the API server ignores the parameter, or none logged that it selects.
+fn check_selection(folder: &Path) -> Result<(), Failure> {
+    let mut n_logs = [0; 2];
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_log = path.extension().is_some_and(|extension| extension == "log");
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if is_log && name.starts_with(REPLICA) {
+            let text = fs::read_to_string(&path)?;
+            for (n, logged) in n_logs.iter_mut().zip(SELECTED) {
+                *n += u32::from(text.contains(logged));
+            }
+        }
+    }
+    match n_logs {
+        [0, _] => Err("no replica logged that the API server selects its objects".into()),
+        [_, 0] => Ok(()),
+        [_, n] => Err(format!("the API server ignored the shardSelector of {n} replicas").into()),
+    }
+}
+
+/// Returns the flags of kube-apiserver for the audit log, with the feature gate of `shardSelector` if the replicas send it.
+fn server_flags(log: &Path, by: Division) -> Result<String, Failure> {
+    let policy = log.with_extension("policy.yaml");
+    fs::write(&policy, POLICY)?;
+    let (policy, log) = (policy.display(), log.display());
+    let gate = if by == Division::NamespaceRange { " --feature-gates=ShardedListAndWatch=true" } else { "" };
+    // A large size disables log rotation, because the check reads the whole log.
+    Ok(format!("--audit-policy-file={policy} --audit-log-path={log} --audit-log-maxsize=100000{gate}"))
+}
+
+/// Returns the program with the command line and the environment that all replicas share.
+fn program(server: &Server, options: &ChaosOptions, folder: &Path) -> Result<Program, Failure> {
     let kubeconfig = server.kubeconfig.display();
+    let watched = if options.n_namespaces() == 1 { format!("--namespace {NAMESPACE}") } else { String::new() };
     let arguments = format!(
-        "--kubeconfig {kubeconfig} --namespace {NAMESPACE} --leader-election-namespace {NAMESPACE} --shards {}",
+        "--kubeconfig {kubeconfig} {watched} --leader-election-namespace {NAMESPACE} --shards {}",
         options.shards
     );
-    arguments.split(' ').map(ToOwned::to_owned).chain(lease_times(options.lease_seconds)).collect()
+    let arguments = arguments.split_ascii_whitespace().map(ToOwned::to_owned);
+    let arguments = arguments.chain(lease_times(options.lease_seconds)).collect();
+    let variables = vec![("BENCH_SHARD_BY", options.shard_by.name())];
+    Ok(Program { path: beside("shards-podset")?, folder: folder.into(), arguments, variables })
 }
 
 /// Waits until every set is complete, and returns how long that took.
@@ -370,8 +430,10 @@ impl Replicas {
 fn print(options: &ChaosOptions, counts: &Counts, n_pods: usize, [took, settled]: [Duration; 2]) {
     let Counts { kills, stops, freezes, long_freezes, exits, grown, shrunk, deleted } = counts;
     let ChaosOptions { sets, shards, lease_seconds, seed, .. } = options;
+    let (by, n_namespaces) = (options.shard_by.name(), options.n_namespaces());
     say(&format!(
-        "{sets} sets with {n_pods} Pods, {shards} slots, {REPLICAS} replicas, Leases of {lease_seconds} s, seed {seed}"
+        "{sets} sets with {n_pods} Pods in {n_namespaces} namespaces, {shards} slots by {by}, {REPLICAS} replicas, Leases of \
+         {lease_seconds} s, seed {seed}"
     ));
     say("\n| chaos | |\n|---|---|");
     say(&format!("| time | {} s; all sets complete {} s later |", took.as_secs(), settled.as_secs()));

@@ -14,15 +14,17 @@
 //! | `figures` | comparison of one, two and three replicas |
 //! | `rest` | requests for Leases and CPU of a server with idle replicas, and of the same server without them |
 //! | `chaos`, `audit` | replicas that are killed and frozen, and the check of the API server's audit log |
+//! | `division` | the slot of a key, for the audit |
 //! | `stage` | a server with objects, and the replicas that reconcile them |
 //! | `journal` | the reconciles of all replicas |
 //! | `process`, `server` | replica processes with memory, CPU and signals; the API server |
-//! | `replica` | a separate program: the measured operator |
+//! | `replica`, `podset` | separate programs: the measured operator, and that of the chaos run |
 //!
 //! `benches/README.md` has the results. All processes share the machine, so only ratios within one run mean something.
 
 mod audit;
 mod chaos;
+mod division;
 mod figures;
 mod journal;
 mod process;
@@ -33,6 +35,8 @@ mod stage;
 use std::path::PathBuf;
 
 use clap::Parser;
+
+use self::division::Division;
 
 /// Any error. It ends the run, and dropping the values of the run kills all processes.
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -55,6 +59,9 @@ enum Command {
         /// Number of slots
         #[arg(long, default_value_t = 8)]
         shards: u32,
+        /// The part of a key that decided its slot
+        #[arg(long, value_enum, default_value_t = Division::Object)]
+        shard_by: Division,
     },
     /// The embedded API server, which writes this kubeconfig
     #[command(hide = true)]
@@ -71,7 +78,7 @@ async fn main() -> Result<(), Failure> {
         match Cli::parse().command {
             Command::Figures(options) => figures::run(&options).await,
             Command::Chaos(options) => chaos::run(&options).await,
-            Command::Audit { log, shards } => chaos::audit(&log, shards).map(|_verdict| ()),
+            Command::Audit { log, shards, shard_by } => chaos::audit(&log, shards, shard_by).map(|_verdict| ()),
             Command::Serve { kubeconfig } => server::serve(&kubeconfig).await,
         }
     };

@@ -29,6 +29,8 @@ pub(crate) struct Program {
     pub(crate) folder: PathBuf,
     /// Arguments after `run`.
     pub(crate) arguments: Vec<String>,
+    /// Environment variables.
+    pub(crate) variables: Vec<(&'static str, &'static str)>,
 }
 
 /// The memory of a process, in MiB.
@@ -62,7 +64,8 @@ impl Replica {
         let mut command = Command::new(&program.path);
         command.arg("run").args(&program.arguments);
         command.args(["--as", user, "--as-group", "system:masters", "--leader-election-identity", user]);
-        command.env("BENCH_JOURNAL", &journal).stdout(log.try_clone()?).stderr(log);
+        command.envs(program.variables.iter().copied()).env("BENCH_JOURNAL", &journal);
+        command.stdout(log.try_clone()?).stderr(log);
         let child = command.spawn().map_err(|error| format!("{}: {error}", program.path.display()))?;
         Ok(Self { user: user.into(), journal, child })
     }

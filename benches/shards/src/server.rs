@@ -70,9 +70,9 @@ impl Server {
         Ok(Self { name: "kctl apiserver", client: ready(&kubeconfig).await?, kubeconfig, processes, _end: end })
     }
 
-    /// Starts kube-apiserver and etcd without data, using the script `up` of a folder. `audit` is the path of the audit
-    /// log.
-    pub(crate) async fn real(scripts: &Path, folder: &Path, audit: Option<&Path>) -> Result<Self, Failure> {
+    /// Starts kube-apiserver and etcd without data, using the script `up` of a folder. `flags` are further flags of
+    /// kube-apiserver.
+    pub(crate) async fn real(scripts: &Path, folder: &Path, flags: Option<&str>) -> Result<Self, Failure> {
         let folder = folder.join("server");
         let end = End::Down(scripts.join("down"), folder.clone());
         if folder.exists() {
@@ -81,15 +81,8 @@ impl Server {
         }
         let mut up = Command::new(scripts.join("up"));
         up.arg(&folder);
-        if let Some(log) = audit {
-            let policy = log.with_extension("policy.yaml");
-            fs::write(&policy, crate::audit::POLICY)?;
-            let (policy, log) = (policy.display(), log.display());
-            up.env(
-                "KUBE_APISERVER_FLAGS",
-                // A large size disables log rotation, because the check reads the whole log.
-                format!("--audit-policy-file={policy} --audit-log-path={log} --audit-log-maxsize=100000"),
-            );
+        if let Some(flags) = flags {
+            up.env("KUBE_APISERVER_FLAGS", flags);
         }
         let up = up.output()?;
         if !up.status.success() {

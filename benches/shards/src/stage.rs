@@ -95,7 +95,7 @@ impl Stage {
         if let Some(n) = shards {
             arguments.extend(["--shards".into(), n.to_string()]);
         }
-        let program = Program { path, folder: folder.into(), arguments };
+        let program = Program { path, folder: folder.into(), arguments, variables: Vec::new() };
         let client = server.client.clone();
         Ok(Self {
             groups: Api::namespaced_with(client.clone(), NAMESPACE, &pod_group()),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt};
 use kctl::kube::{
-    Api,
+    Api, Client,
     api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::ApiResource,
 };
@@ -19,9 +19,68 @@ use crate::{
 /// Maximum number of concurrent create requests for sets.
 const CREATES_MAX: usize = 16;
 
+/// The namespaces of the sets, each of which has as many sets as the others, or one more.
+#[derive(Clone)]
+pub(super) struct Namespaces {
+    client: Client,
+    names: Vec<String>,
+}
+
+impl Namespaces {
+    /// Creates `n` namespaces, or returns the one that exists for a single one.
+    ///
+    /// Their names differ at the beginning: FNV-1a hardly spreads names that differ only at the end.
+    pub(super) async fn create(server: &Server, n: usize) -> Result<Self, Failure> {
+        let client = server.client.clone();
+        if n == 1 {
+            return Ok(Self { client, names: vec![NAMESPACE.to_owned()] });
+        }
+        let names: Vec<_> = (0..n).map(|number| format!("{:08x}-team", Rng(number as u64).below(1 << 32))).collect();
+        let kind = resource("", "v1", "Namespace", "namespaces");
+        let namespaces = Api::<DynamicObject>::all_with(client.clone(), &kind);
+        for name in &names {
+            let namespace: DynamicObject = serde_json::from_value(json!({
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": { "name": name },
+            }))?;
+            namespaces.create(&PostParams::default(), &namespace).await?;
+        }
+        Ok(Self { client, names })
+    }
+
+    /// Returns the objects of a kind in the namespace of a set.
+    fn of_set(&self, number: usize, kind: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.names[number % self.names.len()], kind)
+    }
+
+    /// Creates all sets.
+    pub(super) async fn create_sets(&self, options: &ChaosOptions) -> Result<(), Failure> {
+        let creates = (0..options.sets).map(|number| async move {
+            let labels = json!({ "set": name(number) });
+            let container = json!({ "name": "app", "image": "registry.example.com/app:1" });
+            let set: DynamicObject = serde_json::from_value(json!({
+                "apiVersion": "apps.example.com/v1",
+                "kind": "PodSet",
+                "metadata": { "name": name(number) },
+                "spec": {
+                    "replicas": options.pods,
+                    "selector": { "matchLabels": labels },
+                    "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
+                },
+            }))?;
+            self.of_set(number, &podset()).create(&PostParams::default(), &set).await?;
+            Ok::<_, Failure>(())
+        });
+        futures::stream::iter(creates).buffer_unordered(CREATES_MAX).try_collect::<()>().await
+    }
+}
+
 /// The cluster, and the number of Pods that each set should have.
 pub(super) struct Cluster {
-    pub(super) sets: Api<DynamicObject>,
+    namespaces: Namespaces,
+    /// The sets and the Pods of all namespaces.
+    sets: Api<DynamicObject>,
     pods: Api<DynamicObject>,
     /// Wanted number of Pods, indexed by the number of the set.
     pub(super) wanted: Vec<usize>,
@@ -29,11 +88,12 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// Creates the clients for sets and Pods. It creates no objects.
-    pub(super) fn new(server: &Server, options: &ChaosOptions) -> Self {
+    pub(super) fn new(server: &Server, namespaces: Namespaces, options: &ChaosOptions) -> Self {
         let client = server.client.clone();
         Self {
-            sets: Api::namespaced_with(client.clone(), NAMESPACE, &podset()),
-            pods: Api::namespaced_with(client, NAMESPACE, &resource("", "v1", "Pod", "pods")),
+            namespaces,
+            sets: Api::all_with(client.clone(), &podset()),
+            pods: Api::all_with(client, &pod()),
             wanted: vec![options.pods; options.sets],
         }
     }
@@ -46,15 +106,17 @@ impl Cluster {
             1 => self.wanted[set].saturating_sub(by),
             _ => {
                 let of_set = ListParams::default().labels(&format!("set={}", name(set))).limit(1);
-                if let Some(pod) = self.pods.list(&of_set).await?.items.into_iter().next() {
-                    let gone = self.pods.delete(&pod.metadata.name.unwrap_or_default(), &DeleteParams::default()).await;
+                let pods = self.namespaces.of_set(set, &pod());
+                if let Some(pod) = pods.list(&of_set).await?.items.into_iter().next() {
+                    let gone = pods.delete(&pod.metadata.name.unwrap_or_default(), &DeleteParams::default()).await;
                     counts.deleted += u32::from(found(gone)?.is_some());
                 }
                 return Ok(());
             }
         };
         let patch = Patch::Merge(json!({ "spec": { "replicas": wanted } }));
-        if found(self.sets.patch(&name(set), &PatchParams::default(), &patch).await)?.is_some() {
+        let sets = self.namespaces.of_set(set, &podset());
+        if found(sets.patch(&name(set), &PatchParams::default(), &patch).await)?.is_some() {
             let grows = wanted > self.wanted[set];
             counts.grown += u32::from(grows);
             counts.shrunk += u32::from(wanted < self.wanted[set]);
@@ -112,30 +174,14 @@ impl Cluster {
     }
 }
 
-/// Creates all sets.
-pub(super) async fn create(sets: &Api<DynamicObject>, options: &ChaosOptions) -> Result<(), Failure> {
-    let creates = (0..options.sets).map(|number| async move {
-        let labels = json!({ "set": name(number) });
-        let container = json!({ "name": "app", "image": "registry.example.com/app:1" });
-        let set: DynamicObject = serde_json::from_value(json!({
-            "apiVersion": "apps.example.com/v1",
-            "kind": "PodSet",
-            "metadata": { "name": name(number) },
-            "spec": {
-                "replicas": options.pods,
-                "selector": { "matchLabels": labels },
-                "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
-            },
-        }))?;
-        sets.create(&PostParams::default(), &set).await?;
-        Ok::<_, Failure>(())
-    });
-    futures::stream::iter(creates).buffer_unordered(CREATES_MAX).try_collect::<()>().await
-}
-
 /// Returns the `ApiResource` of `PodSet`.
 pub(super) fn podset() -> ApiResource {
     resource("apps.example.com", "v1", "PodSet", "podsets")
+}
+
+/// Returns the `ApiResource` of `Pod`.
+fn pod() -> ApiResource {
+    resource("", "v1", "Pod", "pods")
 }
 
 /// Returns the name of a set.
