@@ -19,7 +19,7 @@ pub(crate) use self::{
     managed_fields::{ManagedFields, OwnedState},
     metadata::{Generation, Metadata},
     quota::{FreesUsage, Quota},
-    requests::{ConnectTarget, Requests, Review},
+    requests::{ConnectTarget, CreatedSubresource, Requests, Review},
     storage::{SharedTable, StorageVersion},
     strategy::{Environment, NewStatus, Part, RequestContext, Strategy},
     table::{Cell, Printer, TableColumns},

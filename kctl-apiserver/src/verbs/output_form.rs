@@ -200,8 +200,8 @@ impl OutputForm {
 /// evictions, have no table (`AllowsMediaTypeTransform` of `k8s.io/apiserver/pkg/endpoints/handlers`). `Table` clauses
 /// for such requests are skipped, so the next clause of the header applies.
 fn has_columns(info: &RequestInfo) -> bool {
-    let kind = info.resource.kind;
-    kind.requests.review.is_none() && !kind.requests.answers_other_kinds.contains(&info.subresource.as_str())
+    let requests = &info.resource.kind.requests;
+    requests.review.is_none() && requests.created_subresource(&info.subresource).is_none()
 }
 
 /// Returns the part of each object that the rows of a table include. Fails with 400 for an unknown value.

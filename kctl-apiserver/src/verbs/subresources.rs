@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     admission::{self, Attributes},
     apply, kinds, lifecycle,
-    registry::TypeMeta,
+    registry::{TypeMeta, kind::CreatedSubresource},
     request::{Operation, RequestInfo},
     state::State,
     status::{GroupResource, StatusError},
@@ -23,31 +23,29 @@ use crate::{
 /// agree. 405 for subresources that have no `create`.
 pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let resource = &info.resource.id;
-    if info.resource.subresource(&info.subresource).is_none() {
-        return Err(StatusError::method_not_allowed());
-    }
+    let created = info.resource.kind.requests.created_subresource(&info.subresource);
+    let created = created.ok_or_else(StatusError::method_not_allowed)?;
     let TypeMeta { kind, api_version } = info.resource.type_at(&info.subresource);
     let mut sent = body::read_as(info, &kind, &api_version)?;
     namespace::match_namespace(info, &mut sent)?;
     namespace::check_namespace(state, info, &sent)?;
     let named = sent["metadata"]["name"].as_str().unwrap_or_default();
-    let is_named_by_path = ["binding", "eviction"].contains(&info.subresource.as_str());
-    if is_named_by_path && named != info.name {
+    if created != CreatedSubresource::Token && named != info.name {
         return Err(StatusError::bad_request(format!("name in URL does not match name in {kind} object")));
     }
     let find = || state.get(resource, &info.key()).ok_or_else(|| StatusError::not_found(resource, &info.name));
-    match info.subresource.as_str() {
-        "binding" => {
-            let sent = admit_binding(state, info, &info.name, shown(state, info, sent))?;
+    match created {
+        CreatedSubresource::Binding => {
+            own_binding(state, info, &mut sent);
+            let sent = admit_binding(state, info, &info.name, sent)?;
             bind(state, info, &info.name, &find()?, &sent)
         }
-        "eviction" => {
+        CreatedSubresource::Eviction => {
             evict::check_options(info, &sent["deleteOptions"])?;
-            let sent = admission::admit_sent(state, info, &info.name, shown(state, info, sent))?;
+            let sent = admission::admit_sent(state, info, &info.name, sent)?;
             evict::evict(state, info, &find()?, &sent)
         }
-        "token" => super::token::create(state, info, sent),
-        _ => Err(StatusError::method_not_allowed()),
+        CreatedSubresource::Token => super::token::create(state, info, sent),
     }
 }
 
@@ -60,16 +58,12 @@ fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> 
     Ok(attributes.object.unwrap_or_default())
 }
 
-/// Returns the sent object that admission sees.
-fn shown(state: &State, info: &RequestInfo, mut shown: Value) -> Value {
-    // The types of other subresources have no managed fields.
-    if info.subresource == "binding" {
-        let manager = FieldManager::from_request(info, state);
-        let TypeMeta { kind, api_version } = info.resource.type_at(&info.subresource);
-        let schema = crate::schema::Schema::built_in(&api_version, &kind);
-        apply::update(&apply::Request { schema, ..manager.request() }, None, &mut shown);
-    }
-    shown
+/// Sets the managed fields of a binding, which admission sees. Evictions have none.
+fn own_binding(state: &State, info: &RequestInfo, binding: &mut Value) {
+    let manager = FieldManager::from_request(info, state);
+    let TypeMeta { kind, api_version } = info.resource.type_at(&info.subresource);
+    let schema = crate::schema::Schema::built_in(&api_version, &kind);
+    apply::update(&apply::Request { schema, ..manager.request() }, None, binding);
 }
 
 /// Returns a `Status` of success. `code` has the HTTP status, as upstream writes it for created subresources.

@@ -24,8 +24,8 @@ use crate::{
     field_errors::{Errors, text},
     json_path::{push, set},
     registry::kind::{
-        Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part, Quota, RequestContext,
-        Requests, Strategy, TableColumns, Validation,
+        CreatedSubresource, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part,
+        Quota, RequestContext, Requests, Strategy, TableColumns, Validation,
     },
     validation::warnings,
 };
@@ -49,7 +49,7 @@ pub(crate) static KIND: Kind = Kind {
         ],
         connects: &["attach", "exec", "log", "portforward", "proxy"],
         needs_complete_namespace: true,
-        answers_other_kinds: &["binding", "eviction"],
+        created_subresources: &[("binding", CreatedSubresource::Binding), ("eviction", CreatedSubresource::Eviction)],
         ..Requests::DEFAULT
     },
     defaults: Defaults { set: defaulting::pod::pod, set_once: Some("qosClass"), ..Defaults::DEFAULT },

@@ -21,8 +21,8 @@ pub(crate) struct Requests {
     pub(crate) connect_target: ConnectTarget,
     /// A request needs the objects that controllers create in a new namespace, such as its default `ServiceAccount`.
     pub(crate) needs_complete_namespace: bool,
-    /// Subresources that respond with another kind than the resource. They have no table form.
-    pub(crate) answers_other_kinds: &'static [&'static str],
+    /// Subresources whose objects are created and never stored. They have no table form.
+    pub(crate) created_subresources: &'static [(&'static str, CreatedSubresource)],
     /// The group that errors name, if it is not that of the kind.
     pub(crate) error_group: Option<&'static str>,
     /// Adds to the object of a bookmark what Go's zero value of the internal type has besides that of the version.
@@ -40,10 +40,26 @@ impl Requests {
         connects: &[],
         connect_target: ConnectTarget::Container,
         needs_complete_namespace: false,
-        answers_other_kinds: &[],
+        created_subresources: &[],
         error_group: None,
         complete_bookmark: |_| {},
     };
+
+    /// Returns what a `POST` to a subresource creates; `None` if it creates nothing.
+    pub(crate) fn created_subresource(&self, name: &str) -> Option<CreatedSubresource> {
+        self.created_subresources.iter().find(|(subresource, _)| *subresource == name).map(|(_, created)| *created)
+    }
+}
+
+/// An object that a client creates below another object, and that the server does not store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CreatedSubresource {
+    /// `Binding`: assigns the Pod to a Node.
+    Binding,
+    /// `Eviction`: deletes the Pod if its `PodDisruptionBudget` allows it.
+    Eviction,
+    /// `TokenRequest`: returns a token for the `ServiceAccount`.
+    Token,
 }
 
 /// The kinds of `authentication.k8s.io` and `authorization.k8s.io`, and Binding.
