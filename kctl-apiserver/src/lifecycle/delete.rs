@@ -221,7 +221,7 @@ fn mark(object: &mut Value, now: Timestamp) {
 /// Returns the finalizer for the garbage collector. The options decide, then the object, then its kind
 /// (`shouldOrphanDependents` and `shouldDeleteDependents`).
 fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Option<&'static str> {
-    if resource.kind.delete.has_no_dependents {
+    if resource.kind.delete.is_ignored_by_gc {
         return None;
     }
     if propagation != Propagation::Default {

@@ -131,7 +131,7 @@ impl Owners {
         if after.is_none() {
             self.left(resource, key);
         }
-        if kinds::find(resource).is_some_and(|kind| kind.delete.has_no_dependents) {
+        if kinds::find(resource).is_some_and(|kind| kind.delete.is_ignored_by_gc) {
             return;
         }
         let object_ref = (resource.clone(), key.clone());

@@ -40,7 +40,7 @@ pub(crate) static KIND: Kind = Kind {
         filled_in: &["/eventTime", "/firstTimestamp", "/lastTimestamp", "/reportingComponent", "/reportingInstance"],
         ..ManagedFields::DEFAULT
     },
-    delete: DeleteStrategy { has_no_dependents: true, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { is_ignored_by_gc: true, ..DeleteStrategy::DEFAULT },
     table: TableColumns::printer(crate::kinds::events::event::cells),
     quota: Quota::NOT_COUNTED,
     shared_table: Some(&EVENTS),

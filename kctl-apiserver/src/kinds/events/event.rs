@@ -45,7 +45,7 @@ pub(crate) static KIND: Kind = Kind {
         filled_in: &["/deprecatedFirstTimestamp", "/deprecatedLastTimestamp", "/deprecatedSource"],
         ..ManagedFields::DEFAULT
     },
-    delete: DeleteStrategy { has_no_dependents: true, ..DeleteStrategy::DEFAULT },
+    delete: DeleteStrategy { is_ignored_by_gc: true, ..DeleteStrategy::DEFAULT },
     table: TableColumns::printer(cells),
     quota: Quota::NOT_COUNTED,
     shared_table: Some(&crate::kinds::core::event::EVENTS),

@@ -24,9 +24,9 @@ pub(crate) struct DeleteStrategy {
     pub(crate) is_held: fn(&Value) -> bool,
     /// Without a propagation policy, a delete orphans dependents (`DefaultGarbageCollectionPolicy`).
     pub(crate) orphans_dependents: bool,
-    /// The garbage collector has nothing to do for such objects (`GarbageCollectUnsupported`), and does not follow
-    /// their owner references (`ignoredResources`).
-    pub(crate) has_no_dependents: bool,
+    /// The garbage collector ignores the objects: a delete adds none of its finalizers (`GarbageCollectUnsupported`),
+    /// and owner references in the objects have no effect (`ignoredResources`).
+    pub(crate) is_ignored_by_gc: bool,
     /// The response to a delete that removes the object at once.
     pub(crate) response: DeleteResponse,
 }
@@ -40,7 +40,7 @@ impl DeleteStrategy {
         warning: None,
         is_held: |_| false,
         orphans_dependents: false,
-        has_no_dependents: false,
+        is_ignored_by_gc: false,
         response: DeleteResponse::Status,
     };
     /// A delete that removes the object at once returns it.
