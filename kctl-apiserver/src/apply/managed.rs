@@ -55,18 +55,6 @@ impl Manager {
         let (name, subresource) = (name.to_owned(), subresource.to_owned());
         Self { name, operation: Operation::Update, api_version: api_version.to_owned(), subresource }
     }
-
-    /// Returns the manager as in conflict messages: `"kubectl" with subresource "status" using v1`.
-    pub(crate) fn text(&self) -> String {
-        let mut text = format!("{:?}", self.name);
-        if !self.subresource.is_empty() {
-            text.push_str(&format!(" with subresource {:?}", self.subresource));
-        }
-        if self.operation == Operation::Update {
-            text.push_str(&format!(" using {}", self.api_version));
-        }
-        text
-    }
 }
 
 /// The fields that one manager owns.

@@ -113,7 +113,9 @@ pub(crate) struct Conflict {
 impl Conflict {
     /// Returns the message of the `details.causes` entry with the reason `FieldManagerConflict`.
     pub(crate) fn message(&self) -> String {
-        format!("conflict with {}", self.manager.text())
+        let Manager { name, subresource, .. } = &self.manager;
+        let through = if subresource.is_empty() { String::new() } else { format!(" with subresource {subresource:?}") };
+        format!("conflict with {name:?}{through}")
     }
 }
 
@@ -139,28 +141,19 @@ pub(crate) enum ApplyError {
     #[error("{0}")]
     Unconverted(String),
     /// A value of the applied or live object does not match the schema of its type. Clients see an internal error.
-    #[error("failed to create typed {role} object ({object}): {reason}")]
+    #[error("the {role} object does not fit its schema: {reason}")]
     Untyped {
         /// `patch` or `live`.
         role: &'static str,
-        /// Namespace, name and type.
-        object: String,
         /// The error, with the path of the value.
         reason: String,
     },
 }
 
-/// Returns the message of a conflict error (`NewConflictError` upstream). Conflicts are sorted by manager.
+/// Returns the message of a conflict error: each field with its owner.
 fn conflict_text(conflicts: &[Conflict]) -> String {
-    if let [only] = conflicts {
-        return format!("Apply failed with 1 conflict: {}: {}", only.message(), only.field);
-    }
-    let lines = conflicts.chunk_by(|one, other| one.manager == other.manager).flat_map(|of_manager| {
-        let manager = format!("conflicts with {}:", of_manager[0].manager.text());
-        std::iter::once(manager).chain(of_manager.iter().map(|conflict| format!("- {}", conflict.field)))
-    });
-    let lines: Vec<String> = lines.collect();
-    format!("Apply failed with {} conflicts: {}", conflicts.len(), lines.join("\n"))
+    let each = conflicts.iter().map(|conflict| format!("{}: {}", conflict.field, conflict.message()));
+    format!("Apply failed with conflicts: {}", each.collect::<Vec<_>>().join(", "))
 }
 
 /// Applies an object. Returns the live object with the applied fields and with `metadata.managedFields`. Fields that
@@ -218,19 +211,7 @@ fn typed(
     checked: Option<&Value>,
     duplicates: Duplicates,
 ) -> Result<(), ApplyError> {
-    validate(request.position(), object, checked, duplicates).map_err(|reason| {
-        let (key, kind) = named(object);
-        ApplyError::Untyped { role, object: format!("{key}; {kind}"), reason }
-    })
-}
-
-/// Returns name and kind of an object, as error messages show them.
-pub(crate) fn named(object: &Value) -> (String, String) {
-    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    let version = text("/apiVersion");
-    let slash = if version.contains('/') { "" } else { "/" };
-    let key = format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"));
-    (key, format!("{slash}{version}, Kind={}", text("/kind")))
+    validate(request.position(), object, checked, duplicates).map_err(|reason| ApplyError::Untyped { role, reason })
 }
 
 /// Returns a copy without `metadata.managedFields`, which is often larger than the rest of an object.

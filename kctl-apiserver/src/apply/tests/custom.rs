@@ -75,8 +75,8 @@ fn items_merge_and_are_removed_by_owner() {
 #[test]
 fn applied_custom_resource_is_checked_against_schema() {
     let check = |spec: &Value, expected: &str| {
-        let start = "failed to create typed patch object (/w1; ssa.example.com/v1, Kind=Widget): ";
-        assert_eq!(apply_widget(None, "m1", spec).unwrap_err().to_string(), format!("{start}{expected}"));
+        let untyped = ApplyError::Untyped { role: "patch", reason: expected.to_owned() };
+        assert_eq!(apply_widget(None, "m1", spec), Err(untyped));
     };
     check(&json!({"tags": ["b", "b"]}), "spec.tags: duplicate entries for key [=\"b\"]");
     check(&json!({"size": "x"}), "spec.size: must be a number, found string \"x\"");
