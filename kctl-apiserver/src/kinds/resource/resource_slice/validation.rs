@@ -2,6 +2,9 @@
 //!
 //! Behaviour: `pkg/apis/resource/validation/validation.go`, compared with kube-apiserver 1.37.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde_json::Value;
 
 use crate::{
@@ -141,26 +144,18 @@ fn device(spec: &Value, device: &Field<'_>) {
 /// further rules.
 fn attribute(value: &Field<'_>) {
     let (string, version) = (value.at("string"), value.at("version"));
-    let is_semver = version.as_str().is_none_or(is_semver);
-    version.invalid_if(!is_semver, "must be a string compatible with semver.org spec 2.0.0");
+    let is_semver = version.as_str().is_none_or(|version| SEMVER.is_match(version));
+    version.invalid_if(!is_semver, "must be a version of semver.org 2.0.0, such as 1.2.3-rc.1");
     string.max_bytes(TEXT_LEN_MAX);
     version.max_bytes(TEXT_LEN_MAX);
 }
 
-/// Returns `true` for a version of <https://semver.org>, 2.0.0.
-///
-/// Numbers have no leading zeros; pre-release and build may follow, as in `1.2.3-rc.1+build.5`.
-fn is_semver(version: &str) -> bool {
-    let (version, build) = version.split_once('+').map_or((version, None), |(version, build)| (version, Some(build)));
-    let (numbers, before) = version.split_once('-').map_or((version, None), |(numbers, rest)| (numbers, Some(rest)));
-    let is_number = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
-    };
-    let is_word =
-        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    numbers.split('.').count() == 3
-        && numbers.split('.').all(is_number)
-        && before.is_none_or(|rest| rest.split('.').all(|part| is_word(part) && (!all_digits(part) || is_number(part))))
-        && build.is_none_or(|rest| rest.split('.').all(is_word))
-}
+/// A version of <https://semver.org>, 2.0.0, such as `1.2.3-rc.1+build.5`, by the expression that the page suggests.
+static SEMVER: LazyLock<Regex> = LazyLock::new(|| {
+    let number = "(?:0|[1-9][0-9]*)";
+    let identifier = format!("(?:{number}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)");
+    let word = "[0-9A-Za-z-]+";
+    let core = format!(r"{number}\.{number}\.{number}");
+    let rest = format!(r"(?:-{identifier}(?:\.{identifier})*)?(?:\+{word}(?:\.{word})*)?");
+    Regex::new(&format!("^{core}{rest}$")).expect("the pattern is one")
+});
