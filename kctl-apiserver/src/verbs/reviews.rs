@@ -78,8 +78,8 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -
 fn check(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
     let spec = &review["spec"];
     match info.resource.kind.requests.review {
-        Some(Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess) => {
-            let errors = crate::kinds::authorization::validation::errors(info.resource.kind_name(), review);
+        Some(kind @ (Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess)) => {
+            let errors = crate::kinds::authorization::validation::errors(kind, review);
             // kube-apiserver names no kind here.
             StatusError::unless_valid(&info.resource.id.group, "", "", &errors)
         }

@@ -8,12 +8,11 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::Errors,
+    registry::kind::Review,
     validation::selector::{self, Operators},
 };
 
 /// Returns the errors of a `SubjectAccessReview`, `SelfSubjectAccessReview` or `LocalSubjectAccessReview`.
-///
-/// `kind` decides which rules apply.
 ///
 /// | rule | kinds |
 /// |---|---|
@@ -22,20 +21,20 @@ use crate::{
 /// | `metadata` empty, apart from managed fields | all |
 /// | namespace of the metadata equal to that of `resourceAttributes` | `LocalSubjectAccessReview` |
 /// | no `nonResourceAttributes` | `LocalSubjectAccessReview` |
-pub(crate) fn errors(kind: &str, review: &Value) -> Errors {
+pub(crate) fn errors(kind: Review, review: &Value) -> Errors {
     Errors::collect(|errors| validate(kind, &Field::new(review, "", errors)))
 }
 
-fn validate(kind: &str, review: &Field<'_>) {
+fn validate(kind: Review, review: &Field<'_>) {
     let (spec, meta) = (review.at("spec"), review.at("metadata"));
     let (resource, other) = (spec.at("resourceAttributes"), spec.at("nonResourceAttributes"));
     let has_one = resource.is_null() != other.is_null();
     spec.invalid_if(!has_one, "must have exactly one of nonResourceAttributes and resourceAttributes");
     let user = spec.at("user");
-    let has_subject = kind == "SelfSubjectAccessReview" || !user.is_empty() || !spec.at("groups").is_empty();
+    let has_subject = kind == Review::SelfSubjectAccess || !user.is_empty() || !spec.at("groups").is_empty();
     user.invalid_if(!has_subject, "at least one of user or group must be specified");
     selectors(&resource);
-    let is_local = kind == "LocalSubjectAccessReview";
+    let is_local = kind == Review::LocalSubjectAccess;
     let is_allowed = |name: &str| name == "managedFields" || (is_local && name == "namespace");
     let is_filled = meta.entries().any(|(name, _)| !is_allowed(name));
     meta.invalid_if(is_filled, if is_local { "must be empty except for namespace" } else { "must be empty" });
