@@ -21,7 +21,7 @@ pub(crate) fn exceeded_limit(expression: &str) -> Option<String> {
     let (mut rest, mut before) = (expression, ' ');
     while let Some(letter) = rest.chars().next() {
         match letter {
-            '\'' | '"' => rest = after_string(rest, matches!(before, 'r' | 'R')),
+            '\'' | '"' => rest = after_string(before, rest),
             '/' if rest.starts_with("//") => rest = rest.find('\n').map_or("", |end| &rest[end..]),
             letter => {
                 measure.read(before, letter);
@@ -39,15 +39,16 @@ pub(crate) fn exceeded_limit(expression: &str) -> Option<String> {
     (depth > DEPTH_MAX).then(|| format!("expression has more than {DEPTH_MAX} levels of operators"))
 }
 
-/// Returns the part of an expression after the string literal with which it begins.
+/// Returns the part of an expression after the string literal with which it begins. `before` is the letter before the
+/// literal: there are no escapes in a literal after `r`.
 ///
 /// A line break ends a literal that is not in triple quotes. Such an expression is not valid, but the parser goes on after
 /// the error, so the rest has to be measured.
-fn after_string(text: &str, is_raw: bool) -> &str {
+fn after_string(before: char, text: &str) -> &str {
     let quote = &text[..1];
     let triple = quote.repeat(3);
     let close = if text.starts_with(&triple) { &triple } else { quote };
-    let mut is_escaped = false;
+    let (is_raw, mut is_escaped) = (matches!(before, 'r' | 'R'), false);
     for (at, letter) in text.char_indices().skip(close.len()) {
         if close == quote && letter == '\n' {
             return &text[at..];

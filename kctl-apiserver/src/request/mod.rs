@@ -106,7 +106,7 @@ impl RequestInfo {
             return registry.is_built_in(resource_path.group).then(|| Err(StatusError::path_not_found()));
         };
         let params = Params::parse(parts.uri.query().unwrap_or_default());
-        let requested = performed_verb(&parts.method, &resource_path, &params, resource.custom.is_some());
+        let requested = performed_verb(&parts.method, &resource_path, &params, &resource);
         if resource.custom.is_some() && is_elsewhere(&resource, &resource_path, requested) {
             return None;
         }

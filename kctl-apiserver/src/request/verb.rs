@@ -3,6 +3,7 @@
 use http::Method;
 
 use super::{Params, ResourcePath};
+use crate::registry::Resource;
 
 /// A verb, as RBAC names it. Reads of a subresource have the same verbs: `get` of `pods/log`, `create` of `pods/exec`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +69,11 @@ pub(super) fn performed_verb(
     method: &Method,
     resource_path: &ResourcePath<'_>,
     params: &Params,
-    is_custom: bool,
+    resource: &Resource,
 ) -> Option<Verb> {
     let is_routed = match *method {
         Method::GET => true,
-        Method::HEAD => is_custom && !resource_path.watches,
+        Method::HEAD => resource.custom.is_some() && !resource_path.watches,
         _ => !resource_path.watches,
     };
     requested_verb(method, resource_path, params).filter(|_| is_routed)

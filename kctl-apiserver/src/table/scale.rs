@@ -6,16 +6,19 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Include, assemble, cells, default_columns, row};
-use crate::registry::kind::{Cell, Printer};
+use crate::registry::{
+    Resource,
+    kind::{Cell, Printer},
+};
 
 /// The cells of a `Scale`.
 const CELLS: Printer =
     Printer::Cells(&[Cell::Name, Cell::Int("/spec/replicas"), Cell::Int("/status/replicas"), Cell::Age]);
 
-/// Returns a `Scale` as a table. Built-in kinds and custom resources have the same columns with different descriptions.
-pub(crate) fn scale_table(scale: &Value, is_custom: bool, now: Timestamp, include: Include) -> Value {
+/// Returns a `Scale` of an object of the resource as a table. Built-in kinds and custom resources have the same columns with different descriptions.
+pub(crate) fn scale_table(resource: &Resource, scale: &Value, now: Timestamp, include: Include) -> Value {
     let description = |column: usize| default_columns()[column]["description"].as_str().unwrap_or_default();
-    let (name_format, age_type, desired, available) = if is_custom {
+    let (name_format, age_type, desired, available) = if resource.custom.is_some() {
         ("name", "date", "Number of desired replicas", "Number of actual replicas")
     } else {
         let desired = "replicas is the desired number of instances for the scaled object.";

@@ -146,7 +146,7 @@ impl OutputForm {
         match self {
             _ if !list && !object && !scale => None,
             Self::Table(include, version) if scale => {
-                Some(version.of(table::scale_table(answer, resource.custom.is_some(), now, include)))
+                Some(version.of(table::scale_table(resource, answer, now, include)))
             }
             Self::Plain if object => in_version(resource, answer),
             Self::Plain => None,
