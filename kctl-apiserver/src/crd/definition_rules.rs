@@ -16,7 +16,8 @@ use crate::{
     field::Field,
     field_errors::{Errors, FieldError, text},
     names::NameRule,
-    webhook_client,
+    validation::entries,
+    webhook_client::{client_config, review_versions},
 };
 
 /// Maximum length of a `deprecationWarning`, in bytes.
@@ -26,8 +27,7 @@ const WARNING_LEN_MAX: usize = 256;
 ///
 /// The types and the estimated costs of CEL rules are not checked.
 ///
-/// Every error that one pass can find is returned. Order: name, group, scope, versions with their
-/// schemas, names, conversion, stored versions, API approval.
+/// Every error that one pass can find is returned.
 pub(crate) fn validate_definition(object: &Value) -> Errors {
     validated(None, object)
 }
@@ -35,34 +35,36 @@ pub(crate) fn validate_definition(object: &Value) -> Errors {
 /// Validates a CRD. `old` is set on updates, where an unchanged API approval is not validated again.
 /// `spec.preserveUnknownFields: true`, the default of v1beta1, is rejected.
 fn validated(old: Option<&Value>, object: &Value) -> Errors {
-    let mut errors = Errors::default();
-    let spec = &object["spec"];
-    let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    name(object, &mut errors);
-    group(spec, &mut errors);
-    Field::new(&spec["scope"], "spec.scope", &mut errors).required_one_of(&["Cluster", "Namespaced"]);
-    version_parts(versions, &mut errors);
-    all_versions(versions, &mut errors);
-    resource_names(&spec["names"], "spec.names", &mut errors);
-    if spec["preserveUnknownFields"] == true && spec["conversion"]["strategy"] != "None" {
-        let detail = "must be None if spec.preserveUnknownFields is true";
-        errors.invalid("spec.conversion.strategy", &spec["conversion"]["strategy"], detail);
-    }
-    conversion(&spec["conversion"], &mut errors);
-    stored_versions(object, versions, &mut errors);
+    let mut errors = Errors::collect(|errors| definition(&Field::new(object, "", errors)));
     errors.extend(approved::check(old, object));
-    if spec["preserveUnknownFields"] == true {
-        let detail = "must be false: set x-kubernetes-preserve-unknown-fields in spec.versions[*].schema";
-        errors.invalid("spec.preserveUnknownFields", &true.into(), detail);
-    }
     errors
+}
+
+/// Validates all but the API approval.
+fn definition(definition: &Field<'_>) {
+    let spec = definition.at("spec");
+    let (versions, conversion) = (spec.at("versions"), spec.at("conversion"));
+    name(definition);
+    group(&spec.at("group"));
+    spec.at("scope").required_one_of(&["Cluster", "Namespaced"]);
+    version_parts(&spec, &versions);
+    all_versions(&spec, &versions);
+    resource_names(&spec.at("names"));
+    self::conversion(&conversion);
+    stored_versions(&definition.at("status").at("storedVersions"), &versions);
+    let preserves = spec["preserveUnknownFields"] == true;
+    let converts = conversion["strategy"] != "None";
+    conversion.at("strategy").invalid_if(preserves && converts, "must be None if spec.preserveUnknownFields is true");
+    let detail = "must be false: set x-kubernetes-preserve-unknown-fields in spec.versions[*].schema";
+    spec.at("preserveUnknownFields").invalid_if(preserves, detail);
 }
 
 /// Validates the names in the status of a CRD.
 ///
 /// Runs on writes of the subresource `status`. Conditions are not validated.
 pub(crate) fn validate_definition_status(object: &Value) -> Errors {
-    Errors::collect(|errors| resource_names(&object["status"]["acceptedNames"], "status.acceptedNames", errors))
+    let names = &object["status"]["acceptedNames"];
+    Errors::collect(|errors| resource_names(&Field::new(names, "status.acceptedNames", errors)))
 }
 
 /// Validates an updated CRD and the change. Scope and kind may change until the CRD is established, so that a user
@@ -80,19 +82,19 @@ pub(crate) fn validate_change_of_definition(old: &Value, new: &Value) -> Errors 
     }
     // Immutable fields below already tie the name to the plural and the group.
     errors.retain(|error| error.field != "metadata.name");
-    let value_at = |object: &Value, pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
-    let fixed = [
-        ("/spec/scope", "spec.scope", is_established(old)),
-        ("/spec/names/kind", "spec.names.kind", is_established(old)),
-        ("/spec/group", "spec.group", true),
-        ("/spec/names/plural", "spec.names.plural", true),
-    ];
-    let changed =
-        fixed.iter().filter(|(pointer, _, is_fixed)| *is_fixed && value_at(old, pointer) != value_at(new, pointer));
-    errors.extend(
-        changed.map(|(pointer, field, _)| FieldError::invalid(field, &value_at(new, pointer), "field is immutable")),
-    );
+    fixed(old, &Field::new(&new["spec"], "spec", &mut errors));
     errors
+}
+
+/// Validates the immutable fields of the spec.
+fn fixed(old: &Value, spec: &Field<'_>) {
+    let (names, old_spec) = (spec.at("names"), &old["spec"]);
+    if is_established(old) {
+        spec.at("scope").immutable(&old_spec["scope"]);
+        names.at("kind").immutable(&old_spec["names"]["kind"]);
+    }
+    spec.at("group").immutable(&old_spec["group"]);
+    names.at("plural").immutable(&old_spec["names"]["plural"]);
 }
 
 /// Validates a kind: a DNS-1035 label, except that it may have uppercase letters.
@@ -102,93 +104,72 @@ pub(super) fn check_kind(field: &str, kind: &str, errors: &mut Errors) {
 }
 
 /// Validates the name of the CRD: `PLURAL.GROUP`. An empty name is reported with the metadata.
-fn name(object: &Value, errors: &mut Errors) {
-    let name = text(&object["metadata"]["name"]);
+fn name(definition: &Field<'_>) {
+    let (name, spec) = (definition.at("metadata").at("name"), &definition["spec"]);
     if name.is_empty() {
         return;
     }
-    errors.name("metadata.name", &name.into(), NameRule::Subdomain);
-    let spec = &object["spec"];
-    if name != format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"])) {
-        let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.invalid("metadata.name", &name.into(), detail);
-    }
+    name.name(NameRule::Subdomain);
+    let expected = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
+    name.invalid_if(name.text() != expected, "must be spec.names.plural+\".\"+spec.group");
 }
 
 /// Validates the group: a DNS subdomain with at least one dot, since groups without one belong to Kubernetes.
-fn group(spec: &Value, errors: &mut Errors) {
-    let group = text(&spec["group"]);
-    if group.is_empty() {
-        errors.required("spec.group", "");
-        return;
-    }
-    errors.name("spec.group", &group.into(), NameRule::Subdomain);
-    if NameRule::Subdomain.check(group).is_none() && !group.contains('.') {
-        errors.invalid("spec.group", &group.into(), "should be a domain with at least one dot");
-    }
+fn group(group: &Field<'_>) {
+    group.required_name(NameRule::Subdomain);
+    let has_one_label = !group.is_empty() && !group.text().contains('.');
+    group.invalid_if(has_one_label, "should be a domain with at least one dot");
 }
 
 /// Validates the names of the versions and that exactly one is the storage version.
-fn all_versions(versions: &[Value], errors: &mut Errors) {
-    let names: Vec<&str> = versions.iter().map(|version| text(&version["name"])).collect();
-    for (i, name) in names.iter().enumerate() {
-        errors.name(&format!("spec.versions[{i}].name"), &(*name).into(), NameRule::Label1035);
-    }
-    let list = names.iter().copied().collect::<Value>();
-    if names.iter().enumerate().any(|(i, name)| names[..i].contains(name)) {
-        errors.invalid("spec.versions", &list, "must contain unique version names");
-    }
-    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        errors.invalid("spec.versions", &list, "must have exactly one version marked as storage version");
-    }
+fn all_versions(spec: &Field<'_>, versions: &Field<'_>) {
+    versions.items().for_each(|version| version.at("name").name(NameRule::Label1035));
+    let names: Vec<&str> = entries(versions).map(|(_, version)| text(&version["name"])).collect();
+    let n_names = names.iter().collect::<BTreeSet<_>>().len();
+    let n_stored = entries(versions).filter(|(_, version)| version["storage"] == true).count();
+    let is_invalid = n_names < names.len() || n_stored != 1;
+    let list = names.into_iter().collect::<Value>();
+    versions.with(&list).invalid_if(is_invalid, "must have unique names and exactly one storage version");
     // v1beta1 had a single version in `spec.version`; the first version is also checked under that path.
-    if let Some(name) = names.first().filter(|name| !name.is_empty()) {
-        errors.name("spec.version", &(**name).into(), NameRule::Label1035);
-    }
-}
-
-/// Returns `true` if all versions have the same value of a field. Upstream then reports the v1beta1 field.
-fn is_shared(versions: &[Value], key: &str) -> bool {
-    versions.iter().all(|version| version[key] == versions[0][key])
+    spec.at_with("version", &versions[0]["name"]).name_if_set(NameRule::Label1035);
 }
 
 /// Validates the schema, subresources, columns, selectable fields and warning of each version. A part that all versions
 /// share is validated once, under its path of v1beta1. A missing schema is always reported per version.
-fn version_parts(versions: &[Value], errors: &mut Errors) {
-    for (i, version) in versions.iter().enumerate() {
-        let path = format!("spec.versions[{i}]");
-        let path_of = |key: &str, shared: &str| {
-            if is_shared(versions, key) {
-                (i == 0).then(|| format!("spec.{shared}"))
+fn version_parts(spec: &Field<'_>, versions: &Field<'_>) {
+    let is_shared = |key: &str| entries(versions).all(|(_, version)| version[key] == versions[0][key]);
+    for (i, version) in versions.items().enumerate() {
+        let part = |key: &str, shared: &str| {
+            if is_shared(key) {
+                (i == 0).then(|| spec.at_with(shared, &version.value()[key]))
             } else {
-                Some(format!("{path}.{key}"))
+                Some(version.at(key))
             }
         };
-        if !version["schema"]["openAPIV3Schema"].is_object() {
-            errors.required(&format!("{path}.schema.openAPIV3Schema"), "");
-        } else if let Some(path) = path_of("schema", "validation") {
-            let (schema, path) = (&version["schema"]["openAPIV3Schema"], format!("{path}.openAPIV3Schema"));
+        let schema = version.at("schema").at("openAPIV3Schema");
+        if !schema.is_object() {
+            schema.required();
+        } else if let Some(schema) = part("schema", "validation").map(|part| part.at("openAPIV3Schema")) {
             let has_status = version["subresources"]["status"].is_object();
-            let unfit = has_status.then(|| unfit_for_status(schema, &path)).flatten();
-            structural::check(schema, &path, unfit, errors);
+            let unfit = has_status.then(|| unfit_for_status(&schema)).flatten();
+            schema.with_errors(|errors, path| structural::check(&schema, path, unfit, errors));
         }
-        if let Some(path) = path_of("subresources", "subresources") {
-            scale(&version["subresources"]["scale"], &format!("{path}.scale"), errors);
+        if let Some(subresources) = part("subresources", "subresources") {
+            scale(&subresources.at("scale"));
         }
-        if let Some(path) = path_of("additionalPrinterColumns", "additionalPrinterColumns") {
-            columns(&version["additionalPrinterColumns"], &path, errors);
+        if let Some(all) = part("additionalPrinterColumns", "additionalPrinterColumns") {
+            columns(&all);
         }
-        if let Some(path) = path_of("selectableFields", "selectableFields") {
-            selectable::check(&version["selectableFields"], &version["schema"]["openAPIV3Schema"], &path, errors);
+        if let Some(fields) = part("selectableFields", "selectableFields") {
+            selectable::check(&fields, &schema);
         }
-        if let Some(warning) = version["deprecationWarning"].as_str() {
-            let field = format!("{path}.deprecationWarning");
-            let is_valid = (1..=WARNING_LEN_MAX).contains(&warning.len()) && !warning.contains(char::is_control);
-            if version["deprecated"] != true || !is_valid {
-                let detail =
-                    format!("must be 1 to {WARNING_LEN_MAX} printable bytes, and only set if deprecated is true");
-                errors.invalid(&field, &warning.into(), &detail);
-            }
+        let warning = version.at("deprecationWarning");
+        if let Some(text) = warning.as_str() {
+            let is_valid = (1..=WARNING_LEN_MAX).contains(&text.len()) && !text.contains(char::is_control);
+            warning.invalid_if(
+                version["deprecated"] != true || !is_valid,
+                format_args!("must be 1 to {WARNING_LEN_MAX} printable bytes, and only set if deprecated is true"),
+            );
         }
     }
 }
@@ -224,160 +205,108 @@ const FIT_FOR_STATUS: [&str; 22] = [
 /// Returns the error of a root keyword that the status subresource does not support
 /// (`ValidateCustomResourceDefinitionValidation`): a root type other than `object`, else the first unfit keyword by
 /// name.
-fn unfit_for_status(schema: &Value, path: &str) -> Option<FieldError> {
+fn unfit_for_status(schema: &Field<'_>) -> Option<FieldError> {
     const WHERE: &str = "at the root of the schema if the status subresource is enabled";
     // Zero values that Go omits were removed by `normalize`.
     let is_set = |keyword: &str| !schema[keyword].is_null();
     let has_reference = ["id", "$schema", "$ref"].iter().any(|keyword| is_set(keyword));
     if !has_reference && is_set("type") && schema["type"] != "object" {
         let detail = format!("only \"object\" is allowed as the type {WHERE}");
-        return Some(FieldError::invalid(&format!("{path}.type"), &schema["type"], &detail));
+        return Some(FieldError::invalid(schema.at("type").path(), &schema["type"], &detail));
     }
     let mut set = schema.as_object()?.keys().map(String::as_str).filter(|keyword| is_set(keyword));
     let unfit = set.find(|keyword| !FIT_FOR_STATUS.contains(keyword))?;
-    Some(FieldError::invalid(path, &unfit.into(), &format!("this keyword is not allowed {WHERE}")))
+    Some(FieldError::invalid(schema.path(), &unfit.into(), &format!("this keyword is not allowed {WHERE}")))
 }
 
 /// Validates the JSON paths of the scale subresource. Only the first step of a path is checked: the fields need not be
 /// declared in the schema. Array notation is not rejected here, as in upstream.
-fn scale(scale: &Value, path: &str, errors: &mut Errors) {
+fn scale(scale: &Field<'_>) {
     if !scale.is_object() {
         return;
     }
+    scale.require_children(&["specReplicasPath", "statusReplicasPath"]);
     for (key, roots) in [
         ("specReplicasPath", [".spec."].as_slice()),
         ("statusReplicasPath", &[".status."]),
         ("labelSelectorPath", &[".spec.", ".status."]),
     ] {
-        let (value, field) = (text(&scale[key]), format!("{path}.{key}"));
-        if value.is_empty() {
-            if key != "labelSelectorPath" {
-                errors.required(&field, "");
-            }
-        } else if !roots.iter().any(|root| value.starts_with(root)) {
-            errors.invalid(&field, &value.into(), &format!("must begin with {}", roots.join(" or ")));
-        }
+        let path = scale.at(key);
+        let is_elsewhere = !path.is_empty() && !roots.iter().any(|root| path.text().starts_with(root));
+        path.invalid_if(is_elsewhere, format_args!("must begin with {}", roots.join(" or ")));
     }
 }
 
 /// Validates `additionalPrinterColumns`. Paths of the errors end in `JSONPath` with capital letters, upstream's
 /// spelling. A JSON path is only checked to begin with a dot; a malformed one shows an empty cell.
-fn columns(columns: &Value, path: &str, errors: &mut Errors) {
+fn columns(columns: &Field<'_>) {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
-    let one_of = |all: &[&str]| format!("must be one of {}", all.join(", "));
-    for (i, column) in columns.as_array().into_iter().flatten().enumerate() {
-        let path_of = |key: &str| format!("{path}[{i}].{key}");
-        if text(&column["name"]).is_empty() {
-            errors.required(&path_of("name"), "");
+    for column in columns.items() {
+        column.require_children(&["name", "type"]);
+        for (key, all) in [("type", TYPES.as_slice()), ("format", &FORMATS)] {
+            let named = column.at(key);
+            let is_unknown = !named.is_empty() && !all.contains(&named.text());
+            named.invalid_if(is_unknown, format_args!("must be one of {}", all.join(", ")));
         }
-        match text(&column["type"]) {
-            "" => errors.required(&path_of("type"), &one_of(&TYPES)),
-            name if TYPES.contains(&name) => {}
-            name => errors.invalid(&path_of("type"), &name.into(), &one_of(&TYPES)),
-        }
-        let format = text(&column["format"]);
-        if !format.is_empty() && !FORMATS.contains(&format) {
-            errors.invalid(&path_of("format"), &format.into(), &one_of(&FORMATS));
-        }
-        match text(&column["jsonPath"]) {
-            "" => errors.required(&path_of("JSONPath"), ""),
-            value if !value.starts_with('.') => {
-                errors.invalid(&path_of("JSONPath"), &value.into(), "must begin with a dot");
-            }
-            _ => {}
+        let path = column.at_with("JSONPath", &column["jsonPath"]);
+        if path.require_value() {
+            path.invalid_if(!path.text().starts_with('.'), "must begin with a dot");
         }
     }
 }
 
-/// Validates `spec.names` or `status.acceptedNames`, where names may be empty; `path` is the field path of the names.
-fn resource_names(all: &Value, path: &str, errors: &mut Errors) {
-    for key in ["plural", "singular", "kind", "listKind"] {
-        let (name, field) = (text(&all[key]), format!("{path}.{key}"));
-        // `spec.names` are required; `status.acceptedNames` may still be empty.
-        match key {
-            _ if name.is_empty() && path == "spec.names" => errors.required(&field, ""),
-            _ if name.is_empty() => {}
-            "plural" | "singular" => errors.name(&field, &all[key], NameRule::Label1035),
-            _ => check_kind(&field, name, errors),
+/// Validates `spec.names` or `status.acceptedNames`, where names may still be empty.
+fn resource_names(names: &Field<'_>) {
+    if names.path() == "spec.names" {
+        names.require_children(&["plural", "singular", "kind", "listKind"]);
+    }
+    names.check_children(&["plural", "singular"], |name| name.name_if_set(NameRule::Label1035));
+    for name in ["kind", "listKind"].map(|key| names.at(key)) {
+        if !name.is_empty() {
+            name.with_errors(|errors, path| check_kind(path, name.text(), errors));
         }
     }
-    for key in ["shortNames", "categories"] {
-        for (i, name) in all[key].as_array().into_iter().flatten().filter_map(Value::as_str).enumerate() {
-            errors.name(&format!("{path}.{key}[{i}]"), &name.into(), NameRule::Label1035);
-        }
+    for list in ["shortNames", "categories"].map(|key| names.at(key)) {
+        list.items().for_each(|name| name.name(NameRule::Label1035));
     }
-    let kind = text(&all["kind"]);
-    if !kind.is_empty() && kind == text(&all["listKind"]) {
-        let detail = "kind and listKind may not be the same";
-        errors.invalid(&format!("{path}.listKind"), &kind.into(), detail);
-    }
+    let list_kind = names.at("listKind");
+    let is_kind = !list_kind.is_empty() && *list_kind == names["kind"];
+    list_kind.invalid_if(is_kind, "kind and listKind may not be the same");
 }
 
 /// Validates `spec.conversion`. Errors name the fields of v1beta1, as in upstream. The strategy `Webhook` requires both
 /// client configuration and review versions; `None` forbids both.
-fn conversion(conversion: &Value, errors: &mut Errors) {
-    Field::new(&conversion["strategy"], "spec.conversion.strategy", errors).required_one_of(&["None", "Webhook"]);
-    let part = |key: &str| Some(&conversion["webhook"][key]).filter(|part| !part.is_null());
-    let (client, reviews) = (part("clientConfig"), part("conversionReviewVersions"));
-    let (client_field, reviews_field) =
-        ("spec.conversion.webhookClientConfig", "spec.conversion.conversionReviewVersions");
-    if conversion["strategy"] != "Webhook" {
+fn conversion(conversion: &Field<'_>) {
+    let (strategy, webhook) = (conversion.at("strategy"), &conversion["webhook"]);
+    strategy.required_one_of(&["None", "Webhook"]);
+    let client = conversion.at_with("webhookClientConfig", &webhook["clientConfig"]);
+    let reviews = conversion.at_with("conversionReviewVersions", &webhook["conversionReviewVersions"]);
+    if *strategy == "Webhook" {
+        client_config(&client);
+        review_versions(&reviews);
+    } else {
         let detail = "should not be set when strategy is not set to Webhook";
-        for (part, field) in [(client, client_field), (reviews, reviews_field)] {
-            errors.extend(part.map(|_| FieldError::forbidden(field, detail)));
-        }
-        return;
-    }
-    match client {
-        None => errors.required(client_field, "required when strategy is set to Webhook"),
-        Some(client) => errors.extend(webhook_client::validate(client, client_field)),
-    }
-    let reviews = reviews.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    review_versions(reviews, reviews_field, errors);
-}
-
-/// Validates `conversionReviewVersions`, which must have one of `v1` and `v1beta1`. A duplicate is not validated
-/// further.
-fn review_versions(versions: &[Value], field: &str, errors: &mut Errors) {
-    if versions.is_empty() {
-        errors.required(field, "");
-        return;
-    }
-    for (index, version) in versions.iter().enumerate() {
-        let path = format!("{field}[{index}]");
-        if versions[..index].contains(version) {
-            errors.invalid(&path, version, "duplicate version");
-        } else {
-            errors.name(&path, version, NameRule::Label1035);
-        }
-    }
-    if !versions.iter().any(|version| version == "v1" || version == "v1beta1") {
-        errors.invalid(field, &versions.into(), "must include at least one of v1, v1beta1");
+        [client, reviews].iter().for_each(|part| part.forbidden_if(!part.is_null(), detail));
     }
 }
 
 /// Validates `status.storedVersions`, the versions that objects may still be stored in: it must include the storage
 /// version and only existing versions. If versions share a name, upstream uses the first
 /// (`ValidateCustomResourceDefinitionStoredVersions`).
-fn stored_versions(object: &Value, versions: &[Value], errors: &mut Errors) {
-    let field = "status.storedVersions";
-    let stored = &object["status"]["storedVersions"];
-    if stored.as_array().is_none_or(Vec::is_empty) {
-        errors.invalid(field, &Value::Null, "must have at least one stored version");
-        return;
+fn stored_versions(stored: &Field<'_>, versions: &Value) {
+    if stored.is_empty() {
+        return stored.invalid("must have at least one stored version");
     }
-    let mut left: BTreeSet<&str> = stored.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    for version in versions {
+    let mut left: BTreeSet<&str> = stored.items().map(|name| name.text()).collect();
+    for (_, version) in entries(versions) {
         let name = text(&version["name"]);
-        if !left.remove(name) && version["storage"] == true {
-            errors.invalid(field, stored, &format!("must have the storage version {name}"));
-        }
+        let is_missing = !left.remove(name) && version["storage"] == true;
+        stored.invalid_if(is_missing, format_args!("must have the storage version {name}"));
     }
-    for (index, name) in stored.as_array().into_iter().flatten().enumerate() {
-        if !versions.iter().any(|declared| text(&declared["name"]) == text(name)) {
-            let detail = "must stay in spec.versions while objects are stored in it or status.storedVersions has it";
-            errors.invalid(&format!("{field}[{index}]"), name, detail);
-        }
+    for name in stored.items() {
+        let is_declared = entries(versions).any(|(_, version)| text(&version["name"]) == name.text());
+        let detail = "must stay in spec.versions while objects are stored in it or status.storedVersions has it";
+        name.invalid_if(!is_declared, detail);
     }
 }

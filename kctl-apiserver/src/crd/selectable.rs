@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::field_errors::Errors;
+use crate::{field::Field, field_errors::text, validation::entries};
 
 /// Maximum number of selectable fields of one version (`MaxSelectableFields`).
 const FIELDS_LEN_MAX: usize = 8;
@@ -17,24 +17,19 @@ const FIELDS_LEN_MAX: usize = 8;
 ///
 /// The limit counts distinct valid paths, as upstream collects them in a set. A duplicate gets
 /// `FieldValueDuplicate`, in addition to an error about its form.
-pub(super) fn check(fields: &Value, schema: &Value, field_path: &str, errors: &mut Errors) {
-    let all = fields.as_array().map(Vec::as_slice).unwrap_or_default();
-    let path = |field: &Value| field["jsonPath"].as_str().unwrap_or_default().to_owned();
-    let n_paths = all.iter().map(path).filter(|path| is_comparable(schema, path)).collect::<BTreeSet<_>>().len();
-    if n_paths > FIELDS_LEN_MAX {
-        errors.too_many(field_path, n_paths, FIELDS_LEN_MAX);
-    }
-    for (index, field) in all.iter().enumerate() {
-        let (field_path, path_text) = (format!("{field_path}[{index}].jsonPath"), path(field));
-        if path_text.is_empty() {
-            errors.required(&field_path, "");
-        } else if !is_comparable(schema, &path_text) {
+pub(super) fn check(fields: &Field<'_>, schema: &Value) {
+    let mut seen = BTreeSet::new();
+    for path in fields.items().map(|field| field.at("jsonPath")) {
+        if path.require_value() {
             let detail = "must be the path of a field of type string, boolean or integer, such as .spec.color";
-            errors.invalid(&field_path, &path_text.clone().into(), detail);
+            path.invalid_if(!is_comparable(schema, path.text()), detail);
+            path.duplicate_if(!seen.insert(path.text()));
         }
-        if !path_text.is_empty() && all[..index].iter().any(|other| path(other) == path_text) {
-            errors.duplicate(&field_path);
-        }
+    }
+    let paths = entries(fields).map(|(_, field)| text(&field["jsonPath"]));
+    let n_paths = paths.filter(|path| is_comparable(schema, path)).collect::<BTreeSet<_>>().len();
+    if n_paths > FIELDS_LEN_MAX {
+        fields.with_errors(|errors, path| errors.too_many(path, n_paths, FIELDS_LEN_MAX));
     }
 }
 

@@ -15,11 +15,9 @@ use crate::{
     names::NameRule,
     registry::kind::Validation,
     validation::{entries, selector},
-    webhook_client::client_config,
+    webhook_client::{client_config, review_versions},
 };
 
-/// Versions of `AdmissionReview` that the server supports.
-const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 /// Longest `timeoutSeconds` of a webhook; the shortest is 1. The default is 10.
 const TIMEOUT_SECONDS_MAX: i64 = 30;
 /// Maximum number of match conditions of a webhook or a policy (`FieldValueTooMany`).
@@ -40,22 +38,6 @@ fn webhooks(object: &Value, errors: &mut Errors) {
     webhooks.unique_at("name");
 }
 
-/// Validates `admissionReviewVersions`: at least one version, each once, and at least one that the server supports.
-/// Unknown versions are valid beside a known one, so that a configuration works on older and newer servers.
-fn review_versions(versions: &Field<'_>) {
-    if !versions.require_value() {
-        return;
-    }
-    let mut seen = BTreeSet::new();
-    for version in versions.items() {
-        let is_new = seen.insert(version.text());
-        version.invalid_if(!is_new, "must be unique");
-        version.name(NameRule::Label1035);
-    }
-    let is_supported = versions.items().any(|version| REVIEW_VERSIONS.contains(&version.text()));
-    versions.invalid_if(!is_supported, format_args!("must include one of {}", REVIEW_VERSIONS.join(", ")));
-}
-
 /// Validates one webhook, apart from its review versions.
 fn webhook(webhook: &Field<'_>) {
     segmented_name(&webhook.at("name"));
@@ -65,8 +47,7 @@ fn webhook(webhook: &Field<'_>) {
     effects.one_of(&["None", "NoneOnDryRun"]);
     webhook.at("timeoutSeconds").in_range(1, TIMEOUT_SECONDS_MAX);
     selectors(webhook);
-    let config = webhook.at("clientConfig");
-    config.with_errors(|errors, path| client_config(&config, path, errors));
+    client_config(&webhook.at("clientConfig"));
     match_conditions(&webhook.at("matchConditions"), &of_request());
 }
 
