@@ -8,7 +8,11 @@
 use serde_json::Value;
 
 pub(crate) use super::names::NameRule;
-use crate::field_errors::{Errors, pairs, text};
+use crate::{
+    field::Field,
+    field_errors::{Errors, pairs, text},
+    validation::entries,
+};
 
 /// Maximum number of bytes of all keys and values of the annotations (`TotalAnnotationSizeLimitB`). Labels have no such
 /// limit, because each of their values has at most 63 characters.
@@ -26,59 +30,53 @@ pub(crate) enum Scope {
 /// Validates the metadata of an object before it is stored, after its namespace is set and its name generated.
 /// `namespaced` is the scope of the kind. The paths of the errors begin with `metadata`.
 pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule) -> Errors {
-    let mut errors = Errors::default();
-    validate_name(meta, name_rule, &mut errors);
-    validate_namespace(text(&meta["namespace"]), scope, &mut errors);
-    validate_generation(meta, &mut errors);
-    errors.extend(validate_texts(meta));
-    validate_owner_references(meta, &mut errors);
-    validate_finalizers(meta, &mut errors);
-    errors
+    collect(meta, |meta| {
+        name(meta, name_rule);
+        namespace(&meta.at("namespace"), scope);
+        meta.at("generation").not_negative();
+        texts(meta);
+        owner_references(&meta.at("ownerReferences"));
+        finalizers(&meta.at("finalizers"));
+    })
+}
+
+/// Returns the errors of rules of the metadata.
+fn collect(meta: &Value, rules: impl FnOnce(&Field<'_>)) -> Errors {
+    Errors::collect(|errors| rules(&Field::new(meta, "metadata", errors)))
 }
 
 /// Validates labels and annotations only. Used by the conversion of custom objects, where a webhook may not change any
 /// other metadata.
 pub(crate) fn validate_texts(meta: &Value) -> Errors {
-    let mut errors = Errors::default();
-    errors.labels("metadata.labels", &meta["labels"]);
-    validate_annotations(meta, &mut errors);
-    errors
+    collect(meta, texts)
 }
 
 /// Validates metadata of an object within another, whose kind is unknown: any name is valid, and the name may be
 /// absent. This is for fields with `x-kubernetes-embedded-resource`. The paths of its errors begin with `metadata` too;
 /// the caller replaces that by the path of the field.
 pub(crate) fn validate_embedded(meta: &Value) -> Errors {
-    let mut errors = Errors::default();
-    let namespace = text(&meta["namespace"]);
-    let scope = if namespace.is_empty() { Scope::Cluster } else { Scope::Namespaced };
-    validate_namespace(namespace, scope, &mut errors);
-    validate_generation(meta, &mut errors);
-    errors.extend(validate_texts(meta));
-    validate_owner_references(meta, &mut errors);
-    for name in meta["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        errors.qualified_name("metadata.finalizers", name);
-    }
-    errors.extend(validate_managed_fields(meta));
-    errors
+    collect(meta, |meta| {
+        meta.at("namespace").name_if_set(NameRule::Label);
+        meta.at("generation").not_negative();
+        texts(meta);
+        owner_references(&meta.at("ownerReferences"));
+        qualified_names(&meta.at("finalizers"));
+        managed_fields(meta);
+    })
 }
 
 /// Returns the errors of `metadata.managedFields` (`ValidateManagedFields` of `k8s.io/apimachinery`).
 pub(crate) fn validate_managed_fields(meta: &Value) -> Errors {
-    let mut errors = Errors::default();
-    let managed = meta["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
-    for (index, entry) in managed.iter().enumerate() {
-        let path = format!("metadata.managedFields[{index}]");
-        match text(&entry["operation"]) {
-            "" => errors.required(&format!("{path}.operation"), "must not be empty"),
-            "Apply" | "Update" => {}
-            other => errors.unsupported(&format!("{path}.operation"), &other.into(), &["Apply", "Update"]),
-        }
-        if !matches!(text(&entry["fieldsType"]), "" | "FieldsV1") {
-            errors.invalid(&format!("{path}.fieldsType"), &entry["fieldsType"], "must be FieldsV1");
-        }
+    collect(meta, managed_fields)
+}
+
+/// Validates the managed fields.
+fn managed_fields(meta: &Field<'_>) {
+    for entry in meta.at("managedFields").items() {
+        entry.at("operation").required_one_of(&["Apply", "Update"]);
+        let fields_type = entry.at("fieldsType");
+        fields_type.invalid_if(!matches!(fields_type.text(), "" | "FieldsV1"), "must be FieldsV1");
     }
-    errors
 }
 
 /// Returns `true` if an update changes only owner references and finalizers (`IsOnlyMutatingGCFields`). The garbage
@@ -101,81 +99,58 @@ pub(crate) fn only_mutates_gc_fields(old: &Value, object: &Value) -> bool {
     without_end(old) == without_end(object)
 }
 
-/// Rejects a negative generation. Only a client can cause it, since the server counts up from 1.
-fn validate_generation(meta: &Value, errors: &mut Errors) {
-    if let Some(generation) = meta["generation"].as_i64().filter(|generation| *generation < 0) {
-        errors.invalid("metadata.generation", &generation.into(), "must be greater than or equal to 0");
-    }
-}
-
 /// Validates `name` and `generateName`. If both are given, both have to be valid, although only the name is used.
-fn validate_name(meta: &Value, rule: NameRule, errors: &mut Errors) {
-    let (name, prefix) = (text(&meta["name"]), text(&meta["generateName"]));
-    if let Some(message) = rule.check_prefix(prefix).filter(|_| !prefix.is_empty()) {
-        errors.invalid("metadata.generateName", &prefix.into(), message);
+fn name(meta: &Field<'_>, rule: NameRule) {
+    let (name, prefix) = (meta.at("name"), meta.at("generateName"));
+    if let Some(message) = rule.check_prefix(prefix.text()).filter(|_| !prefix.is_empty()) {
+        prefix.invalid(message);
     }
-    if !name.is_empty() {
-        errors.name("metadata.name", &meta["name"], rule);
-    } else if prefix.is_empty() {
-        errors.required("metadata.name", "name or generateName is required");
-    }
+    name.required_with_if(name.is_empty() && prefix.is_empty(), "name or generateName is required");
+    name.name_if_set(rule);
 }
 
 /// Validates that a namespace is present exactly for a namespaced kind. A namespace is a DNS label, of at most 63
 /// characters.
-fn validate_namespace(namespace: &str, scope: Scope, errors: &mut Errors) {
-    let field = "metadata.namespace";
-    match (scope, namespace.is_empty()) {
-        (Scope::Namespaced, true) => errors.required(field, ""),
-        (Scope::Namespaced, false) => errors.name(field, &namespace.into(), NameRule::Label),
-        (Scope::Cluster, true) => {}
-        (Scope::Cluster, false) => errors.forbidden(field, "not allowed on this type"),
+fn namespace(namespace: &Field<'_>, scope: Scope) {
+    match scope {
+        Scope::Namespaced => namespace.required_name(NameRule::Label),
+        Scope::Cluster => namespace.forbidden_if(!namespace.is_empty(), "not allowed on this type"),
     }
 }
 
-/// Validates keys of annotations and their total size (`ValidateAnnotations`). Values may have any contents: only the
-/// size counts.
-fn validate_annotations(meta: &Value, errors: &mut Errors) {
-    let field = "metadata.annotations";
-    errors.annotations(field, &meta["annotations"]);
-    let n_bytes: usize = pairs(&meta["annotations"]).map(|(key, value)| key.len() + text(value).len()).sum();
+/// Validates labels, and keys of annotations and their total size (`ValidateAnnotations`). Values of annotations may
+/// have any contents: only the size counts.
+fn texts(meta: &Field<'_>) {
+    meta.at("labels").labels();
+    let annotations = meta.at("annotations");
+    annotations.annotations();
+    let n_bytes: usize = pairs(&annotations).map(|(key, value)| key.len() + text(value).len()).sum();
     if n_bytes > ANNOTATIONS_BYTES_MAX {
-        errors.too_long(field, ANNOTATIONS_BYTES_MAX);
+        annotations.too_long(ANNOTATIONS_BYTES_MAX);
     }
 }
 
 /// Validates the owner references: at most one is a controller (`ValidateOwnerReferences`).
-fn validate_owner_references(meta: &Value, errors: &mut Errors) {
-    let field = "metadata.ownerReferences";
-    let references = meta["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
-    for (index, reference) in references.iter().enumerate() {
-        validate_owner_reference(reference, &format!("{field}[{index}]"), errors);
-    }
-    if references.iter().filter(|reference| reference["controller"] == true).count() > 1 {
-        errors.invalid(field, &meta["ownerReferences"], "only one owner may be the controller");
-    }
+fn owner_references(references: &Field<'_>) {
+    references.items().for_each(|reference| owner_reference(&reference));
+    let n_controllers = entries(references).filter(|(_, reference)| reference["controller"] == true).count();
+    references.invalid_if(n_controllers > 1, "only one owner may be the controller");
 }
 
 /// Validates one owner reference. An `apiVersion` with two slashes has no version. Events are forbidden as owners
 /// (`BannedOwners`).
-fn validate_owner_reference(reference: &Value, field: &str, errors: &mut Errors) {
-    let api_version = text(&reference["apiVersion"]);
-    let (group, version) = match api_version.split_once('/') {
+fn owner_reference(reference: &Field<'_>) {
+    let api_version = reference.at("apiVersion");
+    let (group, version) = match api_version.text().split_once('/') {
         Some((_, version)) if version.contains('/') => ("", ""),
         Some(parts) => parts,
-        None => ("", api_version),
+        None => ("", api_version.text()),
     };
-    if !api_version.is_empty() && version.is_empty() {
-        errors.invalid(&format!("{field}.apiVersion"), &api_version.into(), "must be <group>/<version> or <version>");
-    }
-    for key in ["apiVersion", "kind", "name", "uid"] {
-        if text(&reference[key]).is_empty() {
-            errors.required(&format!("{field}.{key}"), "must not be empty");
-        }
-    }
-    if (group, version, text(&reference["kind"])) == ("", "v1", "Event") {
-        errors.invalid(field, reference, "an Event must not be an owner");
-    }
+    let has_no_version = !api_version.is_empty() && version.is_empty();
+    api_version.invalid_if(has_no_version, "must be <group>/<version> or <version>");
+    reference.require_children(&["apiVersion", "kind", "name", "uid"]);
+    let is_event = (group, version, text(&reference["kind"])) == ("", "v1", "Event");
+    reference.invalid_if(is_event, "an Event must not be an owner");
 }
 
 /// The fields of metadata, in the order of the Go struct `ObjectMeta`.
@@ -221,23 +196,21 @@ pub(crate) fn name_in_errors(object: &Value) -> &str {
 
 /// Validates the finalizers (`ValidateFinalizers`). The two of the garbage collector exclude each other, because they
 /// have opposite effects on dependents.
-fn validate_finalizers(meta: &Value, errors: &mut Errors) {
-    let (field, list) = ("metadata.finalizers", &meta["finalizers"]);
-    let names: Vec<&str> = list.as_array().into_iter().flatten().map(text).collect();
-    for name in &names {
-        errors.qualified_name(field, name);
-    }
-    if names.contains(&"orphan") && names.contains(&"foregroundDeletion") {
-        errors.invalid(field, list, "finalizer orphan and foregroundDeletion cannot be both set");
-    }
+fn finalizers(list: &Field<'_>) {
+    qualified_names(list);
+    let has = |wanted: &str| entries(list).any(|(_, name)| name == wanted);
+    list.invalid_if(has("orphan") && has("foregroundDeletion"), "must not have both orphan and foregroundDeletion");
+}
+
+/// Validates that the items of a list are qualified names. Errors are at the list.
+fn qualified_names(list: &Field<'_>) {
+    entries(list).for_each(|(_, name)| list.with(name).qualified_name());
 }
 
 /// Validates that the finalizers have domains.
 pub(crate) fn validate_finalizer_domains(meta: &Value, errors: &mut Errors) {
-    for (index, name) in meta["finalizers"].as_array().into_iter().flatten().enumerate() {
-        if !has_domain(text(name)) {
-            errors.invalid(&format!("metadata.finalizers[{index}]"), name, DOMAIN_RULE);
-        }
+    for name in Field::new(&meta["finalizers"], "metadata.finalizers", errors).items() {
+        name.invalid_if(!has_domain(name.text()), DOMAIN_RULE);
     }
 }
 

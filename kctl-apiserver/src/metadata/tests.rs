@@ -134,7 +134,7 @@ fn finalizers_are_standard_or_qualified() {
 #[test]
 fn owner_references_need_four_fields() {
     let meta = json!({"name": "a", "namespace": "ns", "ownerReferences": [{}]});
-    let required = |field| FieldError::required(&format!("metadata.ownerReferences[0].{field}"), "must not be empty");
+    let required = |field| FieldError::required(&format!("metadata.ownerReferences[0].{field}"), "");
     let expected = ["apiVersion", "kind", "name", "uid"].map(required);
     assert_eq!(*validate_metadata(&meta, Scope::Namespaced, NameRule::Subdomain), expected);
     let version = &["ownerReferences[0].apiVersion"][..];
