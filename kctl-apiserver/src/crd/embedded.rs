@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{decode, field_error::FieldError, schema::Schema};
+use crate::{decode, schema::Schema};
 
 /// Checks that `apiVersion`, `kind` and `metadata` of all embedded objects have the right types.
 ///
@@ -18,17 +18,14 @@ use crate::{decode, field_error::FieldError, schema::Schema};
 /// Returns the first wrong field, with its path and the reason.
 pub(crate) fn fit_embedded(schema: Schema<'_>, object: &mut Value) -> Result<(), String> {
     walk(schema, object, "", &mut |value, path| {
-        let wrong = |field: &str, value: &Value, why: &str| {
-            let FieldError { field, message, .. } = FieldError::invalid(&format!("{path}.{field}"), value, why);
-            Err(format!("{field}: {message}"))
-        };
+        let wrong = |field: &str, why: &str| Err(format!("{path}.{field}: {why}"));
         for field in ["apiVersion", "kind"] {
-            if let Some(other) = value.get(field).filter(|value| !value.is_string()) {
-                return wrong(field, other, "must be a string");
+            if value.get(field).is_some_and(|value| !value.is_string()) {
+                return wrong(field, "must be a string");
             }
         }
         let Some(metadata) = value.get_mut("metadata") else { return Ok(()) };
-        decode::typed_metadata(metadata).or_else(|why| wrong("metadata", metadata, &why))
+        decode::typed_metadata(metadata).or_else(|why| wrong("metadata", &why))
     })
 }
 

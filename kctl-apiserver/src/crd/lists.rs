@@ -6,10 +6,11 @@
 //! Upstream: `ValidateListSetsAndMaps` and `objectmeta.Validate` below `pkg/apiserver/schema` of
 //! apiextensions-apiserver.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{definition_rules::check_kind, embedded::below};
 use crate::{
+    field::Field,
     field_errors::{Errors, FieldError},
     metadata::validate_embedded,
     schema::{ListType, Schema},
@@ -82,33 +83,22 @@ fn report_duplicates(keys: impl Iterator<Item = Value>, path: &str, errors: &mut
 /// - `metadata`: valid if present, but a name is not required.
 pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut Errors) {
     walk(schema, object, path, &mut |schema, value, path| {
-        if let Some(fields) = value.as_object().filter(|_| schema.flag("x-kubernetes-embedded-resource")) {
-            embedded_object(fields, path, errors);
+        if value.is_object() && schema.flag("x-kubernetes-embedded-resource") {
+            embedded_object(&Field::new(value, path, errors));
         }
     });
 }
 
 /// Checks one embedded object. Values of the wrong type were rejected while decoding, so they get no second error here.
-fn embedded_object(fields: &Map<String, Value>, path: &str, errors: &mut Errors) {
-    let path_of = |name: &str| format!("{path}.{name}");
-    match fields.get("apiVersion").map(|value| (value, value.as_str())) {
-        None => errors.required(&path_of("apiVersion"), ""),
-        Some((value, Some(""))) => errors.invalid(&path_of("apiVersion"), value, "must not be empty"),
-        Some((value, Some(text))) if text.matches('/').count() > 1 => {
-            let detail = format!("unexpected GroupVersion string: {text}");
-            errors.invalid(&path_of("apiVersion"), value, &detail);
-        }
-        Some(_) => {}
-    }
-    match fields.get("kind").map(|value| (value, value.as_str())) {
-        None => errors.required(&path_of("kind"), ""),
-        Some((value, Some(""))) => errors.invalid(&path_of("kind"), value, "must not be empty"),
-        Some((_, Some(text))) => check_kind(&path_of("kind"), text, errors),
-        Some((_, None)) => {}
-    }
-    if let Some(metadata) = fields.get("metadata") {
-        // The kind is unknown, so any name passes. Paths of the metadata rules start with `metadata`.
-        let in_object = |error: FieldError| FieldError { field: format!("{path}.{}", error.field), ..error };
-        errors.extend(validate_embedded(metadata).into_iter().map(in_object));
-    }
+fn embedded_object(object: &Field<'_>) {
+    let (api_version, kind) = (object.at("apiVersion"), object.at("kind"));
+    api_version.required_if(api_version.is_null());
+    let is_version = !api_version.is_empty() && api_version.text().matches('/').count() <= 1;
+    api_version.invalid_if(!api_version.is_null() && !is_version, "must be <group>/<version> or <version>");
+    kind.required_if(kind.is_null());
+    kind.when_present(|kind| kind.with_errors(|errors, path| check_kind(path, kind.text(), errors)));
+    // The kind is unknown, so any name passes. Paths of the metadata rules start with `metadata`.
+    let in_object = |error: FieldError| FieldError { field: format!("{}.{}", object.path(), error.field), ..error };
+    let found = validate_embedded(&object["metadata"]);
+    object.with_errors(|errors, _path| errors.extend(found.into_iter().map(in_object)));
 }
