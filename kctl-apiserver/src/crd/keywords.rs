@@ -10,7 +10,11 @@
 use serde_json::Value;
 
 use super::{statements, structural::ALTERNATIVES};
-use crate::field_errors::{Errors, FieldError, text};
+use crate::{
+    field::Field,
+    field_errors::{Errors, text},
+    validation::entries,
+};
 
 /// The types that a schema may have; `null` is not among them.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
@@ -35,210 +39,153 @@ struct SchemaPosition {
 ///
 /// `path` is that of the schema in the CRD.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Errors) {
-    node(schema, path, SchemaPosition { is_root: true, ..SchemaPosition::default() }, errors);
+    node(&Field::new(schema, path, errors), SchemaPosition { is_root: true, ..SchemaPosition::default() });
 }
 
 /// Checks a schema and those below it.
-fn node(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Errors) {
-    supported(schema, path, position, errors);
-    if schema["uniqueItems"] == true {
-        let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        errors.forbidden(&format!("{path}.uniqueItems"), detail);
-    }
-    children(schema, path, position, errors);
-    if schema["x-kubernetes-preserve-unknown-fields"] == false {
-        let field = format!("{path}.x-kubernetes-preserve-unknown-fields");
-        errors.invalid(&field, &false.into(), "must be true or undefined");
-    }
-    map_type(schema, path, errors);
-    list_type(schema, path, errors);
-    map_keys(schema, path, errors);
-    keys_are_there(schema, path, errors);
-    statements::texts(schema, path, errors);
+fn node(schema: &Field<'_>, position: SchemaPosition) {
+    supported(schema, position);
+    let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+    schema.at("uniqueItems").forbidden_if(schema["uniqueItems"] == true, detail);
+    children(schema, position);
+    let preserves = schema.at("x-kubernetes-preserve-unknown-fields");
+    preserves.invalid_if(*preserves == false, "must be true or undefined");
+    map_type(schema);
+    list_type(schema);
+    map_keys(schema);
+    keys_are_there(schema);
+    statements::texts(schema);
 }
 
 /// Rejects unknown types, and keywords that are unsupported or not allowed at this position. Zero values that Go omits
 /// were removed by `normalize`.
-fn supported(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Errors) {
-    let name = text(&schema["type"]);
-    if !name.is_empty() && !TYPES.contains(&name) {
-        errors.unsupported(&format!("{path}.type"), &name.into(), &TYPES);
+fn supported(schema: &Field<'_>, position: SchemaPosition) {
+    let (name, default, items) = (schema.at("type"), schema.at("default"), schema.at("items"));
+    name.unsupported_if(!name.is_empty() && !TYPES.contains(&name.text()), &TYPES);
+    name.forbidden_if(*name == "null", "type cannot be set to null, use nullable as an alternative");
+    let is_forbidden = position.has_no_defaults && !default.is_null();
+    default.forbidden_if(is_forbidden, "must not be set in apiVersion, kind and metadata");
+    for keyword in UNSUPPORTED.map(|key| schema.at(key)) {
+        keyword.forbidden_if(!keyword.is_null(), "this keyword is not supported");
     }
-    let mut forbid = |key: &str, detail: &str| errors.forbidden(&format!("{path}.{key}"), detail);
-    if position.has_no_defaults && !schema["default"].is_null() {
-        forbid("default", "must not be set in apiVersion, kind and metadata");
-    }
-    for key in UNSUPPORTED.into_iter().filter(|key| !schema[key].is_null()) {
-        forbid(key, &format!("{key} is not supported"));
-    }
-    if name == "null" {
-        forbid("type", "type cannot be set to null, use nullable as an alternative");
-    }
-    if schema["items"].as_array().is_some_and(|all| !all.is_empty()) {
-        forbid("items", "items must be a schema object and not an array");
-    }
-    if position.is_in_meta && schema["x-kubernetes-embedded-resource"] == true {
-        forbid("x-kubernetes-embedded-resource", "must not be used inside of resource meta");
-    }
+    let is_list = items.as_array().is_some_and(|all| !all.is_empty());
+    items.forbidden_if(is_list, "items must be a schema object and not an array");
+    let embeds = schema.at("x-kubernetes-embedded-resource");
+    embeds.forbidden_if(position.is_in_meta && *embeds == true, "must not be used inside of resource meta");
 }
 
 /// Checks the schemas below a schema, also in unsupported keywords. Fields named `apiVersion`, `kind` and `metadata`
 /// are special only in whole objects.
-fn children(schema: &Value, path: &str, position: SchemaPosition, errors: &mut Errors) {
+fn children(schema: &Field<'_>, position: SchemaPosition) {
     let SchemaPosition { is_root, .. } = position;
     let position = SchemaPosition { is_root: false, ..position };
-    let values = &schema["additionalProperties"];
-    let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
-    if has_fields && (values.is_object() || *values == false) {
-        let detail = "additionalProperties and properties are mutual exclusive";
-        errors.forbidden(&format!("{path}.additionalProperties"), detail);
-    }
+    let (values, fields) = (schema.at("additionalProperties"), schema.at("properties"));
+    let has_both = !fields.is_empty() && (values.is_object() || *values == false);
+    values.forbidden_if(has_both, "additionalProperties and properties are mutual exclusive");
     if values.is_object() {
         let has_no_defaults = position.has_no_defaults || position.is_in_meta;
-        node(values, &format!("{path}.additionalProperties"), SchemaPosition { has_no_defaults, ..position }, errors);
+        node(&values, SchemaPosition { has_no_defaults, ..position });
     }
     let is_object = is_root || schema["x-kubernetes-embedded-resource"] == true;
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let is_meta = is_object && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
+    for (name, field) in fields.entries() {
+        let is_meta = is_object && ["apiVersion", "kind", "metadata"].contains(&name);
         let is_in_meta = position.is_in_meta || is_meta;
         let has_no_defaults = position.has_no_defaults || (is_meta && is_root);
-        let position = SchemaPosition { is_in_meta, has_no_defaults, ..position };
-        node(field, &format!("{path}.properties[{name}]"), position, errors);
+        node(&field, SchemaPosition { is_in_meta, has_no_defaults, ..position });
     }
-    for key in ["not", "items"].into_iter().filter(|key| schema[key].is_object()) {
-        node(&schema[key], &format!("{path}.{key}"), position, errors);
-    }
-    for key in ALTERNATIVES.into_iter().chain(["items"]) {
-        for (index, child) in schema[key].as_array().into_iter().flatten().enumerate() {
-            node(child, &format!("{path}.{key}[{index}]"), position, errors);
-        }
-    }
-    for key in ["definitions", "dependencies"] {
-        let children = schema[key].as_object().into_iter().flatten();
-        for (name, child) in children.filter(|(_, child)| child.is_object()) {
-            node(child, &format!("{path}.{key}[{name}]"), position, errors);
-        }
-    }
+    let single = ["not", "items"].map(|key| schema.at(key)).into_iter();
+    let listed = ALTERNATIVES.into_iter().chain(["items"]).flat_map(|key| schema.at(key).items());
+    let named = ["definitions", "dependencies"].into_iter().flat_map(|key| schema.at(key).entries());
+    let children = single.chain(named.map(|(_, child)| child)).filter(|child| child.is_object());
+    children.chain(listed).for_each(|child| node(&child, position));
 }
 
-/// Returns an error unless the schema has the type that the keyword `key` requires.
-fn of_type(schema: &Value, path: &str, expected: &str, key: &str) -> Option<FieldError> {
-    let (field, name) = (format!("{path}.type"), text(&schema["type"]));
-    let detail = format!("must be {expected} if {key} is specified");
-    match name {
-        _ if name == expected => None,
-        "" => Some(FieldError::required(&field, &detail)),
-        _ => Some(FieldError::invalid(&field, &name.into(), &detail)),
-    }
-}
-
-/// Returns an error if a keyword has a value that is not supported.
-fn one_of(schema: &Value, path: &str, key: &str, supported: &[&str]) -> Option<FieldError> {
-    let value = schema[key].as_str().filter(|value| !supported.contains(value))?;
-    Some(FieldError::not_supported(&format!("{path}.{key}"), &value.into(), supported))
+/// Requires the value that a keyword demands of a field.
+pub(super) fn must_be(field: &Field<'_>, expected: &str, keyword: &str) {
+    let detail = format!("must be {expected} if {keyword} is specified");
+    field.required_with_if(field.is_null(), &detail);
+    field.invalid_if(!field.is_null() && field.text() != expected, &detail);
 }
 
 /// Checks `x-kubernetes-map-type`, which is for objects only.
-fn map_type(schema: &Value, path: &str, errors: &mut Errors) {
+fn map_type(schema: &Field<'_>) {
     let key = "x-kubernetes-map-type";
-    if schema[key].is_string() {
-        errors.extend(of_type(schema, path, "object", key));
-        errors.extend(one_of(schema, path, key, &["atomic", "granular"]));
-    }
+    schema.at(key).when_present(|map_type| {
+        must_be(&schema.at("type"), "object", key);
+        map_type.one_of(&["atomic", "granular"]);
+    });
 }
 
 /// Checks `x-kubernetes-list-type`, which is for arrays only.
-fn list_type(schema: &Value, path: &str, errors: &mut Errors) {
+fn list_type(schema: &Field<'_>) {
     let key = "x-kubernetes-list-type";
-    let Some(value) = schema[key].as_str() else { return };
-    match of_type(schema, path, "array", key) {
-        Some(error) => errors.push(error),
-        None if value == "set" => errors.extend(item_of_set(&schema["items"], &format!("{path}.items"))),
-        None => {}
-    }
-    errors.extend(one_of(schema, path, key, &["atomic", "set", "map"]));
+    schema.at(key).when_present(|list_type| {
+        must_be(&schema.at("type"), "array", key);
+        list_type.one_of(&["atomic", "set", "map"]);
+        if schema["type"] == "array" && **list_type == "set" {
+            item_of_set(&schema.at("items"));
+        }
+    });
 }
 
 /// Checks that items of a set are scalar or atomic, because a set compares whole items. Objects are granular by default
 /// and must be declared `atomic`; arrays are atomic by default.
-fn item_of_set(items: &Value, path: &str) -> Option<FieldError> {
+fn item_of_set(items: &Field<'_>) {
     let list_type = &items["x-kubernetes-list-type"];
     let key = match text(&items["type"]) {
         "array" if !list_type.is_null() && list_type != "atomic" => "x-kubernetes-list-type",
         "object" if items["x-kubernetes-map-type"] != "atomic" => "x-kubernetes-map-type",
-        _ => return None,
+        _ => return,
     };
-    Some(FieldError::invalid(&format!("{path}.{key}"), &items[key], "must be atomic for the items of a set"))
+    items.at(key).invalid("must be atomic for the items of a set");
 }
 
 /// Checks `x-kubernetes-list-map-keys`: distinct scalar properties of the items, which are objects. A map list needs at
 /// least one.
-fn map_keys(schema: &Value, path: &str, errors: &mut Errors) {
-    let (list_type, items) = (&schema["x-kubernetes-list-type"], &schema["items"]);
-    let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let keys_path = format!("{path}.x-kubernetes-list-map-keys");
-    if !keys.is_empty() && list_type != "map" {
-        let (field, detail) =
-            (format!("{path}.x-kubernetes-list-type"), "must be map if x-kubernetes-list-map-keys is non-empty");
-        errors.push(match list_type {
-            Value::Null => FieldError::required(&field, detail),
-            other => FieldError::invalid(&field, other, detail),
-        });
+fn map_keys(schema: &Field<'_>) {
+    let (list_type, items) = (schema.at("x-kubernetes-list-type"), schema.at("items"));
+    let keys = schema.at("x-kubernetes-list-map-keys");
+    if !keys.is_empty() {
+        must_be(&list_type, "map", "x-kubernetes-list-map-keys");
     }
-    if list_type != "map" {
+    if *list_type != "map" {
         return;
     }
-    if keys.is_empty() {
-        errors.required(&keys_path, "must not be empty if x-kubernetes-list-type is map");
-    }
-    if items.is_null() {
-        errors.required(&format!("{path}.items"), "must have a schema if x-kubernetes-list-type is map");
-    }
+    keys.required_with_if(keys.is_empty(), "must not be empty if x-kubernetes-list-type is map");
+    items.required_with_if(items.is_null(), "must have a schema if x-kubernetes-list-type is map");
     if !items.is_object() {
         return;
     }
-    if text(&items["type"]) != "object" {
-        let detail = "must be object if parent array's x-kubernetes-list-type is map";
-        errors.invalid(&format!("{path}.items.type"), &text(&items["type"]).into(), detail);
-        return;
+    let (item_type, fields) = (items.at("type"), items.at("properties"));
+    if *item_type != "object" {
+        return item_type.invalid("must be object if parent array's x-kubernetes-list-type is map");
     }
-    for (index, key) in keys.iter().enumerate() {
-        let name = key.as_str().unwrap_or_default();
-        match items["properties"].get(name) {
-            Some(field) if ["array", "object"].contains(&text(&field["type"])) => {
-                let field_path = format!("{path}.items.properties[{name}].type");
-                errors.invalid(&field_path, &field["type"], "must be a scalar type for a key of a list of type map");
-            }
-            Some(_) => {}
-            None => errors.invalid(&keys_path, key, "must be a property of the items"),
-        }
-        if keys[..index].contains(key) {
-            errors.invalid(&keys_path, key, "must not be named twice");
-        }
+    for (index, key) in entries(&keys) {
+        let field = fields.at_key(text(key));
+        let is_repeated = entries(&keys).take(index).any(|(_, other)| other == key);
+        keys.with(key).invalid_if(field.is_null() || is_repeated, "must be a property of the items, named once");
+        let is_composite = ["array", "object"].contains(&text(&field["type"]));
+        field.at("type").invalid_if(is_composite, "must be a scalar type for a key of a list of type map");
     }
 }
 
 /// Checks that items of sets and maps are not nullable and that keys of map lists are required or have a default: two
 /// items without a key could not be distinguished. A missing property was reported by `map_keys`.
-fn keys_are_there(schema: &Value, path: &str, errors: &mut Errors) {
-    let (list_type, items) = (text(&schema["x-kubernetes-list-type"]), &schema["items"]);
+fn keys_are_there(schema: &Field<'_>) {
+    let (list_type, items) = (text(&schema["x-kubernetes-list-type"]), schema.at("items"));
     if !items.is_object() || !["set", "map"].contains(&list_type) {
         return;
     }
-    if items["nullable"] == true {
-        let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-        errors.forbidden(&format!("{path}.items.nullable"), &detail);
-    }
-    let keys = schema["x-kubernetes-list-map-keys"].as_array().filter(|_| list_type == "map");
-    for name in keys.into_iter().flatten().filter_map(Value::as_str) {
-        let Some(field) = items["properties"].get(name) else { continue };
-        let field_path = format!("{path}.items.properties[{name}]");
-        let is_required = items["required"].as_array().is_some_and(|all| all.iter().any(|required| required == name));
-        if !is_required && field["default"].is_null() {
-            errors.required(&format!("{field_path}.default"), "a key of a list needs a default or has to be required");
+    let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+    items.at("nullable").forbidden_if(items["nullable"] == true, detail);
+    for (_, name) in entries(&schema["x-kubernetes-list-map-keys"]).filter(|_| list_type == "map") {
+        let field = items.at("properties").at_key(text(name));
+        if field.is_null() {
+            continue;
         }
-        if field["nullable"] == true {
-            errors.forbidden(&format!("{field_path}.nullable"), "a key of a list must not be nullable");
-        }
+        let is_required = entries(&items["required"]).any(|(_, required)| required == name);
+        let lacks_default = !is_required && field["default"].is_null();
+        field.at("default").required_with_if(lacks_default, "a key of a list needs a default or has to be required");
+        field.at("nullable").forbidden_if(field["nullable"] == true, "a key of a list must not be nullable");
     }
 }

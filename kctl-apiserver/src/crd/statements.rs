@@ -16,6 +16,7 @@ use super::{
     field_path,
 };
 use crate::{
+    field::Field,
     field_errors::{Errors, FieldError},
     schema::Schema,
 };
@@ -119,28 +120,21 @@ impl StatementCheck<'_> {
 ///
 /// `messageExpression` may be empty, but not blank. `fieldPath` is one line and must resolve in the
 /// schema. Reasons are those of `REASONS`.
-pub(super) fn texts(schema: &Value, path: &str, errors: &mut Errors) {
-    let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
-    for (index, rule) in rules.iter().enumerate() {
-        let field_path = format!("{path}.x-kubernetes-validations[{index}]");
-        let text = |field: &str| rule[field].as_str().unwrap_or_default();
-        if text("rule").trim().is_empty() {
-            errors.required(&format!("{field_path}.rule"), "rule is not specified");
+pub(super) fn texts(schema: &Field<'_>) {
+    for rule in schema.at("x-kubernetes-validations").items() {
+        if rule.at("rule").text().trim().is_empty() {
+            rule.at("rule").required_with("rule is not specified");
         } else {
-            message(rule, &field_path, errors);
+            message(&rule);
         }
-        if !text("messageExpression").is_empty() && text("messageExpression").trim().is_empty() {
-            let detail = "messageExpression must be non-empty if specified";
-            errors.required(&format!("{field_path}.messageExpression"), detail);
-        }
-        if rule["reason"].is_string() && !REASONS.contains(&text("reason")) {
-            errors.unsupported(&format!("{field_path}.reason"), &rule["reason"], &REASONS);
-        }
-        let path = text("fieldPath");
-        if !path.is_empty() && (path.contains(['\n', '\r']) || field_path::resolved(path, schema).is_none()) {
-            let detail = "must be the path of a field, in one line";
-            errors.invalid(&format!("{field_path}.fieldPath"), &path.into(), detail);
-        }
+        let expression = rule.at("messageExpression");
+        let is_blank = !expression.is_empty() && expression.text().trim().is_empty();
+        expression.required_with_if(is_blank, "messageExpression must be non-empty if specified");
+        rule.at("reason").one_of(&REASONS);
+        let path = rule.at("fieldPath");
+        let has_lines = path.text().contains(['\n', '\r']);
+        let is_wrong = !path.is_empty() && (has_lines || field_path::resolved(path.text(), schema).is_none());
+        path.invalid_if(is_wrong, "must be the path of a field, in one line");
     }
 }
 
@@ -245,12 +239,11 @@ fn compiled(
 }
 
 /// Validates the static message, which a rule of several lines must have.
-fn message(rule: &Value, path: &str, errors: &mut Errors) {
-    let field = format!("{path}.message");
-    let (text, expression) = (rule["message"].as_str().unwrap_or_default(), rule["rule"].as_str().unwrap_or_default());
-    if !text.is_empty() && (text.trim().is_empty() || text.trim().contains(['\n', '\r'])) {
-        errors.invalid(&field, &rule["message"], "must be one line, and not blank");
-    } else if text.is_empty() && expression.trim().contains(['\n', '\r']) {
-        errors.required(&field, "message must be specified if rule contains line breaks");
-    }
+fn message(rule: &Field<'_>) {
+    let message = rule.at("message");
+    let (has_lines, text) = (|text: &str| text.trim().contains(['\n', '\r']), message.text());
+    let is_invalid = !text.is_empty() && (text.trim().is_empty() || has_lines(text));
+    message.invalid_if(is_invalid, "must be one line, and not blank");
+    let is_missing = text.is_empty() && has_lines(rule.at("rule").text());
+    message.required_with_if(is_missing, "message must be specified if rule contains line breaks");
 }

@@ -9,9 +9,14 @@
 use kctl_cel::SchemaOf;
 use serde_json::{Map, Value};
 
-use super::{default_values, keywords, statements};
+use super::{
+    default_values,
+    keywords::{self, must_be},
+    statements,
+};
 use crate::{
-    field_errors::{Errors, FieldError, text},
+    field::Field,
+    field_errors::{Errors, FieldError, pairs},
     pattern,
 };
 
@@ -62,8 +67,9 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
     let unreadable = unreadable(schema);
     let mut found = Errors::default();
     if unreadable.is_none() {
-        invariants(schema, Level::Root, path, &mut found);
-        complete(schema, schema, path, &mut found);
+        let root = Field::new(schema, path, &mut found);
+        invariants(&root, Level::Root);
+        complete(schema, &root);
         if found.is_empty() {
             default_values::check(schema, path, SchemaOf::Object, &mut found);
         }
@@ -101,40 +107,28 @@ fn unreadable(schema: &Value) -> Option<&'static str> {
     fields.chain(alternatives).chain(others).filter(|below| below.is_object()).find_map(unreadable)
 }
 
-/// Checks a schema, which is at `path`, and those below it (`validateStructuralInvariants`).
-fn invariants(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
-    if text(&schema["type"]) == "array" && !schema["items"].is_object() {
-        errors.required(&format!("{path}.items"), "must be specified");
-    }
-    if schema["items"].is_object() {
-        invariants(&schema["items"], Level::Below, &format!("{path}.items"), errors);
-    }
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        invariants(field, Level::Below, &format!("{path}.properties[{name}]"), errors);
-    }
-    let values = &schema["additionalProperties"];
-    if !values.is_null() && level == Level::Root {
-        errors.forbidden(&format!("{path}.additionalProperties"), "must not be used at the root");
-    }
-    if values.is_object() {
-        invariants(values, Level::Below, &format!("{path}.additionalProperties"), errors);
-    }
-    extensions(schema, path, errors);
-    type_of(schema, level, path, errors);
-    metadata(schema, level, path, errors);
-    alternatives(schema, path, errors);
+/// Checks a schema and those below it (`validateStructuralInvariants`).
+fn invariants(schema: &Field<'_>, level: Level) {
+    let (items, values) = (schema.at("items"), schema.at("additionalProperties"));
+    items.required_if(schema["type"] == "array" && !items.is_object());
+    values.forbidden_if(!values.is_null() && level == Level::Root, "must not be used at the root");
+    let fields = schema.at("properties").entries().map(|(_, field)| field);
+    let below = [items, values].into_iter().filter(|below| below.is_object());
+    below.chain(fields).for_each(|below| invariants(&below, Level::Below));
+    extensions(schema);
+    type_of(schema, level);
+    metadata(schema, level);
+    alternatives(schema);
 }
 
 /// Checks that an int-or-string is neither an embedded object nor preserves unknown fields.
-fn extensions(schema: &Value, path: &str, errors: &mut Errors) {
+fn extensions(schema: &Field<'_>) {
     if schema["x-kubernetes-int-or-string"] != true {
         return;
     }
-    for key in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
-        if schema[key] == true {
-            let detail = "must be false if x-kubernetes-int-or-string is true";
-            errors.invalid(&format!("{path}.{key}"), &true.into(), detail);
-        }
+    for keyword in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"].map(|key| schema.at(key))
+    {
+        keyword.invalid_if(*keyword == true, "must be false if x-kubernetes-int-or-string is true");
     }
 }
 
@@ -142,55 +136,43 @@ fn extensions(schema: &Value, path: &str, errors: &mut Errors) {
 /// embedded object must be of the type `object` and declare its fields, unless it preserves unknown ones.
 ///
 /// At the root the type must be `object`. A missing one is reported as required, not as the wrong type.
-fn type_of(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
-    let (field, name) = (format!("{path}.type"), text(&schema["type"]));
+fn type_of(schema: &Field<'_>, level: Level) {
+    let (name, fields, values) = (schema.at("type"), schema.at("properties"), schema.at("additionalProperties"));
     let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
-    let is_free =
-        schema["x-kubernetes-int-or-string"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true;
-    if is_embedded && name != "object" {
-        let detail = "must be object if x-kubernetes-embedded-resource is true";
-        match name {
-            "" => errors.required(&field, detail),
-            _ => errors.invalid(&field, &name.into(), detail),
-        }
-    } else if name.is_empty() && !is_free {
-        errors.required(&field, "must not be empty");
+    let preserves = schema["x-kubernetes-preserve-unknown-fields"] == true;
+    let is_at_root = level == Level::Root && !name.is_null();
+    name.invalid_if(is_at_root && *name != "object", "must be object at the root");
+    if !is_embedded {
+        let is_free = preserves || schema["x-kubernetes-int-or-string"] == true;
+        return name.required_if(name.is_null() && !is_free);
     }
-    if is_embedded && !schema["additionalProperties"].is_null() {
-        let detail = "must not be used if x-kubernetes-embedded-resource is set";
-        errors.forbidden(&format!("{path}.additionalProperties"), detail);
-    }
-    if level == Level::Root && !["", "object"].contains(&name) {
-        errors.invalid(&field, &name.into(), "must be object at the root");
-    }
-    let has_fields = schema["properties"].as_object().is_some_and(|fields| !fields.is_empty());
-    if is_embedded && schema["x-kubernetes-preserve-unknown-fields"] != true && !has_fields {
-        let detail = "must name the fields of an embedded object without x-kubernetes-preserve-unknown-fields";
-        errors.required(&format!("{path}.properties"), detail);
-    }
+    must_be(&name, "object", "x-kubernetes-embedded-resource");
+    let detail = "must not be used if x-kubernetes-embedded-resource is set";
+    values.forbidden_if(!values.is_null(), detail);
+    let detail = "must name the fields of an embedded object without x-kubernetes-preserve-unknown-fields";
+    fields.required_with_if(!preserves && fields.is_empty(), detail);
 }
 
 /// Checks that `kind`, `apiVersion` and `metadata` have their types, and that the metadata of the root restricts only
 /// `name` and `generateName`, by value validations.
-fn metadata(schema: &Value, level: Level, path: &str, errors: &mut Errors) {
+fn metadata(schema: &Field<'_>, level: Level) {
+    let fields = schema.at("properties");
     if level == Level::Root || schema["x-kubernetes-embedded-resource"] == true {
         for (name, expected) in [("kind", "string"), ("apiVersion", "string"), ("metadata", "object")] {
-            let Some(field) = schema["properties"].get(name) else { continue };
-            if text(&field["type"]) != expected {
-                let field_path = format!("{path}.properties[{name}].type");
-                errors.invalid(&field_path, &text(&field["type"]).into(), &format!("must be {expected}"));
-            }
+            let field = fields.at_key(name);
+            let is_other = !field.is_null() && field["type"] != expected;
+            field.at("type").invalid_if(is_other, format_args!("must be {expected}"));
         }
     }
-    let Some(metadata) = schema["properties"]["metadata"].as_object().filter(|_| level == Level::Root) else { return };
-    let names = metadata.get("properties").and_then(Value::as_object);
+    let metadata = fields.at_key("metadata");
+    let Some(keywords) = metadata.as_object().filter(|_| level == Level::Root) else { return };
+    let names = keywords.get("properties").and_then(Value::as_object);
     let is_name = |name: &String| ["name", "generateName"].contains(&name.as_str());
     let is_zero = |value: &Value| [Value::Null, false.into(), "".into()].contains(value);
     let is_plain =
         |(key, value): (&String, &Value)| ["type", "default", "properties"].contains(&key.as_str()) || is_zero(value);
-    if !names.into_iter().flat_map(Map::keys).all(is_name) || !metadata.iter().all(is_plain) {
-        let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-        errors.forbidden(&format!("{path}.properties[metadata]"), detail);
+    if !names.into_iter().flat_map(Map::keys).all(is_name) || !keywords.iter().all(is_plain) {
+        metadata.forbidden("must not specify anything other than name and generateName");
     }
 }
 
@@ -206,92 +188,84 @@ fn is_integer_or_string(any_of: &Value) -> bool {
 
 /// Checks the contents of alternatives. Two forms of int-or-string are exempt from the ban on types: `anyOf: [integer,
 /// string]`, and the same as the first item of `allOf`, which leaves room for other alternatives.
-fn alternatives(schema: &Value, path: &str, errors: &mut Errors) {
+fn alternatives(schema: &Field<'_>) {
     let free = |key: &str, index: usize, alternative: &Value| match key {
         "anyOf" => is_integer_or_string(&schema["anyOf"]),
         "allOf" => index == 0 && is_integer_or_string(&alternative["anyOf"]),
         _ => false,
     };
-    values(schema, path, &free, errors);
+    values(schema, &free);
 }
 
 /// Checks `pattern` and the alternatives of a schema or of an alternative. `free` gets the keyword, the index and the
 /// alternative, and returns `true` for one that may have types: directly for `anyOf`, in its nested `anyOf` for
 /// `allOf`.
-fn values(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Errors) {
+fn values(schema: &Field<'_>, free: &dyn Fn(&str, usize, &Value) -> bool) {
     for key in ALTERNATIVES {
-        for (index, nested) in schema[key].as_array().into_iter().flatten().enumerate() {
-            let field_path = format!("{path}.{key}[{index}]");
-            match (key, free(key, index, nested)) {
-                ("allOf", true) => alternative(nested, &field_path, &|key, _, _| key == "anyOf", errors),
+        for (index, nested) in schema.at(key).items().enumerate() {
+            match (key, free(key, index, nested.value())) {
+                ("allOf", true) => alternative(&nested, &|key, _, _| key == "anyOf"),
                 (_, true) => {}
-                (_, false) => alternative(nested, &field_path, &|_, _, _| false, errors),
+                (_, false) => alternative(&nested, &|_, _, _| false),
             }
         }
     }
-    if schema["not"].is_object() {
-        alternative(&schema["not"], &format!("{path}.not"), &|_, _, _| false, errors);
+    let (not, expression) = (schema.at("not"), schema.at("pattern"));
+    if not.is_object() {
+        alternative(&not, &|_, _, _| false);
     }
-    if let Some(text) = schema["pattern"].as_str().filter(|text| !pattern::is_valid(text)) {
-        errors.invalid(&format!("{path}.pattern"), &text.into(), "must be a valid regular expression");
-    }
+    let is_valid = expression.as_str().is_none_or(pattern::is_valid);
+    expression.invalid_if(!is_valid, "must be a valid regular expression");
 }
 
 /// Checks a schema inside `anyOf`, `oneOf`, `allOf` or `not`, which may only hold value validation.
-fn alternative(schema: &Value, path: &str, free: &dyn Fn(&str, usize, &Value) -> bool, errors: &mut Errors) {
-    values(schema, path, free, errors);
-    let none = |_: &str, _: usize, _: &Value| false;
-    if schema["items"].is_object() {
-        alternative(&schema["items"], &format!("{path}.items"), &none, errors);
+fn alternative(schema: &Field<'_>, free: &dyn Fn(&str, usize, &Value) -> bool) {
+    values(schema, free);
+    let (items, fields) = (schema.at("items"), schema.at("properties"));
+    if items.is_object() {
+        alternative(&items, &|_, _, _| false);
     }
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        alternative(field, &format!("{path}.properties[{name}]"), &none, errors);
+    fields.entries().for_each(|(_, field)| alternative(&field, &|_, _, _| false));
+    for key in NOT_IN_ALTERNATIVES {
+        let keyword = schema.at(key);
+        let is_set = match keyword.value() {
+            Value::Null => false,
+            _ if key == "default" => true,
+            Value::Bool(is_set) => *is_set,
+            Value::Object(_) => true,
+            _ => !keyword.is_empty(),
+        };
+        keyword.forbidden_if(is_set, "must not be set in an alternative");
     }
-    let mut forbid = |key: &str, detail: &str| errors.forbidden(&format!("{path}.{key}"), detail);
-    let is_set = |value: &Value| match value {
-        Value::Null | Value::Bool(false) => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        _ => true,
-    };
-    let keys = NOT_IN_ALTERNATIVES
-        .into_iter()
-        .filter(|key| is_set(&schema[key]) || (*key == "default" && !schema[key].is_null()));
-    keys.for_each(|key| forbid(key, "must not be set in an alternative"));
-    if !schema["properties"]["metadata"].is_null() {
-        forbid("properties[metadata]", "must not be specified in a nested context");
-    }
+    let metadata = fields.at_key("metadata");
+    metadata.forbidden_if(!metadata.is_null(), "must not be specified in a nested context");
 }
 
-/// Checks that each field and item of an alternative is declared outside of the alternatives, too, at `path`
+/// Checks that each field and item of an alternative is declared by the schema outside of the alternatives, too
 /// (`validateNestedValueValidationCompleteness`). `alternative` starts as the schema itself.
-fn complete(alternative: &Value, schema: &Value, path: &str, errors: &mut Errors) {
+fn complete(alternative: &Value, schema: &Field<'_>) {
     if alternative["not"].is_object() {
-        below(&alternative["not"], schema, path, errors);
+        below(&alternative["not"], schema);
     }
     for nested in ALTERNATIVES.iter().filter_map(|key| alternative[*key].as_array()).flatten() {
-        below(nested, schema, path, errors);
+        below(nested, schema);
     }
 }
 
 /// Applies `complete` to an alternative and its nested items and properties. Nothing is reported below a missing
 /// declaration.
-fn below(alternative: &Value, schema: &Value, path: &str, errors: &mut Errors) {
-    const MISSING: &str = "must be declared outside of anyOf, oneOf, allOf and not, because one of them uses it";
-    complete(alternative, schema, path, errors);
-    if alternative["items"].is_object() {
-        let path = format!("{path}.items");
-        if schema["items"].is_object() {
-            below(&alternative["items"], &schema["items"], &path, errors);
+fn below(alternative: &Value, schema: &Field<'_>) {
+    complete(alternative, schema);
+    let items = Some(&alternative["items"]).filter(|items| items.is_object());
+    let items = items.map(|items| (items, schema.at("items")));
+    let fields = pairs(&alternative["properties"]);
+    let fields = fields.map(|(name, field)| (field, schema.at("properties").at_key(name)));
+    for (nested, declared) in items.into_iter().chain(fields) {
+        if declared.is_object() {
+            below(nested, &declared);
         } else {
-            errors.required(&path, MISSING);
-        }
-    }
-    for (name, field) in alternative["properties"].as_object().into_iter().flatten() {
-        let path = format!("{path}.properties[{name}]");
-        match schema["properties"].get(name) {
-            Some(schema) => below(field, schema, &path, errors),
-            None => errors.required(&path, MISSING),
+            declared
+                .required_with("must be declared outside of anyOf, oneOf, allOf and not, because one of them uses it");
         }
     }
 }
