@@ -163,9 +163,10 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if other.is_object() {
         let (verb, path) = (text(&other["verb"]), text(&other["path"]));
-        let allowed = authorizer::allows_path(state, user, verb, path);
+        let mut status = json!({ "allowed": authorizer::allows_path(state, user, verb, path) });
         let reason = authorizer::granted_path(state, user, verb, path).or_else(|| authorizer::denial(state, user, ""));
-        return with_reason(allowed, user, reason);
+        explain(&mut status, user, reason);
+        return status;
     }
     let attributes = Attributes {
         verb: text(&resource["verb"]),
@@ -177,7 +178,8 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
     };
     let reason =
         authorizer::granted(state, user, &attributes).or_else(|| authorizer::denial(state, user, attributes.namespace));
-    let mut status = with_reason(authorizer::allowed(state, user, &attributes), user, reason);
+    let mut status = json!({ "allowed": authorizer::allowed(state, user, &attributes) });
+    explain(&mut status, user, reason);
     let selectors = ["fieldSelector", "labelSelector"].into_iter();
     let ignored: Vec<String> = selectors.filter_map(|field| ignored_selector(resource, field)).collect();
     if !ignored.is_empty() {
@@ -203,14 +205,12 @@ fn ignored_selector(attributes: &Value, field: &str) -> Option<String> {
     (!is_valid).then(|| format!("spec.resourceAttributes.{field} is invalid and was ignored"))
 }
 
-/// Returns the status with the reason for the decision. `system:masters` needs no binding, so no reason is given.
-/// `denied` is never set: RBAC allows or has no opinion.
-fn with_reason(allowed: bool, user: &User, reason: Option<String>) -> Value {
-    let mut status = json!({ "allowed": allowed });
+/// Adds the reason for the decision to the status. `system:masters` needs no binding, so no reason is given. `denied` is
+/// never set: RBAC allows or has no opinion.
+fn explain(status: &mut Value, user: &User, reason: Option<String>) {
     if let Some(reason) = reason.filter(|_| !authorizer::is_admin(user)) {
         status["reason"] = reason.into();
     }
-    status
 }
 
 #[cfg(test)]

@@ -62,6 +62,16 @@ pub(crate) enum CreatedSubresource {
     Token,
 }
 
+impl CreatedSubresource {
+    /// Returns an older version of the type that has the same fields. It is accepted, too.
+    pub(crate) fn older_version(self) -> Option<&'static str> {
+        match self {
+            Self::Eviction => Some("policy/v1beta1"),
+            Self::Binding | Self::Token => None,
+        }
+    }
+}
+
 /// The kinds of `authentication.k8s.io` and `authorization.k8s.io`, and Binding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Review {
