@@ -1,6 +1,7 @@
 //! `kctl new`: a project with one kind, its controller, a test and a sample, which runs as it is.
 
 mod dependency;
+mod deploy;
 mod error;
 mod names;
 mod repository;
@@ -83,7 +84,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let (is_tracked, is_repository) = (is_in_repository(folder), has_repository(folder));
     let vcs = options.vcs.unwrap_or(if is_tracked { Vcs::None } else { Vcs::Git });
     let runs_workflow = vcs == Vcs::Git || is_repository || !is_tracked;
-    texts.retain(|(file, _)| *file != WORKFLOW || runs_workflow);
+    texts.retain(|(file, _)| file != WORKFLOW || runs_workflow);
     for (file, text) in texts {
         write(&folder.join(file), &text)?;
     }
@@ -100,7 +101,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let folder = folder.display();
     say!("created {folder}. Try it: cd {folder} && cargo run -- dev -f sample.yaml --until-idle");
     let checked = if runs_workflow { "; the workflow in .github checks that it matches the code" } else { "" };
-    say!("README.md has the command that generates deploy/{checked}");
+    say!("deploy/ has the manifests, and README.md the command that generates them again{checked}");
     Ok(())
 }
 
@@ -133,7 +134,7 @@ fn write(path: &Path, text: &str) -> Result<(), NewFailure> {
 /// Returns the paths of the project's files and their contents.
 ///
 /// Arguments are checked here, before anything is written.
-fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure> {
+fn project(options: &Options) -> Result<Vec<(String, String)>, NewFailure> {
     let (name, group) = (name_of(options)?, &options.group);
     if !is_name(&name) {
         return Err(NewFailure::Name(name.clone()));
@@ -160,7 +161,9 @@ fn project(options: &Options) -> Result<Vec<(&'static str, String)>, NewFailure>
     let fill = |text: &str| {
         names.iter().fold(text.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
     };
-    Ok(FILES.iter().map(|(file, text)| (*file, fill(text))).collect())
+    let mut files: Vec<_> = FILES.iter().map(|(file, text)| ((*file).to_owned(), fill(text))).collect();
+    files.extend(deploy::manifests(&deploy::Names { name: &name, group, kind: &kind })?);
+    Ok(files)
 }
 
 /// Returns the template of `src/main.rs`.
@@ -205,8 +208,6 @@ mod tests {
         };
         let readme = command("README.md");
         assert_eq!(command(WORKFLOW), format!("{readme} --check"));
-        let notice = text(WORKFLOW).lines().find(|line| line.contains("::notice::")).unwrap();
-        assert!(notice.contains(&readme), "a missing deploy/ is reported with the command: {notice}");
     }
 
     #[test]

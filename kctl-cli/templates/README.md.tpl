@@ -24,5 +24,13 @@ by `--version`, so commit first (`git add --all && git commit --message "New pro
 
     docker build --build-arg COMMIT="$(git rev-parse --short HEAD)" -t registry.example.com/{{name}}:1 .
     docker push registry.example.com/{{name}}:1
-    cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy
     kubectl apply --server-side -k deploy
+
+`deploy/` has the CRD, the role, the Deployment and what belongs to them, as the program generates them. Generate them again
+after a change of the kind, of the declaration or of the image:
+
+    cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy
+
+With `--check` at its end, as in CI, this command compares and changes nothing. If you change its options, such as the image or
+`--namespace`, change them in `.github/workflows/ci.yml` too. For changes by hand, such as a label, write a kustomization that has
+`deploy` as its resource.

@@ -105,6 +105,7 @@ fn workflow_is_written_only_where_github_reads_it() {
         assert_eq!(place.join(arguments[0]).join(".github").exists(), has_workflow, "{arguments:?}");
         assert_eq!(said.contains("the workflow in .github"), has_workflow, "{arguments:?}: {said}");
     }
+    assert!(folder.0.join("alone/inner/deploy/kustomization.yaml").exists(), "manifests need no workflow");
     let head = fs::read_to_string(folder.0.join("alone/.git/HEAD")).unwrap();
     assert_eq!(head, "ref: refs/heads/main\n", "the workflow runs for this branch");
     let attributes = fs::read_to_string(folder.0.join("alone/.gitattributes")).unwrap();
@@ -137,6 +138,9 @@ fn every_changed_file_is_named() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success() && said.contains("changed ./src/main.rs. "), "{said}");
         assert_eq!(said.contains("changed ./Cargo.toml\n"), is_manifest_changed, "{said}");
+        let command =
+            "again: cargo run -- generate-manifests --leader-elect --image registry.example.com/shop:1 --out deploy\n";
+        assert!(said.contains(command), "{said}");
     }
 }
 

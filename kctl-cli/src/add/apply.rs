@@ -43,11 +43,27 @@ impl Project {
                 format!("{}:\nmod {module};  // beside `App::new(…)`\n{call}  // on the app", self.root.display())
             }),
         }
+        if let Some(command) = self.generate_command() {
+            say!("deploy/ does not have the addition yet. Generate it again: {command}");
+        }
         if !by_hand.is_empty() {
             return Err(AddFailure::ByHand(by_hand.join("\n")));
         }
         say!("changed {}. Try it: {}", self.root.display(), added.next);
         Ok(())
+    }
+
+    /// Returns the command that generates `deploy/` again, as the README of the project has it; `None` without the folder.
+    ///
+    /// A README without the command gives one without options, since only the user knows them.
+    fn generate_command(&self) -> Option<String> {
+        if !self.folder.join("deploy/kustomization.yaml").is_file() {
+            return None;
+        }
+        let readme = read(&self.folder.join("README.md")).unwrap_or_default();
+        let mut lines = readme.lines().map(str::trim);
+        let documented = lines.find(|line| line.starts_with("cargo run") && line.contains(" generate-manifests "));
+        Some(documented.map_or_else(|| "cargo run -- generate-manifests … --out deploy".to_owned(), str::to_owned))
     }
 
     /// Returns the source of the app with the module and the call, or `None` without a place for them.

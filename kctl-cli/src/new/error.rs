@@ -41,4 +41,7 @@ pub(super) enum NewFailure {
     /// A file or its folder cannot be written.
     #[error("{path} cannot be written")]
     Write { path: PathBuf, source: std::io::Error },
+    /// A manifest in `deploy/` cannot be written as YAML.
+    #[error("the manifests in deploy/ cannot be written as YAML")]
+    Manifests(#[from] serde_saphyr::SerializeError),
 }

@@ -110,8 +110,40 @@ pub(crate) fn is_taken(program: &str, kind: &str) -> bool {
     kind == "Self" || words.any(|word| word == kind)
 }
 
+/// Returns the plural of a resource as kube's derive forms it from the singular, which is the kind in lower case.
+///
+/// The option `plural = "…"` of `#[resource]` names another one.
+pub(super) fn plural(singular: &str) -> String {
+    if ["s", "x", "z", "ch", "sh"].iter().any(|end| singular.ends_with(end)) {
+        return format!("{singular}es");
+    }
+    match singular.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ => format!("{singular}s"),
+    }
+}
+
 /// Makes the first letter upper case. The part is not empty and begins with ASCII, as [`is_name`] requires.
 pub(crate) fn capitalized(part: &str) -> String {
     let (first, rest) = part.split_at(1);
     first.to_ascii_uppercase() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plural;
+
+    #[test]
+    fn plural_is_formed_as_by_kube_derive() {
+        for (singular, expected) in [
+            ("teahouse", "teahouses"),
+            ("class", "classes"),
+            ("batch", "batches"),
+            ("policy", "policies"),
+            ("gateway", "gateways"),
+            ("web2y", "web2ies"),
+        ] {
+            assert_eq!(plural(singular), expected);
+        }
+    }
 }
