@@ -20,7 +20,7 @@ use self::{
     workspace::set_workspace,
 };
 pub(crate) use self::{
-    names::{NAME_LEN_MAX, TAKEN, capitalized, is_group, is_kind, is_name, is_taken},
+    names::{NAME_LEN_MAX, TAKEN, capitalized, is_group, is_kind, is_name, is_taken, plural},
     rustfmt::{format_file, formatted},
 };
 use crate::Failure;

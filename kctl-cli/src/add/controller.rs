@@ -1,7 +1,7 @@
 //! `kctl add controller`: a kind with its controller, tests and a sample.
 
 use super::{Added, error::AddFailure, project::Project, sample::fill, source::Kind};
-use crate::new::{TAKEN, capitalized, is_group, is_kind, is_name, is_taken};
+use crate::new::{TAKEN, capitalized, is_group, is_kind, is_name, is_taken, plural};
 
 /// Names of the root files of crates, which no module can have.
 const ROOTS: [&str; 2] = ["lib", "main"];
@@ -33,11 +33,15 @@ impl Project {
         if !is_group(group) {
             return Err(AddFailure::Group(group.into()));
         }
-        let has_same_names = |known: &&Kind| known.group == group && known.name.eq_ignore_ascii_case(&kind);
-        if let Some(known) = self.kinds.iter().find(has_same_names) {
-            return Err(AddFailure::SameNames { kind, known: known.name.clone(), file: self.file_of(known) });
+        let lower = kind.to_ascii_lowercase();
+        for name in [plural(&lower), lower.clone()] {
+            let has_name = |known: &&Kind| known.group == group && known.resource_names.contains(&name);
+            if let Some(known) = self.kinds.iter().find(has_name) {
+                let (known, file) = (known.name.clone(), self.file_of(known));
+                return Err(AddFailure::SameNames { kind, known, file, name });
+            }
         }
-        let function = format!("reconcile_{}", kind.to_ascii_lowercase());
+        let function = format!("reconcile_{lower}");
         let module = name.replace('-', "_");
         let fill =
             |text: &str| fill(text, &[("name", name), ("group", group), ("kind", &kind), ("function", &function)]);

@@ -25,12 +25,13 @@ pub(super) enum AddFailure {
     /// A `#[resource]` of the project declares the kind.
     #[error("{kind} is declared already, in {file}: choose another name, or another kind by `--kind`")]
     HasKind { kind: String, file: String },
-    /// A kind of the group differs in upper and lower case alone, so both would have the same CRD name.
+    /// A kind of the group has the plural or singular of the new one among its names, so API servers would reject one of
+    /// the CRDs.
     #[error(
-        "{kind} and {known} in {file} would have the same CRD name, which is in lower case: choose another name, or another kind by `--kind`, or \
+        "{kind} and {known} in {file} would both have the resource name `{name}`: choose another name, or another kind by `--kind`, or \
          another group by `--group`"
     )]
-    SameNames { kind: String, known: String, file: String },
+    SameNames { kind: String, known: String, file: String, name: String },
     /// The kind is malformed, or shadows a type in the generated module.
     #[error(
         "`{0}` is not a valid kind, or the generated code uses a type of this name: choose another one by `--kind`"

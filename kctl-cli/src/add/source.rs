@@ -11,6 +11,8 @@ use syn::{
     visit::{self, Visit},
 };
 
+use crate::new::plural;
+
 /// Text to insert at an offset in bytes.
 pub(super) struct Insertion {
     /// The offset in bytes, on a boundary between tokens.
@@ -40,6 +42,8 @@ pub(super) struct Kind {
     pub(super) is_namespaced: bool,
     /// `false` if the attribute has `storage = false`: API servers store objects in another version.
     pub(super) is_stored: bool,
+    /// Plural, singular and short names, with kube's defaults: no other kind of the group can have one of them.
+    pub(super) resource_names: Vec<String>,
     /// The module, such as `crate::tea_room`.
     pub(super) path: String,
     /// The options of the attribute, each as it is written.
@@ -249,21 +253,32 @@ fn is_unstored(option: &Meta) -> bool {
     option.path().is_ident("storage") && option.require_name_value().is_ok_and(|pair| is_false(&pair.value))
 }
 
+/// Returns the string values of all options of a name.
+fn strings(options: &Punctuated<Meta, Token![,]>, name: &str) -> impl Iterator<Item = String> {
+    options.iter().filter(move |option| option.path().is_ident(name)).filter_map(|option| match option {
+        Meta::NameValue(pair) => match &pair.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(value), .. }) => Some(value.value()),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// Returns the names by which API servers know the resource of a kind: plural, singular, and short names.
+fn resource_names(kind: &str, options: &Punctuated<Meta, Token![,]>) -> Vec<String> {
+    let lower = kind.to_ascii_lowercase();
+    let plural = strings(options, "plural").next().unwrap_or_else(|| plural(&lower));
+    let singular = strings(options, "singular").next().unwrap_or(lower);
+    [plural, singular].into_iter().chain(strings(options, "shortname")).collect()
+}
+
 /// Reads a struct with `#[resource]`; `None` without the attribute or without a literal kind, group or version.
 fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind> {
     let resource = item.attrs.iter().find(|attribute| is_resource(attribute))?;
     let metas = resource.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
     let option =
         |meta: &Meta| (meta.path().get_ident().map(ToString::to_string).unwrap_or_default(), written(text, meta));
-    let string = |name: &str| {
-        metas.iter().find(|meta| meta.path().is_ident(name)).and_then(|meta| match meta {
-            Meta::NameValue(pair) => match &pair.value {
-                Expr::Lit(ExprLit { lit: Lit::Str(value), .. }) => Some(value.value()),
-                _ => None,
-            },
-            _ => None,
-        })
-    };
+    let string = |name: &str| strings(&metas, name).next();
     let status = string("status");
     let fields = match &item.fields {
         Fields::Named(fields) => Some(
@@ -294,6 +309,7 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
         version: string("version")?,
         is_namespaced: metas.iter().any(|meta| meta.path().is_ident("namespaced")),
         is_stored: !metas.iter().any(is_unstored),
+        resource_names: resource_names(&string("kind")?, &metas),
         path: path.into(),
         options: metas.iter().map(option).collect(),
         attributes: others.join("\n"),

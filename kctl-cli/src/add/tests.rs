@@ -207,10 +207,25 @@ fn kind_that_differs_in_case_is_refused() {
     let folder = Folder::new("case", MAIN);
     folder.add(controller("tea-room")).unwrap();
     let error = fails_without_a_change(&folder, "tearoom");
-    let expected = "Tearoom and TeaRoom in src/tea_room.rs would have the same CRD name";
+    let expected = "Tearoom and TeaRoom in src/tea_room.rs would both have the resource name `tearooms`";
     assert!(error.starts_with(expected), "{error}");
     let group = Some("tea.example.com".to_owned());
     folder.add(Addition::Controller { name: "tearoom".into(), group, kind: None }).unwrap();
+}
+
+#[test]
+fn plural_and_short_names_of_others_are_refused() {
+    let renamed =
+        "kind = \"Shop\", plural = \"stores\", singular = \"outlet\", shortname = \"so\", shortname = \"till\"";
+    let folder = Folder::new("plural", &MAIN.replace("kind = \"Shop\"", renamed));
+    for (name, taken) in [("store", "stores"), ("outlet", "outlet"), ("till", "till")] {
+        let error = fails_without_a_change(&folder, name);
+        let expected = format!(" and Shop in src/main.rs would both have the resource name `{taken}`");
+        assert!(error.contains(&expected), "{error}");
+    }
+    // `shops` and `shop` are free, since the kind has other names.
+    let kind = Some("SHOP".to_owned());
+    folder.add(Addition::Controller { name: "second".into(), group: None, kind }).unwrap();
 }
 
 #[test]

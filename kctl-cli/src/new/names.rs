@@ -113,7 +113,7 @@ pub(crate) fn is_taken(program: &str, kind: &str) -> bool {
 /// Returns the plural of a resource as kube's derive forms it from the singular, which is the kind in lower case.
 ///
 /// The option `plural = "…"` of `#[resource]` names another one.
-pub(super) fn plural(singular: &str) -> String {
+pub(crate) fn plural(singular: &str) -> String {
     if ["s", "x", "z", "ch", "sh"].iter().any(|end| singular.ends_with(end)) {
         return format!("{singular}es");
     }
