@@ -7,20 +7,19 @@ use crate::{kind::Gvk, operation::Operation};
 /// a function returns are passed on as they are.
 ///
 /// ```
-/// use kctl_interpreter::{function::FunctionError, operation::Operation};
+/// use kctl_interpreter::function::FunctionError;
 ///
-/// let error = FunctionError::InputMissing {
-///     operation: Operation::Retain,
-///     object: "Workload shop/web".into(),
-///     input: "the observed object",
-/// };
-/// assert_eq!(error.to_string(), "Retain of Workload shop/web: the observed object is missing");
+/// // The message of an error has all of its fields; the variant says whose mistake it is.
+/// fn is_mistake_of_caller(error: &FunctionError) -> bool {
+///     matches!(error, FunctionError::InputMissing { .. } | FunctionError::InputUnreadable { .. })
+/// }
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FunctionError {
     /// No function answers the operation on the kind: write one.
     #[error("no function for {operation} of {kind:?}: write one with `#[interpreter(op = {operation})]`", kind = kind.to_string())]
+    #[non_exhaustive]
     Missing {
         /// The operation of the call.
         operation: Operation,
@@ -29,6 +28,7 @@ pub enum FunctionError {
     },
     /// The call lacks an input that the operation needs.
     #[error("{operation} of {object}: {input} is missing")]
+    #[non_exhaustive]
     InputMissing {
         /// The operation of the call.
         operation: Operation,
@@ -39,6 +39,7 @@ pub enum FunctionError {
     },
     /// An input does not have the type that the function takes.
     #[error("{operation} of {object}: {input} can't be read as `{wanted}`")]
+    #[non_exhaustive]
     InputUnreadable {
         /// The operation of the call.
         operation: Operation,
@@ -53,6 +54,7 @@ pub enum FunctionError {
     },
     /// The function panicked. The panic is logged too.
     #[error("panic in {function}, {operation} of {object}: {text}")]
+    #[non_exhaustive]
     Panicked {
         /// The function with its position.
         function: FunctionInfo,
@@ -65,6 +67,7 @@ pub enum FunctionError {
     },
     /// The object that the function changed can't be serialized as JSON.
     #[error("{operation} of {object}: the changed object can't be written")]
+    #[non_exhaustive]
     ObjectUnwritable {
         /// The operation of the call.
         operation: Operation,

@@ -43,8 +43,7 @@ impl<F: Fn(&str, &str) -> Option<Value> + Send + Sync> Services for F {
 /// ```
 /// use kctl_interpreter::webhook_client::ServiceError;
 ///
-/// let error = ServiceError::PortMissing { port: 8443, name: "webhooks".into() };
-/// assert_eq!(error.to_string(), "no service port 8443 found for service \"webhooks\"");
+/// assert_eq!(ServiceError::Headless.to_string(), "cannot route to service with ClusterIP \"None\"");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -54,6 +53,7 @@ pub enum ServiceError {
     Headless,
     /// The configuration names a port that the Service does not have.
     #[error("no service port {port} found for service {name:?}")]
+    #[non_exhaustive]
     PortMissing {
         /// The port in the configuration.
         port: u16,
@@ -62,6 +62,7 @@ pub enum ServiceError {
     },
     /// The Service has a type that Kubernetes does not define.
     #[error("unsupported service type {kind:?}")]
+    #[non_exhaustive]
     TypeUnknown {
         /// The value of `spec.type`.
         kind: String,

@@ -13,13 +13,13 @@ use crate::dependency::InvalidDependencyError;
 /// ```
 /// use kctl_interpreter::webhook_client::{CallError, WebhookClientError};
 ///
-/// let reason = CallError::Unsuccessful { code: 500, message: "no database".into() };
-/// let error = WebhookClientError::Call { name: "workloads/workloads.example.com".into(), reason };
-/// assert_eq!(
-///     error.to_string(),
-///     "Internal error occurred: failed calling webhook \"workloads/workloads.example.com\": \
-///      webhook call failed, get status code: 500, msg: no database"
-/// );
+/// /// Returns the code with which the webhook refused the operation.
+/// fn code(error: &WebhookClientError) -> Option<i64> {
+///     match error {
+///         WebhookClientError::Call { reason: CallError::Unsuccessful { code, .. }, .. } => Some(*code),
+///         _ => None,
+///     }
+/// }
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -27,6 +27,7 @@ pub enum WebhookClientError {
     /// The webhook was not reached, or its response breaks the protocol: look at the program behind
     /// it.
     #[error("Internal error occurred: failed calling webhook {name:?}: {}{reason}", .reason.place())]
+    #[non_exhaustive]
     Call {
         /// The full name `configuration/webhook`.
         name: String,
@@ -35,6 +36,7 @@ pub enum WebhookClientError {
     },
     /// The patch of the response does not apply to the object: correct the program that makes it.
     #[error("{problem}")]
+    #[non_exhaustive]
     Patch {
         /// The full name `configuration/webhook`. Karmada's message does not have it, so it is only
         /// a field.
@@ -58,6 +60,7 @@ pub enum CallError {
     ObjectMissing,
     /// The number of replicas does not fit into 32 bits, which is what the request has.
     #[error("{replicas} replicas do not fit into an int32")]
+    #[non_exhaustive]
     ReplicasTooMany {
         /// The number in the inputs.
         replicas: i64,
@@ -85,6 +88,7 @@ pub enum CallError {
     Dependencies(#[from] InvalidDependencyError),
     /// The webhook reported an error with `successful: false`.
     #[error("webhook call failed, get status code: {code}, msg: {message}")]
+    #[non_exhaustive]
     Unsuccessful {
         /// `response.status.code`.
         code: i64,
