@@ -9,7 +9,10 @@ use super::{
     json::{Json, comma},
     markers::up_to_comma,
 };
-use crate::{codes, diagnostics::Errors};
+use crate::{
+    codes,
+    diagnostics::{Errors, closest_match},
+};
 
 /// The options of `conversion(…)`.
 const OPTIONS: [&str; 5] = ["service", "namespace", "path", "port", "url"];
@@ -40,7 +43,10 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
         let name = content.call(Ident::parse_any)?;
         let text = name.to_string();
         if !OPTIONS.contains(&text.as_str()) {
-            let help = format!("its options are {}", OPTIONS.join(", "));
+            let help = closest_match(&text, &OPTIONS).map_or_else(
+                || format!("its options are {}", OPTIONS.join(", ")),
+                |candidate| format!("did you mean `{candidate}`?"),
+            );
             errors.push(&name, codes::UNKNOWN_MARK, &format!("`conversion` has no option `{text}`"), &help);
             let _skipped = up_to_comma(&content)?;
             comma(&content)?;

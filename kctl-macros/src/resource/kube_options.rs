@@ -24,6 +24,7 @@ use super::{
     json::comma,
     markers::snake_case,
     model::{KubeOption, SchemaSource},
+    nested_options,
 };
 use crate::{
     codes,
@@ -264,6 +265,9 @@ fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<Kub
         let (what, help) = (format!("`{text}` takes a string"), format!("write `{text} = \"{quoted}\"`"));
         errors.push(written, codes::NOT_A_STRING, &what, &help);
         return Some(KubeOption::Text { name, value: quoted });
+    }
+    if nested_options::report_unknown(&text, &value, errors) {
+        return None;
     }
     if text == "kind" && report_invalid_kind(&value, errors) {
         return None;

@@ -30,6 +30,7 @@ mod kube_options;
 mod markers;
 mod missing_schema;
 mod model;
+mod nested_options;
 mod none;
 mod unstorable;
 

@@ -1,0 +1,98 @@
+//! The options in the parentheses of `printcolumn(…)` and `scale(…)`: K0045 for an unknown one, with the one that the user
+//! means.
+//!
+//! kube's derive reads the options, and says only that a field is unknown.
+
+use proc_macro2::{Ident, TokenTree};
+use syn::{
+    ext::IdentExt,
+    parse::{ParseStream, Parser},
+};
+
+use super::{
+    json::comma,
+    markers::{snake_case, up_to_comma},
+};
+use crate::{
+    codes,
+    diagnostics::{Errors, closest_match},
+};
+
+/// The options of `printcolumn(…)`, in the order of the help.
+const PRINTCOLUMN: [&str; 6] = ["name", "type_", "json_path", "description", "format", "priority"];
+/// The options of `scale(…)`.
+const SCALE: [&str; 3] = ["spec_replicas_path", "status_replicas_path", "label_selector_path"];
+
+/// Reports K0045 for each unknown option within `option(…)`. Returns `true` if there was one.
+///
+/// What is not a list of options is left to kube's derive.
+pub(super) fn report_unknown(option: &str, value: &[TokenTree], errors: &mut Errors) -> bool {
+    let known: &[&str] = match option {
+        "printcolumn" => &PRINTCOLUMN,
+        "scale" => &SCALE,
+        _ => return false,
+    };
+    let [TokenTree::Group(group)] = value else { return false };
+    let parser = |input: ParseStream| -> syn::Result<Vec<Ident>> {
+        let mut names = Vec::new();
+        while !input.is_empty() {
+            names.push(input.call(Ident::parse_any)?);
+            let _value = up_to_comma(input)?;
+            comma(input)?;
+        }
+        Ok(names)
+    };
+    let mut names = parser.parse2(group.stream()).unwrap_or_default();
+    names.retain(|name| known.iter().all(|known| name != known));
+    for name in &names {
+        let what = format!("`{option}` has no option `{name}`");
+        errors.push(name, codes::UNKNOWN_RESOURCE_OPTION, &what, &help(&name.to_string(), known));
+    }
+    !names.is_empty()
+}
+
+/// Returns the help for an unknown name: the nearest option, also of a name in the form of CRDs (`jsonPath`) or of
+/// kubebuilder's markers (`JSONPath`).
+fn help(name: &str, known: &[&str]) -> String {
+    let near = [snake_case(name), name.to_ascii_lowercase()].into_iter().find_map(|name| closest_match(&name, known));
+    near.map_or_else(|| format!("its options are {}", known.join(", ")), |near| format!("did you mean `{near}`?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proc_macro2::TokenStream;
+
+    use super::*;
+
+    /// Returns the messages for the options in the parentheses.
+    fn reported(option: &str, options: &str) -> String {
+        let value: Vec<TokenTree> = format!("({options})").parse::<TokenStream>().unwrap().into_iter().collect();
+        let mut errors = Errors::default();
+        let is_reported = report_unknown(option, &value, &mut errors);
+        let text = errors.into_result(()).err().map(|error| error.to_compile_error().to_string()).unwrap_or_default();
+        assert_eq!(is_reported, !text.is_empty(), "{text}");
+        text
+    }
+
+    #[test]
+    fn unknown_options_get_the_nearest_one() {
+        for (written, expected) in [
+            ("jsonPath = \".spec.a\"", "did you mean `json_path`?"),
+            ("JSONPath = \".spec.a\"", "did you mean `json_path`?"),
+            ("type = \"string\"", "did you mean `type_`?"),
+            ("title = \"A\"", "its options are name, type_, json_path, description, format, priority"),
+        ] {
+            let text = reported("printcolumn", &format!("name = \"A\", {written}, priority = 1"));
+            assert!(text.contains(expected), "{written}: {text}");
+        }
+        assert!(reported("scale", "specReplicasPath = \".spec.a\"").contains("did you mean `spec_replicas_path`?"));
+    }
+
+    #[test]
+    fn known_options_and_other_forms_are_accepted() {
+        for options in ["name = \"A\", type_ = \"string\", json_path = \".spec.a\"", "", "1 + 1"] {
+            assert_eq!(reported("printcolumn", options), "");
+        }
+        assert_eq!(reported("annotation", "\"a\", \"b\""), "");
+    }
+}
