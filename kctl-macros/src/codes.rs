@@ -161,6 +161,9 @@ codes! {
     ADMISSION_PARAMETERS = 103, "parameters of an admission function";
     /// The value is missing, has another form, or is not one of the words of the API.
     INVALID_ADMISSION_VALUE = 104, "value of an option of an admission function";
+    /// A literal that no API server could parse. The app reports selectors of `#[admission]` that compare numbers when it
+    /// starts, with the same code.
+    INVALID_SELECTOR = 105, "an invalid selector";
     /// Such as `reinvocation` on a validating function, or a `connect` that takes an object.
     CONTRADICTING_OPTIONS = 106, "options that contradict each other";
     /// A webhook is for one kind, a conversion for two versions.
@@ -177,8 +180,8 @@ codes! {
     WRONG_FUNCTION = 119, "wrong signature of a callback";
 }
 
-/// Codes that only other crates report, with their titles. Most are diagnostics of traits; K0070, K0105, K0109, K0113
-/// and K0114 are errors of an app that starts.
+/// Codes that only other crates report, with their titles. Most are diagnostics of traits; K0070, K0109, K0113 and
+/// K0114 are errors of an app that starts.
 #[cfg(test)]
 const RUNTIME_CODES: &[(u16, &str)] = &[
     (31, "an owner in a namespace owns nothing outside of it"),
@@ -199,7 +202,6 @@ const RUNTIME_CODES: &[(u16, &str)] = &[
     (70, "two functions for one operation and kind"),
     (71, "not a view of this kind"),
     (72, "a field of another type"),
-    (105, "an invalid selector"),
     (108, "not an admission function"),
     (109, "two functions for one kind"),
     (110, "result of an admission function"),

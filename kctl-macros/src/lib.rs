@@ -86,6 +86,7 @@ mod marker_type;
 mod names;
 mod registered_function;
 mod resource;
+mod selectors;
 mod simulated_test;
 mod source_file;
 mod view;

@@ -15,9 +15,19 @@ pub(crate) fn is_label(text: &str) -> bool {
 pub(crate) fn is_qualified_name(text: &str) -> bool {
     let (prefix, name) = text.split_once('/').map_or((None, text), |(prefix, name)| (Some(prefix), name));
     prefix.is_none_or(|prefix| prefix.len() <= SUBDOMAIN_LEN_MAX && prefix.split('.').all(is_part_of_subdomain))
-        && name.len() <= LABEL_LEN_MAX
-        && has_alphanumeric_ends(name)
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        && is_name_part(name)
+}
+
+/// Returns `true` for the value of a label, which may be empty.
+pub(crate) fn is_label_value(text: &str) -> bool {
+    text.is_empty() || is_name_part(text)
+}
+
+/// Returns `true` for a qualified name without its prefix.
+fn is_name_part(text: &str) -> bool {
+    text.len() <= LABEL_LEN_MAX
+        && has_alphanumeric_ends(text)
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 /// Returns `true` for the text between two dots of a DNS subdomain.

@@ -38,7 +38,7 @@ mod second {
     #[admission(validate)]
     pub(super) fn rules(_pod: &Pod) {}
 
-    #[admission(mutate, object_selector = "team in web)")]
+    #[admission(mutate, object_selector = "team > 1")]
     pub(super) fn selected(_pod: &mut Pod) {}
 }
 

@@ -2,11 +2,11 @@
 //!
 //! | file | task | codes |
 //! |---|---|---|
-//! | `options` | the options of the webhook configuration | K0101, K0102, K0104, K0106 |
+//! | `options` | the options of the webhook configuration | K0101, K0102, K0104, K0105, K0106 |
 //! | `check` | the signature, and options that contradict it | K0100, K0103, K0106, K0107 |
 //! | `emit` | `AdmissionFn` → code | |
 //!
-//! Selectors are parsed when the app starts (K0105), where duplicates across modules are found, too (K0109).
+//! Duplicates across modules are found when the app starts (K0109).
 
 mod check;
 mod emit;

@@ -13,6 +13,7 @@ use crate::{
     codes,
     diagnostics::{Errors, closest_match},
     names::is_qualified_name,
+    selectors::is_label_selector,
 };
 
 /// Match conditions of a webhook: `maxItems` of `matchConditions` in `admissionregistration.k8s.io/v1`.
@@ -338,8 +339,8 @@ fn text(value: &Expr) -> Option<String> {
     }
 }
 
-/// Reads a label selector as a string, such as `"team=web"`. Its syntax is checked when the app starts, by the parser
-/// of the runtime.
+/// Reads a label selector as a string, such as `"team=web"`. K0105 if it is invalid. The comparisons `>` and `<` are found
+/// when the app starts: a `LabelSelector` does not have them.
 fn selector(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let (name, form) = (&entry.name, format!("write for example `{} = \"team=web\"`", entry.name));
     let Value::Expr(value) = &entry.value else {
@@ -347,6 +348,9 @@ fn selector(entry: &Entry, options: &mut Options, errors: &mut Errors) {
         return;
     };
     match text(value) {
+        Some(selector) if !is_label_selector(&selector) => {
+            errors.push(value, codes::INVALID_SELECTOR, &format!("`{selector}` is not a label selector"), &form);
+        }
         Some(selector) => options.settings.push(Setting::Selector { option: name.clone(), selector }),
         None => errors.push(
             value,

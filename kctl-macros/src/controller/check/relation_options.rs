@@ -7,14 +7,16 @@
 //! | K0022 | an option twice |
 //! | K0026 | a string in the place of a function, or the reverse |
 //! | K0028 | an option that would have no effect |
+//! | K0105 | a selector that API servers can't parse |
 
 use quote::ToTokens;
-use syn::{Expr, ExprLit, Ident, Lit};
+use syn::{Expr, ExprLit, Ident, Lit, LitStr};
 
 use super::super::model::{DeclaredOption, Relation, RelationKind, RelationOption};
 use crate::{
     codes,
     diagnostics::{Errors, closest_match},
+    selectors::{is_field_selector, is_label_selector},
 };
 
 /// An option that stands in the parentheses, even if its value is wrong: it does not count as missing.
@@ -23,8 +25,8 @@ pub(super) struct GivenOption {
     word: Ident,
 }
 
-/// Reads one option of a relation. K0016 for an unknown one, K0022 for a repeated one, and K0026 for a string in the
-/// place of a function or the reverse.
+/// Reads one option of a relation. K0016 for an unknown one, K0022 for a repeated one, K0026 for a string in the place of
+/// a function or the reverse, and K0105 for an invalid selector.
 pub(super) fn relation_option(
     word: &Ident,
     value: &Expr,
@@ -54,8 +56,35 @@ pub(super) fn relation_option(
             errors.push(lit, codes::STRING_OR_FUNCTION, &format!("`{text}` takes {what}"), &help);
             return None;
         }
+        if let Lit::Str(selector) = lit
+            && report_invalid_selector(option, selector, errors)
+        {
+            return None;
+        }
     }
     Some(DeclaredOption { option, word: word.clone(), value: value.clone() })
+}
+
+/// Reports K0105 for a selector that API servers would not parse. Returns `true` for an error.
+fn report_invalid_selector(option: RelationOption, selector: &LitStr, errors: &mut Errors) -> bool {
+    let text = selector.value();
+    let (is_valid, what, help) = match option {
+        RelationOption::Selector => (
+            is_label_selector(&text),
+            "label selector",
+            "write for example `selector = \"app=web,tier in (front, back),!legacy\"`",
+        ),
+        RelationOption::Fields => (
+            is_field_selector(&text),
+            "field selector",
+            "write for example `fields = \"metadata.namespace!=system,spec.nodeName=a\"`",
+        ),
+        _ => return false,
+    };
+    if !is_valid {
+        errors.push(selector, codes::INVALID_SELECTOR, &format!("`{text}` is not a {what}"), help);
+    }
+    !is_valid
 }
 
 /// Checks that options fit the relation. A watched kind needs a mapper (K0014). A kind that triggers nothing has neither

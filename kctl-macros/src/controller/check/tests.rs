@@ -64,6 +64,29 @@ fn verbs_in_other_forms_get_help() {
 }
 
 #[test]
+fn invalid_selectors_are_reported_with_an_example() {
+    for (options, expected) in [
+        (
+            "owns = Pod(selector = \"app in web)\")",
+            "`app in web)` is not a label selector / help: write for example `selector = ",
+        ),
+        ("primary(selector = \"app=web,\")", "`app=web,` is not a label selector / help: "),
+        (
+            "reads = Node(fields = \"spec.nodeName\")",
+            "`spec.nodeName` is not a field selector / help: write for example `fields = ",
+        ),
+    ] {
+        let messages = messages(options);
+        assert!(messages.len() == 1 && messages[0].starts_with(expected), "{options}: {messages:?}");
+    }
+    for options in
+        ["owns = Pod(selector = \"app in (web)\")", "owns = Pod(selector = SELECTOR)", "owns = Pod(fields = \"a!=b\")"]
+    {
+        assert!(messages(options).is_empty(), "{options}");
+    }
+}
+
+#[test]
 fn options_and_flags_are_given_once() {
     let twice = |word| format!("`{word}` is given twice / help: remove one of them / code: K0022");
     let live = "`live` is given twice / help: write `live` for the namespace of the primary, or `live(cluster)` for all namespaces / code: K0022";
