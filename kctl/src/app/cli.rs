@@ -43,8 +43,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the controllers against a cluster (the default without a command). Each option can also be an environment
-    /// variable, such as `KCTL_LEADER_ELECT=true`, or a line in the file of --config
+    /// Run the controllers against a cluster (the default without a command, also for `--leader-elect` alone). Each option can
+    /// also be an environment variable, such as `KCTL_LEADER_ELECT=true`, or a line in the file of --config
     Run(Box<RunOptions>),
     /// Run the controllers against an embedded API server with a simulated kubelet: no cluster is needed
     #[cfg(feature = "dev")]

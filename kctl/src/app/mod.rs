@@ -268,7 +268,7 @@ impl App {
     ///
     /// | command | does |
     /// |---|---|
-    /// | `run` | runs the controllers against a cluster; also without a command |
+    /// | `run` | runs the controllers against a cluster; also without a command, as in `my-controller --leader-elect` |
     /// | `dev` | runs them on an embedded API server (feature `dev`) |
     /// | `generate-crds` | prints the CRDs |
     /// | `generate-rbac` | prints service account, roles and bindings |

@@ -60,20 +60,18 @@ fn variable(flag: &str) -> String {
     format!("{PREFIX}{}", flag.to_uppercase().replace('-', "_"))
 }
 
-/// Adds the options of the file that `--config` names, unless a flag or the environment sets them.
-/// Without a command, `run` is added.
+/// Adds the options of the file that `--config` names, unless a flag or the environment sets them. Without a command, `run`
+/// is added.
 ///
 /// The file becomes flags, so that clap checks its values exactly as it checks typed ones.
 ///
 /// # Errors
 /// The file can't be read, has an unknown option, or a value that no flag can have.
-pub(super) fn arguments(command: &Command, mut arguments: Vec<OsString>) -> Result<Vec<OsString>> {
-    let lenient = |arguments: &[OsString]| command.clone().ignore_errors(true).try_get_matches_from(arguments);
-    let Ok(mut matches) = lenient(&arguments) else { return Ok(arguments) };
-    if arguments.len() <= 1 {
-        arguments.push(RUN.into());
-        matches = lenient(&arguments).map_err(|error| Error::from(error.to_string()))?;
-    }
+pub(super) fn arguments(command: &Command, arguments: Vec<OsString>) -> Result<Vec<OsString>> {
+    let mut arguments = with_command(arguments);
+    let Ok(matches) = command.clone().ignore_errors(true).try_get_matches_from(&arguments) else {
+        return Ok(arguments);
+    };
     let (Some(run), Some(options)) = (matches.subcommand_matches(RUN), command.find_subcommand(RUN)) else {
         return Ok(arguments);
     };
@@ -87,6 +85,22 @@ pub(super) fn arguments(command: &Command, mut arguments: Vec<OsString>) -> Resu
         }
     }
     Ok(arguments)
+}
+
+/// Adds `run` to arguments without a command. Options of the program itself, such as `--help`, stand alone.
+///
+/// The programs of controller-runtime have no commands, so a Deployment that was written for one starts with a flag. A `--`
+/// before the command, as in `cargo run -- -- dev`, separates nothing and is removed.
+fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if arguments.get(1).is_some_and(|first| first == "--") {
+        arguments.remove(1);
+    }
+    let is_command = |first: &OsString| !first.as_encoded_bytes().starts_with(b"-");
+    let is_of_program = |first: &OsString| ["-h", "--help", "-V", "--version"].iter().any(|option| first == option);
+    if !arguments.get(1).is_some_and(|first| is_command(first) || is_of_program(first)) {
+        arguments.insert(arguments.len().min(1), RUN.into());
+    }
+    arguments
 }
 
 /// Variables of `#[kctl::test]`, which programs that a test starts see as well.
@@ -271,6 +285,25 @@ mod tests {
             ["--address=:8080"],
             "what a flag needs may be there"
         );
+    }
+
+    #[test]
+    fn arguments_without_a_command_are_of_run() {
+        for (line, expected) in [
+            ("app", "app run"),
+            ("app --", "app run"),
+            ("app --elect --address=:1", "app run --elect --address=:1"),
+            ("app -- --elect", "app run --elect"),
+            ("app -- dev -f a.yaml", "app dev -f a.yaml"),
+            ("app run -- --elect", "app run -- --elect"),
+            ("app --help", "app --help"),
+            ("app -- --version", "app --version"),
+            ("app unknown", "app unknown"),
+        ] {
+            let typed = line.split(' ').map(OsString::from).collect();
+            let expected: Vec<OsString> = expected.split(' ').map(OsString::from).collect();
+            assert_eq!(arguments(&command(), typed).unwrap(), expected, "{line}");
+        }
     }
 
     #[test]
