@@ -12,6 +12,9 @@ jobs:
     steps:
       - uses: actions/checkout@v5
       - uses: Swatinem/rust-cache@v2
+        with:
+          # Caches of pull requests would push that of main out of the limit of a repository.
+          save-if: ${{ github.ref == 'refs/heads/main' }}
       - run: cargo fmt --check
       - run: cargo clippy --locked --all-targets -- -D warnings
       - run: KUBECONFIG=/dev/null cargo test --locked
@@ -24,6 +27,8 @@ jobs:
     steps:
       - uses: actions/checkout@v5
       - uses: Swatinem/rust-cache@v2
+        with:
+          save-if: ${{ github.ref == 'refs/heads/main' }}
       - name: The Helm chart is valid
         run: |
           cargo run --locked -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --helm target/chart
