@@ -25,7 +25,7 @@ const SCALE: [&str; 3] = ["spec_replicas_path", "status_replicas_path", "label_s
 
 /// Reports K0045 for each unknown option within `option(…)`. Returns `true` if there was one.
 ///
-/// What is not a list of options is left to kube's derive.
+/// Tokens that are not a list of options are left to kube's derive.
 pub(super) fn report_unknown(option: &str, value: &[TokenTree], errors: &mut Errors) -> bool {
     let known: &[&str] = match option {
         "printcolumn" => &PRINTCOLUMN,

@@ -141,7 +141,7 @@ fn removed_conversion_changes_the_record() {
 }
 
 #[test]
-fn implementations_are_told_from_items() {
+fn implementation_lines_differ_from_items() {
     for line in ["impl Debug for A", "impl<T> Debug for A<T>", "#[cfg(a)] #[cfg(b)] impl Debug for A"] {
         assert!(is_implementation(line), "{line}");
     }
