@@ -114,11 +114,11 @@ fn unescaped(text: &str) -> impl Iterator<Item = (usize, char)> {
 
 /// Returns `true` for `field=value`, `field==value` or `field!=value`.
 fn is_field_term(term: &str) -> bool {
-    let operators = unescaped(term).find_map(|(at, _)| {
+    let parts = unescaped(term).find_map(|(at, _)| {
         let value = ["!=", "==", "="].iter().find_map(|operator| term[at..].strip_prefix(*operator))?;
         Some((&term[..at], value))
     });
-    operators.is_some_and(|(field, value)| {
+    parts.is_some_and(|(field, value)| {
         let is_field = !field.is_empty() && !field.contains(char::is_whitespace);
         is_field && is_field_value(value)
     })
