@@ -225,10 +225,8 @@ pub trait DeclaresFinalizer {}
 
 /// The functions of a [`Finalize`] implementation as values, for generated code.
 pub struct FinalizeFn<C: Controller> {
-    #[doc(hidden)]
-    pub readable: CleanUp<C, Arc<C::Primary>>,
-    #[doc(hidden)]
-    pub unreadable: CleanUp<C, UnreadableObject>,
+    pub(crate) readable: CleanUp<C, Arc<C::Primary>>,
+    pub(crate) unreadable: CleanUp<C, UnreadableObject>,
 }
 
 impl<C: Controller> std::fmt::Debug for FinalizeFn<C> {
@@ -238,7 +236,7 @@ impl<C: Controller> std::fmt::Debug for FinalizeFn<C> {
 }
 
 /// A cleanup of an object in one of its forms.
-pub type CleanUp<C, O> = for<'a> fn(&'a C, O, Context<C>) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+pub(crate) type CleanUp<C, O> = for<'a> fn(&'a C, O, Context<C>) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// The check of `converged = f`.
 pub type ConvergedFn<C> = fn(&<C as Controller>::Primary, &Context<C>) -> bool;
