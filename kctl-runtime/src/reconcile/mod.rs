@@ -236,7 +236,8 @@ impl<C: Controller> std::fmt::Debug for FinalizeFn<C> {
 }
 
 /// A cleanup of an object in one of its forms.
-pub(crate) type CleanUp<C, O> = for<'a> fn(&'a C, O, Context<C>) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+pub(crate) type CleanUp<C, O> =
+    for<'a> fn(&'a C, O, Context<C>) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
 
 /// The check of `converged = f`.
 pub type ConvergedFn<C> = fn(&<C as Controller>::Primary, &Context<C>) -> bool;
