@@ -97,7 +97,8 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     }
     let is_command = |first: &OsString| !first.as_encoded_bytes().starts_with(b"-");
     let is_of_program = |first: &OsString| ["-h", "--help", "-V", "--version"].iter().any(|option| first == option);
-    if !arguments.get(1).is_some_and(|first| is_command(first) || is_of_program(first)) {
+    let is_complete = arguments.get(1).is_some_and(|first| is_command(first) || is_of_program(first));
+    if !is_complete {
         arguments.insert(arguments.len().min(1), RUN.into());
     }
     arguments
