@@ -93,7 +93,7 @@ fn do_not_guess(response: &mut Response<Body>) {
 
 /// Returns the response for an error: its `Status` as JSON. `Retry-After` repeats the seconds in the details of the
 /// `Status`, where client-go reads the header.
-pub(crate) fn refuse(error: &StatusError) -> Response<Body> {
+pub(crate) fn reject(error: &StatusError) -> Response<Body> {
     let mut response = respond(error.code, "application/json", full(bytes_of(&error.body())));
     if let Some(seconds) = error.details["retryAfterSeconds"].as_u64() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());

@@ -56,7 +56,7 @@ impl Transport {
         let mut review = call.review.clone();
         review["request"]["uid"] = uid.clone().into();
         let outcome = self.answer(call, review.to_string().into()).await;
-        let outcome = outcome.and_then(|response| accepted(&response).map_err(|refused| refused.to_string()));
+        let outcome = outcome.and_then(|response| accepted(&response).map_err(|rejected| rejected.to_string()));
         WebhookReply { uid, outcome }
     }
 

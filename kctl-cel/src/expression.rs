@@ -33,7 +33,7 @@ pub fn type_of(expression: &str, environment: &Environment) -> Result<Option<Typ
 /// Parses and checks on the current stack, which has to be large enough for the depth of the expression.
 fn typed(expression: &str, environment: &Environment) -> Result<Option<Type>, Issues> {
     let Some(tree) = parser::parse(expression) else { return Ok(None) };
-    let tree = tree.map_err(|refused| Issues::new(expression, refused))?;
+    let tree = tree.map_err(|rejected| Issues::new(expression, rejected))?;
     let mut checker = Checker::new(environment);
     let found = checker.whole(&tree);
     let mut errors = std::mem::take(&mut checker.errors);

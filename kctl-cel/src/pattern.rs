@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_only_this_crate_reads_are_refused() {
+    fn patterns_that_only_this_crate_reads_are_rejected() {
         let patterns = r"a** a*?? a{2}{3} a{2}* * (*) \1 a\Z \h \R \X \K \e \cA \é [z-a] [] [a (?u)a (?R)a (?x)ab (?=a) (?#c)
             \pX a{5,2} {2} [a--b] [\b] a{1,1001} \u1234 (a";
         check(patterns, false);

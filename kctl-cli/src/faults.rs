@@ -1,7 +1,7 @@
 //! `--faults FILE`: a YAML list of rules that say which requests and watch events fail.
 //!
 //! ```yaml
-//! - { fault: refuse, verb: patch, resource: pods/status, code: 409, perMille: 100 }
+//! - { fault: reject, verb: patch, resource: pods/status, code: 409, perMille: 100 }
 //! - { fault: holdWatch, client: my-operator, seconds: 5, times: 1 }
 //! ```
 //!
@@ -72,7 +72,7 @@ struct FaultRule {
 #[serde(rename_all = "camelCase")]
 enum FaultKind {
     /// The server answers with an error status.
-    Refuse,
+    Reject,
     /// The connection is closed without a response.
     Reset,
     /// The response body ends in the middle.
@@ -99,7 +99,7 @@ impl FaultKind {
     /// Returns the name in the file.
     fn text(self) -> &'static str {
         match self {
-            Self::Refuse => "refuse",
+            Self::Reject => "reject",
             Self::Reset => "reset",
             Self::Half => "half",
             Self::Delay => "delay",
@@ -116,7 +116,7 @@ impl FaultKind {
     /// Returns the fields that apply to the fault, beside those that all faults have.
     fn fields(self) -> &'static [&'static str] {
         match self {
-            Self::Refuse => &["verb", "after", "code", "retryAfter"],
+            Self::Reject => &["verb", "after", "code", "retryAfter"],
             Self::Reset => &["verb", "after"],
             Self::Half => &["verb"],
             Self::Delay => &["verb", "after", "seconds"],
@@ -165,9 +165,9 @@ impl FaultRule {
         let (nth, per_mille, times) = (self.nth, self.per_mille, self.times);
         self.check()?;
         let mut rule = match self.fault {
-            FaultKind::Refuse => {
+            FaultKind::Reject => {
                 let (code, retry_after) = (self.code.unwrap_or(CODE), self.retry_after);
-                self.request_rule(RequestFault::Refuse { code, retry_after, moment })
+                self.request_rule(RequestFault::Reject { code, retry_after, moment })
             }
             FaultKind::Reset => self.request_rule(RequestFault::Reset(moment)),
             FaultKind::Half => self.request_rule(RequestFault::Half),
@@ -264,7 +264,7 @@ mod tests {
         let cases = [
             ("[]", Ok(())),
             ("- { fault: reset, client: kubectl, verb: list, resource: pods, nth: 2, after: true }", Ok(())),
-            ("- { fault: refuse, code: 429, retryAfter: 3, perMille: 100 }", Ok(())),
+            ("- { fault: reject, code: 429, retryAfter: 3, perMille: 100 }", Ok(())),
             ("- { fault: half }\n- { fault: holdWatch, seconds: 0.5, times: 1 }", Ok(())),
             (
                 "- { fault: half }\n- { fault: skipState, verb: list }",
@@ -279,14 +279,14 @@ mod tests {
                 Err("rule 1: seconds is 10000000000000000000: it has to be from 0"),
             ),
             ("- { fault: stale, seconds: .nan }", Err("rule 1: seconds is NaN")),
-            ("- { fault: refuse, code: 42 }", Err("rule 1: code is 42: it has to be from 400 to 599")),
+            ("- { fault: reject, code: 42 }", Err("rule 1: code is 42: it has to be from 400 to 599")),
             ("- { fault: half, perMille: 1001 }", Err("perMille is 1001")),
             ("- { fault: half, nth: 0 }", Err("nth is 0")),
             ("- { fault: flood }", Err("flood")),
             ("- { fault: half, verbs: list }", Err("verbs")),
             ("- { fault: reset, code: 500 }", Err("rule 1: code does not apply to the fault reset: remove it")),
             ("- { fault: half, after: true }", Err("after does not apply to the fault half")),
-            ("- { fault: refuse, seconds: 3 }", Err("seconds does not apply to the fault refuse")),
+            ("- { fault: reject, seconds: 3 }", Err("seconds does not apply to the fault reject")),
             ("- { fault: closeWatch, seconds: 3 }", Err("seconds does not apply to the fault closeWatch")),
             ("- { fault: delay, retryAfter: 3 }", Err("retryAfter does not apply to the fault delay")),
             ("- { fault: delay, changes: 3 }", Err("changes does not apply to the fault delay")),

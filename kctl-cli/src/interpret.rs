@@ -111,10 +111,10 @@ enum InterpretError {
     ObjectIncomplete { path: String },
     /// Karmada's webhook would reject the customizations; all errors are printed.
     #[error("{}", errors.iter().map(|error| chained(error)).collect::<Vec<_>>().join("\n"))]
-    CustomizationsRefused { errors: Vec<CustomizationError> },
+    CustomizationsRejected { errors: Vec<CustomizationError> },
     /// The folder of `--third-party` is invalid.
     #[error(transparent)]
-    FolderRefused(#[from] FolderError),
+    FolderRejected(#[from] FolderError),
     /// No layer implements the operation for the kind, or one failed.
     #[error(transparent)]
     ChainFailed(#[from] ChainError),
@@ -185,7 +185,7 @@ fn scripts(paths: &[PathBuf]) -> Result<Scripts, InterpretError> {
         documents.extend(parsed.map_err(|error| malformed(error.to_string()))?);
     }
     Scripts::parse(documents.iter().filter(|document| !document.is_null()))
-        .map_err(|errors| InterpretError::CustomizationsRefused { errors })
+        .map_err(|errors| InterpretError::CustomizationsRejected { errors })
 }
 
 /// Returns the YAML and JSON files of a folder, by name.

@@ -183,7 +183,7 @@ mod tests {
         Options { path, name: Some(name.into()), group, kind: None, kctl: None, vcs: None }
     }
 
-    fn refused(options: &Options) -> String {
+    fn rejected(options: &Options) -> String {
         project(options).unwrap_err().to_string()
     }
 
@@ -227,29 +227,29 @@ mod tests {
     }
 
     #[test]
-    fn names_invalid_for_kubernetes_or_cargo_are_refused() {
+    fn names_invalid_for_kubernetes_or_cargo_are_rejected() {
         for name in ["", "-a", "a-", "a--b", "Web", "1a", "a_b", "a/b", "..", &"a".repeat(56)] {
-            assert!(refused(&options(name)).contains("is not a valid project name"), "{name}");
+            assert!(rejected(&options(name)).contains("is not a valid project name"), "{name}");
         }
         assert!(project(&options(&"a".repeat(55))).is_ok());
         for name in ["kctl", "match", "test", "while", "true", "self"] {
-            assert!(refused(&options(name)).contains("is a Rust keyword or the name of a crate"), "{name}");
+            assert!(rejected(&options(name)).contains("is a Rust keyword or the name of a crate"), "{name}");
         }
         for name in ["build", "deps"] {
-            assert!(refused(&options(name)).contains("a directory that Cargo creates"), "{name}");
+            assert!(rejected(&options(name)).contains("a directory that Cargo creates"), "{name}");
         }
         for name in ["app", "action", "config-map", "option", "patch", "some"] {
-            let error = refused(&options(name));
+            let error = rejected(&options(name));
             assert!(error.contains("choose another kind, such as `--kind "), "{error}");
             assert!(project(&Options { kind: Some("Web".into()), ..options(name) }).is_ok(), "{name}");
         }
-        let kind = |kind: &str| refused(&Options { kind: Some(kind.into()), ..options("a") });
+        let kind = |kind: &str| rejected(&Options { kind: Some(kind.into()), ..options("a") });
         assert!(kind("web").contains("is not a valid kind") && kind("Web-Site").contains("is not a valid kind"));
         for text in ["True", "Null", "No", &format!("A{}", "a".repeat(59))] {
             assert!(kind(text).contains("is not a valid kind"), "{text}");
         }
         assert!(project(&Options { kind: Some(format!("A{}", "a".repeat(58))), ..options("a") }).is_ok());
-        let group = |group: &str| refused(&Options { group: group.into(), ..options("a") });
+        let group = |group: &str| rejected(&Options { group: group.into(), ..options("a") });
         assert!(
             group("example").contains("is not a valid API group") && group("a..b").contains("is not a valid API group")
         );
@@ -257,10 +257,10 @@ mod tests {
     }
 
     #[test]
-    fn folder_without_kctl_is_refused() {
+    fn folder_without_kctl_is_rejected() {
         let options = Options { kctl: Some("/nowhere".into()), ..options("a") };
         assert_eq!(
-            refused(&options),
+            rejected(&options),
             "/nowhere does not contain the kctl crate: pass the directory with its Cargo.toml"
         );
     }

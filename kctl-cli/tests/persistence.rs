@@ -342,7 +342,7 @@ async fn stored_port_changes_if_it_is_in_use() {
 }
 
 #[test]
-fn folder_with_broken_certificates_or_port_is_refused() {
+fn folder_with_broken_certificates_or_port_is_rejected() {
     for (name, text, why) in
         [("identity.pem", "-----BEGIN", "put back a copy"), ("port", "many", "\"many\" is no port; remove the file")]
     {

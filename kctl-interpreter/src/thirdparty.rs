@@ -186,7 +186,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn file_without_end_is_refused() {
+    fn file_without_end_is_rejected() {
         let folder = std::env::temp_dir().join(format!("kctl-thirdparty-endless-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let file = folder.join("customizations.yaml");

@@ -288,7 +288,7 @@ fn table_and_math_functions_match_gopher_lua() {
 
 /// The element count overflows a C `int` for these ranges. An optimized build overwrote its stack.
 #[test]
-fn unpack_refuses_every_range_that_is_too_large() {
+fn unpack_rejects_every_range_that_is_too_large() {
     for range in [
         "-2147483648, 2147483647",
         "0, 2147483647",

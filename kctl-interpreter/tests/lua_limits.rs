@@ -120,15 +120,15 @@ fn script_mistakes_have_their_error_class() {
 }
 
 #[test]
-fn format_refuses_strings_that_the_library_refuses() {
+fn format_rejects_strings_that_the_library_rejects() {
     let pool = Pool::new(limits());
     // Half of the limit and a bit.
     let long = "local s = '\\1' for i = 1, 19 do s = s .. s end";
     for (format, is_read) in [("'%.1s', s", true), ("'%.1s', s .. s", false), ("'%q', s .. s", false)] {
         let answer = status(&pool, &format!("{long} return {{ n = #string.format({format}) }}"));
         let expected = "exceeds the maximum of 1000000 for the string library";
-        let is_refused = answer.as_ref().is_err_and(|(_class, text)| text.contains(expected));
-        assert_eq!((answer.is_ok(), is_refused), (is_read, !is_read), "{format}: {answer:?}");
+        let is_rejected = answer.as_ref().is_err_and(|(_class, text)| text.contains(expected));
+        assert_eq!((answer.is_ok(), is_rejected), (is_read, !is_read), "{format}: {answer:?}");
     }
 }
 

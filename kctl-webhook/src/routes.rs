@@ -103,7 +103,7 @@ impl Endpoint for Admission {
         review
     }
 
-    fn refuse(&self, code: StatusCode, message: String, state: &mut RequestState) -> Value {
+    fn reject(&self, code: StatusCode, message: String, state: &mut RequestState) -> Value {
         tracing::warn!(path = self.path, uid = state.uid, code = code.as_u16(), "{message}");
         state.measurement.code(code.as_u16());
         admission::failed_response(&state.uid, code, message)
@@ -133,7 +133,7 @@ impl Endpoint for Conversion {
         conversion::respond(&self.conversions, body, state).await
     }
 
-    fn refuse(&self, code: StatusCode, message: String, state: &mut RequestState) -> Value {
+    fn reject(&self, code: StatusCode, message: String, state: &mut RequestState) -> Value {
         state.measurement.code(code.as_u16());
         conversion::failed(&state.uid, code.as_u16(), &message)
     }

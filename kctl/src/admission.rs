@@ -105,7 +105,7 @@ pub mod __private_0_1 {
     #[diagnostic::on_unimplemented(
         message = "an admission function returns nothing, or a `Result<()>`",
         label = "not `()` and not `Result<()>`",
-        note = "help: write `-> Result<()>`, and refuse by `Err(Denial::because(\"…\").into())`",
+        note = "help: write `-> Result<()>`, and reject by `Err(Denial::because(\"…\").into())`",
         note = "code: K0110"
     )]
     pub trait IsAdmitted {

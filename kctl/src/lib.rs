@@ -255,7 +255,7 @@ pub mod karmada;
 mod parts;
 pub mod prelude;
 #[cfg(feature = "testing")]
-mod refusal;
+mod rejection;
 #[cfg(feature = "testing")]
 pub mod testing;
 

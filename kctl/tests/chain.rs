@@ -174,9 +174,9 @@ async fn custom_layer_at_control_plane_place_is_rejected() {
             [&set_before, &set_after].map(|chain| App::new("chained").controller::<idle>().interpreter_chain(chain));
         set_after.set(place, Some(Arc::new(layer())));
         for app in apps {
-            let refused = TestServer::start(app).await.expect_err("the app does not start").to_string();
-            assert!(refused.contains(&format!("a layer LayerKind::{place:?}")), "{refused}");
-            assert!(refused.contains("help: use LayerKind::ThirdParty"), "{refused}");
+            let rejected = TestServer::start(app).await.expect_err("the app does not start").to_string();
+            assert!(rejected.contains(&format!("a layer LayerKind::{place:?}")), "{rejected}");
+            assert!(rejected.contains("help: use LayerKind::ThirdParty"), "{rejected}");
         }
     }
 }

@@ -23,8 +23,8 @@ async fn spaces(config: Arc<ConfigMap>, cx: Context<spaces>) -> Result<Action> {
     let namespace = Namespace { metadata: metadata.clone(), ..Namespace::default() };
     Api::all(cx.client()).create(&PostParams::default(), &namespace).await?;
     let secret = Secret { metadata, ..Secret::default() };
-    let refused = Api::default_namespaced(cx.client()).create(&PostParams::default(), &secret).await.unwrap_err();
-    Err(refused.into())
+    let rejected = Api::default_namespaced(cx.client()).create(&PostParams::default(), &secret).await.unwrap_err();
+    Err(rejected.into())
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,8 +50,8 @@ async fn spaces_there(config: Arc<ConfigMap>, cx: Context<spaces_there>) -> Resu
     let namespace = Namespace { metadata: metadata.clone(), ..Namespace::default() };
     Api::all(cx.cluster(Edge).client()).create(&PostParams::default(), &namespace).await?;
     let secret = Secret { metadata, ..Secret::default() };
-    let refused = Api::default_namespaced(cx.cluster(Edge).client()).create(&PostParams::default(), &secret).await;
-    Err(refused.unwrap_err().into())
+    let rejected = Api::default_namespaced(cx.cluster(Edge).client()).create(&PostParams::default(), &secret).await;
+    Err(rejected.unwrap_err().into())
 }
 
 fn nowhere() -> App {

@@ -68,7 +68,7 @@ async fn knowing(_config: Arc<ConfigMap>, _cx: Context<knowing>) -> Result<Actio
     let mut config = kctl::kube::Config::new("http://127.0.0.1:1".parse()?);
     config.default_retry = false;
     let client = kctl::kube::Client::try_from(config)?;
-    let _refused = Api::<Secret>::namespaced(client, "prod").list(&ListParams::default()).await;
+    let _rejected = Api::<Secret>::namespaced(client, "prod").list(&ListParams::default()).await;
     Ok(Action::await_change())
 }
 

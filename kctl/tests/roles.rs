@@ -431,13 +431,13 @@ async fn known_subresources_are_those_of_the_api_server() {
         for (resource, capabilities) in group.versioned_resources(group.preferred_version_or_latest()) {
             let has = |verb: &str| capabilities.subresources.iter().any(|(sub, _)| sub.plural == verb);
             for verb in ["status", "scale", "eviction", "binding", "token"] {
-                let is_refused = kctl_runtime::manifest::lacks_subresource(
+                let is_rejected = kctl_runtime::manifest::lacks_subresource(
                     &resource.group,
                     &resource.version,
                     &resource.plural,
                     verb,
                 );
-                assert_eq!(is_refused, !has(verb), "{}/{} {verb}", resource.group, resource.plural);
+                assert_eq!(is_rejected, !has(verb), "{}/{} {verb}", resource.group, resource.plural);
             }
             n_kinds += 1;
         }

@@ -41,7 +41,7 @@ fn of_real(answer: &Json) -> Option<Factor> {
 
 fn of_check(definition: &Json) -> Result<Factor, String> {
     let mut found = Factor::Affordable;
-    for problem in check(definition).refused {
+    for problem in check(definition).rejected {
         let text = problem.to_string();
         let told = text.split_once(": it costs ").and_then(|(_, rest)| rest.split_once(" times what a rule may"));
         match told {

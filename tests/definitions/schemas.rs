@@ -132,8 +132,8 @@ fn offline_check_agrees_with_the_real_server() {
     for case in &cases {
         let found = check(&case.crd);
         let wanted = &recorded[&case.name];
-        if found.refused.is_empty() != wanted.is_none() {
-            let ours: Vec<_> = found.refused.iter().map(ToString::to_string).collect();
+        if found.rejected.is_empty() != wanted.is_none() {
+            let ours: Vec<_> = found.rejected.iter().map(ToString::to_string).collect();
             let wanted = wanted.as_deref().unwrap_or("nothing");
             differences.push(format!("{}: we say {ours:?}, the server {wanted}", case.name));
         }
@@ -144,7 +144,7 @@ fn offline_check_agrees_with_the_real_server() {
 #[test]
 fn rejected_schemas_name_the_field_and_the_fix() {
     for case in cases() {
-        for problem in check(&case.crd).refused {
+        for problem in check(&case.crd).rejected {
             assert!(!problem.path.is_empty() && !problem.what.is_empty(), "{}: {problem}", case.name);
         }
     }

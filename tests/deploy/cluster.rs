@@ -126,9 +126,9 @@ impl Cluster {
     /// requests.
     pub(crate) fn assert_never_forbidden(&self, namespace: &str, account: &str) {
         let user = format!("system:serviceaccount:{namespace}:{account}");
-        let mut refused = self.embedded.as_ref().map(ApiServer::requests).unwrap_or_default();
-        refused.retain(|request| request.user == user && [401, 403].contains(&request.code));
-        assert_eq!(refused, []);
+        let mut rejected = self.embedded.as_ref().map(ApiServer::requests).unwrap_or_default();
+        rejected.retain(|request| request.user == user && [401, 403].contains(&request.code));
+        assert_eq!(rejected, []);
     }
 
     /// Returns the objects of a kind.

@@ -192,8 +192,8 @@ async fn hosts_websites(cluster: &Cluster) {
     assert_eq!(hosts, json!("new.example.com\nwww.new.example.com"));
     let mut without = new.clone();
     without["spec"]["hosts"] = json!([]);
-    let refused = cluster.try_apply(&without, namespace).await.unwrap_err().to_string();
-    assert!(refused.contains("spec.hosts: Required value: no one could reach it"), "{refused}");
+    let rejected = cluster.try_apply(&without, namespace).await.unwrap_err().to_string();
+    assert!(rejected.contains("spec.hosts: Required value: no one could reach it"), "{rejected}");
     cluster.delete(&old, namespace).await;
     cluster.delete(&new, namespace).await;
     program.assert_never_forbidden().await;

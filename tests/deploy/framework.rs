@@ -96,7 +96,7 @@ struct Trial<'a> {
     leases: Leases,
     name: String,
     manifests: Vec<Json>,
-    refused: Arc<Mutex<BTreeSet<String>>>,
+    rejected: Arc<Mutex<BTreeSet<String>>>,
     stop: oneshot::Sender<()>,
     running: JoinHandle<()>,
 }
@@ -158,8 +158,8 @@ impl<'a> Trial<'a> {
         }
         let inner = client(&cluster.kubeconfig_of(&name, &name).await).await;
         roles::are_known(&manifests, &name, &name, &inner).await;
-        let refused = Arc::<Mutex<BTreeSet<String>>>::default();
-        let noted = refused.clone();
+        let rejected = Arc::<Mutex<BTreeSet<String>>>::default();
+        let noted = rejected.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let (inner, noted, asked) = (inner.clone(), noted.clone(), asked(&request));
             async move {
@@ -183,7 +183,7 @@ impl<'a> Trial<'a> {
             // `run` fails if the Lease can't be renewed, which some trials cause on purpose.
             let _ended = manager.run(async move { drop(stopped.await) }).await;
         });
-        Self { cluster, leases, name, manifests, refused, stop, running }
+        Self { cluster, leases, name, manifests, rejected, stop, running }
     }
 
     /// Changes the reconciled object.
@@ -219,7 +219,7 @@ impl<'a> Trial<'a> {
         for object in self.manifests.iter().rev() {
             self.cluster.delete(object, &self.name).await;
         }
-        std::mem::take(&mut self.refused.lock())
+        std::mem::take(&mut self.rejected.lock())
     }
 }
 
@@ -237,13 +237,13 @@ async fn is_enough(cluster: &Cluster, leases: Leases) {
 /// Checks that without this verb exactly the expected request is rejected.
 async fn is_needed(cluster: &Cluster, leases: Leases, without: [&str; 2], expected: &str) {
     let (trial, n) = (Trial::start(cluster, leases, Some(without)).await, AtomicUsize::new(0));
-    until(&format!("without {without:?}: {expected} is refused"), || async {
+    until(&format!("without {without:?}: {expected} is rejected"), || async {
         trial.change(n.fetch_add(1, Ordering::Relaxed)).await;
-        !trial.refused.lock().is_empty()
+        !trial.rejected.lock().is_empty()
     })
     .await;
-    let refused = trial.end().await;
-    assert_eq!(refused, BTreeSet::from([expected.to_owned()]), "without {without:?}");
+    let rejected = trial.end().await;
+    assert_eq!(rejected, BTreeSet::from([expected.to_owned()]), "without {without:?}");
 }
 
 async fn role_is_exact(cluster: &Cluster) {
@@ -260,14 +260,14 @@ async fn role_is_exact(cluster: &Cluster) {
 async fn asks_about_owners(cluster: &Cluster) -> bool {
     let trial = Trial::start(cluster, Leases::Election, Some(OF_OWNERS.0)).await;
     trial.change(0).await;
-    until("the object is made or refused", || async { trial.is_whole_or_refused().await }).await;
+    until("the object is made or rejected", || async { trial.is_whole_or_rejected().await }).await;
     !trial.end().await.is_empty()
 }
 
 impl Trial<'_> {
-    async fn is_whole_or_refused(&self) -> bool {
+    async fn is_whole_or_rejected(&self) -> bool {
         let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "a" } });
-        self.cluster.get(&secret, &self.name).await.is_some() || !self.refused.lock().is_empty()
+        self.cluster.get(&secret, &self.name).await.is_some() || !self.rejected.lock().is_empty()
     }
 }
 

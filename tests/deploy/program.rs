@@ -184,9 +184,9 @@ impl<'a> Program<'a> {
     pub(crate) async fn stopped(mut self) -> Self {
         let metrics = self.metrics().await;
         let requests = metrics.lines().filter(|line| line.starts_with("rest_client_requests_total{"));
-        let refused: Vec<_> = requests.filter(|line| line.contains("code=\"40")).collect();
-        let but = refused.iter().filter(|line| !line.contains("code=\"404\"") && !line.contains("code=\"409\""));
-        assert_eq!(but.count(), 0, "{refused:?}\n{}", self.log());
+        let rejected: Vec<_> = requests.filter(|line| line.contains("code=\"40")).collect();
+        let but = rejected.iter().filter(|line| !line.contains("code=\"404\"") && !line.contains("code=\"409\""));
+        assert_eq!(but.count(), 0, "{rejected:?}\n{}", self.log());
         self.cluster.assert_never_forbidden(&self.namespace, &self.name);
         let process = self.process.id().unwrap().to_string();
         build::run(std::process::Command::new("kill").args(["-TERM", &process]));

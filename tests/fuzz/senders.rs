@@ -95,7 +95,7 @@ async fn send(address: &str, tls: &TlsConnector, seed: u64) {
     if seed.is_multiple_of(8) {
         // This client does not even speak TLS.
         let mut socket = TcpStream::connect(address).await.unwrap();
-        let _refused = socket.write_all(&bytes).await;
+        let _rejected = socket.write_all(&bytes).await;
         let _ended = socket.read_to_end(&mut Vec::new()).await;
         return;
     }

@@ -31,7 +31,7 @@ async fn requests_recover_from_broken_tls_connections() {
         (RequestFault::Reset(Moment::After), true),
         (RequestFault::Crash(Moment::After), true),
         (RequestFault::Half, true),
-        (RequestFault::Refuse { code: 503, retry_after: None, moment: Moment::Before }, false),
+        (RequestFault::Reject { code: 503, retry_after: None, moment: Moment::Before }, false),
     ];
     for (fault, took_effect) in cases {
         let faults = Faults::seeded(0);

@@ -14,18 +14,18 @@ const N_FAULTS_MIN: u64 = 5;
 /// Returns the fault plan of a seed.
 pub(crate) fn plan(seed: u64) -> Faults {
     let faults = Faults::seeded(seed);
-    let refuse = |code, moment| RequestFault::Refuse { code, retry_after: None, moment };
-    let too_many = RequestFault::Refuse { code: 429, retry_after: Some(1), moment: Moment::Before };
+    let reject = |code, moment| RequestFault::Reject { code, retry_after: None, moment };
+    let too_many = RequestFault::Reject { code: 429, retry_after: Some(1), moment: Moment::Before };
     let reads: &[(RequestFault, u16)] = &[
-        (refuse(500, Moment::Before), 60),
+        (reject(500, Moment::Before), 60),
         (RequestFault::Reset(Moment::Before), 40),
         (RequestFault::Half, 60),
         (too_many, 40),
         (RequestFault::Delay(Duration::from_millis(300)), 60),
     ];
     let writes: &[(RequestFault, u16)] = &[
-        (refuse(500, Moment::After), 60),
-        (refuse(409, Moment::Before), 60),
+        (reject(500, Moment::After), 60),
+        (reject(409, Moment::Before), 60),
         (RequestFault::Reset(Moment::After), 60),
         (RequestFault::Reset(Moment::Before), 40),
         (RequestFault::Half, 40),

@@ -182,7 +182,7 @@ async fn brief_404_of_a_kind_causes_no_deletes() {
     let changes = Log::default();
     store.subscribe(crate::script::noting(&changes)).await.delivered().await;
     changes.take();
-    world.faults.add(Fault::Refuse(404), |request| request.reads("configmaps"));
+    world.faults.add(Fault::Reject(404), |request| request.reads("configmaps"));
     world.faults.cut_watches();
     seconds(3).await;
     assert_eq!((store.len(), store.is_synced()), (1, false), "what is known stays, and nobody acts on it");
@@ -220,7 +220,7 @@ async fn change_during_a_brief_404_is_reconciled() {
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Trusting { log: logged.clone() })))).await;
     seconds(5).await;
     assert_eq!(log.take(), Vec::<String>::new());
-    world.faults.add(Fault::Refuse(404), |request| request.reads("configmaps"));
+    world.faults.add(Fault::Reject(404), |request| request.reads("configmaps"));
     world.faults.cut_watches();
     seconds(3).await;
     world.set("a", "2").await;

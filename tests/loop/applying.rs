@@ -86,7 +86,7 @@ async fn given_owner_is_kept_beside_the_controller_reference() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn second_controller_is_refused_with_what_to_write() {
+async fn second_controller_is_rejected_with_what_to_write() {
     for way in WAYS {
         let mut world = World::new();
         let version = add_secret(&world, "v1").await;
@@ -182,8 +182,8 @@ async fn apply_without_owner_writes_once_and_keeps_owners() {
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Publisher { log: made.clone() })))).await;
     world.set("a", "").await;
     seconds(5).await;
-    let refused = log.take();
-    assert!(refused.len() == 1 && refused[0].contains("the object has no metadata.namespace"), "{refused:?}");
+    let rejected = log.take();
+    assert!(rejected.len() == 1 && rejected[0].contains("the object has no metadata.namespace"), "{rejected:?}");
     world.set("a", "default").await;
     for n in 0..3 {
         touch(&world, n).await;

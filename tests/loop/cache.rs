@@ -117,7 +117,7 @@ async fn older_list_does_not_revert_an_own_write() {
     let (world, _view) = start(&log).await;
     // The server answers the next list at once, but the response arrives 50 seconds later.
     world.faults.add(Fault::DelayAnswer(Duration::from_secs(50)), |request| request.reads("pods") && !request.is_watch);
-    world.faults.add(Fault::Refuse(410), |request| request.reads("pods"));
+    world.faults.add(Fault::Reject(410), |request| request.reads("pods"));
     world.faults.cut_watches();
     seconds(5).await;
     assert_eq!(world.n_requests("list", "pods"), 2);

@@ -38,7 +38,7 @@ async fn trace(seed: u64) -> Vec<String> {
     }
     world.run(app).await;
     // Some creates fail, and their keys are retried with backoff.
-    world.faults.add(Fault::Refuse(500), |request| request.method == "POST");
+    world.faults.add(Fault::Reject(500), |request| request.method == "POST");
     sleep(Duration::from_millis(50)).await;
     world.faults.clear();
     seconds(60).await;

@@ -83,7 +83,7 @@ impl Reconcile for Hopeless {
             Fails::Terminally => Err::<Action, _>("no").terminal(),
             Fails::InConflict => {
                 let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
-                Err(ApiError::refused("update Deployment default/web", 409, None, status).into())
+                Err(ApiError::rejected("update Deployment default/web", 409, None, status).into())
             }
             Fails::AfterAMinute => {
                 tokio::time::sleep(Duration::from_secs(60)).await;

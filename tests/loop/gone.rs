@@ -55,7 +55,7 @@ async fn missing_kind_does_not_count_as_deleted_object() {
                     pods.create(pod("x")).or_get().await?;
                 } else if let Some(pod) = pods.iter().next() {
                     let result = pods.delete(&*pod).await;
-                    log.add(if result.is_ok() { "deleted" } else { "refused" });
+                    log.add(if result.is_ok() { "deleted" } else { "rejected" });
                     result?;
                 }
                 Ok(Action::await_change())
@@ -65,10 +65,10 @@ async fn missing_kind_does_not_count_as_deleted_object() {
     world.run(app).await;
     seconds(5).await;
     assert_eq!(world.pod_names().await, ["x"]);
-    world.faults.add(Fault::Refuse(404), |request| request.method == "DELETE");
+    world.faults.add(Fault::Reject(404), |request| request.method == "DELETE");
     world.set("a", "2").await;
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    assert_eq!(log.take(), ["refused"]);
+    assert_eq!(log.take(), ["rejected"]);
     world.faults.clear();
     seconds(5).await;
     assert_eq!(log.take(), ["deleted"], "it was still known");

@@ -366,7 +366,7 @@ async fn check_stop(fault: Option<Fault>, from_the_start: bool) {
 #[tokio::test(start_paused = true)]
 async fn manager_stops_at_once_and_leaves_no_task() {
     let slow = Fault::Delay(Duration::from_secs(1000));
-    for fault in [None, Some(slow), Some(Fault::Break), Some(Fault::Refuse(500))] {
+    for fault in [None, Some(slow), Some(Fault::Break), Some(Fault::Reject(500))] {
         check_stop(fault, false).await;
         check_stop(fault, true).await;
     }

@@ -115,7 +115,7 @@ async fn check_retries(fails: impl Fn(u32) -> Option<kctl::Error> + Send + Sync 
 
 fn conflict() -> kctl::Error {
     let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
-    ApiError::refused("update ConfigMap default/a", 409, None, status).into()
+    ApiError::rejected("update ConfigMap default/a", 409, None, status).into()
 }
 
 #[tokio::test(start_paused = true)]

@@ -154,18 +154,18 @@ async fn retry_after_429_delays_key_without_blocking_worker() {
                 if !cx.owned::<Pod>().is_empty() {
                     return Ok(Action::await_change());
                 }
-                let refused = cx.owned::<Pod>().create(pod("a")).await;
-                log.add(refused.as_ref().err().map(ToString::to_string).unwrap_or_default());
-                refused?;
+                let rejected = cx.owned::<Pod>().create(pod("a")).await;
+                log.add(rejected.as_ref().err().map(ToString::to_string).unwrap_or_default());
+                rejected?;
                 Ok(Action::await_change())
             }
         }
     });
-    world.faults.add(Fault::RefuseFor(429, 300), |request| request.method == "POST" && request.path.ends_with("/pods"));
+    world.faults.add(Fault::RejectFor(429, 300), |request| request.method == "POST" && request.path.ends_with("/pods"));
     world.run(app).await;
     seconds(1).await;
     let said = log.take();
-    assert!(said.len() == 1 && said[0].ends_with("POST /api/v1/namespaces/default/pods is refused"), "{said:?}");
+    assert!(said.len() == 1 && said[0].ends_with("POST /api/v1/namespaces/default/pods is rejected"), "{said:?}");
     world.faults.clear();
     seconds(298).await;
     assert_eq!(log.take(), [""; 0]);

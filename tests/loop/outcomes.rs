@@ -103,7 +103,7 @@ async fn panic_of_one_key_stops_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_controllers_of_one_name_are_refused() {
+async fn two_controllers_of_one_name_are_rejected() {
     let twice = app().configs(|_, _| async { Ok(Action::await_change()) });
     let twice = twice.configs(|_, _| async { Ok(Action::await_change()) });
     let world = World::new();
@@ -158,7 +158,7 @@ async fn plain_reader(_plain: Arc<Plain>, _cx: Context<plain_reader>) -> Result<
 }
 
 #[tokio::test(start_paused = true)]
-async fn contradictions_in_expressions_are_refused() {
+async fn contradictions_in_expressions_are_rejected() {
     let app = || App::new("contradictions");
     for (app, problem) in [
         (app().controller::<two_relations>(), "Secret is declared twice: `owns = Secret` and `reads = "),

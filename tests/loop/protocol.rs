@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kctl::prelude::*;
 
 use crate::{
-    script::{Answer, EVER, Scripted, bookmark, event, list, object, refuse, silent, state_is_whole, status, watch},
+    script::{Answer, EVER, Scripted, bookmark, event, list, object, reject, silent, state_is_whole, status, watch},
     world::seconds,
 };
 
@@ -66,9 +66,9 @@ async fn relist_after_410_requests_last_seen_resource_version() {
 #[tokio::test(start_paused = true)]
 async fn expired_list_is_repeated_for_the_newest_state() {
     let ahead = || Answer::Whole(504, TOO_LARGE.into());
-    for refusal in [refuse(410), ahead()] {
+    for rejection in [reject(410), ahead()] {
         check_listed(
-            vec![watch(&[error(410)], 0), refusal, list("9", &[&a("5")], "")],
+            vec![watch(&[error(410)], 0), rejection, list("9", &[&a("5")], "")],
             &[(0, "list from 7"), (0, "list"), (0, "watch from 9")],
             &[],
         )
@@ -146,7 +146,7 @@ async fn incomparable_versions_say_nothing_about_the_past() {
 
 #[tokio::test(start_paused = true)]
 async fn throttled_watch_waits_without_a_list() {
-    check_listed(vec![refuse(429), watch(&[error(429)], 0)], &[(800, "watch from 7"), (1_600, "watch from 7")], &[])
+    check_listed(vec![reject(429), watch(&[error(429)], 0)], &[(800, "watch from 7"), (1_600, "watch from 7")], &[])
         .await;
 }
 
@@ -199,7 +199,7 @@ fn broken_after(seconds: u64) -> Answer {
 async fn two_minutes_of_watching_reset_the_failures() {
     for (lasts, next) in [(119, 3_200), (120, 800)] {
         check_listed(
-            vec![refuse(429), refuse(429), broken_after(lasts)],
+            vec![reject(429), reject(429), broken_after(lasts)],
             &[(800, "watch from 7"), (1_600, "watch from 7"), (lasts * 1000 + next, "watch from 7")],
             &[],
         )
@@ -211,7 +211,7 @@ async fn two_minutes_of_watching_reset_the_failures() {
 async fn successful_lists_do_not_reset_watch_failures() {
     let listed = || list("7", &[&a("5")], "");
     check_listed(
-        vec![refuse(500), listed(), refuse(500), listed(), refuse(500), listed()],
+        vec![reject(500), listed(), reject(500), listed(), reject(500), listed()],
         &[(800, "list from 7"), LISTED[1], (1_600, "list from 7"), LISTED[1], (3_200, "list from 7"), LISTED[1]],
         &[],
     )
@@ -245,7 +245,7 @@ async fn lists_are_paged_and_may_come_whole() {
 #[tokio::test(start_paused = true)]
 async fn expired_page_restarts_the_list_from_nothing() {
     check(
-        vec![list("7", &[&a("5")], "t"), refuse(410), list("9", &[&object("b", "8")], ""), silent()],
+        vec![list("7", &[&a("5")], "t"), reject(410), list("9", &[&object("b", "8")], ""), silent()],
         &[(0, "list"), (0, "list page t"), (0, "list"), (0, "watch from 9")],
         &["initial +b@8"],
     )
@@ -273,7 +273,7 @@ async fn streamed_state_is_applied_at_its_last_bookmark() {
 #[tokio::test(start_paused = true)]
 async fn rejected_watch_list_falls_back_to_list() {
     for code in [400, 405, 422] {
-        let answers = vec![refuse(code), list("7", &[&a("5")], ""), silent()];
+        let answers = vec![reject(code), list("7", &[&a("5")], ""), silent()];
         let scripted = Scripted::streaming(answers).await;
         seconds(1).await;
         check_requests(&scripted, &[(0, "stream"), (0, "whole"), (0, "watch from 7")]);
@@ -313,9 +313,9 @@ async fn state_is_requested_whole_and_may_come_paged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_whole_list_is_requested_in_pages() {
+async fn rejected_whole_list_is_requested_in_pages() {
     for code in [400, 405, 413, 422] {
-        let answers = vec![refuse(code), list("7", &[&a("5")], ""), silent()];
+        let answers = vec![reject(code), list("7", &[&a("5")], ""), silent()];
         let scripted = Scripted::whole(answers).await;
         seconds(1).await;
         check_requests(&scripted, &[(0, "whole"), (0, "list"), (0, "watch from 7")]);

@@ -61,7 +61,7 @@ async fn reason_after_a_conflict_is_not_a_requeue() {
         async move {
             if is_first {
                 let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
-                return Err(ApiError::refused("update ConfigMap default/a", 409, None, status).into());
+                return Err(ApiError::rejected("update ConfigMap default/a", 409, None, status).into());
             }
             assert!(is_conflict);
             Ok(Action::await_change())

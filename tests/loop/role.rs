@@ -89,7 +89,7 @@ fn bare_owns_declares_the_verbs_of_its_bound() {
 }
 
 /// Returns the requests that were rejected while a Deployment was created, reconciled and deleted with this role.
-async fn refused(role: &ClusterRole, binding: &ClusterRoleBinding) -> Vec<String> {
+async fn rejected(role: &ClusterRole, binding: &ClusterRoleBinding) -> Vec<String> {
     let world = World::new();
     Api::all(world.client.clone()).create(&PostParams::default(), role).await.unwrap();
     Api::all(world.client.clone()).create(&PostParams::default(), binding).await.unwrap();
@@ -104,15 +104,15 @@ async fn refused(role: &ClusterRole, binding: &ClusterRoleBinding) -> Vec<String
     running.abort();
     let gone = world.deployments().get_opt("web").await.unwrap().is_none();
     let requests = world.server.requests();
-    let refused: Vec<_> = requests.iter().filter(|request| request.code == 403).collect();
-    assert!(gone || !refused.is_empty(), "its finalizer is gone when nothing is refused");
-    refused.iter().map(|request| format!("{} {}", request.verb, request.resource)).collect()
+    let rejected: Vec<_> = requests.iter().filter(|request| request.code == 403).collect();
+    assert!(gone || !rejected.is_empty(), "its finalizer is gone when nothing is rejected");
+    rejected.iter().map(|request| format!("{} {}", request.verb, request.resource)).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn generated_role_is_exactly_what_the_declaration_needs() {
     let (role, binding) = manifests();
-    assert_eq!(refused(&role, &binding).await, [""; 0]);
+    assert_eq!(rejected(&role, &binding).await, [""; 0]);
     let rules = role.rules.clone().unwrap_or_default();
     let mut n_parts = 0;
     for (index, rule) in rules.iter().enumerate() {
@@ -137,9 +137,12 @@ async fn generated_role_is_exactly_what_the_declaration_needs() {
                     .filter(|rule| !rule.verbs.is_empty() && rule.resources.as_ref().is_some_and(|all| !all.is_empty()))
                     .collect();
                 less.rules.as_mut().unwrap().splice(index..=index, parts);
-                let refused = refused(&less, &binding).await;
-                assert!(!refused.is_empty(), "{resource} without {verbs:?} works as well");
-                assert!(refused.iter().all(|line| line.ends_with(&format!(" {resource}"))), "{resource}: {refused:?}");
+                let rejected = rejected(&less, &binding).await;
+                assert!(!rejected.is_empty(), "{resource} without {verbs:?} works as well");
+                assert!(
+                    rejected.iter().all(|line| line.ends_with(&format!(" {resource}"))),
+                    "{resource}: {rejected:?}"
+                );
             }
         }
     }

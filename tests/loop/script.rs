@@ -66,7 +66,7 @@ pub(crate) fn silent() -> Answer {
 }
 
 /// Returns an error response.
-pub(crate) fn refuse(code: u16) -> Answer {
+pub(crate) fn reject(code: u16) -> Answer {
     Answer::Whole(code, status(code, "no"))
 }
 
@@ -110,8 +110,8 @@ pub(crate) struct Scripted {
 impl Scripted {
     /// Starts with a server that rejects lists without a limit. A request beyond the script is never answered.
     pub(crate) async fn listing(answers: Vec<Answer>) -> Self {
-        let refusal = std::iter::once(Answer::Whole(422, status(422, "only in pages")));
-        let scripted = Self::whole(refusal.chain(answers).collect()).await;
+        let rejection = std::iter::once(Answer::Whole(422, status(422, "only in pages")));
+        let scripted = Self::whole(rejection.chain(answers).collect()).await;
         let first = scripted.requests.take();
         assert_eq!(first.first().map(String::as_str), Some("0 whole"));
         first.into_iter().skip(1).for_each(|line| scripted.requests.add(line));

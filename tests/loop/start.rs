@@ -51,12 +51,12 @@ async fn first_worker_starts_after_all_initial_objects() {
 
 /// Checks the manager's log and behaviour while lists and watches of Pods are rejected, and after they are allowed
 /// again.
-async fn check_refused_pods(code: u16) {
+async fn check_rejected_pods(code: u16) {
     let mut world = World::new();
     world.set("a", "1").await;
     world.create_secret("b").await;
     world.create_service("c").await;
-    world.faults.add(Fault::Refuse(code), |request| request.reads("pods"));
+    world.faults.add(Fault::Reject(code), |request| request.reads("pods"));
     let log = Log::default();
     let done = |log: &Log| {
         let log = log.clone();
@@ -90,12 +90,12 @@ async fn check_refused_pods(code: u16) {
 
 #[tokio::test(start_paused = true)]
 async fn forbidden_kind_holds_back_only_its_controllers() {
-    check_refused_pods(403).await;
+    check_rejected_pods(403).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn missing_kind_holds_back_only_its_controllers() {
-    check_refused_pods(404).await;
+    check_rejected_pods(404).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,7 +112,7 @@ async fn watch_that_fails_later_stops_no_worker() {
     });
     let view = world.run(app).await;
     seconds(1).await;
-    world.faults.add(Fault::Refuse(403), |request| request.reads("pods"));
+    world.faults.add(Fault::Reject(403), |request| request.reads("pods"));
     world.faults.cut_watches();
     seconds(60).await;
     world.create_secret("c").await;

@@ -30,11 +30,11 @@ impl Reconcile for Subresources {
         pods.evict(&own).await?;
 
         let theirs = cx.store::<Pod>().get(&Key::namespaced("default", "theirs")).ok_or("a pod")?;
-        let refused = [
+        let rejected = [
             pods.patch_status(&theirs, kctl::json!({ "message": "leaves" })).await.map(drop),
             pods.evict(&theirs).await,
         ];
-        for result in refused {
+        for result in rejected {
             self.log.add(result.err().map_or("done".into(), |error| error.to_string()));
         }
         Ok(Action::await_change())
@@ -50,10 +50,10 @@ async fn only_subresources_of_owned_kinds_are_written() {
     let added = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Subresources { log: added.clone() })))).await;
     seconds(1).await;
-    let refused = "theirs is not controlled by ConfigMap default/web";
+    let rejected = "theirs is not controlled by ConfigMap default/web";
     let lines = log.take();
     assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(lines.iter().all(|line| line.contains(refused)), "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains(rejected)), "{lines:?}");
     let set = Api::<ReplicaSet>::default_namespaced(world.client.clone()).get("own").await.unwrap();
     assert_eq!(set.spec.replicas, Some(3));
     let pods = world.pods();

@@ -24,8 +24,8 @@ async fn wants(config: Arc<ConfigMap>, cx: Context<wants>) -> Result<Action> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn child_refused_for_ever_is_retried_with_backoff() {
-    for (refused_as_conflict, most) in [(false, FAILURES_MAX), (true, CONFLICTS_MAX)] {
+async fn child_rejected_for_ever_is_retried_with_backoff() {
+    for (rejected_as_conflict, most) in [(false, FAILURES_MAX), (true, CONFLICTS_MAX)] {
         let mut world = World::new();
         let metadata = ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() };
         let theirs = Secret { metadata, ..Secret::default() };
@@ -35,14 +35,14 @@ async fn child_refused_for_ever_is_retried_with_backoff() {
         let is_create = move |request: &kctl_tests::RequestSummary| {
             let is_create = request.method == "POST" && request.path.ends_with("/secrets");
             *counted.lock() += usize::from(is_create);
-            is_create && refused_as_conflict
+            is_create && rejected_as_conflict
         };
-        world.faults.add(Fault::Refuse(409), is_create);
+        world.faults.add(Fault::Reject(409), is_create);
         world.set("a", "1").await;
         world.run(app().controller::<wants>()).await;
         seconds(HOUR).await;
         let n_requests = *requests.lock();
-        assert_eq!(n_requests, most, "conflict: {refused_as_conflict}");
+        assert_eq!(n_requests, most, "conflict: {rejected_as_conflict}");
         // A change may remove the cause, so it ends the wait.
         world.set("a", "2").await;
         seconds(1).await;

@@ -233,7 +233,7 @@ async fn failed_lists_keep_retrying_unreadable_objects() {
     world.run(app().controller_with(move |_| std::future::ready(Ok(Stubborn { log: logged.clone() })))).await;
     delete(&world).await;
     assert!(log.take().len() > 5, "it is tried every five seconds");
-    world.faults.add(Fault::Refuse(503), |request| request.reads("gauges"));
+    world.faults.add(Fault::Reject(503), |request| request.reads("gauges"));
     world.faults.cut_watches();
     seconds(20).await;
     world.faults.clear();
@@ -242,9 +242,9 @@ async fn failed_lists_keep_retrying_unreadable_objects() {
     seconds(60).await;
     assert!(log.take().len() > 5, "and still is");
     // A list that works forgets what it does not report.
-    let is_refused = AtomicBool::new(false);
-    world.faults.add(Fault::Refuse(410), move |request| {
-        request.is_watch && request.reads("gauges") && !is_refused.swap(true, Ordering::Relaxed)
+    let is_rejected = AtomicBool::new(false);
+    world.faults.add(Fault::Reject(410), move |request| {
+        request.is_watch && request.reads("gauges") && !is_rejected.swap(true, Ordering::Relaxed)
     });
     world.faults.cut_watches();
     let patch = Patch::Merge(kctl::json!({ "metadata": { "finalizers": null } }));

@@ -140,11 +140,11 @@ fn generated() -> Pod {
 }
 
 #[tokio::test(start_paused = true)]
-async fn temporarily_refused_list_is_retried() {
+async fn temporarily_rejected_list_is_retried() {
     let (mut world, log) = (World::new(), Log::default());
     let view = world.run(three_controllers()).await;
     listen(&view, &log).await;
-    world.faults.add(Fault::Refuse(500), |request| request.reads("pods"));
+    world.faults.add(Fault::Reject(500), |request| request.reads("pods"));
     world.faults.cut_watches();
     world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
     seconds(120).await;

@@ -50,7 +50,7 @@ async fn controller_reference_is_set_once_across_versions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_into_another_namespace_are_refused() {
+async fn writes_into_another_namespace_are_rejected() {
     let (mut world, log) = (World::new(), Log::default());
     let elsewhere = kctl::from_json(kctl::json!({ "metadata": { "name": "elsewhere" } })).unwrap();
     Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &elsewhere).await.unwrap();
@@ -67,14 +67,14 @@ async fn writes_into_another_namespace_are_refused() {
                 new.metadata.namespace = Some("elsewhere".into());
                 let pods = cx.owned::<Pod>();
                 let stranger = cx.store::<Pod>().iter().next().ok_or("a pod")?;
-                let refused = [
+                let rejected = [
                     pods.create(new.clone()).await.map(drop),
                     pods.create(new.clone()).or_get().await.map(drop),
                     pods.apply(&new).await.map(drop),
                     pods.converge([&new]).await.map(drop),
                     cx.adopt(&*stranger).await.map(drop),
                 ];
-                for result in refused {
+                for result in rejected {
                     let error = result.err().ok_or("it was done")?;
                     let rest = "Deployment default/web cannot own an object of another namespace; leave \
                                 `metadata.namespace` out, or write it by `cx.objects` and watch it with a mapper";
@@ -99,7 +99,7 @@ async fn writes_into_another_namespace_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writes_to_another_controllers_object_are_refused() {
+async fn writes_to_another_controllers_object_are_rejected() {
     let (mut world, log) = (World::new(), Log::default());
     let other = world.create_deployment("other").await;
     world.create_pod_of("taken", &[controlled_by(&other)]).await;

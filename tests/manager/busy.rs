@@ -15,19 +15,19 @@ async fn idles(_config: Arc<ConfigMap>, _cx: Context<idles>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Returns the log lines about watches when the server rejects the first `n_refused`, each after a second.
-async fn complaints(n_refused: usize) -> Vec<String> {
+/// Returns the log lines about watches when the server rejects the first `n_rejected`, each after a second.
+async fn complaints(n_rejected: usize) -> Vec<String> {
     let (lines, _logged) = logged();
     let (contest, faults) = (Contest::new(), Faults::default());
     let n_watches = Arc::new(AtomicUsize::new(0));
     let counted = n_watches.clone();
-    faults.add(Fault::RefuseFor(429, 1), move |request: &RequestSummary| {
-        request.is_watch && counted.fetch_add(1, Ordering::Relaxed) < n_refused
+    faults.add(Fault::RejectFor(429, 1), move |request: &RequestSummary| {
+        request.is_watch && counted.fetch_add(1, Ordering::Relaxed) < n_rejected
     });
     let manager = App::new("idles").controller::<idles>().manager(faults.client(&contest.server)).await.unwrap();
     tokio::spawn(manager.run(std::future::pending()));
     seconds(30).await;
-    assert_eq!(n_watches.load(Ordering::Relaxed), n_refused + 1, "it watches in the end");
+    assert_eq!(n_watches.load(Ordering::Relaxed), n_rejected + 1, "it watches in the end");
     let text = lines.text();
     let about = text.lines().filter(|line| line.contains("watch configmaps"));
     about.map(|line| line.split_once("condition: ").unwrap().1.to_owned()).collect()
@@ -37,8 +37,8 @@ async fn complaints(n_refused: usize) -> Vec<String> {
 async fn watch_rejection_is_logged_when_it_repeats() {
     assert_eq!(complaints(1).await, [""; 0]);
     let (warned, works) = ("; the cache is not updated until this works again", "watch configmaps: works again");
-    for n_refused in [2, 3] {
-        let lines = complaints(n_refused).await;
+    for n_rejected in [2, 3] {
+        let lines = complaints(n_rejected).await;
         assert_eq!((lines.len(), lines[0].ends_with(warned), lines[1].as_str()), (2, true, works), "{lines:?}");
     }
 }

@@ -109,5 +109,5 @@ pub(crate) async fn seconds(n: u64) {
 /// Returns the error of a write that is based on an outdated `resourceVersion`.
 pub(crate) fn conflict() -> kctl::Error {
     let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
-    ApiError::refused("update ConfigMap default/conflicts", 409, None, status).into()
+    ApiError::rejected("update ConfigMap default/conflicts", 409, None, status).into()
 }

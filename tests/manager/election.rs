@@ -126,7 +126,7 @@ async fn leader_with_forbidden_updates_reads_once_per_period() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(1).await;
-    candidate.faults.add(Fault::Refuse(403), writes_leases);
+    candidate.faults.add(Fault::Reject(403), writes_leases);
     let before = contest.requests().len();
     seconds(8).await;
     // Tries start after 2, 4, 6 and 8 seconds.
@@ -143,7 +143,7 @@ async fn outage_within_renew_deadline_keeps_lease() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(1).await;
-    for fault in [Fault::Break, Fault::Refuse(500), Fault::LoseAnswer] {
+    for fault in [Fault::Break, Fault::Reject(500), Fault::LoseAnswer] {
         candidate.faults.add(fault, about_leases);
         seconds(9).await;
         assert!(candidate.leadership.failure().is_some(), "{fault:?}");
@@ -157,7 +157,7 @@ async fn outage_within_renew_deadline_keeps_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn leader_that_misses_the_renew_deadline_has_lost() {
-    for fault in [Fault::Break, Fault::Refuse(403), Fault::Delay(Duration::from_secs(60))] {
+    for fault in [Fault::Break, Fault::Reject(403), Fault::Delay(Duration::from_secs(60))] {
         let contest = Contest::new();
         let candidate = contest.start(config("a"));
         seconds(1).await;
@@ -227,7 +227,7 @@ async fn stopping_leader_releases_the_lease() {
 async fn without_watch_permission_a_released_lease_is_polled() {
     let contest = Contest::new();
     let (first, second) = (contest.start(config("a")), contest.start(config("b")));
-    second.faults.add(Fault::Refuse(403), |request| request.reads("leases"));
+    second.faults.add(Fault::Reject(403), |request| request.reads("leases"));
     second.faults.cut_watches();
     seconds(5).await;
     assert_eq!(first.stop(true).await, End::Released);
@@ -241,7 +241,7 @@ async fn lease_is_handed_back_again_after_a_conflict() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(1).await;
-    candidate.faults.add(Fault::Refuse(409), writes_leases);
+    candidate.faults.add(Fault::Reject(409), writes_leases);
     let faults = candidate.faults.clone();
     let (end, ()) = tokio::join!(candidate.stop(true), async {
         seconds(1).await;
@@ -307,8 +307,8 @@ fn invalid_election_durations_and_names_are_rejected() {
     assert_eq!(times(15_500, 10_000, 2_000), no(whole));
     assert_eq!(times(15_000, 10_000, 0), no("--leader-elect-retry-period has to be longer than nothing"));
     for (name, namespace, identity) in [("", "b", "c"), ("a", "", "c"), ("a", "b", ""), (&"a".repeat(254), "b", "c")] {
-        let refused = ElectionConfig::new(name, namespace, identity).check();
-        assert!(matches!(refused, Err(ElectionError::Name { .. })), "{refused:?}");
+        let rejected = ElectionConfig::new(name, namespace, identity).check();
+        assert!(matches!(rejected, Err(ElectionError::Name { .. })), "{rejected:?}");
     }
     let cases =
         [("A B", "b", "name", "id"), ("a", "A B", "namespace", "namespace"), ("a", "b.c", "namespace", "namespace")];
@@ -344,7 +344,7 @@ fn leader_recreates_deleted_lease_with_its_acquire_time() {
     assert_eq!(first["spec"]["acquireTime"], first["spec"]["renewTime"]);
     election.handle(Input::Written(first.clone()), start, wall);
     election.handle(Input::Woke, later, later_wall);
-    let gone = ApiError::refused("update Lease default/podset", 404, None, "{}");
+    let gone = ApiError::rejected("update Lease default/podset", 404, None, "{}");
     election.handle(Input::Failed(gone), later, later_wall);
     assert!(matches!(election.step(), Step::Send(LeaseRequest::Get, _)), "{:?}", election.step());
     election.handle(Input::Absent, later, later_wall);

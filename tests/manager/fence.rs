@@ -140,14 +140,14 @@ async fn writes_without_the_lease_fail_with_the_reason() {
     let contest = Contest::new();
     let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
     seconds(1).await;
-    let refused = |permit: WritePermit| async move { permit.acquire("create Pod default/x").await.unwrap_err() };
+    let rejected = |permit: WritePermit| async move { permit.acquire("create Pod default/x").await.unwrap_err() };
     let text = "create Pod default/x: not sent, because this process does not lead (any longer); the leader will do it";
-    assert_eq!(refused(standby.leadership.permit()).await.to_string(), text);
+    assert_eq!(rejected(standby.leadership.permit()).await.to_string(), text);
     let permit = leader.leadership.permit();
     assert!(permit.acquire("write").await.is_ok());
     leader.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     seconds(6).await;
-    let error = refused(permit.clone()).await;
+    let error = rejected(permit.clone()).await;
     assert_eq!(error.to_string(), text, "it waited for a renewal, in vain");
     assert!(!error.is_unknown_outcome(), "nothing was sent");
     assert!(WritePermit::always().acquire("write").await.is_ok());

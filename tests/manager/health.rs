@@ -80,13 +80,13 @@ async fn readiness_covers_kinds_watched_at_run_time() {
     seconds(5).await;
     assert_eq!(process.ready(), [&declared[..], &["watch-nodes: 0 objects", "ping: "]].concat());
 
-    process.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.reads("nodes"));
+    process.faults.add(Fault::Reject(403), |request: &RequestSummary| request.reads("nodes"));
     process.faults.cut_watches();
     seconds(60).await;
-    let refused = process.ready().into_iter().find(|line| line.starts_with("watch-nodes")).unwrap();
+    let rejected = process.ready().into_iter().find(|line| line.starts_with("watch-nodes")).unwrap();
     assert!(
-        refused.starts_with("watch-nodes FAILS: ") && refused.contains("`list` and `watch` on `nodes`"),
-        "{refused}"
+        rejected.starts_with("watch-nodes FAILS: ") && rejected.contains("`list` and `watch` on `nodes`"),
+        "{rejected}"
     );
     assert_eq!(process.dead(), [""; 0], "a new start would not help");
 
@@ -109,7 +109,7 @@ async fn process_is_ready_once_its_caches_are_full() {
 #[tokio::test(start_paused = true)]
 async fn readiness_names_the_permission_that_is_missing() {
     let contest = Contest::new();
-    let process = start(&contest, None, Some(Fault::Refuse(403))).await;
+    let process = start(&contest, None, Some(Fault::Reject(403))).await;
     seconds(1).await;
     let ready = process.ready();
     assert!(ready[1].starts_with("cache-secrets FAILS: list secrets: "), "{ready:?}");
@@ -137,7 +137,7 @@ async fn process_without_lease_permission_is_not_ready() {
     let process = start(&contest, None, None).await;
     drop(process);
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("/leases"));
+    faults.add(Fault::Reject(403), |request: &RequestSummary| request.path.contains("/leases"));
     let client: Client = faults.client(&contest.server);
     let manager =
         App::new("configs").controller::<configs>().manager(client).await.unwrap().elect(config("a")).unwrap();
@@ -167,7 +167,7 @@ async fn ready_after_outage(fault: Fault, concerns: fn(&RequestSummary) -> bool)
 
 #[tokio::test(start_paused = true)]
 async fn standby_is_ready_again_after_an_outage() {
-    for fault in [Fault::Break, Fault::Refuse(500), Fault::Refuse(403), Fault::LoseAnswer] {
+    for fault in [Fault::Break, Fault::Reject(500), Fault::Reject(403), Fault::LoseAnswer] {
         let (during, after) = ready_after_outage(fault, |_| true).await;
         assert!(during.iter().any(|line| line.starts_with("leader-election FAILS: get ")), "{fault:?}: {during:?}");
         let wanted = ["cache-configmaps: 0 objects", "cache-secrets: 0 objects", "leader-election: standby; a leads"];
@@ -206,7 +206,7 @@ async fn replicas_racing_to_create_lease_are_ready() {
 async fn candidate_without_lease_permission_is_unready_until_granted() {
     let contest = Contest::new();
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |request: &RequestSummary| {
+    faults.add(Fault::Reject(403), |request: &RequestSummary| {
         request.path.contains("/leases") && request.method != "GET"
     });
     let process = start_with(&contest, Some(config("a")), faults).await;
@@ -225,7 +225,7 @@ async fn candidate_without_lease_permission_is_unready_until_granted() {
 async fn candidate_without_permission_is_ready_once_another_leads() {
     let contest = Contest::new();
     let faults = Faults::default();
-    faults.add(Fault::Refuse(500), |request: &RequestSummary| {
+    faults.add(Fault::Reject(500), |request: &RequestSummary| {
         request.path.contains("/leases") && request.method != "GET"
     });
     let process = start_with(&contest, Some(config("a")), faults).await;
@@ -245,7 +245,7 @@ async fn new_leader_becomes_ready_after_comparing_caches() {
     // cache work.
     let compares =
         |request: &RequestSummary| request.reads("secrets") && request.accept.contains("PartialObjectMetadataList");
-    faults.add(Fault::Refuse(500), compares);
+    faults.add(Fault::Reject(500), compares);
     let process = start_with(&contest, Some(config("a")), faults).await;
     seconds(5).await;
     assert!(process.ready()[1].starts_with("cache-secrets FAILS: list secrets: "), "{:?}", process.ready());
@@ -263,7 +263,7 @@ async fn limited(_config: Arc<ConfigMap>, _cx: Context<limited>) -> Result<Actio
 /// Starts a leader whose requests for the namespace `closed` are rejected, or only those that compare its cache.
 async fn start_limited(contest: &Contest, concerns: fn(&RequestSummary) -> bool) -> (Process, Watches, View) {
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), concerns);
+    faults.add(Fault::Reject(403), concerns);
     let manager = App::new("limited").controller::<limited>().manager(faults.client(&contest.server)).await.unwrap();
     let manager = manager.elect(config("a")).unwrap();
     let (view, watches, metrics) = (manager.view(), manager.watches(), manager.metrics().clone());
@@ -365,7 +365,7 @@ async fn accounts(_account: Arc<ServiceAccount>, _cx: Context<accounts>) -> Resu
 async fn stuck_workers_are_reported_while_other_caches_fill() {
     let contest = Contest::new();
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |request: &RequestSummary| request.reads("secrets"));
+    faults.add(Fault::Reject(403), |request: &RequestSummary| request.reads("secrets"));
     let app = App::new("both").controller::<configs>().controller::<accounts>();
     let manager = app.manager(faults.client(&contest.server)).await.unwrap();
     let view = manager.view();
@@ -414,7 +414,7 @@ async fn get(address: &str, path: &str, headers: &str) -> (String, String) {
 async fn http_probes_follow_kubernetes_component_conventions() {
     let contest = Contest::new();
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |request: &RequestSummary| request.reads("secrets"));
+    faults.add(Fault::Reject(403), |request: &RequestSummary| request.reads("secrets"));
     let manager = App::new("configs").controller::<configs>().manager(faults.client(&contest.server)).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();

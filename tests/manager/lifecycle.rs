@@ -203,7 +203,7 @@ async fn new_leader_sees_predecessor_writes_despite_late_watches() {
 
 #[tokio::test(start_paused = true)]
 async fn new_leader_waits_for_the_newest_state() {
-    check_deaf_standby(Some((Fault::Refuse(500), 60))).await;
+    check_deaf_standby(Some((Fault::Reject(500), 60))).await;
     check_deaf_standby(Some((Fault::Break, 60))).await;
 }
 
@@ -410,7 +410,7 @@ async fn stopping_standby_never_starts_its_workers() {
 async fn unsynced_caches_do_not_delay_shutdown() {
     let contest = Contest::new();
     let process = start(&contest, Duration::ZERO, |manager| manager).await;
-    process.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.reads("secrets"));
+    process.faults.add(Fault::Reject(403), |request: &RequestSummary| request.reads("secrets"));
     seconds(5).await;
     let begun = Instant::now();
     process.stop().await.unwrap();
@@ -418,12 +418,12 @@ async fn unsynced_caches_do_not_delay_shutdown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn impossible_election_is_refused_before_anything_runs() {
+async fn impossible_election_is_rejected_before_anything_runs() {
     let contest = Contest::new();
     let app = App::new("configs");
     let manager = app.manager(contest.client.clone()).await.unwrap();
     let mut config = config("a");
     config.renew_deadline = Duration::from_secs(20);
-    let refused = manager.elect(config).err().unwrap().to_string();
-    assert!(refused.contains("--leader-elect-lease-duration (15s)"), "{refused}");
+    let rejected = manager.elect(config).err().unwrap().to_string();
+    assert!(rejected.contains("--leader-elect-lease-duration (15s)"), "{rejected}");
 }

@@ -61,10 +61,10 @@ async fn election(options: ManagerOptions) -> Result<String, String> {
     let check = health.ready().into_iter().find(|check| check.name == "leader-election").unwrap();
     stop.send(()).unwrap();
     running.await.unwrap().unwrap();
-    let refused = server.requests().into_iter().filter(|request| request.code == 403 && request.verb != "create");
-    let refused: Vec<_> = refused.map(|request| format!("{} {}", request.verb, request.resource)).collect();
+    let rejected = server.requests().into_iter().filter(|request| request.code == 403 && request.verb != "create");
+    let rejected: Vec<_> = rejected.map(|request| format!("{} {}", request.verb, request.resource)).collect();
     if options.leader_elect {
-        assert_eq!(refused, [""; 0]);
+        assert_eq!(rejected, [""; 0]);
     }
     check.result
 }
@@ -72,8 +72,8 @@ async fn election(options: ManagerOptions) -> Result<String, String> {
 #[tokio::test(start_paused = true)]
 async fn program_leads_under_its_leader_election_roles() {
     assert_eq!(election(ManagerOptions::default().with_leader_election()).await, Ok("leads".into()));
-    let refused = election(ManagerOptions::default()).await.unwrap_err();
-    assert!(refused.starts_with("get the lease default/restarter: "), "{refused}");
+    let rejected = election(ManagerOptions::default()).await.unwrap_err();
+    assert!(rejected.starts_with("get the lease default/restarter: "), "{rejected}");
 }
 
 #[test]

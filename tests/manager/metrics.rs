@@ -46,7 +46,7 @@ async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
 
 fn conflict() -> ApiError {
     let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
-    ApiError::refused("update ConfigMap default/x", 409, None, status)
+    ApiError::rejected("update ConfigMap default/x", 409, None, status)
 }
 
 async fn running(contest: &Contest, faults: &Faults, elected: bool) -> Metrics {
@@ -135,7 +135,7 @@ async fn queue_depth_merges_indistinct_priorities_under_one_label() {
     let contest = Contest::new();
     let faults = Faults::default();
     // Workers do not start without this cache, so no key leaves the queue.
-    faults.add(Fault::Refuse(403), |request| request.path.ends_with("/secrets"));
+    faults.add(Fault::Reject(403), |request| request.path.ends_with("/secrets"));
     let manager = App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap();
     let (view, metrics) = (manager.view(), manager.metrics().clone());
     tokio::spawn(manager.run(std::future::pending()));
@@ -158,7 +158,7 @@ async fn queue_depth_merges_indistinct_priorities_under_one_label() {
 async fn reconciles_are_counted_by_what_they_come_to() {
     let contest = Contest::new();
     let faults = Faults::default();
-    faults.add(Fault::Refuse(409), |request| request.method == "POST" && request.path.ends_with("/secrets"));
+    faults.add(Fault::Reject(409), |request| request.method == "POST" && request.path.ends_with("/secrets"));
     let metrics = running(&contest, &faults, false).await;
     for name in ["fine", "fails", "terminal", "panics", "hangs", "later"] {
         create(&contest, name).await;
@@ -363,7 +363,7 @@ const OF_REQUESTS: [(&str, &str); 6] = [
 #[tokio::test(start_paused = true)]
 async fn request_metrics_match_client_go_and_count_retries() {
     let (contest, faults) = (Contest::new(), Faults::default());
-    faults.add(Fault::RefuseFor(429, 2), |request| request.method == "POST" && request.path.ends_with("/secrets"));
+    faults.add(Fault::RejectFor(429, 2), |request| request.method == "POST" && request.path.ends_with("/secrets"));
     let (counter, inner) = (RequestCounter::new("example"), faults.client(&contest.server));
     let send = tower::service_fn(move |request| {
         let inner = inner.clone();
@@ -388,7 +388,7 @@ async fn request_metrics_match_client_go_and_count_retries() {
     let requests = text.lines().filter(|line| line.starts_with("rest_client_requests_total{"));
     let posts = requests.filter(|line| line.contains(r#"method="POST""#)).map(|line| line.rsplit_once(' ').unwrap().1);
     let posts: u64 = posts.map(|n| n.parse::<u64>().unwrap()).sum();
-    assert!(posts >= 3, "two refusals, and what was created: {text}");
+    assert!(posts >= 3, "two rejections, and what was created: {text}");
     assert_eq!(of("rest_client_request_size_bytes_count", "POST"), posts);
     assert!(of("rest_client_request_size_bytes_sum", "POST") > 0);
     assert!(of("rest_client_response_size_bytes_sum", "GET") > 0, "lists were read");

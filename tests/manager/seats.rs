@@ -62,7 +62,7 @@ async fn check_start_after_crash(after: Duration, seat_can_be_released: bool) {
     let (world, a, b) = world_after_a_crash().await;
     for replica in [&a, &b].into_iter().filter(|_| !seat_can_be_released) {
         let releases = |request: &RequestSummary| request.method == "PUT" && request.path.ends_with("-seat-2");
-        replica.faults.add(Fault::Refuse(403), releases);
+        replica.faults.add(Fault::Reject(403), releases);
     }
     sleep(after).await;
     let d = world.start("d").await;
@@ -113,7 +113,7 @@ async fn slots_return_from_replica_unable_to_take() {
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(5).await;
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("-slot-"));
+    faults.add(Fault::Reject(403), |request: &RequestSummary| request.path.contains("-slot-"));
     let d = world.start_on("d", faults, |manager, client| manager.shard(client, shards("d", N_SLOTS)).unwrap()).await;
     let longest = without_owner(&[&a, &b, &d], Duration::from_secs(60)).await;
     assert_eq!(longest.len(), N_SLOTS as usize);
@@ -127,7 +127,7 @@ async fn replica_losing_seat_keeps_slots_until_requested() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(5).await;
-    a.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("-seat-"));
+    a.faults.add(Fault::Reject(403), |request: &RequestSummary| request.path.contains("-seat-"));
     let longest = without_owner(&[&a, &b], Duration::from_secs(60)).await;
     assert!(longest.values().all(|longest| *longest <= UNOWNED_MAX), "{longest:?}");
     assert_eq!((a.n_owned(), b.n_owned()), (0, 8));
@@ -144,10 +144,10 @@ async fn replica_regains_its_lost_seat_and_slots() {
     let counts = || [&a, &b].map(|replica| replica.view.shards().unwrap().n_gained());
     let before = (seat(&a), seat(&b), owned(&[&a]), owned(&[&b]), counts());
     assert_eq!((before.0, before.1), (Some(0), Some(1)));
-    a.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("-seat-"));
-    let refused = Instant::now();
+    a.faults.add(Fault::Reject(403), |request: &RequestSummary| request.path.contains("-seat-"));
+    let rejected = Instant::now();
     while seat(&a).is_some() {
-        assert!(refused.elapsed() < Duration::from_secs(13), "the renew deadline is 10 s");
+        assert!(rejected.elapsed() < Duration::from_secs(13), "the renew deadline is 10 s");
         sleep(STEP).await;
     }
     a.faults.clear();

@@ -110,7 +110,7 @@ async fn deleted_settings_and_slots_wait_for_former_owners() {
     seconds(10).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
     for replica in [&a, &b] {
-        replica.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("-slot-"));
+        replica.faults.add(Fault::Reject(403), |request: &RequestSummary| request.path.contains("-slot-"));
     }
     let slots = (0..N_SLOTS).map(|slot| format!("podset-slot-{slot}"));
     for name in slots.chain(["podset".to_owned()]) {
@@ -161,12 +161,12 @@ async fn wait_for_settings_is_logged_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_lease_watch_names_role_of_shards() {
+async fn rejected_lease_watch_names_role_of_shards() {
     let world = World::new(Duration::from_millis(20)).await;
     for selector in ["labelSelector", "fieldSelector"] {
         let (lines, _logged) = logged();
         let faults = Faults::default();
-        faults.add(Fault::Refuse(403), move |request: &RequestSummary| {
+        faults.add(Fault::Reject(403), move |request: &RequestSummary| {
             // Another test may use the callsite of the warning for the first time while `logged` starts.
             tracing::callsite::rebuild_interest_cache();
             request.path.ends_with("/leases") && request.query.contains(selector)
@@ -186,22 +186,22 @@ async fn refused_lease_watch_names_role_of_shards() {
 #[tokio::test(start_paused = true)]
 async fn candidate_without_permission_asks_once_a_retry_period() {
     let world = World::new(Duration::from_millis(20)).await;
-    let (faults, refused) = (Faults::default(), Arc::<AtomicUsize>::default());
-    let counted = refused.clone();
-    faults.add(Fault::Refuse(403), move |request: &RequestSummary| {
+    let (faults, rejected) = (Faults::default(), Arc::<AtomicUsize>::default());
+    let counted = rejected.clone();
+    faults.add(Fault::Reject(403), move |request: &RequestSummary| {
         let is_beyond = ["-slot-4", "-slot-5", "-slot-6", "-slot-7"].iter().any(|slot| request.path.contains(slot));
         counted.fetch_add(usize::from(is_beyond), Ordering::Relaxed);
         is_beyond
     });
     let a = world.start_on("a", faults, shard_as("a", 1)).await;
     seconds(5).await;
-    refused.store(0, Ordering::Relaxed);
+    rejected.store(0, Ordering::Relaxed);
     seconds(20).await;
     assert_eq!(a.n_owned(), 4);
     assert!(a.ready().unwrap_err().contains("podset-slot-"), "{:?}", a.ready());
-    let n_refused = refused.load(Ordering::Relaxed);
+    let n_rejected = rejected.load(Ordering::Relaxed);
     // Each of four candidates tries after 2 to 4.4 s.
-    assert!((16..=40).contains(&n_refused), "{n_refused} requests");
+    assert!((16..=40).contains(&n_rejected), "{n_rejected} requests");
 }
 
 /// Slots of a busy replica come one by one, as its reconciles end. The list of the first ones is not repeated for each.

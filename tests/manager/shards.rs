@@ -252,18 +252,21 @@ async fn replica_without_lease_permission_is_not_ready() {
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
     assert!(a.ready().is_ok() && b.ready().is_ok());
-    b.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.path.contains("-seat-"));
+    b.faults.add(Fault::Reject(403), |request: &RequestSummary| request.path.contains("-seat-"));
     seconds(5).await;
-    let refused = b.ready().unwrap_err();
-    assert!(refused.starts_with("get the lease default/podset-seat-1") && refused.ends_with("is refused"), "{refused}");
+    let rejected = b.ready().unwrap_err();
+    assert!(
+        rejected.starts_with("get the lease default/podset-seat-1") && rejected.ends_with("is rejected"),
+        "{rejected}"
+    );
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |request: &RequestSummary| {
+    faults.add(Fault::Reject(403), |request: &RequestSummary| {
         request.path.ends_with("/leases") && request.method == "GET"
     });
     let c = world.start_on("c", faults, |manager, client| manager.shard(client, shards("c", N_SLOTS)).unwrap()).await;
     seconds(5).await;
-    let refused = c.ready().unwrap_err();
-    assert!(refused.starts_with("list leases") && refused.ends_with("is refused"), "{refused}");
+    let rejected = c.ready().unwrap_err();
+    assert!(rejected.starts_with("list leases") && rejected.ends_with("is rejected"), "{rejected}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -499,7 +502,7 @@ async fn added_slots_are_taken_once_settings_lease_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn replica_with_another_number_of_slots_is_refused() {
+async fn replica_with_another_number_of_slots_is_rejected() {
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
     seconds(3).await;
@@ -510,7 +513,7 @@ async fn replica_with_another_number_of_slots_is_refused() {
     let text =
         "other replicas run as `shards-8-by-object` and this one as `shards-4-by-object`: use the same --shards in all";
     assert_eq!(b.ready().unwrap_err(), text);
-    assert_eq!((a.metric("kctl_slots_refused"), b.metric("kctl_slots_refused")), (0, 1));
+    assert_eq!((a.metric("kctl_slots_rejected"), b.metric("kctl_slots_rejected")), (0, 1));
     let view = b.view.shards().unwrap();
     let owners = view.slots().into_iter().map(|slot| slot.owner);
     assert_eq!(owners.collect::<Vec<_>>(), [""; 4], "the Leases are of other slots");
@@ -524,7 +527,7 @@ async fn replica_with_another_number_of_slots_is_refused() {
 
 /// With common slots, no replica would reconcile the objects of a slot whose owner does not watch their namespace.
 #[tokio::test(start_paused = true)]
-async fn replica_with_other_namespaces_is_refused() {
+async fn replica_with_other_namespaces_is_rejected() {
     let world = World::new(Duration::from_millis(20)).await;
     let limited = |identity| shards(identity, N_SLOTS).in_namespaces(["default".to_owned()]);
     let a = world.start_by("a", |manager, client| manager.shard(client, limited("a")).unwrap()).await;
@@ -533,10 +536,10 @@ async fn replica_with_other_namespaces_is_refused() {
     let c = world.start("c").await;
     seconds(60).await;
     assert_eq!((a.n_owned() + b.n_owned(), c.n_owned()), (8, 0));
-    let refused = c.ready().unwrap_err();
+    let rejected = c.ready().unwrap_err();
     let text = "other replicas run as `shards-8-by-object-in-default` and this one as `shards-8-by-object`: use the same \
                 --namespace in all";
-    assert_eq!(refused, text);
+    assert_eq!(rejected, text);
     let reason = |key: &str| a.view.shards().unwrap().explain(&key.parse().unwrap()).reason;
     assert!(reason("blog/web").contains("namespace blog is not watched here: --namespace"), "{}", reason("blog/web"));
     assert!(!reason("default/web").contains("not watched"), "{}", reason("default/web"));
@@ -1039,7 +1042,7 @@ mod frozen {
 }
 
 /// Runs two replicas with a role, stops one of them, and returns the requests for Leases that were rejected.
-async fn refused_under(rules: &kctl::Json) -> Vec<String> {
+async fn rejected_under(rules: &kctl::Json) -> Vec<String> {
     let server = ApiServer::new();
     let admin = Client::new(server.service(), "default");
     let (roles, bindings) =
@@ -1066,8 +1069,8 @@ async fn refused_under(rules: &kctl::Json) -> Vec<String> {
     stop.send(()).unwrap();
     running.await.unwrap().unwrap();
     seconds(8).await;
-    let refused = server.requests().into_iter().filter(|request| request.code == 403 && request.resource == "leases");
-    refused.map(|request| format!("{} {}", request.verb, request.name)).collect()
+    let rejected = server.requests().into_iter().filter(|request| request.code == 403 && request.resource == "leases");
+    rejected.map(|request| format!("{} {}", request.verb, request.name)).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -1077,13 +1080,13 @@ async fn each_permission_of_the_printed_role_is_needed() {
     let manifests = manager_rbac(&names, options).unwrap();
     assert_eq!(manifests[0].file, "rbac/role-podset-shards.default.yaml");
     let rules = manifests[0].object["rules"].clone();
-    assert_eq!(refused_under(&rules).await, [""; 0], "the whole role is enough");
+    assert_eq!(rejected_under(&rules).await, [""; 0], "the whole role is enough");
     for (index, rule) in rules.as_array().unwrap().iter().enumerate() {
         for field in ["verbs", "resourceNames"] {
             for part in 0..rule[field].as_array().map_or(0, Vec::len) {
                 let mut fewer = rules.clone();
                 let dropped = fewer[index][field].as_array_mut().unwrap().remove(part);
-                assert!(!refused_under(&fewer).await.is_empty(), "{dropped} of rule {index} is not needed");
+                assert!(!rejected_under(&fewer).await.is_empty(), "{dropped} of rule {index} is not needed");
             }
         }
     }

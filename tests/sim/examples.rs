@@ -84,7 +84,7 @@ const KINDS: [&str; 15] = [
     "gone",
     "half answer",
     "outdated list",
-    "refused",
+    "rejected",
     "slow answer",
     "stale read",
     "state skipped",

@@ -27,9 +27,9 @@ pub use rng::Rng;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The server rejects the request with this HTTP status.
-    Refuse(u16),
+    Reject(u16),
     /// The server rejects the request with this HTTP status, and `Retry-After` with this many seconds.
-    RefuseFor(u16, u32),
+    RejectFor(u16, u32),
     /// The connection fails before the server receives the request.
     Break,
     /// The server executes the request, but the connection fails before the response.
@@ -153,18 +153,18 @@ impl Service<Request<kube::client::Body>> for Connection {
         Box::pin(async move {
             let summary = RequestSummary::new(&request);
             let cut = faults.cut.clone().notified_owned();
-            let is_refused = (faults.pages_only && summary.is_whole_list())
+            let is_rejected = (faults.pages_only && summary.is_whole_list())
                 || (faults.lists_only && summary.query.contains("sendInitialEvents"));
-            if is_refused {
-                return Ok(refusal(422, &summary));
+            if is_rejected {
+                return Ok(rejection(422, &summary));
             }
             let fault = faults.find(&summary);
             match fault {
-                Some(Fault::Refuse(code)) => return Ok(refusal(code, &summary)),
-                Some(Fault::RefuseFor(code, seconds)) => {
-                    let mut refusal = refusal(code, &summary);
-                    refusal.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
-                    return Ok(refusal);
+                Some(Fault::Reject(code)) => return Ok(rejection(code, &summary)),
+                Some(Fault::RejectFor(code, seconds)) => {
+                    let mut rejection = rejection(code, &summary);
+                    rejection.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
+                    return Ok(rejection);
                 }
                 Some(Fault::Break) => return Err("the connection broke".into()),
                 Some(Fault::Delay(wait)) => tokio::time::sleep(wait).await,
@@ -187,7 +187,7 @@ impl Service<Request<kube::client::Body>> for Connection {
     }
 }
 
-fn refusal(code: u16, request: &RequestSummary) -> Response<Body> {
+fn rejection(code: u16, request: &RequestSummary) -> Response<Body> {
     let reason = match code {
         403 => "Forbidden",
         404 => "NotFound",
@@ -202,7 +202,7 @@ fn refusal(code: u16, request: &RequestSummary) -> Response<Body> {
         "status": "Failure",
         "code": code,
         "reason": reason,
-        "message": format!("{} {} is refused", request.method, request.path),
+        "message": format!("{} {} is rejected", request.method, request.path),
     });
     let mut response = Response::new(Full::from(status.to_string()).boxed_unsync());
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);

@@ -95,7 +95,7 @@ async fn missed_child_deletion_during_outage_queues_no_owner() {
 async fn b_forbidden_kind_delays_events_of_other_kinds() {
     let world = World::empty();
     world.set("a", "1").await.unwrap();
-    world.faults.add(Fault::Refuse(403), |request: &RequestSummary| request.reads("pods"));
+    world.faults.add(Fault::Reject(403), |request: &RequestSummary| request.reads("pods"));
     let log = Log::default();
     world.run_logging(&log, Config::default());
     let mut slowest = Duration::ZERO;
@@ -333,7 +333,7 @@ async fn no_permission_review_before_the_first_forbidden_request() {
     // Simulates a hand-written role that lacks a verb that the reconcile needs.
     let log = Log::default();
     let asks = log.clone();
-    world.faults.add(Fault::Refuse(403), move |request: &RequestSummary| {
+    world.faults.add(Fault::Reject(403), move |request: &RequestSummary| {
         let resource = request.path.rsplit('/').next().unwrap_or_default();
         asks.add(format!("{} {resource}", if request.is_watch { "WATCH" } else { request.method.as_str() }));
         resource == "secrets"

@@ -241,7 +241,7 @@ where
     let exactly = Preconditions { uid: observed.uid(), resource_version: None };
     let delete = DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() };
     match api.delete(name_of(work), &delete).await {
-        Err(kctl::kube::Error::Api(refused)) if refused.code == 404 => Ok(()),
+        Err(kctl::kube::Error::Api(status)) if status.code == 404 => Ok(()),
         Err(error) => Err(error.into()),
         Ok(_gone_or_going) => Ok(()),
     }

@@ -190,7 +190,7 @@ async fn keys_in_hand_are_finished_at_the_end() {
 async fn stop_before_initial_list_returns_at_once() {
     let server = ApiServer::new();
     let faults = Faults::default();
-    faults.add(Fault::Refuse(403), |request| request.reads("pods"));
+    faults.add(Fault::Reject(403), |request| request.reads("pods"));
     let recorder = Recorder::default();
     let controller = PodController::new(faults.client(&server), recorder.clone());
     let before = Instant::now();

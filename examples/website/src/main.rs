@@ -88,12 +88,12 @@ mod tests {
                 sites.patch("old", &PatchParams::default(), &Patch::Merge(hosts)).await?;
                 Ok(())
             })
-            .step("another main host is refused", |client| async move {
+            .step("another main host is rejected", |client| async move {
                 let sites = Api::<Website>::default_namespaced(client);
                 let hosts = kctl::json!({ "spec": { "hosts": ["other.example.com"] } });
                 match sites.patch("old", &PatchParams::default(), &Patch::Merge(hosts)).await {
-                    Err(kctl::kube::Error::Api(refused)) if refused.message.contains("the main host stays") => Ok(()),
-                    other => Err(format!("it is not refused: {other:?}").into()),
+                    Err(kctl::kube::Error::Api(rejected)) if rejected.message.contains("the main host stays") => Ok(()),
+                    other => Err(format!("it is not rejected: {other:?}").into()),
                 }
             })
     }

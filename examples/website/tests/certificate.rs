@@ -174,8 +174,8 @@ async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
             let told = format!("may not {verb} {resource}{dot}{group} {name} in");
             program.says(&[&told, "which `kctl: the certificate of webhooks` needs"]).await;
             program.says(&["help: ", "generate-rbac --name website --namespace default"]).await;
-            let refused = format!("cannot {verb} resource \"{resource}\"");
-            program.says(&["failed to maintain the webhook certificate: ", &refused]).await;
+            let rejected = format!("cannot {verb} resource \"{resource}\"");
+            program.says(&["failed to maintain the webhook certificate: ", &rejected]).await;
             assert!(!is_trusted(&server));
         }
     }

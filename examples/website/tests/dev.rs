@@ -20,7 +20,7 @@ fn objects_of_both_versions_are_converted_and_reconciled() {
 }
 
 #[test]
-fn violated_rule_refuses_with_its_own_message() {
+fn violated_rule_rejects_with_its_own_message() {
     let file = std::env::temp_dir().join(format!("kctl-website-{}.yaml", std::process::id()));
     let yaml = "apiVersion: example.com/v1\nkind: Website\nmetadata: {name: none}\nspec: {hosts: []}\n";
     std::fs::write(&file, yaml).unwrap();

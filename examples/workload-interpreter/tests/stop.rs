@@ -65,12 +65,12 @@ async fn running_request_is_answered_before_exit_with_0() {
         timeout(WITHIN, stream.read_exact(&mut asked)).await.expect("it asks for the body").unwrap();
         assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n", "{name}");
         example.terminate().await;
-        let refused = async {
+        let rejected = async {
             while TcpStream::connect(&example.address).await.is_ok() {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(WITHIN, refused).await.expect("no other connection is accepted");
+        timeout(WITHIN, rejected).await.expect("no other connection is accepted");
         assert_eq!(example.child.try_wait().unwrap(), None, "{name}: it waits for the request");
         stream.write_all(second.as_bytes()).await.unwrap();
         let answer = read(&mut stream).await;
@@ -80,7 +80,7 @@ async fn running_request_is_answered_before_exit_with_0() {
 }
 
 #[tokio::test]
-async fn server_in_a_cluster_refuses_only_once_unready() {
+async fn server_in_a_cluster_rejects_only_once_unready() {
     let folder = certificates();
     let mut example =
         Example::start(PROGRAM.as_ref(), "cluster", &["run", "--webhook-cert-dir", folder.to_str().unwrap()]).await;

@@ -58,7 +58,7 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, pass: Pass) ->
         let all = match parameters(state, policy, binding, attributes) {
             Ok(all) => all,
             Err(_) if ignores => continue,
-            Err(why) => return Err(refused(attributes, &bound.named("policy"), &why, "Forbidden")),
+            Err(why) => return Err(rejected(attributes, &bound.named("policy"), &why, "Forbidden")),
         };
         for params in &all {
             any |= change(state, &bound, params.as_deref(), attributes)?;
@@ -81,7 +81,7 @@ fn change(
         MatchResult::Matches => {}
         MatchResult::DoesNotMatch => return Ok(false),
         MatchResult::Failed(_) if ignores => return Ok(false),
-        MatchResult::Failed(why) => return Err(refused(attributes, &bound.named("policy"), &why, "Invalid")),
+        MatchResult::Failed(why) => return Err(rejected(attributes, &bound.named("policy"), &why, "Invalid")),
     }
     let mut any = false;
     for mutation in policy["mutations"].as_array().into_iter().flatten() {
@@ -90,7 +90,7 @@ fn change(
             Ok(changed) => changed,
             Err(MutationFailure::Fails(_)) if ignores => continue,
             Err(MutationFailure::Fails(why)) => {
-                return Err(refused(attributes, &bound.named("policy"), &why, "Invalid"));
+                return Err(rejected(attributes, &bound.named("policy"), &why, "Invalid"));
             }
             Err(MutationFailure::Untyped(status_error)) => return Err(status_error),
         };
@@ -138,7 +138,7 @@ fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<V
     if let Some(fields) = part.as_object_mut() {
         fields.retain(|field, _| field != "kind" && field != "apiVersion");
     }
-    validate(position, &part, None, Duplicates::Refused).map_err(MutationFailure::Fails)?;
+    validate(position, &part, None, Duplicates::Rejected).map_err(MutationFailure::Fails)?;
     let mut whole = Vec::new();
     atomic(position, &part, "", &mut whole);
     if !whole.is_empty() {
@@ -203,7 +203,7 @@ fn written(value: &Cel) -> Result<Value, String> {
 
 /// Returns the error of a policy that fails, with a message that does not name the resource, unlike `Forbidden` errors.
 /// The code is 403 for every reason.
-fn refused(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
+fn rejected(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let message = format!("{named} denied request: {why}");
     let mut status_error = StatusError::forbidden(&attributes.info.resource.id, name, &message);

@@ -180,7 +180,7 @@ pub(crate) fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value
         managed = own_changes(&before, &zero(request.schema, &written), &written, managed)
             .map_err(ApplyError::Unconverted)?;
     }
-    typed(request, "patch", applied, None, Duplicates::Refused)?;
+    typed(request, "patch", applied, None, Duplicates::Rejected)?;
     typed(request, "live", live, Some(applied), Duplicates::Allowed)?;
     let managed = fit(request, live, managed).map_err(ApplyError::Unconverted)?;
     let (mut object, managed) = apply_typed(request, live, applied, managed)?;

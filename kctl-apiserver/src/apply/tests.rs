@@ -95,7 +95,7 @@ fn manager_that_applies_no_field_has_no_entry() {
 }
 
 #[test]
-fn first_value_of_another_type_is_refused() {
+fn first_value_of_another_type_is_rejected() {
     let check = |object: &Value, expected: &str| {
         let untyped = ApplyError::Untyped { role: "patch", reason: expected.to_owned() };
         assert_eq!(apply(&request(object, "m1"), None, object), Err(untyped));

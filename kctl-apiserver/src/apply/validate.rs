@@ -17,7 +17,7 @@ pub(crate) enum Duplicates {
     /// Accepted, because the object is already stored.
     Allowed,
     /// Rejected, because a client applies them.
-    Refused,
+    Rejected,
 }
 
 /// Validates the types of all values and the keys of list items. Skips `metadata.managedFields`, and values that are
@@ -104,7 +104,7 @@ fn visit_items(
 ) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     let may_repeat =
-        list != ListType::Atomic && duplicates == Duplicates::Refused && !position.are_distinct(list, items);
+        list != ListType::Atomic && duplicates == Duplicates::Rejected && !position.are_distinct(list, items);
     for (index, item) in items.iter().enumerate() {
         if list != ListType::Atomic {
             position.check_element(list, index, item).map_err(|why| format!("{path}: element {index}: {why}"))?;

@@ -65,7 +65,7 @@ impl<'a> Request<'a> {
             Some(own) if own != api_version && (self.differs(api_version) || self.differs(own)) => {
                 let converted = self.versions.converted(object, api_version)?;
                 let position = self.position_in(api_version, &converted);
-                validate(position, &converted, None, Duplicates::Refused)
+                validate(position, &converted, None, Duplicates::Rejected)
                     .map_err(|why| format!("the object converted to {api_version}: {why}"))?;
                 Ok(Cow::Owned(converted))
             }

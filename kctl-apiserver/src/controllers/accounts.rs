@@ -225,7 +225,7 @@ mod tests {
         server.send_json("POST", "/api/v1/namespaces/default/serviceaccounts", &account).await;
         let secret =
             |name: &str| json!([{ "name": "c", "image": "i", "envFrom": [{ "secretRef": { "name": name } }] }]);
-        for (spec, refused) in [
+        for (spec, rejected) in [
             (json!({ "serviceAccountName": "s" }), None),
             (json!({ "serviceAccountName": "s", "containers": secret("q") }), None),
             (json!({ "serviceAccountName": "nope" }), Some("nope")),
@@ -234,7 +234,7 @@ mod tests {
         ] {
             let path = "/api/v1/namespaces/default/pods?dryRun=All";
             let (code, answer) = server.send_json("POST", path, &pod(&spec)).await;
-            let Some(name) = refused else {
+            let Some(name) = rejected else {
                 assert_eq!((code, &answer["spec"]["imagePullSecrets"]), (201, &json!([{ "name": "p" }])), "{answer}");
                 assert_eq!(answer["spec"].get("volumes"), None, "no token is mounted");
                 continue;

@@ -98,9 +98,9 @@ mod tests {
         // Recorded from kube-apiserver 1.36 and its controller: no evaluator counts widgets.
         assert_eq!(status(&server).await, json!({ "hard": hard, "used": { "configmaps": "1", "pods": "0" } }));
         server.succeed("POST", configs, &json!({ "metadata": { "name": "a" } })).await;
-        let (code, refused) = server.send_json("POST", configs, &json!({ "metadata": { "name": "b" } })).await;
-        let message = refused["message"].as_str().unwrap();
-        assert!(code == 403 && message.contains("exceeded quota \"q\": configmaps"), "{refused}");
+        let (code, rejected) = server.send_json("POST", configs, &json!({ "metadata": { "name": "b" } })).await;
+        let message = rejected["message"].as_str().unwrap();
+        assert!(code == 403 && message.contains("exceeded quota \"q\": configmaps"), "{rejected}");
         server.succeed("DELETE", &format!("{configs}/before"), &json!({})).await;
         assert_eq!(status(&server).await["used"]["configmaps"], "1");
         server.succeed("POST", configs, &json!({ "metadata": { "name": "b" } })).await;

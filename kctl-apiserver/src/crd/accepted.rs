@@ -183,8 +183,8 @@ impl Naming<'_> {
     fn short_names(&mut self, taken: &BTreeSet<String>) {
         let had: Vec<&str> = short_names(self.accepted).collect();
         let is_taken = |name: &&str| !had.contains(name) && taken.contains(*name);
-        let refused: Vec<String> = short_names(self.requested).filter(is_taken).map(in_use).collect();
-        match refused.as_slice() {
+        let rejected: Vec<String> = short_names(self.requested).filter(is_taken).map(in_use).collect();
+        match rejected.as_slice() {
             [] => return self.list("shortNames", self.requested),
             [conflict] => self.conflict = Some(("ShortNamesConflict", conflict.clone())),
             all => self.conflict = Some(("ShortNamesConflict", format!("[{}]", all.join(", ")))),

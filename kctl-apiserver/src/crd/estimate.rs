@@ -110,7 +110,7 @@ impl Total {
             Expression::Message => (once, "the estimated cost of the messageExpression"),
         };
         self.cost = self.cost.saturating_add(cost);
-        let refused = (cost > RULE_MAX).then(|| FieldError::forbidden(&path, &exceeds(what, cost, RULE_MAX)));
+        let rejected = (cost > RULE_MAX).then(|| FieldError::forbidden(&path, &exceeds(what, cost, RULE_MAX)));
         if cost >= NAMED_MIN {
             self.dearest.push((cost, path));
             self.dearest.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
@@ -120,7 +120,7 @@ impl Total {
             self.dearest.iter().all(|(cost, _)| (NAMED_MIN..=self.cost).contains(cost)),
             "only expensive rules are named, and each is a part of the total"
         );
-        refused
+        rejected
     }
 
     /// Returns the errors about the total cost, if it exceeds the limit.

@@ -110,7 +110,7 @@ static DISABLED: LazyLock<PerPlace<Vec<&'static str>>> =
     LazyLock::new(|| PerPlace::new(|position| position.name().map(feature_gates::disabled_fields).unwrap_or_default()));
 
 /// A list that has a default if it is absent. An empty list is kept, because validation rejects it.
-const REFUSED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");
+const REJECTED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");
 
 /// Removes zeros that Go leaves out, nulls, empty lists and empty maps, and fields whose feature gates are off. A null in
 /// a map of strings is the empty string.
@@ -163,7 +163,7 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
                 match value {
                     Value::Null => false,
                     Value::Array(items) => {
-                        let stays = || schema.requires(name) || (schema.name(), name.as_str()) == REFUSED_EMPTY;
+                        let stays = || schema.requires(name) || (schema.name(), name.as_str()) == REJECTED_EMPTY;
                         !items.is_empty() || stays()
                     }
                     Value::Object(entries) => schema.requires(name) || !is_map || !entries.is_empty(),

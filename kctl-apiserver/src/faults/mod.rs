@@ -40,7 +40,7 @@ pub enum Moment {
 #[non_exhaustive]
 pub enum RequestFault {
     /// The server responds with an error status.
-    Refuse {
+    Reject {
         /// The HTTP status.
         code: u16,
         /// The value of the `Retry-After` header, in seconds.
@@ -121,10 +121,10 @@ impl Fault {
     /// Returns the short name by which [`Faults::counts`] counts the fault, such as `connection reset`.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Request(RequestFault::Refuse { code: 409, .. }) => "conflict",
-            Self::Request(RequestFault::Refuse { code: 410, .. }) => "gone",
-            Self::Request(RequestFault::Refuse { code: 429, .. }) => "too many requests",
-            Self::Request(RequestFault::Refuse { .. }) => "refused",
+            Self::Request(RequestFault::Reject { code: 409, .. }) => "conflict",
+            Self::Request(RequestFault::Reject { code: 410, .. }) => "gone",
+            Self::Request(RequestFault::Reject { code: 429, .. }) => "too many requests",
+            Self::Request(RequestFault::Reject { .. }) => "rejected",
             Self::Request(RequestFault::Reset(_)) => "connection reset",
             Self::Request(RequestFault::Half) => "half answer",
             Self::Request(RequestFault::Delay(_)) => "slow request",

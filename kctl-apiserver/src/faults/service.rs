@@ -21,7 +21,7 @@ use tower::Service;
 
 use super::{Connection, Moment, RequestFault, RequestSummary};
 use crate::{
-    response::{Body, refuse},
+    response::{Body, reject},
     stale::{FrequentBookmarks, Stale},
     status::StatusError,
 };
@@ -123,7 +123,7 @@ async fn before(
     connection: &Connection,
 ) -> Option<Result<Response<Body>, ConnectionResetError>> {
     match fault? {
-        RequestFault::Refuse { code, retry_after, moment: Moment::Before } => Some(Ok(status_error(code, retry_after))),
+        RequestFault::Reject { code, retry_after, moment: Moment::Before } => Some(Ok(status_error(code, retry_after))),
         RequestFault::Reset(Moment::Before) => Some(Err(ConnectionResetError)),
         RequestFault::Delay(time) => {
             tokio::time::sleep(time).await;
@@ -157,7 +157,7 @@ async fn after(
     answer: Response<Body>,
 ) -> Result<Response<Body>, ConnectionResetError> {
     match fault {
-        Some(RequestFault::Refuse { code, retry_after, moment: Moment::After }) => {
+        Some(RequestFault::Reject { code, retry_after, moment: Moment::After }) => {
             return Ok(status_error(code, retry_after));
         }
         Some(RequestFault::Reset(Moment::After)) => return Err(ConnectionResetError),
@@ -193,7 +193,7 @@ fn status_error(code: u16, retry_after: Option<u32>) -> Response<Body> {
         _ => "InternalError",
     };
     let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = refuse(&StatusError::new(status, reason, format!("refused with {code} by a fault on purpose")));
+    let mut response = reject(&StatusError::new(status, reason, format!("rejected with {code} by a fault on purpose")));
     if let Some(seconds) = retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }

@@ -90,11 +90,11 @@ fn config(name: &str) -> ConfigMap {
 
 #[tokio::test(start_paused = true)]
 async fn writes_fail_before_or_after_they_took_effect() {
-    let refuse = |code, moment| RequestFault::Refuse { code, retry_after: Some(3), moment };
+    let reject = |code, moment| RequestFault::Reject { code, retry_after: Some(3), moment };
     let cases = [
-        (refuse(409, Moment::Before), Some(409), false),
-        (refuse(429, Moment::Before), Some(429), false),
-        (refuse(500, Moment::After), Some(500), true),
+        (reject(409, Moment::Before), Some(409), false),
+        (reject(429, Moment::Before), Some(429), false),
+        (reject(500, Moment::After), Some(500), true),
         (RequestFault::Reset(Moment::Before), None, false),
         (RequestFault::Reset(Moment::After), None, true),
     ];
@@ -372,8 +372,8 @@ async fn only_the_rule_that_decides_is_notified() {
         let notified = notified.clone();
         move || notified.lock().push(name)
     };
-    let refuse = |code| RequestFault::Refuse { code, retry_after: None, moment: Moment::Before };
-    let writes = |code| Rule::request(refuse(code), RequestSummary::is_write);
+    let reject = |code| RequestFault::Reject { code, retry_after: None, moment: Moment::Before };
+    let writes = |code| Rule::request(reject(code), RequestSummary::is_write);
     world.faults.add(writes(409).nth(1).then(note("first write")));
     world.faults.add(writes(500).times(1).then(note("hidden by the conflict")));
     world.faults.add(writes(429).nth(2).then(note("second write")));

@@ -4,7 +4,7 @@
 
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 
-use super::{accept, refused};
+use super::{accept, rejected};
 use crate::{
     response::{Body, full, respond},
     state::State,
@@ -19,11 +19,11 @@ const KEYS: &str = "application/jwk-set+json";
 /// causes a 500.
 pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Body> {
     if parts.method != Method::GET {
-        return refused(parts, &StatusError::method_not_allowed());
+        return rejected(parts, &StatusError::method_not_allowed());
     }
     let form = if path[0] == "openid" { KEYS } else { "application/json" };
     if accept::first_of(parts, &[(form, form)]).is_none() {
-        return refused(parts, &StatusError::not_acceptable(form).with_empty_details());
+        return rejected(parts, &StatusError::not_acceptable(form).with_empty_details());
     }
     let document = match form {
         KEYS => state.signer.get().map(tokens::Signer::keys),
@@ -33,7 +33,7 @@ pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
         |why: SignerError| StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string());
     let document = match document.map_err(internal) {
         Ok(document) => document,
-        Err(error) => return refused(parts, &error),
+        Err(error) => return rejected(parts, &error),
     };
     let mut response = respond(StatusCode::OK, form, full(document.to_string().into_bytes()));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));

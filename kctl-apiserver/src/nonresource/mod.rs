@@ -16,7 +16,7 @@ use crate::{
     authorizer, metrics, openapi,
     registry::{self, Registry},
     request::{self, User, errors_are_yaml},
-    response::{Body, bytes_of, full, plain, refuse, respond, text, yaml},
+    response::{Body, bytes_of, full, plain, reject, respond, text, yaml},
     state::State,
     status::StatusError,
     version,
@@ -41,7 +41,7 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     let is_of_objects = request::parse_path(&request::decode(path)).is_some();
     if !is_of_objects && !authorizer::allows_path(state, user, &verb, path) {
         let error = authorizer::forbidden_path(user, &verb, path);
-        return refused(parts, &error.because(&authorizer::denial(state, user, "").unwrap_or_default()));
+        return rejected(parts, &error.because(&authorizer::denial(state, user, "").unwrap_or_default()));
     }
     let registry = &state.registry;
     if registry.is_remote(path) {
@@ -55,14 +55,14 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     let Some(document) = document(registry, &path) else {
         return match path.as_slice() {
             ["apis", group, _, ..] if !group.is_empty() && registry.is_built_in(group) => {
-                refused(parts, &StatusError::path_not_found())
+                rejected(parts, &StatusError::path_not_found())
             }
             _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
         };
     };
     let router = router(registry, &path);
     if router == Router::GoRestful && parts.method != Method::GET {
-        return refused(parts, &StatusError::method_not_allowed());
+        return rejected(parts, &StatusError::method_not_allowed());
     }
     discovered(registry, &path, &document, router, parts)
 }
@@ -84,7 +84,7 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
     Some(match names {
         ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => keys::answer(state, names, parts),
         ["openid", "v1", "jwks", ..] | [".well-known", "openid-configuration", ..] => {
-            refused(parts, &StatusError::path_not_found())
+            rejected(parts, &StatusError::path_not_found())
         }
         ["livez" | "readyz" | "healthz", ..] => health::answer(names, parts, || state.check_storage()),
         // Upstream does not check the method of these.
@@ -107,9 +107,9 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
             schemas::as_file(document, state.clock.now())
         }
         ["api", version] if registry::resources(registry, "", version).is_none() => {
-            refused(parts, &StatusError::path_not_found())
+            rejected(parts, &StatusError::path_not_found())
         }
-        ["api", _, _, ..] | ["version", _, ..] => refused(parts, &StatusError::path_not_found()),
+        ["api", _, _, ..] | ["version", _, ..] => rejected(parts, &StatusError::path_not_found()),
         _ => return None,
     })
 }
@@ -118,7 +118,7 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
 /// here that is answered with 304.
 fn discovered(registry: &Registry, path: &[&str], document: &Value, router: Router, parts: &Parts) -> Response<Body> {
     match DocumentFormat::negotiate(parts, path, router) {
-        Err(error) => refused(parts, &error),
+        Err(error) => rejected(parts, &error),
         Ok(form @ (DocumentFormat::Aggregated | DocumentFormat::AggregatedYaml)) => {
             let document =
                 if path[0] == "api" { registry::aggregated_core(registry) } else { registry::aggregated(registry) };
@@ -152,8 +152,8 @@ fn router(registry: &Registry, path: &[&str]) -> Router {
 }
 
 /// Returns an error in the format that the client accepts. The default is JSON.
-pub(crate) fn refused(parts: &Parts, error: &StatusError) -> Response<Body> {
-    let mut response = refuse(error);
+pub(crate) fn rejected(parts: &Parts, error: &StatusError) -> Response<Body> {
+    let mut response = reject(error);
     if errors_are_yaml(accept::accept(parts)) {
         *response.body_mut() = full(yaml(&error.body()));
         response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/yaml"));

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_input_is_refused() {
+    fn broken_input_is_rejected() {
         check(&[0x80], Err(EOF));
         check(&[0x08], Err(EOF));
         check(&[0x12, 3, b'a', b'b'], Err(EOF));

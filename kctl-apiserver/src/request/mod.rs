@@ -112,7 +112,7 @@ impl RequestInfo {
         }
         let verb = match allowed(&resource, &resource_path, requested) {
             Ok(verb) => verb,
-            Err(refusal) => return Some(Err(refusal)),
+            Err(rejection) => return Some(Err(rejection)),
         };
         // If there is a body, upstream reads it first; it contains the name as well.
         let is_by_name = matches!(verb, Verb::Get | Verb::Delete);

@@ -61,10 +61,10 @@ impl Authenticator {
     /// # Errors
     /// Returns the response to send: 403 for a `Host` that the server does not have, 401 without valid credentials.
     pub(super) fn decide<B>(&self, request: &Request<B>) -> Result<InProcess, Box<Response<Body>>> {
-        let refuse = |code, reason, why| Box::new(self.server.refuse(request, &StatusError::new(code, reason, why)));
+        let reject = |code, reason, why| Box::new(self.server.reject(request, &StatusError::new(code, reason, why)));
         if !self.is_named_rightly(request) {
             let why = "Host is not a name of this server: it answers to localhost, to its own addresses and to those of --tls-san";
-            return Err(refuse(StatusCode::FORBIDDEN, "Forbidden", why));
+            return Err(reject(StatusCode::FORBIDDEN, "Forbidden", why));
         }
         let path = request.uri().path();
         let public = PUBLIC
@@ -75,7 +75,7 @@ impl Authenticator {
         match self.caller(request.headers()) {
             Some(caller) => Ok(self.server.service_of(caller)),
             None if public && is_nobody => Ok(self.server.service_as(User::anonymous())),
-            None => Err(refuse(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")),
+            None => Err(reject(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")),
         }
     }
 
@@ -131,10 +131,10 @@ mod tests {
             }
             match authenticator.decide(&request) {
                 Ok(_) => assert!(is_let_in, "{path} {shown:?}"),
-                Err(refused) => {
+                Err(rejected) => {
                     assert!(!is_let_in, "{path} {shown:?}");
-                    assert_eq!(refused.status(), 401, "{path} {shown:?}");
-                    assert!(refused.headers().contains_key("audit-id"), "{path} {shown:?}");
+                    assert_eq!(rejected.status(), 401, "{path} {shown:?}");
+                    assert!(rejected.headers().contains_key("audit-id"), "{path} {shown:?}");
                 }
             }
         }

@@ -121,7 +121,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn devices_pipes_and_folders_are_refused_at_once() {
+    fn devices_pipes_and_folders_are_rejected_at_once() {
         let folder = TestFolder::new("kubeconfig-kinds");
         let pipe = folder.join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success());

@@ -283,7 +283,7 @@ async fn connection(
             let response: Response<Body> = match (decided, client) {
                 (Ok(service), None) => service.oneshot(request).await?,
                 (Ok(service), Some(client)) => answered(service, client, request, &breaks).await,
-                (Err(refused), _) => *refused,
+                (Err(rejected), _) => *rejected,
             };
             let response = response.map(|body| match body.size_hint().exact() {
                 // A response of known length is complete, so its request no longer counts as running.

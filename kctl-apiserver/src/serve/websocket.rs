@@ -76,7 +76,7 @@ impl Handshake {
         }
         let accepted = match self.accepted() {
             Ok(accepted) => accepted,
-            Err((code, why)) => return refused(code, why),
+            Err((code, why)) => return rejected(code, why),
         };
         let body = watch.into_body();
         tokio::spawn(async move {
@@ -132,14 +132,14 @@ impl Handshake {
 
 /// Returns the error response to an invalid handshake. The connection is closed, because the client may have sent
 /// frames already. For a wrong version the response names the one that is supported.
-fn refused(code: StatusCode, why: &str) -> Response<Body> {
-    let mut refused = Response::new(full(why.as_bytes().to_vec()));
-    *refused.status_mut() = code;
-    refused.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+fn rejected(code: StatusCode, why: &str) -> Response<Body> {
+    let mut rejected = Response::new(full(why.as_bytes().to_vec()));
+    *rejected.status_mut() = code;
+    rejected.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     if code == StatusCode::BAD_REQUEST && why.ends_with("Version") {
-        refused.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
+        rejected.headers_mut().insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
     }
-    refused
+    rejected
 }
 
 /// Sends the events of a watch until it ends, or until the client closes the connection. Each frame has one line, with

@@ -32,7 +32,7 @@ use crate::{
     limits::BODY_LEN_MAX,
     nonresource,
     request::{Caller, RequestInfo},
-    response::{Body, bytes_of, full, refuse, respond, warn, yaml},
+    response::{Body, bytes_of, full, reject, respond, warn, yaml},
     state::State,
     status::StatusError,
     store::ChangeOrigin,
@@ -176,7 +176,7 @@ async fn handle(
 /// Audits and rejects a request that reached no verb, or whose webhooks did not reply in time.
 fn reject_audited(state: &mut State, caller: &Caller, parts: &Parts, status_error: &StatusError) -> Response<Body> {
     audit_other(state, &parts.into(), Some(caller), status_error.code);
-    nonresource::refused(parts, status_error)
+    nonresource::rejected(parts, status_error)
 }
 
 /// Runs a request once, under the lock. Afterwards the request was either performed, or it has written nothing and
@@ -201,7 +201,7 @@ fn run_once(
         }
         let document = match authorizer::authorize_unknown(&*locked, &caller.user, parts) {
             Ok(()) => nonresource::answer(&locked, &caller.user, parts),
-            Err(status_error) => refuse(&status_error),
+            Err(status_error) => reject(&status_error),
         };
         audit_other(&mut locked, &parts.into(), Some(caller), document.status());
         return RunOutcome::Done(document);
@@ -254,7 +254,7 @@ fn build_response(
     audit(&mut locked, info, parts, code);
     drop(locked);
     let mut response = match performed {
-        Err(status_error) => nonresource::refused(parts, &status_error),
+        Err(status_error) => nonresource::rejected(parts, &status_error),
         Ok(Answer { payload: Payload::Watch(start), .. }) => {
             let start = start.under(connection);
             let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));

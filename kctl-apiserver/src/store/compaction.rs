@@ -103,11 +103,11 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(290)).await;
         assert_eq!((get(&server, &token).await.0, get(&server, &version).await.0), (200, 200));
         tokio::time::sleep(Duration::from_secs(310)).await;
-        let (code, refused) = get(&server, &token).await;
-        assert_eq!((code, &refused["reason"]), (410, &json!("Expired")));
+        let (code, rejected) = get(&server, &token).await;
+        assert_eq!((code, &rejected["reason"]), (410, &json!("Expired")));
         let (code, too_old) = get(&server, &version).await;
         assert_eq!((code, &too_old["reason"]), (410, &json!("Expired")));
-        let going_on = format!("&continue={}", refused["metadata"]["continue"].as_str().unwrap());
+        let going_on = format!("&continue={}", rejected["metadata"]["continue"].as_str().unwrap());
         let (code, next) = get(&server, &going_on).await;
         assert_eq!((code, &next["items"][0]["metadata"]["name"]), (200, &json!("kube-node-lease")), "the list goes on");
     }

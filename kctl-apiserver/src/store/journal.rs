@@ -225,7 +225,7 @@ impl Journal {
         if self.missed.is_empty() {
             let Err(error) = self.lines.append(resource, key, revision, object) else { return };
             let file = self.folder.join(FILE);
-            tracing::error!(%error, file = %file.display(), "changes cannot be kept, and are refused until they can");
+            tracing::error!(%error, file = %file.display(), "changes cannot be kept, and are rejected until they can");
         }
         self.missed.insert((resource.clone(), key.clone()));
     }

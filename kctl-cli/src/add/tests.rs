@@ -91,7 +91,7 @@ fn fails_without_a_change(folder: &Folder, name: &str) -> String {
 }
 
 #[test]
-fn existing_module_of_the_name_is_refused() {
+fn existing_module_of_the_name_is_rejected() {
     for (name, more) in [
         ("web", "mod web;\n"),
         ("web-site", "mod web_site {}\n"),
@@ -203,7 +203,7 @@ fn declared_kind_is_named_with_its_file() {
 }
 
 #[test]
-fn kind_that_differs_in_case_is_refused() {
+fn kind_that_differs_in_case_is_rejected() {
     let folder = Folder::new("case", MAIN);
     folder.add(controller("tea-room")).unwrap();
     let error = fails_without_a_change(&folder, "tearoom");
@@ -214,7 +214,7 @@ fn kind_that_differs_in_case_is_refused() {
 }
 
 #[test]
-fn plural_and_short_names_of_others_are_refused() {
+fn plural_and_short_names_of_others_are_rejected() {
     let renamed =
         "kind = \"Shop\", plural = \"stores\", singular = \"outlet\", shortname = \"so\", shortname = \"till\"";
     let folder = Folder::new("plural", &MAIN.replace("kind = \"Shop\"", renamed));

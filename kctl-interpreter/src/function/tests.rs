@@ -139,7 +139,7 @@ async fn function_error_is_the_layer_error() {
 }
 
 #[test]
-fn two_functions_for_one_operation_are_refused() {
+fn two_functions_for_one_operation_are_rejected() {
     let mut rules = rules();
     rules.push(rules[1].clone());
     let error = Functions::new(rules).err().unwrap().to_string();

@@ -36,7 +36,7 @@ fn errors(documents: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn mistakes_are_refused_by_name() {
+fn mistakes_are_rejected_by_name() {
     let mut other_target = unhealthy("two");
     other_target["spec"]["target"]["kind"] = json!("Gadget");
     for (documents, expected) in [

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn karmadas_rules_refuse_fields_in_karmadas_words() {
+    fn karmadas_rules_reject_fields_in_karmadas_words() {
         assert_eq!(validate(&valid()), Ok(()));
         let service = |key: &str, value: Value| {
             let mut service = json!({ "service": { "namespace": "n", "name": "s", "port": 443, "path": "/a" } });
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn two_webhooks_of_one_name_are_refused() {
+    fn two_webhooks_of_one_name_are_rejected() {
         let mut object = valid();
         let webhook = object["webhooks"][0].clone();
         object["webhooks"].as_array_mut().unwrap().push(webhook);

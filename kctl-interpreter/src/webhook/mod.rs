@@ -80,7 +80,7 @@ pub enum WebhookError {
     /// A function is for `Prune`, which Karmada sends to no webhook. Use it in process instead, as
     /// a layer of a chain.
     #[error(
-        "`{name}` ({location}) can't be served: Karmada asks no webhook for {operation}, and refuses a configuration that \
+        "`{name}` ({location}) can't be served: Karmada asks no webhook for {operation}, and rejects a configuration that \
          names it; use the function in process, as a layer of the chain"
     )]
     #[non_exhaustive]

@@ -38,9 +38,9 @@ pub(super) async fn respond(
 ) -> Response {
     let request = match decode_request(body) {
         Ok(request) => request,
-        Err(refused) => {
-            metrics.count_rejected(refused.status.code);
-            return *refused;
+        Err(rejected) => {
+            metrics.count_rejected(rejected.status.code);
+            return *rejected;
         }
     };
     let uid = request.uid.clone();
@@ -83,9 +83,9 @@ async fn answer(
 ) -> Result<Response, Response> {
     let (rule, inputs) = match function_and_inputs(functions, request) {
         Ok(called) => called,
-        Err(refused) => {
-            metrics.count_rejected(refused.status.code);
-            return Err(*refused);
+        Err(rejected) => {
+            metrics.count_rejected(rejected.status.code);
+            return Err(*rejected);
         }
     };
     let mut measurement = metrics.begin(rule);

@@ -70,7 +70,7 @@ impl Endpoint for Interpreter {
         response.into()
     }
 
-    fn refuse(&self, code: StatusCode, message: String, state: &mut RequestState) -> ResponseContext {
+    fn reject(&self, code: StatusCode, message: String, state: &mut RequestState) -> ResponseContext {
         let (uid, code) = (state.uid.clone(), code.as_u16());
         tracing::warn!(uid, code, "{message}");
         // A request that reached its function is counted with the labels of that.

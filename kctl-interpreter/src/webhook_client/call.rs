@@ -84,7 +84,7 @@ impl Caller {
         let target = self.target.as_ref().map_err(|problem| CallError::ClientUnusable(problem.clone()))?;
         let response = target.call(&body.into(), until).await;
         let answer: Result<Bytes, ClientError> =
-            response.and_then(|response| client::accepted(&response).map_err(|refused| refused.with_body().into()));
+            response.and_then(|response| client::accepted(&response).map_err(|rejected| rejected.with_body().into()));
         let answer = answer.map_err(|failed| match failed.unresolved::<ServiceError>() {
             Some(unusable) => CallError::Service(unusable.clone()),
             None => CallError::Request(failed.to_string()),

@@ -13,7 +13,7 @@ use crate::dependency::InvalidDependencyError;
 /// ```
 /// use kctl_interpreter::webhook_client::{CallError, WebhookClientError};
 ///
-/// /// Returns the code with which the webhook refused the operation.
+/// /// Returns the code with which the webhook rejected the operation.
 /// fn code(error: &WebhookClientError) -> Option<i64> {
 ///     match error {
 ///         WebhookClientError::Call { reason: CallError::Unsuccessful { code, .. }, .. } => Some(*code),

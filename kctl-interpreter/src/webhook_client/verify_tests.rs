@@ -13,7 +13,7 @@ fn response(fields: &Value) -> Value {
 }
 
 #[test]
-fn protocol_violations_are_refused_in_karmadas_words() {
+fn protocol_violations_are_rejected_in_karmadas_words() {
     use Operation::{InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus, ReviseReplica};
     let wrong_kind = json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1" });
     let cases = [

@@ -70,13 +70,13 @@ fn hostile_scripts_neither_crash_hang_nor_leak() {
         (number("LUA_FUZZ_SEED").unwrap_or(1 << 32), number("LUA_FUZZ_SCRIPTS").unwrap_or(N_MUTATED));
     let limits = Limits::default().time(Duration::from_millis(5)).steps(50_000).memory_bytes(4 << 20);
     let pool = Pool::new(limits);
-    let (mut n_answers, mut n_errors, mut n_refused, mut held) = (0_u64, 0_u64, 0_u64, None);
+    let (mut n_answers, mut n_errors, mut n_rejected, mut held) = (0_u64, 0_u64, 0_u64, None);
     let (mut longest, mut longest_seed) = (Duration::ZERO, first);
     for seed in first..first + n_scripts {
         let source = Generator::new(seed).mutated();
         let start = thread_time();
         match Script::compile(&source, "ReflectStatus") {
-            Err(_) => n_refused += 1,
+            Err(_) => n_rejected += 1,
             Ok(script) if run(&pool, &script).is_ok() => n_answers += 1,
             Ok(_) => n_errors += 1,
         }
@@ -91,11 +91,11 @@ fn hostile_scripts_neither_crash_hang_nor_leak() {
     }
     let growth = resident().zip(held).map_or(0, |(now, held)| now.saturating_sub(held));
     eprintln!(
-        "{n_scripts} scripts: {n_answers} answers, {n_errors} errors, {n_refused} do not compile; the longest took {longest:?} (seed {longest_seed}), {growth} bytes more are held"
+        "{n_scripts} scripts: {n_answers} answers, {n_errors} errors, {n_rejected} do not compile; the longest took {longest:?} (seed {longest_seed}), {growth} bytes more are held"
     );
     assert!(growth < GROWTH_MAX, "{growth} bytes");
     let least = n_scripts / 50;
-    assert!(n_answers > least && n_errors > least && n_refused > least, "{n_answers}, {n_errors}, {n_refused}");
+    assert!(n_answers > least && n_errors > least && n_rejected > least, "{n_answers}, {n_errors}, {n_rejected}");
 }
 
 /// Returns the resident memory of the process in bytes; `None` on systems without `/proc`.

@@ -361,7 +361,7 @@ fn selector(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     }
 }
 
-/// Reads `match_conditions("name" = "expression", …)`. K0104 for names and expressions that API servers refuse
+/// Reads `match_conditions("name" = "expression", …)`. K0104 for names and expressions that API servers reject
 /// (`validateMatchConditions` in `pkg/apis/admissionregistration/validation`). They compile the expressions.
 fn conditions(entry: &Entry, options: &mut Options, errors: &mut Errors) {
     let form =

@@ -124,7 +124,7 @@ pub(super) struct Plugin {
 struct CachedCredential {
     credential: Arc<Credential>,
     /// `true` after a 401 with this credential.
-    is_refused: bool,
+    is_rejected: bool,
     /// End of the last run, successful or not.
     last_run_at: Instant,
 }
@@ -170,7 +170,7 @@ impl Plugin {
             return Ok(Some(plugin));
         }
         let credential = Arc::new(run_plugin(&exec)?);
-        let cached = Mutex::new(CachedCredential { credential, is_refused: false, last_run_at: Instant::now() });
+        let cached = Mutex::new(CachedCredential { credential, is_rejected: false, last_run_at: Instant::now() });
         let plugin = Arc::new(Self { exec, every, cached, running: watch::Sender::new(false) });
         *plugin_ref = Arc::downgrade(&plugin);
         Ok(Some(plugin))
@@ -206,14 +206,14 @@ impl Plugin {
     /// Notes that a server rejected this credential. Has no effect for an older one.
     pub(super) fn invalidate(&self, credential: &Arc<Credential>) {
         let mut cached = self.cached.lock();
-        cached.is_refused |= Arc::ptr_eq(&cached.credential, credential);
+        cached.is_rejected |= Arc::ptr_eq(&cached.credential, credential);
     }
 
     /// Returns `true` if the credential expires soon or was rejected, and the plugin has not run just now.
     fn is_due(&self) -> bool {
         let cached = self.cached.lock();
         let ends = || cached.credential.end.is_some_and(|end| Timestamp::now() + BEFORE_END >= end);
-        cached.last_run_at.elapsed() >= self.every && (cached.is_refused || ends())
+        cached.last_run_at.elapsed() >= self.every && (cached.is_rejected || ends())
     }
 
     /// Runs the plugin, unless the run before this one was just now. Blocks until it ends. A failure is logged, and the last
@@ -228,7 +228,7 @@ impl Plugin {
         match result {
             Ok(credential) => {
                 tracing::debug!("the plugin of the kubeconfig gave a new credential");
-                (cached.credential, cached.is_refused) = (Arc::new(credential), false);
+                (cached.credential, cached.is_rejected) = (Arc::new(credential), false);
             }
             Err(error) => {
                 let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));

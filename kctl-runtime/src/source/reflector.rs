@@ -253,7 +253,7 @@ impl Reflector {
     /// use kctl_runtime::{writer::ApiError, source::{Effect, Input, Presence, Reflector}, store::Delta};
     ///
     /// let mut reflector = Reflector::new(None).with(Presence::Optional);
-    /// let missing = || Input::Failed(ApiError::refused("list gateways", 404, None, "404 page not found"));
+    /// let missing = || Input::Failed(ApiError::rejected("list gateways", 404, None, "404 page not found"));
     /// // A starting API server may answer 404 for a moment, so one answer is not enough.
     /// assert!(matches!(reflector.handle(missing())[..], [Effect::Wait(_)]));
     /// let effects = reflector.handle(missing());
@@ -283,7 +283,7 @@ impl Reflector {
     ///
     /// // The API server has compacted version 7 away: list again, at least that version.
     /// let status = r#"{"reason": "Expired", "message": "too old resource version", "code": 410}"#;
-    /// let expired = ApiError::refused("watch pods", 410, None, status);
+    /// let expired = ApiError::rejected("watch pods", 410, None, status);
     /// let effects = reflector.handle(Input::Failed(expired));
     /// assert!(matches!(effects[..], [Effect::Next]));
     /// assert_eq!(reflector.request(), &Request::Whole { version: Some("7".into()) });

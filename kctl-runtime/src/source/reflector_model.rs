@@ -352,15 +352,15 @@ impl Run {
             Step::Fail(of, code) => {
                 let message =
                     if code == 504 { r#"{"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}"# } else { "{}" };
-                self.deliver(of, Input::Failed(ApiError::refused("list pods", code, None, message)))
+                self.deliver(of, Input::Failed(ApiError::rejected("list pods", code, None, message)))
             }
             Step::Lose(of) => self.deliver(of, Input::Failed(unanswered())),
             Step::Cut(of) if matches!(self.request(of), Request::Whole { .. } | Request::List { .. }) => {
                 self.deliver(of, Input::Cut(unanswered()))
             }
             Step::Break(of, code) if matches!(self.request(of), Request::Watch { .. } | Request::Stream) => {
-                let refused = |code| ApiError::refused("watch pods", code, None, "{}");
-                let error = code.map_or_else(unanswered, refused);
+                let rejected = |code| ApiError::rejected("watch pods", code, None, "{}");
+                let error = code.map_or_else(unanswered, rejected);
                 self.deliver(of, Input::Broken { error, lasted: Duration::from_secs(30) })
             }
             Step::Cut(_) | Step::Break(..) => Ok(()),
@@ -371,7 +371,7 @@ impl Run {
     fn answer(&mut self, of: usize, back: usize) -> Input {
         let (server, n) = (&self.server, self.followers.len());
         let Follower { scope, reflector, stream } = &mut self.followers[of % n];
-        let expired = || Input::Failed(ApiError::refused("list pods", 410, None, "{}"));
+        let expired = || Input::Failed(ApiError::rejected("list pods", 410, None, "{}"));
         let oldest =
             |version: Option<String>| version.map_or(server.revision, |v| server.back(v.parse().unwrap(), back));
         match reflector.request().clone() {

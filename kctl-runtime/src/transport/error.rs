@@ -16,9 +16,9 @@ use super::Operation;
 ///
 /// | Error | Sent | Next attempt |
 /// |---|---|---|
-/// | [`Refused`](Self::Refused) with `Retry-After` | yes | after that wait |
-/// | [`Refused`](Self::Refused), a conflict | yes | once the cache has a newer state |
-/// | [`Refused`](Self::Refused) otherwise | yes | after the backoff |
+/// | [`Rejected`](Self::Rejected) with `Retry-After` | yes | after that wait |
+/// | [`Rejected`](Self::Rejected), a conflict | yes | once the cache has a newer state |
+/// | [`Rejected`](Self::Rejected) otherwise | yes | after the backoff |
 /// | [`Unanswered`](Self::Unanswered), [`Unreadable`](Self::Unreadable) | yes | after the backoff, on a cache that was listed again |
 /// | [`NotLeading`](Self::NotLeading), [`NotFollowed`](Self::NotFollowed) | no | after the backoff |
 /// | [`Unsendable`](Self::Unsendable), [`Foreign`](Self::Foreign), [`SecondController`](Self::SecondController), [`Elsewhere`](Self::Elsewhere), [`Undeclared`](Self::Undeclared) | no | after a change of the object: terminal |
@@ -29,7 +29,7 @@ use super::Operation;
 /// use kctl_runtime::writer::ApiError;
 ///
 /// let body = r#"{"kind": "Status", "reason": "AlreadyExists", "message": "pods \"web-0\" already exists", "code": 409}"#;
-/// let error = ApiError::refused("create Pod shop/web-0", 409, None, body);
+/// let error = ApiError::rejected("create Pod shop/web-0", 409, None, body);
 /// assert!(error.is_already_exists() && !error.is_conflict());
 /// assert!(!error.is_unknown_outcome() && !error.is_terminal());
 /// assert_eq!(error.to_string(), "create Pod shop/web-0: pods \"web-0\" already exists");
@@ -40,7 +40,7 @@ pub enum ApiError {
     /// The API server rejected the request and said why in a `Status` object.
     #[error("{operation}: {message}")]
     #[non_exhaustive]
-    Refused {
+    Rejected {
         /// Verb, kind and key of the request, such as `create Pod shop/web-0`.
         operation: Operation,
         /// HTTP status code.
@@ -163,7 +163,7 @@ struct Status {
 }
 
 impl ApiError {
-    /// Builds [`Refused`](Self::Refused) from the body of a response.
+    /// Builds [`Rejected`](Self::Rejected) from the body of a response.
     ///
     /// A body that is not a `Status` (a proxy's page, for example) becomes the message, cut after 500
     /// characters. `retry_after` is the header's value; without one the body's `retryAfterSeconds` counts.
@@ -173,18 +173,18 @@ impl ApiError {
     /// use kctl_runtime::writer::ApiError;
     ///
     /// let busy = r#"{"reason": "TooManyRequests", "message": "try later", "details": {"retryAfterSeconds": 3}, "code": 429}"#;
-    /// let error = ApiError::refused("list Pod", 429, None, busy);
+    /// let error = ApiError::rejected("list Pod", 429, None, busy);
     /// assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
     ///
-    /// let proxy = ApiError::refused("get Pod shop/web-0", 502, None, "Bad Gateway\n");
+    /// let proxy = ApiError::rejected("get Pod shop/web-0", 502, None, "Bad Gateway\n");
     /// assert_eq!((proxy.code(), proxy.to_string().as_str()), (Some(502), "get Pod shop/web-0: Bad Gateway"));
     /// assert!(proxy.is_unknown_outcome());
     /// ```
-    pub fn refused(operation: impl Into<Operation>, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
+    pub fn rejected(operation: impl Into<Operation>, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let status: Status = serde_json::from_str(body)
             .unwrap_or_else(|_not_a_status| Status { message: body.chars().take(500).collect(), ..Status::default() });
         let seconds = status.details.retry_after_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        Self::Refused {
+        Self::Rejected {
             operation: operation.into(),
             code: if status.code == 0 { code } else { status.code },
             reason: status.reason,
@@ -209,7 +209,7 @@ impl ApiError {
     /// Returns verb, kind and key of the request, such as `patch Deployment shop/web`.
     pub fn operation(&self) -> &Operation {
         match self {
-            Self::Refused { operation, .. }
+            Self::Rejected { operation, .. }
             | Self::Unanswered { operation, .. }
             | Self::Unreadable { operation, .. }
             | Self::Unsendable { operation, .. }
@@ -225,7 +225,7 @@ impl ApiError {
     /// Returns the HTTP status code if the server rejected the request.
     pub fn code(&self) -> Option<u16> {
         match self {
-            Self::Refused { code, .. } => Some(*code),
+            Self::Rejected { code, .. } => Some(*code),
             _ => None,
         }
     }
@@ -239,7 +239,7 @@ impl ApiError {
     /// use kctl_runtime::writer::ApiError;
     ///
     /// let body = r#"{"kind": "Status", "reason": "Conflict", "message": "the object has been modified", "code": 409}"#;
-    /// assert!(ApiError::refused("update Pod shop/web-0", 409, None, body).is_conflict());
+    /// assert!(ApiError::rejected("update Pod shop/web-0", 409, None, body).is_conflict());
     /// ```
     pub fn is_conflict(&self) -> bool {
         self.has_reason(409, "Conflict") || self.is_about_another()
@@ -267,7 +267,7 @@ impl ApiError {
     /// the response is plain text.
     pub(crate) fn is_unknown_resource(&self) -> bool {
         let messages = ["the server could not find the requested resource", "404 page not found"];
-        matches!(self, Self::Refused { code: 404, message, .. } if messages.contains(&message.trim()))
+        matches!(self, Self::Rejected { code: 404, message, .. } if messages.contains(&message.trim()))
     }
 
     /// Returns `true` if the kind is served but has no object with the key of the operation.
@@ -275,7 +275,7 @@ impl ApiError {
     /// A 404 for another reason names another object, such as the missing namespace, or none
     /// (`k8s.io/apimachinery`, `NewNotFound`).
     pub(crate) fn is_object_missing(&self) -> bool {
-        let Self::Refused { operation, details, .. } = self else { return false };
+        let Self::Rejected { operation, details, .. } = self else { return false };
         let (Some(kind), Some(key)) = (operation.kind(), operation.key()) else { return false };
         self.has_reason(404, "NotFound")
             && details.kind.as_ref() == Some(&kind.plural)
@@ -299,7 +299,7 @@ impl ApiError {
     pub fn is_unknown_outcome(&self) -> bool {
         match self {
             Self::Unanswered { .. } | Self::Unreadable { .. } => true,
-            Self::Refused { code, .. } => *code >= 500,
+            Self::Rejected { code, .. } => *code >= 500,
             Self::Unsendable { .. }
             | Self::Foreign { .. }
             | Self::SecondController { .. }
@@ -319,7 +319,7 @@ impl ApiError {
     ///
     /// // An administrator may correct the quota, so a later try can succeed.
     /// let status = r#"{"reason": "Forbidden", "message": "exceeded quota", "code": 403}"#;
-    /// assert!(!ApiError::refused("create Pod shop/web-0", 403, None, status).is_terminal());
+    /// assert!(!ApiError::rejected("create Pod shop/web-0", 403, None, status).is_terminal());
     /// ```
     pub fn is_terminal(&self) -> bool {
         matches!(
@@ -335,20 +335,20 @@ impl ApiError {
     /// Returns the wait that the server asked for (`Retry-After`).
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Refused { retry_after, .. } => *retry_after,
+            Self::Rejected { retry_after, .. } => *retry_after,
             _ => None,
         }
     }
 
     /// Returns `true` if the Status object has a cause of this type, about this field; an empty field for none.
     pub(crate) fn has_cause(&self, cause: &str, field: &str) -> bool {
-        let Self::Refused { details, .. } = self else { return false };
+        let Self::Rejected { details, .. } = self else { return false };
         let mut causes = details.causes.iter().flatten();
         causes.any(|at| at.reason.as_deref() == Some(cause) && at.field.as_deref().unwrap_or_default() == field)
     }
 
     fn has_reason(&self, status: u16, name: &str) -> bool {
-        matches!(self, Self::Refused { code, reason, .. } if *code == status && reason == name)
+        matches!(self, Self::Rejected { code, reason, .. } if *code == status && reason == name)
     }
 }
 

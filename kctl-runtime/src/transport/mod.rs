@@ -238,12 +238,12 @@ async fn response_error(operation: &Operation, response: Response<Body>) -> ApiE
     while bytes.len() < ERROR_BODY_LEN_MAX {
         match body.frame().await {
             Some(Ok(frame)) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
-            Some(Err(_broken)) => return ApiError::refused(operation, code, after, ""),
+            Some(Err(_broken)) => return ApiError::rejected(operation, code, after, ""),
             None => break,
         }
     }
     bytes.truncate(ERROR_BODY_LEN_MAX);
-    ApiError::refused(operation, code, after, &String::from_utf8_lossy(&bytes))
+    ApiError::rejected(operation, code, after, &String::from_utf8_lossy(&bytes))
 }
 
 #[cfg(test)]
@@ -278,7 +278,7 @@ mod tests {
     async fn rejected_request_is_repeated_if_the_wait_fits() {
         // Columns: code, `Retry-After`, rejections, timeout; expected seconds, requests, and the wait in the returned
         // error.
-        for (code, wait, refusals, within, took, requests, left) in [
+        for (code, wait, rejections, within, took, requests, left) in [
             (429, 2, 3, 60, 6, 4, None),
             (503, 2, 3, 60, 6, 4, None),
             (429, 300, 1, 60, 0, 1, Some(300)),
@@ -289,11 +289,11 @@ mod tests {
             (429, 0, 99, 60, 0, 1, None),
             (503, 0, 99, 60, 0, 1, None),
         ] {
-            let (client, n_requests) = busy(code, wait, refusals);
+            let (client, n_requests) = busy(code, wait, rejections);
             let begins = Instant::now();
             let deadline = Deadline::from_now(Duration::from_secs(within));
             let answer = send_within(&client, &"get it".into(), Method::GET, "/", None, deadline).await;
-            let case = format!("{code}, {wait} s, {refusals} times, within {within} s: {answer:?}");
+            let case = format!("{code}, {wait} s, {rejections} times, within {within} s: {answer:?}");
             assert_eq!(begins.elapsed().as_secs(), took, "{case}");
             assert_eq!(n_requests.load(Ordering::Relaxed), requests, "{case}");
             assert_eq!(answer.err().and_then(|error| error.retry_after()), left.map(Duration::from_secs), "{case}");
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn refused_watch_with_endless_body_times_out() {
+    async fn rejected_watch_with_endless_body_times_out() {
         let service = service_fn(|_request: Request<Body>| async {
             let body = http_body_util::StreamBody::new(futures::stream::pending::<Result<_, Infallible>>());
             Ok::<_, Infallible>(Response::builder().status(503).body(body).unwrap())

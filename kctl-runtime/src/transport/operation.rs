@@ -12,7 +12,7 @@ use crate::{key::ObjectKey, object::Kind};
 /// ```
 /// use kctl_runtime::writer::{ApiError, Operation};
 ///
-/// let error = ApiError::refused("discover apps/v1", 403, None, "");
+/// let error = ApiError::rejected("discover apps/v1", 403, None, "");
 /// assert_eq!(error.operation(), &Operation::from("discover apps/v1"));
 /// assert_eq!(error.operation().key(), None);
 /// ```

@@ -39,7 +39,7 @@
 //! use kctl_runtime::writer::ApiError;
 //!
 //! let status = r#"{"reason": "Conflict", "message": "the object has been modified", "code": 409}"#;
-//! let conflict = ApiError::refused("update Pod shop/web-0", 409, None, status);
+//! let conflict = ApiError::rejected("update Pod shop/web-0", 409, None, status);
 //! assert!(!conflict.is_unknown_outcome(), "the server decided, and the cache is right");
 //!
 //! let lost = ApiError::unanswered("create Pod shop/web-0", "connection reset");

@@ -133,8 +133,8 @@ mod tests {
         permission.send(LeaseState::Lost).unwrap();
         configs.get("a").await.unwrap();
         assert_eq!(sent.load(Ordering::Relaxed), 3);
-        let refused = configs.delete("a", &DeleteParams::default()).await.unwrap_err();
-        let kube::Error::Service(cause) = refused else { panic!("{refused}") };
+        let rejected = configs.delete("a", &DeleteParams::default()).await.unwrap_err();
+        let kube::Error::Service(cause) = rejected else { panic!("{rejected}") };
         assert!(matches!(cause.downcast_ref(), Some(ApiError::NotLeading { .. })), "{cause}");
         assert_eq!(sent.load(Ordering::Relaxed), 3, "nothing was sent");
     }

@@ -72,7 +72,7 @@ impl Denial {
     /// In debug builds, for another code.
     #[must_use]
     pub fn code(mut self, code: u16) -> Self {
-        debug_assert!((400..600).contains(&code), "a refusal is an error of HTTP");
+        debug_assert!((400..600).contains(&code), "a rejection is an error of HTTP");
         self.code = code;
         self
     }

@@ -41,20 +41,20 @@ pub fn accepted(response: &Response<Bytes>) -> Result<Bytes, ResponseError> {
         "" => "application/json",
         content => content,
     };
-    let refused = |text: String, shown: &str| ResponseError { text, shown: shown.to_owned() };
+    let rejected = |text: String, shown: &str| ResponseError { text, shown: shown.to_owned() };
     if let Some(problem) = problem_of_media_type(content) {
-        return Err(refused(format!("Internal error occurred: mime: {problem}"), ""));
+        return Err(rejected(format!("Internal error occurred: mime: {problem}"), ""));
     }
     match (status.as_u16(), body.is_empty()) {
         (code @ 200..=206, true) => {
-            Err(refused(format!("0-length response with status code: {code} and content type: {content}"), ""))
+            Err(rejected(format!("0-length response with status code: {code} and content type: {content}"), ""))
         }
         (200..=206, false) => Ok(body.clone()),
         (code, _) => {
             let text = String::from_utf8_lossy(&body[..body.len().min(ERROR_READ_MAX)]);
             let is_text = content.starts_with("text/") || !response.headers().contains_key(header::CONTENT_TYPE);
             let counts = if is_text { text.trim() } else { "unknown" };
-            Err(refused(status_within(body).unwrap_or_else(|| of_status(code, counts)), text.trim()))
+            Err(rejected(status_within(body).unwrap_or_else(|| of_status(code, counts)), text.trim()))
         }
     }
 }
@@ -229,7 +229,7 @@ mod tests {
             let response =
                 content_type.into_iter().fold(response, |response, content| response.header("content-type", content));
             let response = response.body(Bytes::from_static(body.as_bytes())).unwrap();
-            let found = accepted(&response).err().map(|refused| refused.to_string());
+            let found = accepted(&response).err().map(|rejected| rejected.to_string());
             assert_eq!(found.as_deref(), expected, "{code} {body}");
         }
     }
@@ -242,8 +242,8 @@ mod tests {
             (403, "you may not", "you may not"),
             (502, "a \"b\"", "an error on the server (\"a \\\"b\\\"\") has prevented the request from succeeding"),
         ] {
-            let refused = ResponseError { text: of_status(code, body), shown: body.into() };
-            assert_eq!(refused.with_body(), expected, "{code}");
+            let rejected = ResponseError { text: of_status(code, body), shown: body.into() };
+            assert_eq!(rejected.with_body(), expected, "{code}");
         }
     }
 

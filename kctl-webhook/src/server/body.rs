@@ -20,7 +20,7 @@ use crate::slots::{Slot, Slots};
 pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// Maximum number of bytes of a too long body that are read and dropped, so that the client gets to
 /// read the error.
-const REFUSED_LEN_MAX: usize = 64 << 20;
+const REJECTED_LEN_MAX: usize = 64 << 20;
 
 /// The reason why a body was not read.
 #[derive(Debug, thiserror::Error)]
@@ -136,7 +136,7 @@ impl Bodies {
             scanner.feed(&std::mem::take(read));
             held.clear();
             scanner.feed(&data);
-            if len > len_max.max(REFUSED_LEN_MAX) {
+            if len > len_max.max(REJECTED_LEN_MAX) {
                 break;
             }
         }
@@ -289,8 +289,8 @@ mod tests {
     async fn running_request_keeps_the_bytes_of_its_body() {
         let bodies = bodies(100);
         let (_len, held) = reading(&bodies, Body::from(vec![b' '; 60])).await.unwrap().unwrap();
-        let refused = reading(&bodies, Body::from(vec![b' '; 41])).await.unwrap();
-        assert!(matches!(refused, Err(BodyError::NoRoom { .. })), "{refused:?}");
+        let rejected = reading(&bodies, Body::from(vec![b' '; 41])).await.unwrap();
+        assert!(matches!(rejected, Err(BodyError::NoRoom { .. })), "{rejected:?}");
         let waits = reading(&bodies, Body::from(vec![b' '; 41]));
         sleep(Duration::from_secs(4)).await;
         drop(held);

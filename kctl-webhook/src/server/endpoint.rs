@@ -45,7 +45,7 @@ pub trait Endpoint: Send + Sync + 'static {
     ) -> impl Future<Output = Self::Response> + Send;
 
     /// Returns the response to a request that was not read to its end, or ran into its timeout.
-    fn refuse(&self, code: StatusCode, message: String, state: &mut RequestState<Self::Measurement>) -> Self::Response;
+    fn reject(&self, code: StatusCode, message: String, state: &mut RequestState<Self::Measurement>) -> Self::Response;
 }
 
 /// Bounds on the requests of several routes together.
@@ -84,11 +84,11 @@ impl RequestLimits {
         let mut received = Vec::new();
         let answered = timeout(within, self.read_and_respond(endpoint, request, &mut state, &mut received)).await;
         let answered = answered.unwrap_or_else(|_elapsed| Err(self.timeout_response(within, &state)));
-        let response = answered.unwrap_or_else(|Refusal { code, message }| {
+        let response = answered.unwrap_or_else(|Rejection { code, message }| {
             if state.uid.is_empty() {
                 state.uid = body::uid_of(&received);
             }
-            endpoint.refuse(code, message, &mut state)
+            endpoint.reject(code, message, &mut state)
         });
         let (status, json) = match serde_json::to_vec(&response) {
             Ok(json) => (StatusCode::OK, json),
@@ -109,18 +109,18 @@ impl RequestLimits {
         request: Request,
         state: &mut RequestState<E::Measurement>,
         received: &mut Vec<u8>,
-    ) -> Result<E::Response, Refusal> {
+    ) -> Result<E::Response, Rejection> {
         let not_json = body::not_json(request.headers());
         let (body, len_max) = (request.into_body(), endpoint.body_len_max());
         let (slot, held) = self.bodies.read(body, len_max, &mut state.progress, received).await.map_err(|error| {
             error.uid().unwrap_or_default().clone_into(&mut state.uid);
-            Refusal { code: error.code(), message: error.to_string() }
+            Rejection { code: error.code(), message: error.to_string() }
         })?;
         state.slot.memory = Some(Arc::new(held));
         if let Some(message) = not_json {
-            return Err(Refusal { code: StatusCode::BAD_REQUEST, message });
+            return Err(Rejection { code: StatusCode::BAD_REQUEST, message });
         }
-        let permit = self.running.clone().acquire_owned().await.map_err(|_closed| Refusal {
+        let permit = self.running.clone().acquire_owned().await.map_err(|_closed| Rejection {
             code: StatusCode::SERVICE_UNAVAILABLE,
             message: "the webhook stops".into(),
         })?;
@@ -130,19 +130,19 @@ impl RequestLimits {
         Ok(endpoint.respond(received, state).await)
     }
 
-    /// Returns the refusal of a request that ran into its timeout, with what it was waiting for.
-    fn timeout_response<M>(&self, within: Duration, state: &RequestState<M>) -> Refusal {
+    /// Returns the rejection of a request that ran into its timeout, with what it was waiting for.
+    fn timeout_response<M>(&self, within: Duration, state: &RequestState<M>) -> Rejection {
         let why = match (state.running.lock().as_ref(), state.progress) {
             (Some(function), _) => format!("{function} takes longer"),
             (None, Progress::Queued) => format!("{} others run, which is the limit", self.concurrency_max),
             (None, Progress::Receiving | Progress::Running) => "the rest of the request did not come".into(),
         };
-        Refusal { code: StatusCode::GATEWAY_TIMEOUT, message: format!("no response within {within:?}: {why}") }
+        Rejection { code: StatusCode::GATEWAY_TIMEOUT, message: format!("no response within {within:?}: {why}") }
     }
 }
 
 /// The reason why a request got no response of its function.
-struct Refusal {
+struct Rejection {
     code: StatusCode,
     message: String,
 }

@@ -189,7 +189,7 @@ impl Webhooks {
         Ok(Self { stop, served, functions })
     }
 
-    /// Refuses new requests, and waits until the running ones are answered.
+    /// Rejects new requests, and waits until the running ones are answered.
     async fn stop(self) -> Result<()> {
         drop(self.stop);
         if let Err(error) = self.served.await {
@@ -255,8 +255,8 @@ fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
         }
         let RequestRecord { verb, resource, namespace, name: object, code, .. } = request;
         let full_name = if namespace.is_empty() { object.clone() } else { format!("{namespace}/{object}") };
-        let refused = if *code >= 400 { format!(": {code}") } else { String::new() };
-        say!("{name}: {verb} {resource} {full_name}{refused}");
+        let rejected = if *code >= 400 { format!(": {code}") } else { String::new() };
+        say!("{name}: {verb} {resource} {full_name}{rejected}");
     });
 }
 

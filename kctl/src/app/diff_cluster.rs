@@ -148,7 +148,7 @@ async fn read(client: &Client, kind: &str, namespace: Option<&str>, name: &str) 
     let path = format!("{root}{parent}/{}s/{name}", kind.to_lowercase());
     match client.request::<Value>(Request::get(path).body(Vec::new())?).await {
         Ok(object) => Ok(Some(object)),
-        Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(None),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -86,7 +86,7 @@ pub(super) async fn has_kind(client: &Client, kind: &Kind) -> Result<bool> {
     let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
     match client.request::<APIResourceList>(Request::get(&root).body(Vec::new())?).await {
         Ok(served) => Ok(served.resources.iter().any(|resource| resource.name == *plural)),
-        Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(false),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
@@ -98,7 +98,7 @@ pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
     let root = if api.contains('/') { format!("/apis/{api}") } else { format!("/api/{api}") };
     let served = client.request::<APIResourceList>(Request::get(&root).body(Vec::new())?).await;
     let served = match served {
-        Err(kube::Error::Api(refused)) if refused.code == 404 => {
+        Err(kube::Error::Api(status)) if status.code == 404 => {
             let what = format!("{api} is not served; apply its CRD first, or write a kind of this program");
             return Err(Error::from(format!("{what}, which `generate-crds` prints")));
         }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn object_without_a_name_is_refused() {
+    fn object_without_a_name_is_rejected() {
         let mut objects = Vec::new();
         let error = parse("apiVersion: v1\nkind: Pod\n", "web.yaml", &mut objects).unwrap_err().to_string();
         assert_eq!(error, "web.yaml: an object has no `metadata.name`");

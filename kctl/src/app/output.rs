@@ -365,17 +365,17 @@ mod tests {
     const STRICT: BreakingOptions = BreakingOptions { allow_breaking: false, since: None };
 
     #[test]
-    fn breaking_change_is_refused_unless_allowed() {
+    fn breaking_change_is_rejected_unless_allowed() {
         let folder = Folder::new("breaking");
         let (old, new) = (crd(&json!({ "host": { "type": "string" } })), crd(&json!({})));
         write_manifests(std::slice::from_ref(&old), &folder.out(), &OWNED).unwrap();
         write_manifests(std::slice::from_ref(&old), &folder.check(), &OWNED).unwrap();
         reject_breaking(std::slice::from_ref(&old), &folder.check(), &STRICT).unwrap();
         for out in [folder.out(), folder.check()] {
-            let refused = reject_breaking(std::slice::from_ref(&new), &out, &STRICT).unwrap_err().to_string();
+            let rejected = reject_breaking(std::slice::from_ref(&new), &out, &STRICT).unwrap_err().to_string();
             assert!(
-                refused.contains("webs.example.com.yaml: v1 host: is gone; what objects have in host"),
-                "{refused}"
+                rejected.contains("webs.example.com.yaml: v1 host: is gone; what objects have in host"),
+                "{rejected}"
             );
             let allowed = BreakingOptions { allow_breaking: true, since: None };
             reject_breaking(std::slice::from_ref(&new), &out, &allowed).unwrap();
@@ -408,8 +408,8 @@ mod tests {
         let found = committed(&folder.0.join("crds"), "HEAD").unwrap();
         assert_eq!(found.len(), 1);
         let since = BreakingOptions { allow_breaking: false, since: Some("HEAD".into()) };
-        let refused = reject_breaking(&[new], &folder.check(), &since).unwrap_err().to_string();
-        assert!(refused.contains("host: is gone"), "{refused}");
+        let rejected = reject_breaking(&[new], &folder.check(), &since).unwrap_err().to_string();
+        assert!(rejected.contains("host: is gone"), "{rejected}");
         // The result is the same after the folder was deleted.
         std::fs::remove_dir_all(folder.0.join("crds")).unwrap();
         let gone = reject_breaking(&[], &folder.check(), &since).unwrap_err().to_string();

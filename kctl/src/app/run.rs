@@ -287,7 +287,7 @@ mod tests {
     #[controller(crate = crate)]
     async fn outdated(_config: Arc<ConfigMap>, _cx: Context<outdated>) -> Result<Action> {
         let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
-        Err(ApiError::refused("update ConfigMap default/web", 409, None, status).into())
+        Err(ApiError::rejected("update ConfigMap default/web", 409, None, status).into())
     }
 
     #[controller(crate = crate, owns = Secret, concurrency = 3)]

@@ -151,8 +151,8 @@ fn distance(from: &str, to: &str) -> usize {
 /// Returns a hint at the variable or the file that a rejected value comes from, or `None` if it was typed.
 ///
 /// `is_set` returns `true` if an environment variable of that name exists.
-pub(super) fn origin(refused: &clap::Error, typed: &[OsString], is_set: impl Fn(&str) -> bool) -> Option<String> {
-    let Some(ContextValue::String(arg)) = refused.get(ContextKind::InvalidArg) else { return None };
+pub(super) fn origin(rejected: &clap::Error, typed: &[OsString], is_set: impl Fn(&str) -> bool) -> Option<String> {
+    let Some(ContextValue::String(arg)) = rejected.get(ContextKind::InvalidArg) else { return None };
     let name: String = arg.strip_prefix("--")?.chars().take_while(|c| *c == '-' || c.is_ascii_lowercase()).collect();
     let (flag, with_value) = (format!("--{name}"), format!("--{name}="));
     let is_typed = |typed: &OsString| typed.to_str().is_some_and(|text| text == flag || text.starts_with(&with_value));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_value_is_found_at_its_line() {
+    fn rejected_value_is_found_at_its_line() {
         let number = || Arg::new("wait-for").long("wait-for").value_parser(clap::value_parser!(u32));
         let with_number = || command().mut_subcommand(RUN, |run| run.arg(number()));
         let origin = |typed: &[&str], more: &[&str], is_set: bool| {

@@ -22,7 +22,7 @@ use super::{
     required_kinds::{Remedy, check_kinds},
     simulation::Simulation,
 };
-use crate::refusal::Refusals;
+use crate::rejection::Rejections;
 
 /// Interval between two checks for idleness.
 const IDLE_POLL: Duration = Duration::from_millis(20);
@@ -39,15 +39,15 @@ pub(crate) fn user_of(app: &App) -> User {
 
 /// Installs the CRDs and the app's role on a server. Returns a client of the app, and a record of
 /// its rejected requests.
-async fn as_role(server: &ApiServer, app: &App, role: &Permissions, cluster: &str) -> Result<(Client, Refusals)> {
+async fn as_role(server: &ApiServer, app: &App, role: &Permissions, cluster: &str) -> Result<(Client, Rejections)> {
     let permissions = role.get(cluster).cloned().unwrap_or_default();
     let names = RbacOptions::new(app.name.clone(), "default");
     #[cfg(feature = "webhook")]
     app.install_on(server, &permissions, &names, cluster).await?;
     #[cfg(not(feature = "webhook"))]
     install(&Client::new(server.service(), "default"), &app.definitions()?, &permissions, &names).await?;
-    let refusals = Refusals::new(permissions);
-    Ok((Client::new(refusals.layer(server.service_as(user_of(app))), "default"), refusals))
+    let rejections = Rejections::new(permissions);
+    Ok((Client::new(rejections.layer(server.service_as(user_of(app))), "default"), rejections))
 }
 
 /// A cluster beside the one that the app is started against.
@@ -69,7 +69,7 @@ pub(crate) struct World {
     /// The running manager: its caches and work queues.
     pub(crate) view: View,
     /// Requests that the app's role did not allow, on each cluster.
-    pub(crate) refusals: Vec<Refusals>,
+    pub(crate) rejections: Vec<Rejections>,
     /// Detects reconciles that repeat while simulated time stands still.
     hot_loops: HotLoops,
     reconciles: Reconciles,
@@ -121,14 +121,14 @@ impl World {
         let mut tasks = JoinSet::new();
         let simulation = Simulation::of_pods(&server, &mut tasks);
         let clock = server.clone();
-        let (own, refusals) = as_role(&server, app, role, "").await?;
+        let (own, rejections) = as_role(&server, app, role, "").await?;
         apply(&client, objects).await?;
-        let mut refusals = vec![refusals];
+        let mut rejections = vec![rejections];
         let mut clusters = Vec::new();
         let mut others = Vec::new();
         for (name, other) in servers {
-            let (there, refused) = as_role(&other, app, role, &name).await?;
-            refusals.push(refused);
+            let (there, rejected) = as_role(&other, app, role, &name).await?;
+            rejections.push(rejected);
             clusters.push((name.clone(), there));
             others.push(Other {
                 name,
@@ -169,7 +169,7 @@ impl World {
                 }
             }
         });
-        Ok(Self { server, simulation, client, others, view, refusals, hot_loops, reconciles, _tasks: tasks })
+        Ok(Self { server, simulation, client, others, view, rejections, hot_loops, reconciles, _tasks: tasks })
     }
 
     /// Starts the simulated controllers of Deployments, `ReplicaSets` and Jobs.

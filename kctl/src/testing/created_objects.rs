@@ -145,7 +145,7 @@ async fn delete(client: &Client, path: &str) -> Result<()> {
 /// Sends a request and turns 404 into `None`.
 async fn answered(client: &Client, request: Request<Vec<u8>>) -> Result<Option<Value>> {
     match client.request(request).await {
-        Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(None),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         answer => Ok(Some(answer?)),
     }
 }

@@ -29,7 +29,7 @@ use super::{cleanup, created_objects::CreatedObjects};
 use crate::{
     App,
     app::{self, SimulatedNodes},
-    refusal::Refusals,
+    rejection::Rejections,
 };
 
 /// Longest wait until a server knows new CRDs and roles, and until a created object is gone.
@@ -45,7 +45,7 @@ pub(super) struct RealServer {
     pub(super) client: Client,
     /// The app's client: it impersonates a service account that has the role and nothing else.
     pub(super) own: Client,
-    pub(super) refusals: Refusals,
+    pub(super) rejections: Rejections,
     pub(super) nodes: SimulatedNodes,
     footprint: Footprint,
 }
@@ -74,14 +74,14 @@ impl RealServer {
         let space = Namespace { metadata, ..Namespace::default() };
         Api::all(bare.clone()).create(&PostParams::default(), &space).await.context("the namespace of a trial")?;
         let footprint = Footprint { bare, created: CreatedObjects::default(), name: name.into() };
-        let refusals = Refusals::new(permissions.to_vec());
-        let own = match footprint.install(app, permissions, &refusals).await {
+        let rejections = Rejections::new(permissions.to_vec());
+        let own = match footprint.install(app, permissions, &rejections).await {
             Ok(own) => own,
             Err(error) => return cleanup::then(Err(error), footprint.remove().await),
         };
         let client = footprint.created.recording(in_namespace_of(footprint.bare.clone(), name));
         let nodes = SimulatedNodes::for_client(&footprint.bare, "kctl-trial", tasks);
-        let server = Self { cluster: cluster.to_owned(), client, own, refusals, nodes, footprint };
+        let server = Self { cluster: cluster.to_owned(), client, own, rejections, nodes, footprint };
         if !server.cluster.is_empty() {
             // The cluster that the app is started against may be a control plane, as in `dev`: there Deployments are
             // only stored.
@@ -119,11 +119,11 @@ impl RealServer {
 
 impl Footprint {
     /// Installs the CRDs and the role, and waits until the server enforces them. Returns the app's client.
-    async fn install(&self, app: &App, permissions: &[Permission], refusals: &Refusals) -> Result<Client> {
+    async fn install(&self, app: &App, permissions: &[Permission], rejections: &Rejections) -> Result<Client> {
         let in_namespace = RbacOptions::new(&self.name, &self.name);
         app::install(&self.bare, &app.definitions()?, permissions, &in_namespace).await?;
         wait_for_kinds(&self.bare, app).await?;
-        let own = self.created.recording(as_account(self.bare.clone(), &self.name, refusals)?);
+        let own = self.created.recording(as_account(self.bare.clone(), &self.name, rejections)?);
         wait_for(&own, permissions).await?;
         Ok(own)
     }
@@ -145,7 +145,7 @@ impl Footprint {
 /// Returns the error of a deletion. An object that does not exist needs none.
 fn gone<T>(deleted: kube::Result<T>, kind: &str, name: &str) -> Result<()> {
     match deleted {
-        Err(kube::Error::Api(refused)) if refused.code == 404 => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         other => other.map(drop).context(format!("{kind} {name}")),
     }
 }
@@ -161,7 +161,7 @@ fn in_namespace_of(client: Client, namespace: &str) -> Client {
 
 /// Returns a client that impersonates the service account of a trial, with the groups that a real
 /// token would have.
-fn as_account(client: Client, name: &str, refusals: &Refusals) -> Result<Client> {
+fn as_account(client: Client, name: &str, rejections: &Rejections) -> Result<Client> {
     let user = HeaderValue::from_str(&format!("system:serviceaccount:{name}:{name}"))?;
     let mut groups = Vec::new();
     for group in
@@ -178,7 +178,7 @@ fn as_account(client: Client, name: &str, refusals: &Refusals) -> Result<Client>
         request
     };
     let client = in_namespace_of(client, name);
-    let service = ServiceBuilder::new().layer(refusals).map_request(impersonate).service_fn(move |request| {
+    let service = ServiceBuilder::new().layer(rejections).map_request(impersonate).service_fn(move |request| {
         let client = client.clone();
         async move { client.send(request).await.map_err(BoxError::from) }
     });

@@ -283,7 +283,7 @@ async fn run_whole(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>)
     tokio::select! {
         biased;
         outcome = run(trial, scenario) => outcome,
-        () = trial.refused() => Ok(()),
+        () = trial.rejected() => Ok(()),
     }
 }
 
@@ -304,14 +304,14 @@ async fn check_part(
 ) -> Result<()> {
     let outcome = tokio::select! {
         // One rejected request proves that the permission is needed.
-        () = trial.refused() => return Ok(()),
+        () = trial.rejected() => return Ok(()),
         outcome = run(trial, scenario) => outcome,
     };
     if trial.lacks().is_some() {
         return Ok(());
     }
     outcome.map_err(|error| {
-        Error::from(format!("without {part} nothing is refused, and the scenario still fails: {error}"))
+        Error::from(format!("without {part} nothing is rejected, and the scenario still fails: {error}"))
     })?;
     superfluous.push(part);
     Ok(())

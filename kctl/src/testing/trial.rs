@@ -21,7 +21,7 @@ use super::{
 use crate::{
     App,
     app::{Permissions, World},
-    refusal::Refusals,
+    rejection::Rejections,
 };
 
 /// Longest wait of [`Trial::idle`].
@@ -63,7 +63,7 @@ const IDLE_POLLS: u32 = 20;
 pub struct Trial {
     client: Client,
     /// One per cluster, the app's own first.
-    refusals: Vec<Refusals>,
+    rejections: Vec<Rejections>,
     server: Server,
 }
 
@@ -101,7 +101,7 @@ impl Trial {
         let world = World::with_role(app, role).await?;
         Ok(Self {
             client: world.client.clone(),
-            refusals: world.refusals.clone(),
+            rejections: world.rejections.clone(),
             server: Server::Embedded(Box::new(world)),
         })
     }
@@ -133,7 +133,7 @@ impl Trial {
         let started = RealServers::start(clients, app, &name, &role).await?;
         Ok(Self {
             client: started.servers[0].client.clone(),
-            refusals: started.servers.iter().map(|server| server.refusals.clone()).collect(),
+            rejections: started.servers.iter().map(|server| server.rejections.clone()).collect(),
             server: Server::Real(Box::new(started)),
         })
     }
@@ -183,14 +183,14 @@ impl Trial {
     }
 
     /// Returns once an API server rejected a request of the app that its role does not allow.
-    pub(super) async fn refused(&self) {
-        let first = self.refusals.iter().map(|refusals| Box::pin(refusals.first()));
+    pub(super) async fn rejected(&self) {
+        let first = self.rejections.iter().map(|rejections| Box::pin(rejections.first()));
         futures::future::select_all(first).await;
     }
 
     /// Returns the permission of the last request that the role did not allow, if any.
     pub(super) fn lacks(&self) -> Option<Permission> {
-        self.refusals.iter().find_map(Refusals::last)
+        self.rejections.iter().find_map(Rejections::last)
     }
 
     /// Returns the caches that no reconcile has read so far.

@@ -157,9 +157,9 @@ async fn play(server: &Server, kind: &Kind, seed: u64, variables: &Variables) ->
         };
         let mut answer = session.ask(&step).await;
         forget_ports(&mut answer);
-        let is_refused = answers.is_empty() && answer["code"] != 201;
+        let is_rejected = answers.is_empty() && answer["code"] != 201;
         answers.push(answer);
-        if is_refused {
+        if is_rejected {
             // The create failed, so the other writes have no object.
             return answers;
         }

@@ -69,7 +69,7 @@ async fn create<K: Clone + Debug + DeserializeOwned + Serialize>(api: Api<K>, ob
 
 /// Runs two shards one after the other with these roles and those of their controllers. Returns the requests that were
 /// rejected.
-async fn refused_under(manifests: &[Manifest]) -> Vec<String> {
+async fn rejected_under(manifests: &[Manifest]) -> Vec<String> {
     let server = ApiServer::new();
     let sharder = Sharder::start(&server).await;
     let app = App::new("podset").controller::<curious>();
@@ -93,13 +93,13 @@ async fn refused_under(manifests: &[Manifest]) -> Vec<String> {
     let _stopped = first.stop.send(());
     let _ended = first.running.await.unwrap();
     let listed = Api::<ConfigMap>::default_namespaced(admin).list(&ListParams::default()).await.unwrap();
-    let refused = server.requests().into_iter().filter(|request| request.code == 403);
-    let mut refused: Vec<_> = refused.map(|request| format!("{} {}", request.verb, request.resource)).collect();
-    if refused.is_empty() {
+    let rejected = server.requests().into_iter().filter(|request| request.code == 403);
+    let mut rejected: Vec<_> = rejected.map(|request| format!("{} {}", request.verb, request.resource)).collect();
+    if rejected.is_empty() {
         assert!(listed.iter().all(|config| config.labels().contains_key(SHARD_LABEL)), "the ring works");
     }
-    refused.dedup();
-    refused
+    rejected.dedup();
+    rejected
 }
 
 #[tokio::test(start_paused = true)]
@@ -107,7 +107,7 @@ async fn each_permission_of_a_shard_is_needed() {
     let app = App::new("podset").controller::<curious>();
     let all = ring_rbac(&app.specs(), &names(), RING).unwrap();
     let of_shard: Vec<Manifest> = all.into_iter().filter(|manifest| manifest.file.starts_with("rbac/")).collect();
-    assert_eq!(refused_under(&of_shard).await, [""; 0], "the whole role is enough");
+    assert_eq!(rejected_under(&of_shard).await, [""; 0], "the whole role is enough");
     let mut n_dropped = 0;
     for (index, manifest) in of_shard.iter().enumerate() {
         for (rule, object) in manifest.object["rules"].as_array().into_iter().flatten().enumerate() {
@@ -118,7 +118,7 @@ async fn each_permission_of_a_shard_is_needed() {
                 if verbs.is_empty() {
                     fewer[index].object["rules"] = json!([]);
                 }
-                assert!(!refused_under(&fewer).await.is_empty(), "{dropped} of {} is not needed", manifest.file);
+                assert!(!rejected_under(&fewer).await.is_empty(), "{dropped} of {} is not needed", manifest.file);
                 n_dropped += 1;
             }
         }

@@ -185,7 +185,7 @@ async fn kinds_of_the_program_itself_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cluster_scoped_kind_is_refused_by_the_policy() {
+async fn cluster_scoped_kind_is_rejected_by_the_policy() {
     let fleet = Fleet::new().await;
     fleet.apply("apiVersion: fleet.example.com/v1alpha1\nkind: PropagationPolicy\nmetadata: { name: roles }\nspec: { resourceSelectors: [{ apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole }] }").await;
     let wanted =

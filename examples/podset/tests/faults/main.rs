@@ -70,7 +70,7 @@ fn port_in_use_is_named() {
 }
 
 #[test]
-fn misspelt_option_is_refused_with_a_suggestion() {
+fn misspelt_option_is_rejected_with_a_suggestion() {
     let (status, text) = failed(&["dev", "--until-idel"]);
     assert_eq!(status, Some(2), "{text}");
     assert!(text.contains("--until-idle"), "{text}");

@@ -35,8 +35,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
     }
     let spec = &service["spec"];
     let name = service["metadata"]["name"].as_str().unwrap_or_default();
-    let refused = |errors: &[FieldError]| StatusError::unless_valid("", "Service", name, errors);
-    refused(&validation::addresses_of_service(&service))?;
+    let rejected = |errors: &[FieldError]| StatusError::unless_valid("", "Service", name, errors);
+    rejected(&validation::addresses_of_service(&service))?;
     let list = |name: &str| spec[name].as_array().cloned().unwrap_or_default();
     let (addresses, families) = (list("clusterIPs"), list("ipFamilies"));
     let is_six = |address: &Value| address.as_str().is_some_and(|address| address.contains(':'));
@@ -45,26 +45,26 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
         FieldError::invalid(&format!("spec.{field}[{index}]"), &spec[field][index], "IPv6 is not configured")
     };
     let errors: Errors = unknown.map(|(index, _)| no_ipv6("clusterIPs", index)).collect();
-    refused(&errors)?;
+    rejected(&errors)?;
     let is_headless = addresses == [json!("None")];
     if is_headless && let Some(old) = old {
-        refused(&released(&old["spec"], spec))?;
+        rejected(&released(&old["spec"], spec))?;
     }
     if is_headless && spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
         return Ok(());
     }
     let mut errors = policy(spec, families.len().max(addresses.len()));
     if spec["ipFamilyPolicy"] == "SingleStack" {
-        refused(&errors)?;
+        rejected(&errors)?;
     }
     let unknown = families.iter().enumerate().filter(|(_, family)| **family == "IPv6");
     errors.extend(unknown.map(|(index, _)| no_ipv6("ipFamilies", index)));
-    refused(&errors)?;
+    rejected(&errors)?;
     // Existing addresses are immutable: validation rejects a change.
     if is_headless || old.is_some_and(|old| old["spec"]["clusterIPs"].is_array()) {
         return Ok(());
     }
-    refused(&taken(state, info, spec))
+    rejected(&taken(state, info, spec))
 }
 
 /// Validates `ipFamilyPolicy` for a cluster with a single address family. `PreferDualStack` is valid with one family.

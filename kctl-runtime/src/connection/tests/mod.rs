@@ -188,7 +188,7 @@ async fn silent_server_is_named_in_the_error() {
 }
 
 #[tokio::test]
-async fn names_that_no_server_has_are_refused() {
+async fn names_that_no_server_has_are_rejected() {
     let mut config = Server::start(100).await.config();
     config.tls_server_name = Some("no name".into());
     let error = with_limits(config, Limits::default()).err().unwrap().to_string();

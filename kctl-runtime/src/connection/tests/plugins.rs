@@ -72,7 +72,7 @@ fn certificate(name: &str) -> Value {
 
 #[tokio::test]
 async fn rejected_token_runs_the_shared_plugin_again() {
-    let (server, plugin) = (Server::start(100).await, Plugin::new("refused", &json!({"token": "one"})));
+    let (server, plugin) = (Server::start(100).await, Plugin::new("rejected", &json!({"token": "one"})));
     let by = plugin.client(&server, Duration::ZERO);
     let another = plugin.client(&server, Duration::ZERO);
     server.accept("Bearer one");

@@ -193,11 +193,11 @@ async fn serve(
         let agent = request.headers().get("user-agent").map(|agent| agent.to_str().unwrap().to_owned());
         let token = request.headers().get("authorization").map(|token| token.to_str().unwrap().to_owned());
         let who = token.or_else(|| of_connection.clone()).unwrap_or_default();
-        let is_refused = ![String::new(), who.clone()].contains(&notes.accepted.lock());
+        let is_rejected = ![String::new(), who.clone()].contains(&notes.accepted.lock());
         let (version, agent) = (request.version(), agent.unwrap_or_default());
         notes.seen.lock().push(Seen { connection, version, path, agent, who });
-        let mut answer = Response::new(if is_streaming && !is_refused { open_body() } else { body() });
-        if is_refused {
+        let mut answer = Response::new(if is_streaming && !is_rejected { open_body() } else { body() });
+        if is_rejected {
             *answer.status_mut() = StatusCode::UNAUTHORIZED;
         }
         async move { Ok::<_, Infallible>(answer) }

@@ -60,7 +60,7 @@
 //! | `kctl_events_dropped_total` | | Events that were dropped because too many waited |
 //! | `leader_election_master_status`, `leader_election_slowpath_total` | `name` | 1 on the leader; renewals that had to read first |
 //! | `kctl_slots`, `kctl_slots_owned`, `kctl_slots_gained_total` | | slots of a sharded program; those of this replica; how often it gained one |
-//! | `kctl_slots_refused` | | 1 while replicas with other settings, or with leader election, keep this one from working |
+//! | `kctl_slots_rejected` | | 1 while replicas with other settings, or with leader election, keep this one from working |
 //! | `kctl_ring_handed_over_total` | | objects that a shard of a controller ring handed over |
 //! | `certwatcher_read_certificate_total`, `certwatcher_read_certificate_errors_total` | | reads of server certificates |
 //! | `rest_client_requests_total`, `rest_client_request_retries_total` | `code`, `host`, `method` or `verb` | requests to the API server, by [`RequestCounter`] |

@@ -307,9 +307,9 @@ impl Scrape {
         let help = "Number of times that this replica became the owner of a slot";
         counts(encoder, ("kctl_slots_gained", help), [(vec![], shards.n_gained())])?;
         // The readiness check has the same condition: replicas with other settings hold the common Lease.
-        let is_refused = shards.disagreement().is_some();
+        let is_rejected = shards.disagreement().is_some();
         let help = "1 while this replica does not work because others run with other settings or with leader election";
-        family(encoder, ("kctl_slots_refused", help), [(vec![], u32::from(is_refused))])
+        family(encoder, ("kctl_slots_rejected", help), [(vec![], u32::from(is_rejected))])
     }
 
     /// Writes the hand-overs of a shard of a controller ring. Each shard counts the objects that it gave back.

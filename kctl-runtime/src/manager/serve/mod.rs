@@ -201,7 +201,7 @@ impl Server {
         match &self.guard {
             Some(guard) => match timeout(ADMIT_WITHIN, guard.admit(request)).await {
                 Ok(Ok(())) => answer(&self.pages, request),
-                Ok(Err(refused)) => refused,
+                Ok(Err(rejected)) => rejected,
                 Err(_elapsed) => {
                     let text = format!("the API server did not answer within {ADMIT_WITHIN:?}; ask again\n");
                     self::text(StatusCode::GATEWAY_TIMEOUT, text)

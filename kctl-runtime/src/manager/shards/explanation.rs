@@ -85,7 +85,7 @@ pub(super) fn reason_of_unwatched(key: &ObjectKey, slot: u32) -> String {
 }
 
 /// Returns why a replica reconciles no key while others hold the Lease of the settings with their own.
-pub(super) fn reason_of_refused(key: &ObjectKey, disagreement: &str) -> String {
+pub(super) fn reason_of_rejected(key: &ObjectKey, disagreement: &str) -> String {
     format!(
         "This replica does not reconcile {key}, nor any other key: {disagreement}. If no other replica runs, the Lease of the \
          settings expires."

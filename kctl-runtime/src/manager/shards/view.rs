@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     KeyExplanation, ShardConfig,
-    explanation::{SlotOwner, reason, reason_of_refused, reason_of_unwatched},
+    explanation::{SlotOwner, reason, reason_of_rejected, reason_of_unwatched},
     observed_leases::ObservedLeases,
     settings::disagreement,
 };
@@ -79,13 +79,13 @@ impl ShardView {
     /// Returns all slots. Without owners and moves while this replica waits because others run with other settings: its
     /// slots are not those of the Leases.
     pub fn slots(&self) -> Vec<SlotView> {
-        let is_refused = self.disagreement().is_some();
+        let is_rejected = self.disagreement().is_some();
         let (phases, shared, now) = (self.tenures.phases(), self.shared.lock(), Instant::now());
         let numbered = (0_u32..).zip(phases);
         let slots = numbered.map(|(slot, phase)| {
             let name = slot_name(self.config.name(), slot);
-            let owner = shared.observed_leases.holder(&name, now).filter(|_| !is_refused).unwrap_or_default();
-            let last = shared.observed_leases.last(&name).filter(|_| !is_refused);
+            let owner = shared.observed_leases.holder(&name, now).filter(|_| !is_rejected).unwrap_or_default();
+            let last = shared.observed_leases.last(&name).filter(|_| !is_rejected);
             let moves = last.and_then(|(record, _)| record.lease_transitions);
             SlotView { slot, owner: owner.to_owned(), state: phase.to_string(), moves }
         });
@@ -122,13 +122,13 @@ impl ShardView {
             holder => SlotOwner::Other(holder),
         };
         let disagreement = self.disagreement();
-        let is_refused = disagreement.is_some();
+        let is_rejected = disagreement.is_some();
         let reason = match disagreement {
-            Some(disagreement) => reason_of_refused(key, &disagreement),
+            Some(disagreement) => reason_of_rejected(key, &disagreement),
             None if !self.config.watches(key) => reason_of_unwatched(key, slot),
             None => reason(key, slot, phase, owner),
         };
-        let is_known = !is_refused && matches!(owner, SlotOwner::Other(_) | SlotOwner::ThisReplica);
+        let is_known = !is_rejected && matches!(owner, SlotOwner::Other(_) | SlotOwner::ThisReplica);
         let known = if is_known { holder } else { "" };
         KeyExplanation { slot, owner: known.to_owned(), state: phase.to_string(), reason }
     }
@@ -136,8 +136,8 @@ impl ShardView {
     /// Returns the reason and the remedy while this replica does not work because others run with other settings.
     pub(crate) fn disagreement(&self) -> Option<String> {
         let (holder, own) = (self.settings.holder(), &self.settings.config().identity);
-        let is_refused = !self.settings.is_leading() && !holder.is_empty() && holder != *own;
-        is_refused.then(|| disagreement(own, &holder))
+        let is_rejected = !self.settings.is_leading() && !holder.is_empty() && holder != *own;
+        is_rejected.then(|| disagreement(own, &holder))
     }
 
     /// Returns why this replica waits for the Lease of the settings, and the remedy. `None` if it works, or is about to.

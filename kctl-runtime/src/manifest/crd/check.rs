@@ -9,7 +9,7 @@ use super::{Problem, bounds, names, paths, structural};
 #[non_exhaustive]
 pub struct Checked {
     /// Problems for which an API server rejects the CRD.
-    pub refused: Vec<Problem>,
+    pub rejected: Vec<Problem>,
     /// Schemas that an API server accepts although no object, or no value of a field, is valid.
     pub useless: Vec<Problem>,
 }
@@ -17,7 +17,7 @@ pub struct Checked {
 impl Checked {
     /// Returns `true` if both lists are empty.
     pub fn has_no_problems(&self) -> bool {
-        self.refused.is_empty() && self.useless.is_empty()
+        self.rejected.is_empty() && self.useless.is_empty()
     }
 }
 
@@ -36,28 +36,28 @@ impl Checked {
 ///     },
 /// });
 /// let found = check(&crd);
-/// assert_eq!(found.refused[0].path, "spec");
+/// assert_eq!(found.rejected[0].path, "spec");
 /// ```
 pub fn check(crd: &Value) -> Checked {
     let mut found = Checked::default();
-    names::check(crd, &mut found.refused);
+    names::check(crd, &mut found.rejected);
     let versions = crd["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     for version in versions {
-        let before = (found.refused.len(), found.useless.len());
+        let before = (found.rejected.len(), found.useless.len());
         let schema = &version["schema"]["openAPIV3Schema"];
         if schema.is_object() {
-            structural::check(schema, &mut found.refused);
+            structural::check(schema, &mut found.rejected);
             #[cfg(feature = "rules")]
-            if found.refused.len() == before.0 {
-                super::cel::check(schema, &mut found.refused);
+            if found.rejected.len() == before.0 {
+                super::cel::check(schema, &mut found.rejected);
             }
             bounds::check(schema, "", &mut found.useless);
         } else {
-            found.refused.push(Problem::new("schema", "there is no schema", "derive it"));
+            found.rejected.push(Problem::new("schema", "there is no schema", "derive it"));
         }
-        paths::check(version, schema, &mut found.refused, &mut found.useless);
+        paths::check(version, schema, &mut found.rejected, &mut found.useless);
         let name = version["name"].as_str().unwrap_or_default();
-        let new = found.refused[before.0..].iter_mut().chain(&mut found.useless[before.1..]);
+        let new = found.rejected[before.0..].iter_mut().chain(&mut found.useless[before.1..]);
         new.for_each(|problem| name.clone_into(&mut problem.version));
     }
     found

@@ -211,7 +211,7 @@ fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, Defin
     let problems = variants::check(&schema);
     if !problems.is_empty() {
         let title = schema["title"].as_str().unwrap_or_default();
-        return Err(DefinitionError::Refused { kind: title.into(), location: kind.location.clone(), problems });
+        return Err(DefinitionError::Rejected { kind: title.into(), location: kind.location.clone(), problems });
     }
     // kube's derive panics for a schema that is not structural. The known reasons were reported above.
     let made = std::panic::catch_unwind(kind.crd);

@@ -22,40 +22,40 @@ const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
 /// Checks the paths of a version: those that API servers reject, and those that lead to no field.
-pub(super) fn check(version: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
+pub(super) fn check(version: &Value, schema: &Value, rejected: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
     for column in version["additionalPrinterColumns"].as_array().into_iter().flatten() {
-        column_of(column, schema, refused, useless);
+        column_of(column, schema, rejected, useless);
     }
-    scale(&version["subresources"]["scale"], schema, refused, useless);
+    scale(&version["subresources"]["scale"], schema, rejected, useless);
     let mut seen = Vec::new();
     for field in version["selectableFields"].as_array().into_iter().flatten() {
-        selectable(field["jsonPath"].as_str().unwrap_or_default(), schema, &mut seen, refused);
+        selectable(field["jsonPath"].as_str().unwrap_or_default(), schema, &mut seen, rejected);
     }
     if seen.len() > SELECTABLE_MAX {
         let what = format!("{} fields are selectable, and {SELECTABLE_MAX} are allowed", seen.len());
-        refused.push(Problem::new("selectable", what, "leave some of them out"));
+        rejected.push(Problem::new("selectable", what, "leave some of them out"));
     }
 }
 
 /// Checks a printer column: name, type, format and path.
-fn column_of(column: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
+fn column_of(column: &Value, schema: &Value, rejected: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
     let text = |key: &str| column[key].as_str().unwrap_or_default();
     let problem = |what: String, help: &str| Problem::new(&format!("printcolumn `{}`", text("name")), what, help);
     if text("name").is_empty() {
-        refused.push(problem("it has no name".into(), "write `name = \"…\"`"));
+        rejected.push(problem("it has no name".into(), "write `name = \"…\"`"));
     }
     if !TYPES.contains(&text("type")) {
         let help = format!("write one of {}", TYPES.join(", "));
-        refused.push(problem(format!("`{}` is not a type of printer columns", text("type")), &help));
+        rejected.push(problem(format!("`{}` is not a type of printer columns", text("type")), &help));
     }
     if !text("format").is_empty() && !FORMATS.contains(&text("format")) {
         let help = format!("write one of {}", FORMATS.join(", "));
-        refused.push(problem(format!("`{}` is not a format of printer columns", text("format")), &help));
+        rejected.push(problem(format!("`{}` is not a format of printer columns", text("format")), &help));
     }
     let path = text("jsonPath");
     if !path.starts_with('.') {
         let what = format!("the path `{path}` does not start with a dot");
-        refused.push(problem(what, &format!("write `json_path = \".{path}\"`")));
+        rejected.push(problem(what, &format!("write `json_path = \".{path}\"`")));
     } else if let Some(what) = leads_nowhere(path, schema) {
         useless.push(problem(what, "write it from the object, as `.spec.name`, with the names of JSON"));
     }
@@ -97,7 +97,7 @@ fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
 /// Checks the paths of the scale subresource, which have to be below `.spec` or `.status`.
 ///
 /// `kubectl scale` and the `HorizontalPodAutoscaler` write the number at `spec_replicas_path`, and read the other two.
-fn scale(scale: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
+fn scale(scale: &Value, schema: &Value, rejected: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
     if !scale.is_object() {
         return;
     }
@@ -114,7 +114,7 @@ fn scale(scale: &Value, schema: &Value, refused: &mut Vec<Problem>, useless: &mu
         let help = format!("write for example `{}replicas`", roots[0]);
         if !roots.iter().any(|root| path.starts_with(root)) {
             let what = format!("`{path}` is not a path below {}", roots.join(" or ").trim_end_matches('.'));
-            refused.push(Problem::new(&option_path, what, help));
+            rejected.push(Problem::new(&option_path, what, help));
         } else if let Some(what) = leads_nowhere(path, schema) {
             useless.push(Problem::new(&option_path, what, help));
         } else if path.contains(['[', '(', '{']) || path.contains("..") || path.ends_with('.') {

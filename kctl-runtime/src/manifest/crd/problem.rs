@@ -25,7 +25,7 @@ use super::{Checked, Version, owner};
 ///         }],
 ///     },
 /// }));
-/// assert_eq!(found.refused[0].to_string(), "spec.names: the type of its items is missing; write the type of the items");
+/// assert_eq!(found.rejected[0].to_string(), "spec.names: the type of its items is missing; write the type of the items");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -66,7 +66,7 @@ pub enum DefinitionError {
     /// An API server would reject the CRD, or every object.
     #[error("invalid CustomResourceDefinition for {kind} ({location}):{}", list(problems))]
     #[non_exhaustive]
-    Refused {
+    Rejected {
         /// The kind.
         kind: String,
         /// The controller or the type.
@@ -104,7 +104,7 @@ fn list(problems: &[Problem]) -> String {
 
 /// Returns the error for a CRD, with the Rust types of the fields.
 pub(super) fn of_definition(versions: &[Version], checked: Checked) -> DefinitionError {
-    let mut problems = checked.refused;
+    let mut problems = checked.rejected;
     problems.extend(checked.useless);
     let mut location = String::new();
     for problem in &mut problems {
@@ -119,5 +119,5 @@ pub(super) fn of_definition(versions: &[Version], checked: Checked) -> Definitio
         }
     }
     let kind = versions.first().map(|version| version.crd.spec.names.kind.clone()).unwrap_or_default();
-    DefinitionError::Refused { kind, location, problems }
+    DefinitionError::Rejected { kind, location, problems }
 }

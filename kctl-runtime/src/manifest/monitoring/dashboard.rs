@@ -116,7 +116,7 @@ const OF_SHARDS: &[Panel] = &[
         unit: "none",
         lines: &[
             ("max by (pod) (kctl_slots_owned{$})", "{{pod}}"),
-            ("max(kctl_slots{$} unless kctl_slots_refused{$} == 1) - sum(kctl_slots_owned{$})", "without an owner"),
+            ("max(kctl_slots{$} unless kctl_slots_rejected{$} == 1) - sum(kctl_slots_owned{$})", "without an owner"),
         ],
     },
     Panel {

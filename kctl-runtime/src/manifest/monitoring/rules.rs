@@ -135,12 +135,12 @@ const OF_AN_ELECTION: &[Rule] = &[
     },
 ];
 
-/// Alerts of programs whose replicas share the keys by slots. A refused replica may have another number of slots than the
-/// replicas that work, so it does not count.
+/// Alerts of programs whose replicas share the keys by slots. A rejected replica may have another number of slots than
+/// the replicas that work, so it does not count.
 const OF_SHARDS: &[Rule] = &[
     Rule {
         alert: "ControllerSlotsWithoutOwner",
-        when: "max(kctl_slots{$} unless kctl_slots_refused{$} == 1) - sum(kctl_slots_owned{$}) > 0",
+        when: "max(kctl_slots{$} unless kctl_slots_rejected{$} == 1) - sum(kctl_slots_owned{$}) > 0",
         lasts: "2m",
         severity: "critical",
         summary: "{{ $value }} slots have no owner",
@@ -149,7 +149,7 @@ const OF_SHARDS: &[Rule] = &[
     },
     Rule {
         alert: "ControllerSlotsWithTwoOwners",
-        when: "sum(kctl_slots_owned{$}) - max(kctl_slots{$} unless kctl_slots_refused{$} == 1) > 0",
+        when: "sum(kctl_slots_owned{$}) - max(kctl_slots{$} unless kctl_slots_rejected{$} == 1) > 0",
         lasts: "2m",
         severity: "critical",
         summary: "{{ $value }} slots have two replicas that consider themselves the owner",
@@ -165,8 +165,8 @@ const OF_SHARDS: &[Rule] = &[
                       about Leases that fail. Each move costs a list of every kind.",
     },
     Rule {
-        alert: "ControllerSettingsRefused",
-        when: "max by (pod) (kctl_slots_refused{$}) > 0",
+        alert: "ControllerSettingsRejected",
+        when: "max by (pod) (kctl_slots_rejected{$}) > 0",
         lasts: "5m",
         severity: "critical",
         summary: "{{ $labels.pod }} has other settings than the replicas that work",

@@ -64,7 +64,7 @@ impl Source {
     }
 
     fn expired(&self, message: &str) -> ApiError {
-        ApiError::Refused {
+        ApiError::Rejected {
             operation: self.config.operation("list"),
             code: 410,
             reason: "Expired".into(),

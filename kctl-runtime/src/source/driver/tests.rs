@@ -180,7 +180,7 @@ async fn list_during_slot_loss_keeps_none_of_them() {
     let (source, slot) = sharded();
     tokio::spawn(source.store().clone().write());
     let mut reflector = Reflector::default();
-    source.perform(&mut reflector, Input::Failed(ApiError::refused("list pods", 413, None, "{}"))).await;
+    source.perform(&mut reflector, Input::Failed(ApiError::rejected("list pods", 413, None, "{}"))).await;
     let objects = vec![pod(&source, "x", 4)];
     source.perform(&mut reflector, Input::Page { objects, version: "5".into(), token: Some("more".into()) }).await;
     let objects = vec![pod(&source, "y", 4)];

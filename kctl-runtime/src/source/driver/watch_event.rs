@@ -68,7 +68,7 @@ impl Source {
                 Err(_) => self.accept_or_report(json).map(Input::Deleted),
             },
             "BOOKMARK" => Bookmark::read(json),
-            "ERROR" => return Err(ApiError::refused(self.watching(), 500, None, json)),
+            "ERROR" => return Err(ApiError::rejected(self.watching(), 500, None, json)),
             other => {
                 tracing::warn!(event = other, "ignored a watch event of an unknown type");
                 None

@@ -6,8 +6,8 @@ fn page(version: &str, token: Option<&str>) -> Input {
     Input::Page { objects: Vec::new(), version: version.into(), token: token.map(Into::into) }
 }
 
-fn refused(code: u16) -> Input {
-    Input::Failed(ApiError::refused("list pods", code, None, "{}"))
+fn rejected(code: u16) -> Input {
+    Input::Failed(ApiError::rejected("list pods", code, None, "{}"))
 }
 
 fn closed(seconds: u64) -> Input {
@@ -22,7 +22,7 @@ fn check_from_start(inputs: Vec<Input>, expected: &str) {
 /// Does the same with a server that rejects whole lists, so that it is listed in pages.
 fn check(inputs: Vec<Input>, expected: &str) {
     let mut reflector = Reflector::default();
-    reflector.handle(refused(422));
+    reflector.handle(rejected(422));
     check_on(reflector, inputs, expected);
 }
 
@@ -59,9 +59,9 @@ fn check_streaming(inputs: Vec<Input>, expected: &str) {
 
 #[test]
 fn optional_kind_is_absent_after_repeated_404s() {
-    let mut inputs: Vec<Input> = (0..3).map(|_| refused(404)).collect();
+    let mut inputs: Vec<Input> = (0..3).map(|_| rejected(404)).collect();
     inputs.push(page("7", None));
-    inputs.extend((0..6).map(|_| refused(404)));
+    inputs.extend((0..6).map(|_| rejected(404)));
     check_on(
         Reflector::default().with(Presence::Optional),
         inputs,
@@ -76,10 +76,10 @@ fn initial_stream_continues_as_a_watch() {
 }
 
 #[test]
-fn server_that_refuses_to_stream_is_listed() {
-    let inputs = vec![refused(422), page("7", None), refused(410)];
+fn server_that_rejects_to_stream_is_listed() {
+    let inputs = vec![rejected(422), page("7", None), rejected(410)];
     check_streaming(inputs, "whole -, watch 7, whole 7");
-    check_streaming(vec![refused(422), refused(422), page("7", None)], "whole -, list - -, watch 7");
+    check_streaming(vec![rejected(422), rejected(422), page("7", None)], "whole -, list - -, watch 7");
 }
 
 #[test]
@@ -90,14 +90,14 @@ fn server_that_never_ends_the_state_is_listed() {
 #[test]
 fn broken_or_throttled_stream_is_retried() {
     check_streaming(
-        vec![closed(1), refused(403), refused(503)],
+        vec![closed(1), rejected(403), rejected(503)],
         "wait 800, stream, wait 1600, stream, wait 3200, stream",
     );
 }
 
 #[test]
 fn expired_watch_streams_the_state_again() {
-    check_streaming(vec![Input::Synced("7".into()), refused(410)], "watch 7, stream");
+    check_streaming(vec![Input::Synced("7".into()), rejected(410)], "watch 7, stream");
 }
 
 #[test]
@@ -109,31 +109,31 @@ fn stream_detects_a_restored_server() {
 #[test]
 fn initial_state_is_one_list_and_never_older() {
     check_from_start(
-        vec![page("7", None), closed(300), refused(410), page("9", None)],
+        vec![page("7", None), closed(300), rejected(410), page("9", None)],
         "watch 7, watch 7, whole 7, watch 9",
     );
-    check_from_start(vec![page("7", None), refused(410), refused(410)], "watch 7, whole 7, whole -");
+    check_from_start(vec![page("7", None), rejected(410), rejected(410)], "watch 7, whole 7, whole -");
 }
 
 #[test]
 fn rejected_whole_list_falls_back_to_pages() {
     for code in [400, 405, 413, 422] {
-        check_from_start(vec![refused(code), page("7", None), refused(410)], "list - -, watch 7, list 7 -");
+        check_from_start(vec![rejected(code), page("7", None), rejected(410)], "list - -, watch 7, list 7 -");
     }
-    check_from_start(vec![page("7", None), refused(410), refused(413)], "watch 7, whole 7, list 7 -");
+    check_from_start(vec![page("7", None), rejected(410), rejected(413)], "watch 7, whole 7, list 7 -");
 }
 
 #[test]
 fn whole_list_cut_twice_falls_back_to_pages() {
     let cut = || Input::Cut(ApiError::Unanswered { operation: "list pods".into(), cause: "broken".into() });
     check_from_start(vec![cut(), cut(), cut()], "wait 800, whole -, wait 1600, list - -, wait 3200, list - -");
-    let between = vec![cut(), page("7", None), refused(410), cut()];
+    let between = vec![cut(), page("7", None), rejected(410), cut()];
     check_from_start(between, "wait 800, whole -, watch 7, whole 7, wait 1600, whole 7");
 }
 
 #[test]
 fn throttled_whole_list_is_retried() {
-    check_from_start(vec![refused(403), refused(503)], "wait 800, whole -, wait 1600, whole -");
+    check_from_start(vec![rejected(403), rejected(503)], "wait 800, whole -, wait 1600, whole -");
 }
 
 #[test]
@@ -144,14 +144,14 @@ fn watch_starts_at_the_version_of_the_pages() {
 #[test]
 fn expired_watch_lists_from_last_version_then_newest() {
     check(
-        vec![page("7", None), refused(410), refused(410), refused(410)],
+        vec![page("7", None), rejected(410), rejected(410), rejected(410)],
         "watch 7, list 7 -, list - -, wait 800, list - -",
     );
 }
 
 #[test]
 fn expired_page_starts_a_full_list() {
-    check(vec![page("7", Some("t")), refused(410)], "list - t, list - -");
+    check(vec![page("7", Some("t")), rejected(410)], "list - t, list - -");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn watch_that_ends_at_once_backs_off() {
 
 #[test]
 fn throttled_watch_waits_and_does_not_list() {
-    check(vec![page("7", None), refused(429)], "watch 7, wait 800, watch 7");
+    check(vec![page("7", None), rejected(429)], "watch 7, wait 800, watch 7");
 }
 
 #[test]
@@ -205,12 +205,12 @@ fn older_state_is_applied_after_two_lists() {
 #[test]
 fn missing_kind_is_probed_then_counts_as_deleted() {
     check(
-        (0..5).map(|_| refused(404)).collect(),
+        (0..5).map(|_| rejected(404)).collect(),
         "wait 1000, list - -, wait 2000, list - -, wait 4000, list - -, wait 5000, list - -, wait 5000, list - -",
     );
     let mut inputs = vec![page("7", None)];
-    inputs.extend((0..6).map(|_| refused(404)));
-    inputs.extend([page("9", None), refused(404)]);
+    inputs.extend((0..6).map(|_| rejected(404)));
+    inputs.extend([page("9", None), rejected(404)]);
     check(
         inputs,
         "watch 7, open, wait 1000, list - -, wait 2000, list - -, wait 4000, list - -, wait 5000, list - -, \
@@ -222,18 +222,26 @@ fn missing_kind_is_probed_then_counts_as_deleted() {
 fn failed_list_after_404_lists_newest_state() {
     // The cache may be newer than the last version of the watch, so an older list would not complete it.
     check_from_start(
-        vec![page("90", None), refused(404), refused(503), refused(422), refused(503), page("95", None), refused(503)],
+        vec![
+            page("90", None),
+            rejected(404),
+            rejected(503),
+            rejected(422),
+            rejected(503),
+            page("95", None),
+            rejected(503),
+        ],
         "watch 90, open, wait 1000, whole -, wait 800, whole -, list - -, wait 1600, list - -, watch 95, wait 3200, list 95 -",
     );
 }
 
 #[test]
 fn watch_that_always_expires_backs_off() {
-    let expired = || [refused(410), page("7", None)];
+    let expired = || [rejected(410), page("7", None)];
     let mut inputs = vec![page("7", None)];
     inputs.extend([expired(), expired()].into_iter().flatten());
-    inputs.push(refused(410));
-    inputs.extend([page("8", None), Input::Bookmark("9".into()), refused(410)]);
+    inputs.push(rejected(410));
+    inputs.extend([page("8", None), Input::Bookmark("9".into()), rejected(410)]);
     check_from_start(
         inputs,
         "watch 7, whole 7, watch 7, wait 800, whole 7, watch 7, wait 1600, whole 7, watch 8, watch 9, whole 9",
@@ -242,7 +250,7 @@ fn watch_that_always_expires_backs_off() {
 
 #[test]
 fn failing_list_backs_off_to_half_a_minute() {
-    let inputs = (0..8).map(|_| refused(503)).collect();
+    let inputs = (0..8).map(|_| rejected(503)).collect();
     check(
         inputs,
         "wait 800, list - -, wait 1600, list - -, wait 3200, list - -, wait 6400, list - -, wait 12800, list - -, \

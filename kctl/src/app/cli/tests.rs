@@ -152,7 +152,7 @@ fn manifests_use_app_shards_unless_options_override() {
 }
 
 #[tokio::test]
-async fn dry_run_of_sharded_app_is_refused() {
+async fn dry_run_of_sharded_app_is_rejected() {
     let app = App::new("web").controller::<idle>().sharded(8, ShardBy::Namespace);
     let arguments = ["app", "run", "--dry-run"].map(OsString::from).to_vec();
     let Command::Run(options) = parse(Cli::command(), arguments).unwrap().command else { panic!("another command") };

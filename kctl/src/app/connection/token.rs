@@ -56,7 +56,7 @@ impl TokenFile {
 
     /// Records a 401 for a request that began at this time. A token that was read later may be
     /// valid.
-    fn refused(&self, begun: Instant) {
+    fn rejected(&self, begun: Instant) {
         let mut cached = self.cached.lock();
         cached.read_at = cached.read_at.filter(|read_at| *read_at > begun);
     }
@@ -104,7 +104,7 @@ where
         Box::pin(async move {
             let answer = answer.await?;
             if answer.status() == StatusCode::UNAUTHORIZED {
-                token.refused(begun);
+                token.rejected(begun);
             }
             Ok(answer)
         })
@@ -162,7 +162,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn token_is_reread_after_a_401_response() {
-        let file = File::new("refused", "one\n");
+        let file = File::new("rejected", "one\n");
         let token = token_file(&file);
         assert_eq!(ask(&token, "one").await, ("Bearer one".into(), 200));
         file.write("two\n");
@@ -193,7 +193,7 @@ mod tests {
         let begun = Instant::now();
         tokio::time::advance(READ_EVERY).await;
         assert_eq!(ask(&token, "one").await.1, 200);
-        token.refused(begun);
+        token.rejected(begun);
         file.write("two");
         assert_eq!(ask(&token, "one").await.1, 200, "it is still the one of a moment ago");
     }

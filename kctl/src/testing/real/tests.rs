@@ -22,7 +22,7 @@ const NAME: &str = "trial";
 /// Returns an administrator's client. The server answers its requests with this verb, resource and name with 500.
 fn rejecting(server: &ApiServer, verb: &'static str, resource: &'static str, name: &'static str) -> Client {
     let faults = Faults::seeded(0);
-    let fault = RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before };
+    let fault = RequestFault::Reject { code: 500, retry_after: None, moment: Moment::Before };
     faults.add(Rule::request(fault, move |request| {
         (request.verb, request.resource.as_str(), request.name.as_str()) == (verb, resource, name)
     }));

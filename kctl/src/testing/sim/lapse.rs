@@ -19,7 +19,7 @@ use super::{checks::is_bookkeeping, owners::COORDINATION};
 /// The way in which requests about the Lease fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Renewals {
-    Refused,
+    Rejected,
     Unanswered,
 }
 
@@ -55,7 +55,7 @@ impl Lapse {
         let of_instance = move |request: &RequestSummary| request.client.starts_with(&prefix) && Instant::now() < until;
         let (asks, writes) = (of_instance.clone(), of_instance);
         let fault = match self.renewals {
-            Renewals::Refused => RequestFault::Refuse { code: 503, retry_after: None, moment: Moment::Before },
+            Renewals::Rejected => RequestFault::Reject { code: 503, retry_after: None, moment: Moment::Before },
             Renewals::Unanswered => RequestFault::Delay(self.length),
         };
         let is_lease = move |request: &RequestSummary| {
@@ -77,7 +77,7 @@ impl fmt::Display for Lapse {
             Some(slot) => write!(f, "requests of its owner for the Lease of slot {slot}")?,
         }
         let how = match renewals {
-            Renewals::Refused => "are rejected with 503",
+            Renewals::Rejected => "are rejected with 503",
             Renewals::Unanswered => "get no response",
         };
         write!(f, " {how} for {length:?}; its writes arrive {write_delay:?} late")

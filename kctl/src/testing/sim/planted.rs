@@ -99,7 +99,7 @@ fn check_found(bug: Planted, twin: &Scenario, time: Duration, what: Timed, check
 fn slot_lapse(scenario: &Scenario) -> Timed {
     let slots = scenario.slots.unwrap();
     let (slot, write_delay) = (slots.slot_for(&ObjectKey::new(Some("default"), "a")), longest_write(slots.count()));
-    let (renewals, length) = (Renewals::Refused, Duration::from_secs(20));
+    let (renewals, length) = (Renewals::Rejected, Duration::from_secs(20));
     Timed::Lapse(Lapse { renewals, length, write_delay, slot: Some(slot) })
 }
 

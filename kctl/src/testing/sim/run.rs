@@ -305,7 +305,7 @@ async fn delete_all(world: &World) -> Result<()> {
             .request::<Value>(Request::delete(format!("{path}?propagationPolicy=Background")).body(Vec::new())?)
             .await
         {
-            Err(kube::Error::Api(refused)) if refused.code == 404 => {}
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
             other => drop(other.context(&path)?),
         }
     }
@@ -422,7 +422,7 @@ mod tests {
             .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
         let servers = prepare(&scenario).unwrap();
         let reads = run(&scenario, &servers, 0, &[], None).points.reads;
-        let what = RequestFault::Refuse { code: 410, retry_after: None, moment: Moment::Before };
+        let what = RequestFault::Reject { code: 410, retry_after: None, moment: Moment::Before };
         // The place that a plan chose for a watch, and that is a `get` because of an earlier fault.
         for (verb, n_injected) in [("get", 0), ("watch", 1)] {
             let before = reads.iter().take_while(|read| **read != verb).count();
@@ -472,7 +472,7 @@ mod tests {
         match fault {
             Fault::Write { what: OnWrite::Fails(fault), .. } | Fault::Read { what: fault, .. } => match *fault {
                 RequestFault::Delay(time) | RequestFault::Late(time) | RequestFault::DelayAnswer(time) => time,
-                RequestFault::Refuse { retry_after, .. } => Duration::from_secs(retry_after.unwrap_or_default().into()),
+                RequestFault::Reject { retry_after, .. } => Duration::from_secs(retry_after.unwrap_or_default().into()),
                 RequestFault::Reset(_) | RequestFault::Half => Duration::ZERO,
                 other => panic!("the wait of {other:?}"),
             },

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn another_subresource_is_refused_with_what_to_write() {
+    fn another_subresource_is_rejected_with_what_to_write() {
         let error = TimeDependent::parse(&["sets/scale".into()]).err().unwrap().to_string();
         assert_eq!(
             error,

@@ -46,7 +46,7 @@ async fn seaworthy(ship: &Ship, request: &Admission<Ship>) -> Result<()> {
     Ok(invalid.finish()?)
 }
 
-/// An error of any kind refuses.
+/// An error of any kind rejects.
 #[admission(validate, subresources(status))]
 fn afloat(ship: &Ship) -> Result<(), std::num::ParseIntError> {
     ship.metadata.name.as_deref().unwrap_or("0").parse::<i32>().map(drop)

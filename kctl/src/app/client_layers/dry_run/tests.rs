@@ -51,7 +51,7 @@ async fn dry_run_is_added_to_delete_options() {
 }
 
 #[test]
-fn requests_that_cannot_be_tried_are_refused() {
+fn requests_that_cannot_be_tried_are_rejected() {
     let unreadable =
         "its body is not a JSON object, so `dryRun` can't be added; send DeleteOptions as JSON, or no body";
     let unknown = "it has no dry run; run it without --dry-run";

@@ -36,7 +36,7 @@ async fn written_configuration_replaces_only_files_of_kctl() {
 }
 
 #[tokio::test]
-async fn two_functions_for_one_operation_are_refused_first() {
+async fn two_functions_for_one_operation_are_rejected_first() {
     let mut app = app();
     app.interpreters.push(app.interpreters[0].clone());
     let error = app.main().await.unwrap_err().to_string();

@@ -94,7 +94,7 @@ fn past_text(past: StaleState) -> String {
 
 pub(in crate::testing::sim) fn request(fault: RequestFault) -> String {
     match fault {
-        RequestFault::Refuse { code, retry_after, moment } => {
+        RequestFault::Reject { code, retry_after, moment } => {
             let after = retry_after.map(|seconds| format!(" and Retry-After {seconds}")).unwrap_or_default();
             format!("rejected with {code}{after} {} it took effect", moment_text(moment))
         }

@@ -74,7 +74,7 @@ impl History {
 /// has no version that could be too old.
 pub(in crate::testing::sim) fn fits(verb: &str, fault: RequestFault) -> bool {
     match fault {
-        RequestFault::Refuse { code: 410, .. } => verb != "get",
+        RequestFault::Reject { code: 410, .. } => verb != "get",
         RequestFault::Half => verb != "watch",
         _ => true,
     }

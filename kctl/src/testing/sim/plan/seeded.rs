@@ -165,7 +165,7 @@ impl Points {
     fn any_slot_lapse(&self, dice: &mut Dice) -> Fault {
         let time = self.any_time_of_work(dice);
         let slot = u32::try_from(dice.below(self.n_slots.into())).ok();
-        let renewals = dice.one_of(&[Renewals::Refused, Renewals::Unanswered]);
+        let renewals = dice.one_of(&[Renewals::Rejected, Renewals::Unanswered]);
         let length = Duration::from_millis(dice.within(12_000, 25_000));
         let write_delay = longest_write(self.n_slots);
         Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay, slot }) }
@@ -257,7 +257,7 @@ impl Points {
         let before = Duration::from_millis(dice.within(4_000, 10_000));
         let n = usize::try_from(dice.below(self.write_times.len() as u64)).unwrap_or_default();
         let time = self.write_times.get(n).and_then(|time| time.checked_sub(before));
-        let renewals = dice.one_of(&[Renewals::Refused, Renewals::Unanswered]);
+        let renewals = dice.one_of(&[Renewals::Rejected, Renewals::Unanswered]);
         let length = Duration::from_millis(dice.within(12_000, 17_000));
         let time = time.unwrap_or_else(|| self.any_time(dice));
         let write_delay = longest_write(self.n_slots);

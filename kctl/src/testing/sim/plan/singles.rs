@@ -22,11 +22,11 @@ const LAPSE_FOR: Duration = Duration::from_secs(17);
 
 pub(super) const FAILURES: [RequestFault; 8] = [
     RequestFault::Reset(Moment::After),
-    RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::After },
-    RequestFault::Refuse { code: 409, retry_after: None, moment: Moment::Before },
+    RequestFault::Reject { code: 500, retry_after: None, moment: Moment::After },
+    RequestFault::Reject { code: 409, retry_after: None, moment: Moment::Before },
     RequestFault::Reset(Moment::Before),
-    RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before },
-    RequestFault::Refuse { code: 429, retry_after: Some(1), moment: Moment::Before },
+    RequestFault::Reject { code: 500, retry_after: None, moment: Moment::Before },
+    RequestFault::Reject { code: 429, retry_after: Some(1), moment: Moment::Before },
     RequestFault::DelayAnswer(Duration::from_secs(5)),
     RequestFault::Half,
 ];
@@ -34,10 +34,10 @@ pub(super) const FAILURES: [RequestFault; 8] = [
 /// Failures of a read. A watch response has no end that could be missing, so it is not truncated;
 /// its events have separate faults.
 pub(super) const READ_FAILURES: [RequestFault; 6] = [
-    RequestFault::Refuse { code: 500, retry_after: None, moment: Moment::Before },
+    RequestFault::Reject { code: 500, retry_after: None, moment: Moment::Before },
     RequestFault::Reset(Moment::Before),
-    RequestFault::Refuse { code: 429, retry_after: Some(1), moment: Moment::Before },
-    RequestFault::Refuse { code: 410, retry_after: None, moment: Moment::Before },
+    RequestFault::Reject { code: 429, retry_after: Some(1), moment: Moment::Before },
+    RequestFault::Reject { code: 410, retry_after: None, moment: Moment::Before },
     RequestFault::DelayAnswer(Duration::from_secs(5)),
     RequestFault::Half,
 ];
@@ -102,7 +102,7 @@ impl Points {
             let time = *time;
             Lapse::BEFORE_WRITE.into_iter().filter_map(move |before| time.checked_sub(before))
         };
-        let lapse = Lapse { renewals: Renewals::Refused, length: LAPSE_FOR, write_delay, slot: None };
+        let lapse = Lapse { renewals: Renewals::Rejected, length: LAPSE_FOR, write_delay, slot: None };
         let at = |time| Fault::At { time, what: Timed::Lapse(lapse) };
         self.write_times.iter().flat_map(before).map(at).collect()
     }

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// The permissions that rejected requests would have needed. Clones share one record.
 #[derive(Clone)]
-pub(crate) struct Refusals {
+pub(crate) struct Rejections {
     /// The role of the client. A 403 on something that it allows has another reason, such as a
     /// quota.
     permissions: Arc<Vec<Permission>>,
@@ -21,7 +21,7 @@ pub(crate) struct Refusals {
     seen: Arc<watch::Sender<Option<Permission>>>,
 }
 
-impl Refusals {
+impl Rejections {
     /// Creates a record for a client with these permissions.
     pub(crate) fn new(permissions: Vec<Permission>) -> Self {
         Self { permissions: Arc::new(permissions), seen: Arc::new(watch::Sender::new(None)) }
@@ -40,11 +40,11 @@ impl Refusals {
     }
 }
 
-impl<S> tower::Layer<S> for Refusals {
+impl<S> tower::Layer<S> for Rejections {
     type Service = RecordingService<S>;
 
     fn layer(&self, inner: S) -> RecordingService<S> {
-        RecordingService { inner, refusals: self.clone() }
+        RecordingService { inner, rejections: self.clone() }
     }
 }
 
@@ -52,7 +52,7 @@ impl<S> tower::Layer<S> for Refusals {
 #[derive(Clone)]
 pub(crate) struct RecordingService<S> {
     inner: S,
-    refusals: Refusals,
+    rejections: Rejections,
 }
 
 impl<S, A, B> tower::Service<Request<A>> for RecordingService<S>
@@ -70,7 +70,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let needed = needed_permissions(&request);
-        let refusals = self.refusals.clone();
+        let rejections = self.rejections.clone();
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
@@ -78,9 +78,9 @@ where
                 // A quota or a terminating namespace also answers 403: those requests are within the role.
                 let beyond = needed
                     .into_iter()
-                    .find(|permission| !refusals.permissions.iter().any(|granted| granted.covers(permission)));
+                    .find(|permission| !rejections.permissions.iter().any(|granted| granted.covers(permission)));
                 if beyond.is_some() {
-                    refusals.seen.send_replace(beyond);
+                    rejections.seen.send_replace(beyond);
                 }
             }
             Ok(answer)
