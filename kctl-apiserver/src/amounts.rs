@@ -46,7 +46,7 @@ pub(crate) fn read(map: &Value) -> Amounts {
 
 /// Returns the amounts of a Pod: the sum of its containers, or the maximum of its init containers if that is higher
 /// (`PodRequests`).
-pub(crate) fn of_pod(spec: &Value, side: Side) -> Amounts {
+pub(crate) fn aggregate_containers(spec: &Value, side: Side) -> Amounts {
     let mut sum = Amounts::new();
     for container in list(spec, "containers") {
         add(&mut sum, &side.amounts(container));
@@ -69,8 +69,8 @@ pub(crate) fn of_pod(spec: &Value, side: Side) -> Amounts {
 }
 
 /// Returns the amounts of a Pod. Pod-level resources replace the sums of the containers.
-pub(crate) fn of_whole_pod(spec: &Value, side: Side) -> Amounts {
-    let mut sum = of_pod(spec, side);
+pub(crate) fn pod_amounts(spec: &Value, side: Side) -> Amounts {
+    let mut sum = aggregate_containers(spec, side);
     let whole = side.amounts(spec).into_iter();
     sum.extend(whole.filter(|(name, _)| is_of_pods(name)));
     sum
@@ -119,7 +119,7 @@ mod tests {
 
     #[track_caller]
     fn check(spec: &Value, expected: &str) {
-        assert_eq!(of_pod(spec, Side::Requests)["cpu"].to_string(), expected);
+        assert_eq!(aggregate_containers(spec, Side::Requests)["cpu"].to_string(), expected);
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn pod_level_resources_replace_container_sums() {
         let spec = json!({ "containers": [container("1")], "resources": { "requests": { "cpu": "3", "other": "1" } } });
-        let whole = of_whole_pod(&spec, Side::Requests);
+        let whole = pod_amounts(&spec, Side::Requests);
         assert_eq!(whole["cpu"].to_string(), "3");
         assert!(!whole.contains_key("other"));
     }

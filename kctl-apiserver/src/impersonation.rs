@@ -199,7 +199,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
         };
         self.check(&Attributes { verb: &verb, group, resource, subresource: "", namespace, name })?;
         if !self.requested.uid.is_empty() {
-            self.check(&Attributes { name: &self.requested.uid, ..of_authentication(&verb, "uids", "") })?;
+            self.check(&Attributes { name: &self.requested.uid, ..authentication_attributes(&verb, "uids", "") })?;
         }
         self.check_groups(&verb, group, mode)?;
         self.check_extra(&verb, mode)?;
@@ -264,12 +264,13 @@ impl<R: RuleResolver> Attempt<'_, R> {
     fn check_extra(&self, verb: &str, mode: &Mode) -> Result<(), StatusError> {
         let extra = &self.requested.extra;
         let n_values: usize = extra.values().map(Vec::len).sum();
-        let forbidden = || Err(authorizer::forbidden(&self.caller.user, &of_authentication(verb, "userextras", "")));
+        let forbidden =
+            || Err(authorizer::forbidden(&self.caller.user, &authentication_attributes(verb, "userextras", "")));
         let is_wrong = |key: &String| !validation::domain_prefixed("extra.key", key).is_empty();
         if mode.is_constrained() && extra.keys().any(is_wrong) {
             return forbidden();
         }
-        let many = Attributes { name: "*", ..of_authentication(verb, "userextras", "*") };
+        let many = Attributes { name: "*", ..authentication_attributes(verb, "userextras", "*") };
         if mode.is_constrained() && n_values >= MANY && self.check(&many).is_ok() {
             return Ok(());
         }
@@ -278,13 +279,13 @@ impl<R: RuleResolver> Attempt<'_, R> {
             if mode.is_constrained() && value.is_empty() {
                 return forbidden();
             }
-            self.check(&Attributes { name: value, ..of_authentication(verb, "userextras", key) })?;
+            self.check(&Attributes { name: value, ..authentication_attributes(verb, "userextras", key) })?;
         }
         Ok(())
     }
 }
 
 /// Returns attributes in the group `authentication.k8s.io`.
-fn of_authentication<'a>(verb: &'a str, resource: &'a str, subresource: &'a str) -> Attributes<'a> {
+fn authentication_attributes<'a>(verb: &'a str, resource: &'a str, subresource: &'a str) -> Attributes<'a> {
     Attributes { verb, group: AUTHENTICATION, resource, subresource, namespace: "", name: "" }
 }

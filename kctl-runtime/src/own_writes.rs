@@ -79,7 +79,7 @@ pub(crate) fn record_write(uid: &Uid, version: &Version, effect: BackoffEffect) 
 ///
 /// The end of the primary still resets the failures, because nothing else would free the entry of its key.
 pub(crate) fn record_delete(uid: &Uid) {
-    record_version(VersionEffect { version: of_end(uid), effect: BackoffEffect::End });
+    record_version(VersionEffect { version: deletion_version(uid), effect: BackoffEffect::End });
 }
 
 /// Returns the greatest effect that a write of this body to the object itself can have: only one that names a field of
@@ -114,12 +114,12 @@ pub(crate) fn event(change: &Change<Stored>, effect: BackoffEffect, min_write_ef
         Change::Added(new) | Change::Updated { new, .. } => {
             number((&new.meta().uid, Some(&new.meta().resource_version)))
         }
-        Change::Deleted { last } => of_end(&last.meta().uid),
+        Change::Deleted { last } => deletion_version(&last.meta().uid),
     };
     KeyEvent { change: VersionEffect { version, effect }, min_write_effect }
 }
 
-fn of_end(uid: &Uid) -> u64 {
+fn deletion_version(uid: &Uid) -> u64 {
     number((uid, None::<&Version>))
 }
 

@@ -60,7 +60,7 @@ pub(super) fn is_asked(value: &Value) -> bool {
 /// `serviceAccount(…)` must have valid names; they need not exist.
 pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>) {
     let info = attributes.info;
-    let user = of_user(&info.caller.user.name, info.caller.user.groups.iter().map(String::as_str));
+    let user = user_entries(&info.caller.user.name, info.caller.user.groups.iter().map(String::as_str));
     let mut of_request = user.clone();
     let parts = [
         ("group", info.resource.id.group.as_str()),
@@ -91,7 +91,7 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         // `system:authenticated`.
         let groups = ["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")];
         let user = format!("system:serviceaccount:{namespace}:{name}");
-        ResolveResult::Ok(map(of_user(&user, groups.into_iter())))
+        ResolveResult::Ok(map(user_entries(&user, groups.into_iter())))
     });
     let snapshot = Snapshot::take(state);
     context.add_function("check", move |This(check): This<Cel>, verb: Arc<String>| decided(&snapshot, &check, &verb));
@@ -105,7 +105,7 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
 }
 
 /// Returns the entries of a check for a user.
-fn of_user<'a>(name: &str, groups: impl Iterator<Item = &'a str>) -> HashMap<String, Cel> {
+fn user_entries<'a>(name: &str, groups: impl Iterator<Item = &'a str>) -> HashMap<String, Cel> {
     let groups = Cel::List(Arc::new(groups.map(text).collect()));
     [(USER.to_owned(), text(name)), (GROUPS.to_owned(), groups)].into()
 }

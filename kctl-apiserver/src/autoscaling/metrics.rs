@@ -81,12 +81,12 @@ impl MetricValues {
 
 /// Formats metrics as an annotation.
 pub(super) fn written(metrics: &[Value], values: MetricValues) -> String {
-    let all: Vec<String> = metrics.iter().map(|metric| one_written(metric, values)).collect();
+    let all: Vec<String> = metrics.iter().map(|metric| format_metric(metric, values)).collect();
     annotations::escaped(&format!("[{}]", all.join(",")))
 }
 
 /// Formats one metric. `type` comes first, and each source that is present follows.
-fn one_written(metric: &Value, values: MetricValues) -> String {
+fn format_metric(metric: &Value, values: MetricValues) -> String {
     let mut parts = vec![("type", Some(annotations::text(&metric["type"])))];
     for (field, rows) in SOURCES {
         let source = &metric[field];
@@ -102,11 +102,11 @@ fn one_written(metric: &Value, values: MetricValues) -> String {
 /// Parses metrics; `None` if the annotation is invalid.
 pub(super) fn read(annotation: &str, values: MetricValues) -> Option<Vec<Value>> {
     let metrics: Vec<Value> = serde_json::from_str(annotation).ok()?;
-    metrics.iter().map(|metric| one_read(metric, values)).collect()
+    metrics.iter().map(|metric| parse_metric(metric, values)).collect()
 }
 
 /// Parses one metric. Unknown fields are ignored. A source that is present is read even if `type` names another one.
-fn one_read(metric: &Value, values: MetricValues) -> Option<Value> {
+fn parse_metric(metric: &Value, values: MetricValues) -> Option<Value> {
     let kind = Shape::Text.read(&metric["type"]).ok()?;
     let mut object = json!({ "type": kind });
     for (field, rows) in SOURCES.iter().filter(|(field, _)| !metric[*field].is_null()) {

@@ -40,14 +40,14 @@ pub(crate) fn name(store: &mut Store, key: &Key) {
         }
         return;
     }
-    let all = of_group(store, &definition["spec"]["group"]);
+    let all = definitions_of_group(store, &definition["spec"]["group"]);
     let taken = crd::GrantedNames::from_definitions(all.iter().map(|(_, definition)| definition.as_ref()));
     write(store, key, &definition, |new, now| crd::accept_names(new, &taken, now));
 }
 
 /// Checks the CRDs of a group again whose names are not accepted, because another CRD may have freed the names.
 pub(super) fn name_again(store: &mut Store, group: &Value) {
-    for (key, _) in of_group(store, group) {
+    for (key, _) in definitions_of_group(store, group) {
         name(store, &key);
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn groups_that_wait(store: &Store) -> BTreeSet<String> {
 }
 
 /// Returns the CRDs of a group.
-fn of_group(store: &mut Store, group: &Value) -> Vec<(Key, Arc<Value>)> {
+fn definitions_of_group(store: &mut Store, group: &Value) -> Vec<(Key, Arc<Value>)> {
     let all = store.table(&DEFINITIONS).values(None);
     let same = all.filter(|(_, definition)| definition["spec"]["group"] == *group);
     same.map(|(key, definition)| (key.clone(), definition)).collect()

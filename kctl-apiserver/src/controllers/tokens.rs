@@ -136,7 +136,7 @@ fn completed(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value
         new["data"]["namespace"] = encoded(&key.0);
     }
     if is_empty("token") {
-        let token = tokens::of_secret(issuer.signer, account, &key.1).inspect_err(|error| {
+        let token = tokens::sign_secret_token(issuer.signer, account, &key.1).inspect_err(|error| {
             tracing::error!(%error, secret = %format!("{}/{}", key.0, key.1), "failed to sign a token for a Secret");
         });
         new["data"]["token"] = encoded(&token.ok()?);

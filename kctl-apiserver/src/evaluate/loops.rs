@@ -49,7 +49,9 @@ impl<'a> Evaluator<'a> {
         match (step.func_name.as_str(), step.args.as_slice()) {
             ("_&&_", [_, test]) => self.all(&rounds, test, Logic::And),
             ("_||_", [_, test]) => self.all(&rounds, test, Logic::Or),
-            ("_?_:_", [test, _, _]) if matches!(inner.accu_init.expr, Expr::Literal(_)) => self.one(rounds, test),
+            ("_?_:_", [test, _, _]) if matches!(inner.accu_init.expr, Expr::Literal(_)) => {
+                self.exists_one(rounds, test)
+            }
             ("_?_:_", [test, added, _]) => self.made(rounds, Some(test), appended(added).ok_or(NO_OVERLOAD)?),
             ("_+_", _) => self.made(rounds, None, appended(&inner.loop_step).ok_or(NO_OVERLOAD)?),
             _ => Err(NO_OVERLOAD.into()),
@@ -88,7 +90,7 @@ impl<'a> Evaluator<'a> {
         match name {
             "all" => self.all(&rounds, value, Logic::And),
             "exists" => self.all(&rounds, value, Logic::Or),
-            "existsOne" | "exists_one" => self.one(rounds, value),
+            "existsOne" | "exists_one" => self.exists_one(rounds, value),
             "transformList" => self.made(rounds, test, value),
             "transformMapEntry" => self.transform_map(rounds, test, value, |_, map| entries_of(&map)),
             _ => self.transform_map(rounds, test, value, entry_with_key),
@@ -129,7 +131,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates `exists_one`. An error makes the result an error, also after a second match.
-    fn one(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr) -> EvalResult {
+    fn exists_one(&mut self, rounds: Vec<Round<'a>>, test: &'a IdedExpr) -> EvalResult {
         let mut n_found = 0;
         for round in rounds {
             n_found += usize::from(self.test(&round, test)?);

@@ -238,7 +238,7 @@ impl Faults {
         let mut inner = self.inner.lock();
         inner.notify(Seen::Request(request));
         let Inner { rules, rng, .. } = &mut *inner;
-        let fault = decide(rules, |rule| rule.of_request(request, rng))?;
+        let fault = decide(rules, |rule| rule.request_fault(request, rng))?;
         inner.injected(Fault::Request(fault));
         inner.notify(Seen::InRequest(request, Fault::Request(fault)));
         Some(fault)
@@ -248,7 +248,7 @@ impl Faults {
     fn decide_event(&self, summary: &EventSummary) -> Option<EventFault> {
         let mut inner = self.inner.lock();
         let Inner { rules, rng, .. } = &mut *inner;
-        let fault = decide(rules, |rule| rule.of_event(summary, rng));
+        let fault = decide(rules, |rule| rule.event_fault(summary, rng));
         if let Some(fault) = fault {
             inner.injected(Fault::Event(fault));
             inner.notify(Seen::AtEvent(summary, Fault::Event(fault)));

@@ -188,14 +188,14 @@ impl Rule {
     }
 
     /// Returns the fault of a request, if the rule acts on it.
-    pub(super) fn of_request(&mut self, request: &RequestSummary, rng: &mut Rng) -> Option<RequestFault> {
+    pub(super) fn request_fault(&mut self, request: &RequestSummary, rng: &mut Rng) -> Option<RequestFault> {
         let Picks::Request(picks, fault) = &self.picks else { return None };
         let (fits, fault) = (picks(request), *fault);
         (fits && self.acts(rng)).then_some(fault)
     }
 
     /// Returns the fault of an event, if the rule acts on it.
-    pub(super) fn of_event(&mut self, event: &EventSummary, rng: &mut Rng) -> Option<EventFault> {
+    pub(super) fn event_fault(&mut self, event: &EventSummary, rng: &mut Rng) -> Option<EventFault> {
         let Picks::Event(picks, fault) = &self.picks else { return None };
         let (fits, fault) = (picks(event), *fault);
         (fits && self.acts(rng)).then_some(fault)

@@ -97,7 +97,7 @@ pub(crate) fn v3(registry: &Registry, root: &[&str]) -> Value {
         ["version"] => paths.push(operations::version()),
         [".well-known" | "openid", ..] => {
             let url_path = format!("/{}/", root.join("/"));
-            paths.extend(operations::of_tokens().into_iter().filter(|path| path.path == url_path));
+            paths.extend(operations::token_paths().into_iter().filter(|path| path.path == url_path));
         }
         _ if !is_custom => paths.push(operations::discovery(&root.join("/"))),
         _ => {}
@@ -125,7 +125,7 @@ pub(crate) fn v2(registry: &Registry) -> Value {
     roots.extend(discovery_roots(registry.all().filter(|resource| resource.custom.is_none())));
     paths.extend(roots.iter().map(|root| operations::discovery(root)));
     paths.push(operations::version());
-    paths.extend(operations::of_tokens());
+    paths.extend(operations::token_paths());
     let (paths, definitions) = parts(&all, &paths, OpenApiVersion::Two, None);
     json!({
         "swagger": "2.0",

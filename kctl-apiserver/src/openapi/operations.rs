@@ -106,7 +106,7 @@ pub(super) fn version() -> PathItem {
 /// Returns the paths by which clients verify tokens: the issuer and its keys.
 ///
 /// Their responses are strings in the document.
-pub(super) fn of_tokens() -> [PathItem; 2] {
+pub(super) fn token_paths() -> [PathItem; 2] {
     let text = |root: &str, tag: &str, id: &str, what: &str, forms| {
         let plain = plain(root, id.into(), what, forms, String::new());
         let operation = OpenApiOperation { tag: tag.into(), consumes: &[], answer: None, ..plain };

@@ -52,7 +52,7 @@ pub(super) fn named(name: &str, variant: &str) -> Option<&'static Parameter> {
 /// Returns the parameters that only a subresource has, such as the `command` of `pods/exec`.
 ///
 /// `subresource` has the form `pods/exec`.
-pub(super) fn of_subresource(subresource: &str) -> impl Iterator<Item = &'static Parameter> {
+pub(super) fn subresource_parameters(subresource: &str) -> impl Iterator<Item = &'static Parameter> {
     KNOWN.iter().filter(move |parameter| parameter.variant.as_deref() == Some(subresource))
 }
 

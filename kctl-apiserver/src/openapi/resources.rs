@@ -262,7 +262,7 @@ impl<'a> Writer<'a> {
         }
         if self.sub == "log" {
             (operation.produces, operation.answer) = (LOGGED, None);
-            operation.parameters.extend(parameters::of_subresource("pods/log").map(Used::Known));
+            operation.parameters.extend(parameters::subresource_parameters("pods/log").map(Used::Known));
         }
         operation
     }
@@ -376,7 +376,7 @@ impl<'a> Writer<'a> {
         (operation.consumes, operation.produces, operation.answer) = (ANY, ANY, None);
         operation.parameters.retain(|parameter| parameter.name() != "pretty");
         let subresource = format!("{}/{}", self.resource.id.resource, self.sub);
-        operation.parameters.extend(parameters::of_subresource(&subresource).map(Used::Known));
+        operation.parameters.extend(parameters::subresource_parameters(&subresource).map(Used::Known));
         operation
     }
 

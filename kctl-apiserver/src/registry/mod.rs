@@ -107,7 +107,7 @@ impl Registry {
 
     /// Returns the resource of an `apiVersion` and a kind. An all-lowercase kind matches, too (`PriorityRESTMapper` of
     /// client-go).
-    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+    pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let is = |resource: &&Arc<Resource>| {
             let own_kind = resource.kind_name();

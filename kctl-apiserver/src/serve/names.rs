@@ -34,7 +34,7 @@ impl CertificateNames {
         names.addresses.insert(address);
         if address.is_unspecified() {
             names.addresses.extend([IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()]);
-            names.addresses.extend(of_machine());
+            names.addresses.extend(machine_addresses());
             names.dns.extend(host_name());
         }
         for name in more {
@@ -71,7 +71,7 @@ pub(super) fn local(address: SocketAddr) -> SocketAddr {
 
 /// Returns the addresses of the machine that can be read. Only Linux has these tables. Elsewhere only the two addresses
 /// of `outbound` are used.
-fn of_machine() -> BTreeSet<IpAddr> {
+fn machine_addresses() -> BTreeSet<IpAddr> {
     let table = |file: &str| fs::read_to_string(file).unwrap_or_default();
     let found = v4(&table("/proc/net/fib_trie")).into_iter().chain(v6(&table("/proc/net/if_inet6")));
     let mut addresses: BTreeSet<IpAddr> = found.take(ADDRESSES_LEN_MAX).collect();

@@ -45,7 +45,7 @@ pub(super) struct Claims {
 }
 
 /// Returns a token for an account. It is valid as long as the Secret of this name contains it.
-pub(crate) fn of_secret(signer: &SharedSigner, account: &Value, secret: &str) -> Result<String, SignerError> {
+pub(crate) fn sign_secret_token(signer: &SharedSigner, account: &Value, secret: &str) -> Result<String, SignerError> {
     let Named { name, uid } = Named::from_object(account);
     let namespace = account["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
     let claims = Claims {

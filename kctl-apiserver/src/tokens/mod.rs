@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use self::{
-    legacy::{ACCOUNT_NAME, ACCOUNT_UID, LAST_USED, TOKEN_TYPE, of_secret},
+    legacy::{ACCOUNT_NAME, ACCOUNT_UID, LAST_USED, TOKEN_TYPE, sign_secret_token},
     signer::{SharedSigner, Signer, SignerError},
 };
 use crate::{

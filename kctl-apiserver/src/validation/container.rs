@@ -52,7 +52,7 @@ pub(crate) fn containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claim
     for container in spec.at("containers").items() {
         common(&container, spec, volumes, claims);
         named(&container, &mut names);
-        probe::of_container(&container, spec);
+        probe::validate_probes(&container, spec);
         restarts(&container);
     }
     ports::host_ports(spec.at("containers").items());
@@ -69,7 +69,7 @@ pub(crate) fn containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claim
         // As upstream, the error has index 0 for each of them.
         ports::host_ports([spec.at_with("initContainers[0]", &container)].into_iter());
         if policy.text() == "Always" {
-            probe::of_container(&container, spec);
+            probe::validate_probes(&container, spec);
         } else {
             ends_before(&container);
         }
@@ -154,13 +154,13 @@ fn named<'a>(container: &Field<'a>, names: &mut BTreeSet<&'a str>) {
 fn common(container: &Field<'_>, spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
     container.at("name").required_name(NameRule::Label);
     container.require_children(&["image"]);
-    ports::of_container(&container.at("ports"));
+    ports::validate_ports(&container.at("ports"));
     environment::variables(&container.at("env"));
     environment::sources(&container.at("envFrom"));
-    mounts::of_container(container, volumes);
+    mounts::validate_mounts(container, volumes);
     resources::requirements(&container.at("resources"), resources::name_of_container, claims);
     resizes(&container.at("resizePolicy"), &spec["restartPolicy"]);
-    security::of_container(&container.at("securityContext"), spec);
+    security::validate_container_context(&container.at("securityContext"), spec);
 }
 
 /// Validates that images have no surrounding whitespace. Only Pods are checked, not templates.

@@ -35,7 +35,7 @@ impl Privilege {
 /// Validates the mounts and the devices of a container.
 ///
 /// `volumes` are the valid volumes of its Pod.
-pub(crate) fn of_container(container: &Field<'_>, volumes: &[DeclaredVolume<'_>]) {
+pub(crate) fn validate_mounts(container: &Field<'_>, volumes: &[DeclaredVolume<'_>]) {
     let (mounts, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
     let privilege = Privilege::of_container(container);
     volume_mounts(&mounts, &devices, volumes, privilege);

@@ -54,10 +54,10 @@ fn spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
     let volumes = volume::volumes(&spec.at("volumes"), name);
     let claims = claims(&spec.at("resourceClaims"));
     container::containers(spec, &volumes, &claims);
-    resources::of_pod(spec, &claims);
+    resources::validate_pod_resources(spec, &claims);
     ports::on_host(spec, host_ports);
     spec.at("nodeSelector").labels();
-    security::of_pod(spec);
+    security::validate_pod_context(spec);
     affinity::affinity(&spec.at("affinity"));
     dns::config(spec);
     gates(spec);
@@ -74,7 +74,7 @@ fn spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
         let limits = json!({ "limits": overhead.value() });
         resources::requirements(&overhead.with(&limits), resources::name_of_container, &[]);
     }
-    security::of_system(spec);
+    security::validate_os_fields(spec);
     environment::files(spec);
 }
 

@@ -24,7 +24,7 @@ const NAME_RULE: &str = "must be at most 15 lowercase letters, digits and single
 /// Upstream: `validateContainerPorts`. Names are optional. A name with errors is not remembered, so
 /// that a second invalid one of the same name is not also a duplicate. Protocol and host IP were
 /// validated by `declared`.
-pub(crate) fn of_container(ports: &Field<'_>) {
+pub(crate) fn validate_ports(ports: &Field<'_>) {
     let mut names = BTreeSet::new();
     for port in ports.items() {
         let (name, own) = (port.at("name"), port.at("containerPort"));

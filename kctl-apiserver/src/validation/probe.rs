@@ -20,7 +20,7 @@ const NUMBERS: [&str; 5] =
 ///
 /// Upstream: `validateLivenessProbe`, `validateReadinessProbe` and `validateStartupProbe`. A readiness probe never kills
 /// the container, so a grace period has no meaning for it. A liveness or startup probe acts on the first success.
-pub(crate) fn of_container(container: &Field<'_>, spec: &Value) {
+pub(crate) fn validate_probes(container: &Field<'_>, spec: &Value) {
     let (lifecycle, grace) = (container.at("lifecycle"), spec["terminationGracePeriodSeconds"].as_i64());
     for hook in ["postStart", "preStop"].map(|name| lifecycle.at(name)).iter().filter(|hook| hook.is_object()) {
         handler(hook, OF_LIFECYCLES, grace);

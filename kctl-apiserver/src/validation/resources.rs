@@ -217,8 +217,8 @@ fn claimed(list: &Field<'_>, declared: &[&str]) {
 ///   smaller than the sum, since containers seldom reach their limits together.
 /// - No single container may have a limit above that of the Pod.
 ///
-/// Sums follow the rules of the scheduler for init containers and sidecars (`amounts::of_pod`).
-pub(crate) fn of_pod(spec: &Field<'_>, claims: &[&str]) {
+/// Sums follow the rules of the scheduler for init containers and sidecars (`amounts::aggregate_containers`).
+pub(crate) fn validate_pod_resources(spec: &Field<'_>, claims: &[&str]) {
     let resources = spec.at("resources");
     if resources.is_null() {
         return;
@@ -233,7 +233,7 @@ pub(crate) fn of_pod(spec: &Field<'_>, claims: &[&str]) {
     for (side, part, is_compared) in
         [(Side::Requests, "requests", is_any), (Side::Limits, "limits", amounts::is_pages as fn(&str) -> bool)]
     {
-        for (name, sum) in amounts::of_pod(spec, side).iter().filter(|(name, _)| is_compared(name)) {
+        for (name, sum) in amounts::aggregate_containers(spec, side).iter().filter(|(name, _)| is_compared(name)) {
             let whole = resources.at(part).at_key(name);
             let is_less = size(&whole).is_some_and(|whole| sum.in_steps(3) > whole);
             let detail = format_args!("must be greater than or equal to aggregate container {part} of {sum}");

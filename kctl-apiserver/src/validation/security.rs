@@ -33,7 +33,7 @@ const OF_PROCESSES: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mq
 ///
 /// `allowPrivilegeEscalation: false` excludes `privileged` and `CAP_SYS_ADMIN` (`FieldValueInvalid` at the context). Only
 /// this spelling counts, as in upstream: `SYS_ADMIN` is not rejected here. `Unmasked` needs `hostUsers: false`.
-pub(crate) fn of_container(context: &Field<'_>, spec: &Value) {
+pub(crate) fn validate_container_context(context: &Field<'_>, spec: &Value) {
     if context.is_null() {
         return;
     }
@@ -52,7 +52,7 @@ pub(crate) fn of_container(context: &Field<'_>, spec: &Value) {
 ///
 /// Two rules also read fields of the spec beside the context: `shareProcessNamespace` excludes `hostPID`, and sysctls
 /// depend on `hostNetwork` and `hostIPC`.
-pub(crate) fn of_pod(spec: &Field<'_>) {
+pub(crate) fn validate_pod_context(spec: &Field<'_>) {
     let (shares, context) = (spec.at("shareProcessNamespace"), spec.at("securityContext"));
     let is_host = spec["hostPID"] == true && *shares == true;
     shares.invalid_if(is_host, "ShareProcessNamespace and HostPID cannot both be enabled");
@@ -151,19 +151,19 @@ fn app_armor(profile: &Field<'_>) {
 ///
 /// A Pod without `os` may have fields of both systems; the node ignores those of the other system. An empty name is
 /// `FieldValueRequired`, an unknown one `FieldValueNotSupported` at `os`.
-pub(crate) fn of_system(spec: &Field<'_>) {
+pub(crate) fn validate_os_fields(spec: &Field<'_>) {
     let system = spec.at("os");
     match text(&system["name"]) {
         _ if system.is_null() => {}
-        "linux" => of_linux(spec),
-        "windows" => of_windows(spec),
+        "linux" => forbid_windows_fields(spec),
+        "windows" => forbid_linux_fields(spec),
         "" => system.at("name").required(),
         _ => system.with(&system["name"]).unsupported(&["linux", "windows"]),
     }
 }
 
 /// Rejects Windows options in a Linux Pod (`FieldValueForbidden`), in the Pod and in all its containers.
-fn of_linux(spec: &Field<'_>) {
+fn forbid_windows_fields(spec: &Field<'_>) {
     for part in iter::once(spec.clone()).chain(all_containers(spec)) {
         let options = part.at("securityContext").at("windowsOptions");
         options.forbidden_if(!options.is_null(), "windows options cannot be set for a linux pod");
@@ -174,7 +174,7 @@ fn of_linux(spec: &Field<'_>) {
 ///
 /// Any value is rejected, `false` included, apart from `hostPID: false` and `hostIPC: false`. `hostNetwork` is
 /// not among them, since host process containers need it.
-fn of_windows(spec: &Field<'_>) {
+fn forbid_linux_fields(spec: &Field<'_>) {
     const OF_PODS: &[&str] = &["hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"];
     const OF_CONTEXTS: &[&str] = &["appArmorProfile", "seLinuxOptions", "seccompProfile", "runAsUser", "runAsGroup"];
     const OF_POD_CONTEXTS: &[&str] = &[

@@ -62,7 +62,7 @@ pub(crate) fn values(requirement: &Field<'_>, operators: Operators) {
 ///
 /// The return value is `true` if the caller may evaluate the selector against the template. An empty selector matches
 /// everything. Its error prevents a workload that owns all Pods of its namespace.
-pub(crate) fn of_workload(label_selector: &Field<'_>, kind: &str) -> bool {
+pub(crate) fn validate_workload_selector(label_selector: &Field<'_>, kind: &str) -> bool {
     if label_selector.is_null() {
         label_selector.required();
         return true;

@@ -23,7 +23,7 @@ fn set<const N: usize>(expected: [(&'static str, &str); N]) -> BTreeSet<(&'stati
 fn empty_mount_propagation_forbids_recursive_read_only() {
     let mount = json!({ "name": "v", "mountPath": "/a", "readOnly": true, "recursiveReadOnly": "Enabled", "mountPropagation": "" });
     let container = json!({ "volumeMounts": [mount] });
-    let errors = found(|errors| mounts::of_container(&Field::new(&container, "c", errors), &[]));
+    let errors = found(|errors| mounts::validate_mounts(&Field::new(&container, "c", errors), &[]));
     let expected = set([
         ("FieldValueForbidden", "c.volumeMounts.recursiveReadOnly"),
         ("FieldValueNotFound", "c.volumeMounts[0].name"),

@@ -116,7 +116,7 @@ fn source(volume: &Field<'_>, pod: &str) {
         return volume.required_with("must specify a volume type");
     };
     let name = volume.at("name");
-    one_source(first, volume);
+    validate_source(first, volume);
     if *first == "ephemeral" && !pod.is_empty() && !name.is_empty() {
         let claim = format!("{pod}-{}", name.text());
         if let Some(message) = NameRule::Subdomain.check(&claim) {
@@ -138,7 +138,7 @@ fn shown_as(source: &str) -> &str {
 }
 
 /// Validates one source by its kind: the shared rules, then those of the files that a Pod mounts.
-fn one_source(kind: &str, volume: &Field<'_>) {
+fn validate_source(kind: &str, volume: &Field<'_>) {
     let source = volume.at(kind);
     volume_source::source(kind, volume, SourceOwner::Pod);
     match kind {

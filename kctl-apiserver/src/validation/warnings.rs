@@ -48,7 +48,7 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
 /// Warns about the Pod template of a workload.
 ///
 /// The signature is that of `Validation::warn`; the old object is ignored. Paths start with `spec.template.`.
-pub(crate) fn of_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
+pub(crate) fn warn_about_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
     template(&object["spec"]["template"], "spec.template.", texts);
 }
 
@@ -229,7 +229,7 @@ fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
         }
     }
     for (list, index, container) in containers(spec) {
-        one_container(container, &format!("{path}.{list}[{index}]"), texts);
+        warn_about_container(container, &format!("{path}.{list}[{index}]"), texts);
     }
     ports(spec, path, texts);
     for kind in ["podAffinity", "podAntiAffinity"] {
@@ -269,7 +269,7 @@ fn repeated(list: &Value, field: &str, path: &str, texts: &mut Vec<String>) {
 ///
 /// A variable that appends to the earlier one, such as `PATH=$(PATH):/bin`, is not reported.
 /// kubectl apply merges variables by name and may drop one of the two.
-fn one_container(container: &Value, path: &str, texts: &mut Vec<String>) {
+fn warn_about_container(container: &Value, path: &str, texts: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         for part in ["limits", "requests"] {
             let fraction = fraction(&container["resources"][part][name]);

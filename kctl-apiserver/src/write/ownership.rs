@@ -161,7 +161,7 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
     if !(is_filled_in || is_custom_status || owned_state == OwnedState::Sent) {
         return OwnershipSource::Stored;
     }
-    if validate::of_another_type(resource, new).is_some() {
+    if validate::type_mismatch_error(resource, new).is_some() {
         return OwnershipSource::Fields(old["metadata"]["managedFields"].clone());
     }
     let mut sent = new.clone();

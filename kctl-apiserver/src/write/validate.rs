@@ -28,7 +28,7 @@ use crate::{
 /// Fails with `Invalid` and all field errors.
 pub(super) fn validate(state: &State, info: &RequestInfo, write: &Write, errors: Errors) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
-    if let Some(error) = of_another_type(&info.resource, object) {
+    if let Some(error) = type_mismatch_error(&info.resource, object) {
         return Err(error);
     }
     validate_own(state.clock.now(), info, write, errors)?;
@@ -43,7 +43,7 @@ pub(super) fn validate(state: &State, info: &RequestInfo, write: &Write, errors:
 /// Returns the error of a custom object of another type, which comes after validation
 /// (`customResourceValidator.ValidateTypeMeta`). `Invalid` with the group and kind of the body, as upstream. `None` for
 /// built-in kinds, whose type was set on decoding.
-pub(super) fn of_another_type(resource: &Resource, object: &Value) -> Option<StatusError> {
+pub(super) fn type_mismatch_error(resource: &Resource, object: &Value) -> Option<StatusError> {
     let mut errors = Errors::default();
     for (field, expected) in [("kind", resource.kind_name().to_owned()), ("apiVersion", resource.api_version())] {
         let found = &object[field];

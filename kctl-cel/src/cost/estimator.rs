@@ -100,7 +100,7 @@ impl<'a> CostEstimator<'a> {
     pub(super) fn estimate(&mut self, tree: &IdedExpr) -> Estimate<'a> {
         match &tree.expr {
             Expr::Unspecified => Estimate::computed(0, Type::Any),
-            Expr::Literal(literal) => of_literal(literal),
+            Expr::Literal(literal) => estimate_literal(literal),
             Expr::Ident(name) => self.variable(name),
             Expr::Select(select) => self.select(select),
             Expr::List(list) => {
@@ -286,7 +286,7 @@ pub(super) fn field_of<'a>(of: &Type<'a>, name: &str) -> Type<'a> {
 }
 
 /// Estimates a literal, which costs nothing and has an exact size.
-fn of_literal<'a>(literal: &LiteralValue) -> Estimate<'a> {
+fn estimate_literal<'a>(literal: &LiteralValue) -> Estimate<'a> {
     let (r#type, size, number) = match literal {
         LiteralValue::String(text) => (Type::Text, text.inner().chars().count() as u64, None),
         LiteralValue::Bytes(bytes) => (Type::Bytes, bytes.inner().len() as u64, None),

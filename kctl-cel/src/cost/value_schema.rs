@@ -112,9 +112,9 @@ impl<'a> ValueSchema<'a> {
             return characters.unwrap_or(VALUE_BYTES_MAX);
         }
         match schema["type"].as_str().unwrap_or_default() {
-            "array" => said("maxItems").unwrap_or_else(|| VALUE_BYTES_MAX / (of_items(schema).bytes_min() + 1)),
+            "array" => said("maxItems").unwrap_or_else(|| VALUE_BYTES_MAX / (items_schema(schema).bytes_min() + 1)),
             "object" if schema["additionalProperties"].is_object() => {
-                said("maxProperties").unwrap_or_else(|| VALUE_BYTES_MAX / (of_values(schema).bytes_min() + 6))
+                said("maxProperties").unwrap_or_else(|| VALUE_BYTES_MAX / (values_schema(schema).bytes_min() + 6))
             }
             "string" => match schema["format"].as_str().unwrap_or_default() {
                 "byte" => said("maxLength").unwrap_or(VALUE_BYTES_MAX),
@@ -162,8 +162,8 @@ impl<'a> ValueSchema<'a> {
         let Self::Schema(schema, _) = self else { return self.field(step) };
         let is_map = schema["type"] == "object" && schema["additionalProperties"].is_object();
         match step {
-            "@items" | "@values" if schema["type"] == "array" => Some(of_items(schema)),
-            "@items" | "@values" => is_map.then(|| of_values(schema)),
+            "@items" | "@values" if schema["type"] == "array" => Some(items_schema(schema)),
+            "@items" | "@values" => is_map.then(|| values_schema(schema)),
             "@keys" => is_map.then_some(Self::Key),
             _ if is_map => None,
             name => self.field(&plain_name(name)),
@@ -195,8 +195,10 @@ impl<'a> ValueSchema<'a> {
             return Type::Any;
         }
         match schema["type"].as_str().unwrap_or_default() {
-            "array" => Type::List(Rc::new(of_items(schema).r#type())),
-            "object" if schema["additionalProperties"].is_object() => Type::Map(Rc::new(of_values(schema).r#type())),
+            "array" => Type::List(Rc::new(items_schema(schema).r#type())),
+            "object" if schema["additionalProperties"].is_object() => {
+                Type::Map(Rc::new(values_schema(schema).r#type()))
+            }
             "object" => Type::Object(self),
             "string" => match schema["format"].as_str().unwrap_or_default() {
                 "byte" => Type::Bytes,
@@ -215,12 +217,12 @@ pub(super) fn for_value(schema: &Value) -> ValueSchema<'_> {
 }
 
 /// Returns the schema of the items of an array.
-fn of_items(schema: &Value) -> ValueSchema<'_> {
+fn items_schema(schema: &Value) -> ValueSchema<'_> {
     for_value(&schema["items"])
 }
 
 /// Returns the schema of the values of a map.
-fn of_values(schema: &Value) -> ValueSchema<'_> {
+fn values_schema(schema: &Value) -> ValueSchema<'_> {
     for_value(&schema["additionalProperties"])
 }
 

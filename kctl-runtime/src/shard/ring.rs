@@ -202,7 +202,7 @@ impl Ring {
 
     /// Returns the time until which a write of this key may be on its way, `None` if all were answered or are over.
     pub(crate) fn unresolved_until(&self, key: &ObjectKey) -> Option<Instant> {
-        self.of_slot(self.slot(key))?.unresolved_until()
+        self.permit_of_slot(self.slot(key))?.unresolved_until()
     }
 
     pub(crate) fn handed_over(&self) {
@@ -228,7 +228,7 @@ impl ShardPermits for Ring {
         self.lease.clone()
     }
 
-    fn of_slot(&self, slot: u32) -> Option<WritePermit> {
+    fn permit_of_slot(&self, slot: u32) -> Option<WritePermit> {
         Some(self.counters.lock().entry(slot).or_insert_with(|| self.lease.child()).clone())
     }
 }

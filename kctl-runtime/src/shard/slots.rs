@@ -112,10 +112,10 @@ impl Slots {
             (None, ShardBy::NamespaceRange) => fnv1a(&key.name),
             (None, _) => hash_string(&key.name),
         };
-        self.of_hash(hash ^ self.salt)
+        self.slot_of_hash(hash ^ self.salt)
     }
 
-    fn of_hash(&self, hash: u64) -> u32 {
+    fn slot_of_hash(&self, hash: u64) -> u32 {
         // The product is less than n · 2^64, so the upper half is a slot's number.
         let slot = u32::try_from((u128::from(hash) * u128::from(self.n)) >> 64).unwrap_or_default();
         debug_assert!(slot < self.n, "each hash belongs to one of the slots");
@@ -183,7 +183,7 @@ mod tests {
         let slots = Slots::new(4, ShardBy::Object);
         let quarter = 1_u64 << 62;
         for (hash, slot) in [(0, 0), (quarter - 1, 0), (quarter, 1), (3 * quarter, 3), (u64::MAX, 3)] {
-            assert_eq!(slots.of_hash(hash), slot, "{hash:#x}");
+            assert_eq!(slots.slot_of_hash(hash), slot, "{hash:#x}");
         }
     }
 
@@ -258,8 +258,8 @@ mod tests {
         fn slot_starts_at_its_smallest_hash(n in 1..=SLOTS_MAX, slot in 0..SLOTS_MAX) {
             let (slots, slot) = (Slots::new(n, ShardBy::NamespaceRange), slot % n);
             let start = slots.start(slot);
-            prop_assert_eq!(slots.of_hash(u64::try_from(start).unwrap()), slot);
-            prop_assert_eq!(slots.of_hash(u64::try_from(slots.start(slot + 1) - 1).unwrap()), slot);
+            prop_assert_eq!(slots.slot_of_hash(u64::try_from(start).unwrap()), slot);
+            prop_assert_eq!(slots.slot_of_hash(u64::try_from(slots.start(slot + 1) - 1).unwrap()), slot);
         }
     }
 }

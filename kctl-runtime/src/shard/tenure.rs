@@ -244,7 +244,7 @@ impl ShardPermits for Tenures {
         self.common.clone()
     }
 
-    fn of_slot(&self, slot: u32) -> Option<WritePermit> {
+    fn permit_of_slot(&self, slot: u32) -> Option<WritePermit> {
         self.get(slot).map(|tenure| tenure.permit.clone())
     }
 }
@@ -321,11 +321,11 @@ mod tests {
         let permit = WritePermit::from_shards(tenures.clone());
         let (slot, of_slot) = lease(60);
         let _tenure = tenures.begin(1, &of_slot);
-        assert!(permit.of_key(&key_of(1)).acquire("patch").await.is_ok());
-        assert!(permit.of_key(&key_of(2)).acquire("patch").await.is_err(), "another replica's slot");
+        assert!(permit.for_key(&key_of(1)).acquire("patch").await.is_ok());
+        assert!(permit.for_key(&key_of(2)).acquire("patch").await.is_err(), "another replica's slot");
         assert!(permit.acquire("create Event").await.is_ok(), "an event is about no slot");
         slot.send_replace(LeaseState::Lost);
-        assert!(permit.of_key(&key_of(1)).acquire("patch").await.is_err());
+        assert!(permit.for_key(&key_of(1)).acquire("patch").await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

@@ -152,6 +152,6 @@ impl Writer {
 
     /// Returns a client for requests that have no operation here; its writes wait for the permit of the key.
     pub(crate) fn raw(&self, client: &Client, key: &ObjectKey) -> Client {
-        raw::fenced(client, &self.permit.of_key(key))
+        raw::fenced(client, &self.permit.for_key(key))
     }
 }

@@ -112,7 +112,7 @@ pub(crate) trait ShardPermits: fmt::Debug + Send + Sync {
     /// Returns the permit of the Lease that all slots have in common.
     fn common(&self) -> WritePermit;
     /// Returns the permit of a slot, `None` if this replica does not own it.
-    fn of_slot(&self, slot: u32) -> Option<WritePermit>;
+    fn permit_of_slot(&self, slot: u32) -> Option<WritePermit>;
 }
 
 /// A write: the end of its time, and a number that tells it from others.
@@ -312,7 +312,7 @@ impl WritePermit {
     }
 
     /// Returns the permit for writes of one key: that of its slot in a sharded program, otherwise this one.
-    pub(crate) fn of_key(&self, key: &ObjectKey) -> Self {
+    pub(crate) fn for_key(&self, key: &ObjectKey) -> Self {
         match self.0.get() {
             Some(LeaseSource::Shards(shards)) => {
                 Self(Arc::new(LeaseSource::Slot(shards.clone(), shards.slot(key)).into()))
@@ -336,7 +336,7 @@ impl WritePermit {
         let permit = match source {
             LeaseSource::Lease(lease) => return Some(lease.clone()),
             LeaseSource::Shards(shards) => shards.common(),
-            LeaseSource::Slot(shards, slot) => shards.of_slot(*slot)?,
+            LeaseSource::Slot(shards, slot) => shards.permit_of_slot(*slot)?,
         };
         match permit.0.get() {
             Some(LeaseSource::Lease(lease)) => Some(lease.clone()),

@@ -54,7 +54,7 @@ pub fn accepted(response: &Response<Bytes>) -> Result<Bytes, ResponseError> {
             let text = String::from_utf8_lossy(&body[..body.len().min(ERROR_READ_MAX)]);
             let is_text = content.starts_with("text/") || !response.headers().contains_key(header::CONTENT_TYPE);
             let counts = if is_text { text.trim() } else { "unknown" };
-            Err(rejected(status_within(body).unwrap_or_else(|| of_status(code, counts)), text.trim()))
+            Err(rejected(status_within(body).unwrap_or_else(|| status_message(code, counts)), text.trim()))
         }
     }
 }
@@ -101,7 +101,7 @@ fn status_within(body: &Bytes) -> Option<String> {
 }
 
 /// Returns client-go's message for a status code. `body` is the body, if it counts as text.
-fn of_status(code: u16, body: &str) -> String {
+fn status_message(code: u16, body: &str) -> String {
     let text = match code {
         400 => "the server rejected our request for an unknown reason",
         401 => "the server has asked for the client to provide credentials",
@@ -242,7 +242,7 @@ mod tests {
             (403, "you may not", "you may not"),
             (502, "a \"b\"", "an error on the server (\"a \\\"b\\\"\") has prevented the request from succeeding"),
         ] {
-            let rejected = ResponseError { text: of_status(code, body), shown: body.into() };
+            let rejected = ResponseError { text: status_message(code, body), shown: body.into() };
             assert_eq!(rejected.with_body(), expected, "{code}");
         }
     }

@@ -39,7 +39,7 @@ impl Connection {
     ) -> Result<Self> {
         let from_flag = proxy_url.map(|url| Proxy::parse(&url, "--proxy-url")).transpose()?;
         let (context, mut config, of_kubeconfig) = match read(file.as_deref())? {
-            Some(kubeconfig) => of_context(kubeconfig, context).await?,
+            Some(kubeconfig) => load_context(kubeconfig, context).await?,
             None => match Config::incluster() {
                 Ok(config) if context.is_none() => ("(in the cluster)".into(), config, None),
                 Ok(_) => return Err(no_cluster("there is no kubeconfig file with contexts")),
@@ -48,7 +48,7 @@ impl Connection {
         };
         let proxy = match from_flag.or(of_kubeconfig) {
             Some(proxy) => Some(proxy),
-            None => proxy::of_environment(&config.cluster_url, |name| std::env::var(name).ok())?,
+            None => proxy::proxy_from_environment(&config.cluster_url, |name| std::env::var(name).ok())?,
         };
         config.proxy_url = proxy.as_ref().map(|proxy| proxy.url.clone());
         let token = TokenFile::take(&mut config.auth_info);
@@ -95,7 +95,7 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
 
 /// Returns the name of the context, its configuration, and the proxy that the kubeconfig has for
 /// its cluster.
-async fn of_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Result<(String, Config, Option<Proxy>)> {
+async fn load_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Result<(String, Config, Option<Proxy>)> {
     kubeconfig::unset_empty(&mut kubeconfig);
     let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
     let selected = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };

@@ -322,7 +322,7 @@ fn is_secrets(kind: &Kind) -> bool {
 }
 
 /// Formats the line of the report for a cache that no reconcile used.
-fn of_cache(cache: &UnusedCache) -> String {
+fn describe_unused_cache(cache: &UnusedCache) -> String {
     let UnusedCache { controller, relation, .. } = cache;
     let Kind { group, plural, kind, .. } = &relation.kind;
     let resource = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
@@ -345,7 +345,7 @@ fn report(superfluous: &[Part], mut unused: Vec<UnusedCache>) -> Result<()> {
         let because: Vec<_> = part.permission.because.iter().map(|text| format!("`{text}`")).collect();
         format!("\n  {part}, declared by {}", because.join(" and "))
     };
-    let lines: String = unused.iter().map(of_cache).chain(superfluous.iter().map(line)).collect();
+    let lines: String = unused.iter().map(describe_unused_cache).chain(superfluous.iter().map(line)).collect();
     Err(Error::from(format!(
         "the scenario does not need everything that is declared:{lines}\n\
          help: leave it out of the declaration, or let the scenario do what needs it"

@@ -13,7 +13,7 @@ use crate::{
     field::Field,
     field_errors::{Errors, text},
     kinds::admissionregistration::webhooks::{
-        compiles, expression_rule, match_conditions, of_request, rule_with_operations, selectors,
+        compiles, expression_rule, match_conditions, request_environment, rule_with_operations, selectors,
     },
     names::NameRule,
     validation::{entries, selector},
@@ -50,7 +50,7 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
 /// `params` is declared only if the policy has a `paramKind`; without one, an expression that names it does not
 /// compile. Match conditions may not use `variables`: they are evaluated first.
 fn common(spec: &Field<'_>) -> Environment {
-    let mut environment = of_request();
+    let mut environment = request_environment();
     let (kind, matched) = (spec.at("paramKind"), spec.at("matchConstraints"));
     if !kind.is_null() {
         param_kind(&kind);

@@ -48,7 +48,7 @@ fn webhook(webhook: &Field<'_>) {
     webhook.at("timeoutSeconds").in_range(1, TIMEOUT_SECONDS_MAX);
     selectors(webhook);
     client_config(&webhook.at("clientConfig"));
-    match_conditions(&webhook.at("matchConditions"), &of_request());
+    match_conditions(&webhook.at("matchConditions"), &request_environment());
 }
 
 /// Validates `namespaceSelector` and `objectSelector` of a webhook or of a policy's `MatchResources`. An invalid label
@@ -131,7 +131,7 @@ pub(crate) fn match_conditions(conditions: &Field<'_>, environment: &Environment
 /// Returns the declarations that expressions about a request may use. `object` and `oldObject` are dynamic: their types
 /// depend on the request. The other variables have known types, so a misspelt field of `request` or `namespaceObject`
 /// is an error when the object is written.
-pub(crate) fn of_request() -> Environment {
+pub(crate) fn request_environment() -> Environment {
     let object = |name: &str| Type::Object(name.into());
     Environment::default()
         .with("object", Type::Dyn)

@@ -19,7 +19,7 @@ const VALIDATION: Validation = Validation {
         let selector = Field::new(&new["spec"]["selector"], "spec.selector", errors);
         selector.immutable(&old["spec"]["selector"]);
     },
-    warn: warnings::of_template,
+    warn: warnings::warn_about_template,
     warns_once_per_generation: true,
     ..Validation::DEFAULT
 };

@@ -30,7 +30,7 @@ pub(crate) fn template_of_set(spec: &Field<'_>) {
 /// errors: the template is not validated then.
 pub(crate) fn selector_fits(spec: &Field<'_>, kind: &str) -> bool {
     let (given, template) = (spec.at("selector"), spec.at("template"));
-    let is_usable = selector::of_workload(&given, kind);
+    let is_usable = selector::validate_workload_selector(&given, kind);
     if is_usable {
         selector::fits_template(&given, &template);
     } else {

@@ -43,7 +43,7 @@ pub(crate) static KIND: Kind = Kind {
         validate_create: validation::validate_create,
         validate_update: validation::validate_update,
         validate_status: status::status,
-        warn: warnings::of_template,
+        warn: warnings::warn_about_template,
         warns_once_per_generation: true,
         ..Validation::DEFAULT
     },

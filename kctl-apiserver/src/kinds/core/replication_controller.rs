@@ -27,7 +27,7 @@ pub(crate) static KIND: Kind = Kind {
         validate_status: |old, new, errors| {
             validation::status::numbers(&validation::status::OF_REPLICA_SETS, old, new, errors);
         },
-        warn: warnings::of_template,
+        warn: warnings::warn_about_template,
         warns_once_per_generation: true,
         ..Validation::DEFAULT
     },

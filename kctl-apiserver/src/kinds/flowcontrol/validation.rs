@@ -31,19 +31,19 @@ pub(crate) fn schema(object: &Value, errors: &mut Errors) {
     precedence.in_range(first, PRECEDENCE_MAX);
     method.when_present(|method| method.at("type").always_one_of(&["ByNamespace", "ByUser"]));
     spec.at("priorityLevelConfiguration").at("name").required_name(NameRule::Subdomain);
-    spec.at("rules").items().for_each(|rule| rules(&rule));
+    spec.at("rules").items().for_each(|rule| validate_rule(&rule));
 }
 
 /// Validates one rule. It matches a request that has one of the subjects and fits one of the
 /// resource or path rules.
-fn rules(rule: &Field<'_>) {
+fn validate_rule(rule: &Field<'_>) {
     let [subjects, resources, paths] = ["subjects", "resourceRules", "nonResourceRules"].map(|name| rule.at(name));
     subjects.required_if(subjects.is_empty());
-    subjects.items().for_each(|subject| of_subject(&subject));
+    subjects.items().for_each(|subject| validate_subject(&subject));
     let has_none = resources.is_empty() && paths.is_empty();
     rule.required_with_if(has_none, "must have resourceRules or nonResourceRules");
-    resources.items().for_each(|rule| of_resources(&rule));
-    paths.items().for_each(|rule| of_paths(&rule));
+    resources.items().for_each(|rule| validate_resource_rule(&rule));
+    paths.items().for_each(|rule| validate_path_rule(&rule));
 }
 
 /// Validates a subject, which has the field of its kind (`FieldValueRequired`) and no other
@@ -54,7 +54,7 @@ fn rules(rule: &Field<'_>) {
 /// | `User` | `user.name` |
 /// | `Group` | `group.name` |
 /// | `ServiceAccount` | `serviceAccount.namespace` and `serviceAccount.name` |
-fn of_subject(subject: &Field<'_>) {
+fn validate_subject(subject: &Field<'_>) {
     /// Kinds of subjects, each with its field.
     const KINDS: [(&str, &str); 3] = [("Group", "group"), ("ServiceAccount", "serviceAccount"), ("User", "user")];
     let kind = subject.at("kind");
@@ -70,14 +70,14 @@ fn of_subject(subject: &Field<'_>) {
         } else if named.is_null() {
             named.required();
         } else {
-            names_of(own, &named);
+            validate_name(own, &named);
         }
     }
 }
 
 /// Validates the name of a subject. A service account also has a namespace; its name `*` stands for
 /// all of them.
-fn names_of(kind: &str, named: &Field<'_>) {
+fn validate_name(kind: &str, named: &Field<'_>) {
     let name = named.at("name");
     if kind != "ServiceAccount" {
         return name.required_if(name.is_empty());
@@ -94,16 +94,16 @@ fn has_all(list: &Value) -> bool {
 }
 
 /// Validates verbs: at least one, and either known verbs or only `*`.
-fn of_verbs(rule: &Field<'_>) {
+fn validate_verbs(rule: &Field<'_>) {
     let verbs = rule.at("verbs");
     verbs.required_if(verbs.is_empty());
-    stands_alone(&verbs);
+    validate_wildcard(&verbs);
     let are_known = verbs.items().all(|verb| VERBS.contains(&verb.text()));
     verbs.unsupported_if(!has_all(&verbs) && !are_known, &VERBS);
 }
 
 /// Reports a list that has `*` and other items: `*` already stands for all others.
-fn stands_alone(list: &Field<'_>) {
+fn validate_wildcard(list: &Field<'_>) {
     list.invalid_if(has_all(list) && list.items().count() > 1, "'*' must be the only item");
 }
 
@@ -111,9 +111,9 @@ fn stands_alone(list: &Field<'_>) {
 ///
 /// A rule with `clusterScope: true` needs no namespaces; it then matches cluster-scoped requests
 /// only.
-fn of_resources(rule: &Field<'_>) {
-    of_verbs(rule);
-    rule.check_children(&["apiGroups", "resources", "namespaces"], stands_alone);
+fn validate_resource_rule(rule: &Field<'_>) {
+    validate_verbs(rule);
+    rule.check_children(&["apiGroups", "resources", "namespaces"], validate_wildcard);
     rule.require_children(&["apiGroups", "resources"]);
     let namespaces = rule.at("namespaces");
     namespaces.required_if(namespaces.is_empty() && rule["clusterScope"] != true);
@@ -123,11 +123,11 @@ fn of_resources(rule: &Field<'_>) {
 }
 
 /// Validates a rule about paths outside of the API, such as `/healthz`.
-fn of_paths(rule: &Field<'_>) {
-    of_verbs(rule);
+fn validate_path_rule(rule: &Field<'_>) {
+    validate_verbs(rule);
     let paths = rule.at("nonResourceURLs");
     paths.required_if(paths.is_empty());
-    stands_alone(&paths);
+    validate_wildcard(&paths);
     if has_all(&paths) {
         return;
     }
@@ -160,8 +160,8 @@ pub(crate) fn level(object: &Value, errors: &mut Errors) {
     let is_exempt = object["metadata"]["name"] == EXEMPT;
     kind.invalid_if(is_exempt != (*kind == "Exempt"), "must be 'Exempt' if and only if `name` is 'exempt'");
     match kind.text() {
-        "Exempt" => seats(&exempt),
-        "Limited" => of_limits(&limited),
+        "Exempt" => validate_seats(&exempt),
+        "Limited" => validate_limited(&limited),
         "" => {}
         _ => kind.unsupported(&["Exempt", "Limited"]),
     }
@@ -169,16 +169,16 @@ pub(crate) fn level(object: &Value, errors: &mut Errors) {
 
 /// Validates `nominalConcurrencyShares`, the share of the server's concurrency in relation to other levels, and
 /// `lendablePercent`, the part of its seats that a level lends to others while it does not use them.
-fn seats(limits: &Field<'_>) {
+fn validate_seats(limits: &Field<'_>) {
     limits.at("nominalConcurrencyShares").not_negative();
     limits.at("lendablePercent").in_range(0, 100);
 }
 
 /// Validates the limits of a level. `borrowingLimitPercent` may exceed 100, and an absent one is
 /// unlimited.
-fn of_limits(limited: &Field<'_>) {
-    seats(limited);
-    response(&limited.at("limitResponse"));
+fn validate_limited(limited: &Field<'_>) {
+    validate_seats(limited);
+    validate_limit_response(&limited.at("limitResponse"));
     limited.at("borrowingLimitPercent").not_negative();
 }
 
@@ -186,11 +186,11 @@ fn of_limits(limited: &Field<'_>) {
 ///
 /// With `Queue`, kube-apiserver lets requests wait in queues, whose parameters are validated. With
 /// `Reject`, it rejects them with 429 at once.
-fn response(response: &Field<'_>) {
+fn validate_limit_response(response: &Field<'_>) {
     let (kind, queuing) = (response.at("type"), response.at("queuing"));
     match kind.text() {
         "" => {}
-        "Queue" if !queuing.is_null() => of_queues(&queuing),
+        "Queue" if !queuing.is_null() => validate_queuing(&queuing),
         _ => kind.one_of(&["Queue", "Reject"]),
     }
 }
@@ -199,7 +199,7 @@ fn response(response: &Field<'_>) {
 ///
 /// A flow is dealt a hand of `handSize` queues and uses the shortest of them. `handSize` is at most
 /// `queues`, and the two together may need at most `ENTROPY_BITS_MAX` bits of the flow's hash.
-fn of_queues(queuing: &Field<'_>) {
+fn validate_queuing(queuing: &Field<'_>) {
     let number = |field: &str| queuing[field].as_i64().unwrap_or(0);
     let (queues, hand) = (number("queues"), number("handSize"));
     queuing.at("queueLengthLimit").at_least(1);

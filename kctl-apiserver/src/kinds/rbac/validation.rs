@@ -52,7 +52,7 @@ pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
     let kinds: &[&str] = if scope == Scope::Namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
     role.at("kind").always_one_of(kinds);
     role.at("name").required_name(NameRule::PathSegment);
-    binding.at("subjects").items().for_each(|subject| one_subject(&subject, scope));
+    binding.at("subjects").items().for_each(|subject| validate_subject(&subject, scope));
 }
 
 /// Validates a subject (`ValidateRoleBindingSubject`). An absent name is reported by the schema's
@@ -60,7 +60,7 @@ pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
 ///
 /// In a `RoleBinding`, a service account may be without a namespace; a `ClusterRoleBinding`
 /// requires one.
-fn one_subject(subject: &Field<'_>, scope: Scope) {
+fn validate_subject(subject: &Field<'_>, scope: Scope) {
     let (kind, group, namespace) = (subject.at("kind"), subject.at("apiGroup"), subject.at("namespace"));
     kind.always_one_of(&["ServiceAccount", "User", "Group"]);
     match kind.text() {

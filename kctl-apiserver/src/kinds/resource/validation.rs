@@ -50,13 +50,13 @@ pub(crate) fn opaque(config: &Field<'_>) {
     } else if parameters.is_null() {
         parameters.required();
     } else {
-        of_driver(&parameters);
+        validate_driver(&parameters);
     }
 }
 
 /// Validates an object whose fields only a driver knows, by its size and type. Errors do not show
 /// it.
-pub(crate) fn of_driver(object: &Field<'_>) {
+pub(crate) fn validate_driver(object: &Field<'_>) {
     if object.to_string().len() > PARAMETERS_LEN_MAX {
         object.too_long(PARAMETERS_LEN_MAX);
     } else if !object.is_object() {

@@ -115,7 +115,7 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
 /// Rejects a Pod outside a limit of its namespace. The first range with errors ends the check. `Pod` limits compare
 /// sums of all containers.
 fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
-    let of_pod = |side| amounts::of_whole_pod(&pod["spec"], side);
+    let of_pod = |side| amounts::pod_amounts(&pod["spec"], side);
     for range in ranges(state, &attributes.info.namespace) {
         let mut errors = Vec::new();
         let mut compare = |kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts| {

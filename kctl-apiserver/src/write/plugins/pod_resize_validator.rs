@@ -37,7 +37,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) 
     if !["", "linux"].contains(&system) {
         return with_cause(&format!("pods are resized on linux alone, node {name} is {system}"), "UnsupportedPlatform");
     }
-    let mut requests = amounts::of_whole_pod(&pod["spec"], Side::Requests);
+    let mut requests = amounts::pod_amounts(&pod["spec"], Side::Requests);
     amounts::add(&mut requests, &amounts::read(&pod["spec"]["overhead"]));
     let room = amounts::read(&node["status"]["allocatable"]);
     let amount = |amounts: &Amounts, name: &str| -> Quantity { amounts.get(name).copied().unwrap_or_default() };

@@ -145,14 +145,14 @@ fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<S
         let reason = "violate the new PodSecurity enforce level";
         warnings.push(format!("existing pods in namespace {namespace:?} {reason} \"{standard}\""));
     }
-    let mut of_pods: Vec<String> = found.iter().map(|(why, names)| of_pods(names, why)).collect();
+    let mut of_pods: Vec<String> = found.iter().map(|(why, names)| pods_warning(names, why)).collect();
     of_pods.sort();
     warnings.extend(of_pods);
     warnings
 }
 
 /// Returns a warning about these Pods. Names the first Pod by name and counts the others.
-fn of_pods(names: &[String], why: &str) -> String {
+fn pods_warning(names: &[String], why: &str) -> String {
     let first = names.iter().min().map_or("", String::as_str);
     match names.len() {
         1 => format!("{first}: {why}"),

@@ -74,7 +74,7 @@ impl Display for Change {
 /// ```
 pub fn breaking(old: &Value, new: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
-    of_definition(old, new, &mut changes);
+    compare_definitions(old, new, &mut changes);
     for before in versions(old) {
         let name = before["name"].as_str().unwrap_or_default();
         let first = changes.len();
@@ -88,7 +88,7 @@ pub fn breaking(old: &Value, new: &Value) -> Vec<Change> {
             changes.push(change("", &format!("the version {name}"), "is gone", breaks, migrate));
             continue;
         };
-        of_version(before, after, &mut changes);
+        compare_versions(before, after, &mut changes);
         changes[first..].iter_mut().for_each(|change| name.clone_into(&mut change.version));
     }
     changes
@@ -108,7 +108,7 @@ fn change(version: &str, path: &str, what: impl Into<String>, breaks: &str, migr
 ///
 /// The storage version may change without a conversion only if both versions have the same schema: then every stored object
 /// is valid in both.
-fn of_definition(old: &Value, new: &Value, changes: &mut Vec<Change>) {
+fn compare_definitions(old: &Value, new: &Value, changes: &mut Vec<Change>) {
     for (pointer, name) in
         [("/spec/scope", "the scope"), ("/spec/group", "the group"), ("/spec/names/kind", "the kind")]
     {
@@ -157,7 +157,7 @@ fn same_schema(old: &Value, before: &Value, new: &Value, after: &Value) -> bool 
 ///
 /// A new status subresource breaks clients too: from then on an API server ignores `status` in a write of the object
 /// itself.
-fn of_version(old: &Value, new: &Value, changes: &mut Vec<Change>) {
+fn compare_versions(old: &Value, new: &Value, changes: &mut Vec<Change>) {
     if old["served"] == true && new["served"] == false {
         changes.push(change(
             "",

@@ -182,7 +182,7 @@ pub fn definitions(
         let crd = join::join(&versions)?;
         let checked = check(&json!(crd));
         if !checked.has_no_problems() {
-            return Err(problem::of_definition(&versions, checked));
+            return Err(problem::definition_error(&versions, checked));
         }
         crds.push(crd);
     }

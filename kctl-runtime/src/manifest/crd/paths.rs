@@ -128,7 +128,7 @@ fn scale(scale: &Value, schema: &Value, rejected: &mut Vec<Problem>, useless: &m
 /// Clients select by it with `--field-selector spec.color=blue` (KEP-4358).
 fn selectable(path: &str, schema: &Value, seen: &mut Vec<String>, problems: &mut Vec<Problem>) {
     let mut push = |what: String, help: &str| problems.push(Problem::new("selectable", what, help));
-    let Some(field) = of_rule(schema, path).filter(|_| !path.contains('[')) else {
+    let Some(field) = schema_at_path(schema, path).filter(|_| !path.contains('[')) else {
         push(format!("`{path}` is not a field"), "write it from the object, as `.spec.name`, with the names of JSON");
         return;
     };
@@ -147,7 +147,7 @@ fn selectable(path: &str, schema: &Value, seen: &mut Vec<String>, problems: &mut
 }
 
 /// Returns the schema at a path like `.spec.hosts['a'].name`. Items of lists have no path.
-pub(super) fn of_rule<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
+pub(super) fn schema_at_path<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
     let (mut schema, mut rest) = (schema, path);
     if rest.is_empty() {
         return None;

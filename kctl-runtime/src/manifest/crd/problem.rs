@@ -103,7 +103,7 @@ fn list(problems: &[Problem]) -> String {
 }
 
 /// Returns the error for a CRD, with the Rust types of the fields.
-pub(super) fn of_definition(versions: &[Version], checked: Checked) -> DefinitionError {
+pub(super) fn definition_error(versions: &[Version], checked: Checked) -> DefinitionError {
     let mut problems = checked.rejected;
     problems.extend(checked.useless);
     let mut location = String::new();

@@ -370,7 +370,7 @@ fn rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
             push(format!("unknown reason `{reason}`"), &format!("write one of {}", REASONS.join(", ")));
         }
         let field = text("fieldPath").unwrap_or_default();
-        if !field.trim().is_empty() && super::paths::of_rule(schema, field).is_none() {
+        if !field.trim().is_empty() && super::paths::schema_at_path(schema, field).is_none() {
             let help = "write it from the type of the rule, as `.name`";
             push(format!("the rule `{source}` names `{field}`, which is not a field"), help);
         }

@@ -278,7 +278,7 @@ fn collect(specs: &[ControllerSpec], cluster: &str) -> Permissions {
     let scopes = Scopes::of(specs);
     let mut permissions = Permissions::default();
     for spec in specs {
-        of_controller(spec, cluster, &scopes, &mut permissions);
+        add_controller(spec, cluster, &scopes, &mut permissions);
     }
     permissions
 }
@@ -292,9 +292,9 @@ fn permission_scopes(spec: &ControllerSpec, namespaced: bool) -> Vec<PermissionS
 }
 
 /// Adds the permissions of one controller on one cluster: relations, status, finalizer, events, `rbac(…)`.
-fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, permissions: &mut Permissions) {
+fn add_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, permissions: &mut Permissions) {
     for relation in std::iter::once(&spec.primary).chain(&spec.relations).filter(|r| r.cluster == cluster) {
-        of_relation(spec, relation, permissions);
+        add_relation(spec, relation, permissions);
     }
     let primary = &spec.primary;
     if primary.cluster == cluster {
@@ -318,7 +318,7 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, permissi
         }
     }
     for extra in spec.rbac.iter().filter(|extra| extra.cluster == cluster) {
-        of_extra(spec, extra, scopes, permissions);
+        add_extra_rule(spec, extra, scopes, permissions);
     }
     if primary.cluster != cluster {
         return;
@@ -335,7 +335,7 @@ fn of_controller(spec: &ControllerSpec, cluster: &str, scopes: &Scopes, permissi
 }
 
 /// Adds the permissions of `rbac(…)`. A group `core` is the core group, as controller-gen reads it.
-fn of_extra(spec: &ControllerSpec, extra: &ExtraRule, scopes: &Scopes, permissions: &mut Permissions) {
+fn add_extra_rule(spec: &ControllerSpec, extra: &ExtraRule, scopes: &Scopes, permissions: &mut Permissions) {
     let because = BTreeSet::from([format!("{}: {}", spec.name, extra.text)]);
     for mut permission in permissions_of_rule(&extra.rule, &PermissionScope::Everywhere) {
         if let PermissionTarget::Resource { group, .. } = &mut permission.target
@@ -372,7 +372,7 @@ fn each_permission(
     })
 }
 
-fn of_relation(spec: &ControllerSpec, relation: &RelationSpec, permissions: &mut Permissions) {
+fn add_relation(spec: &ControllerSpec, relation: &RelationSpec, permissions: &mut Permissions) {
     let because = match relation.declared_as {
         RelationKind::Primary => format!("{}: its primary", spec.name),
         _ => format!("{}: {}", spec.name, relation.text),

@@ -78,7 +78,7 @@ impl Cache {
         self.forget_reads(scope, u64::MAX);
         self.unreported.retain(|_, key| !here(key));
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
-        let mut undone = self.of_scope(scope);
+        let mut undone = self.objects_in_scope(scope);
         undone.retain(|deleted| !listed.contains(deleted.key()));
         let mut changes = Vec::new();
         for last in undone {

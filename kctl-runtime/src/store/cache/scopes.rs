@@ -43,7 +43,7 @@ impl Cache {
         if let Some(watermark) = self.scopes.get_mut(scope) {
             watermark.was_listed = false;
         }
-        let objects = self.of_scope(scope);
+        let objects = self.objects_in_scope(scope);
         for object in &objects {
             self.remove(object);
         }
@@ -51,7 +51,7 @@ impl Cache {
     }
 
     /// Returns the objects of a scope in the order of their keys, so that simulated runs repeat themselves.
-    pub(super) fn of_scope(&self, scope: &Scope) -> Vec<Arc<Stored>> {
+    pub(super) fn objects_in_scope(&self, scope: &Scope) -> Vec<Arc<Stored>> {
         self.all().filter(|object| self.is_in(object.key(), scope)).cloned().collect()
     }
 

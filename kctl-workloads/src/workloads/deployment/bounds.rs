@@ -54,7 +54,7 @@ impl Bounds {
     ///
     /// A set that is too large is scaled down to the replicas at once. Otherwise it grows by the number of Pods that
     /// the other sets leave below the surge.
-    pub(super) fn of_current(&self, has: i32, n_asked: i32) -> i32 {
+    pub(super) fn replicas_of_current(&self, has: i32, n_asked: i32) -> i32 {
         if has > self.replicas || self.recreates {
             return self.replicas;
         }

@@ -137,7 +137,7 @@ impl<'a> Rollout<'a> {
                 return Ok(n_ended);
             }
         }
-        let n_scaled = self.scale(current, self.bounds.of_current(replicas(current), self.n_asked())).await?;
+        let n_scaled = self.scale(current, self.bounds.replicas_of_current(replicas(current), self.n_asked())).await?;
         if n_scaled > 0 { Ok(n_scaled) } else { self.shrink_old(current).await }
     }
 
@@ -269,7 +269,7 @@ impl<'a> Rollout<'a> {
                 ..ObjectMeta::default()
             },
             spec: optional::into_field(ReplicaSetSpec {
-                replicas: Some(self.bounds.of_current(0, self.n_asked())),
+                replicas: Some(self.bounds.replicas_of_current(0, self.n_asked())),
                 min_ready_seconds: spec.min_ready_seconds,
                 selector: LabelSelector { match_labels: with_hash(spec.selector.match_labels), ..spec.selector },
                 template: Some(template),

@@ -45,7 +45,7 @@ impl Proxy {
 }
 
 /// Returns the proxy that the environment has for this server, if any.
-pub(super) fn of_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Proxy>> {
+pub(super) fn proxy_from_environment(server: &Uri, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Proxy>> {
     let names =
         if server.scheme_str() == Some("http") { ["HTTP_PROXY", "http_proxy"] } else { ["HTTPS_PROXY", "https_proxy"] };
     let set =
@@ -113,7 +113,7 @@ mod tests {
 
     fn proxy(server: &str, variables: &[(&str, &str)]) -> Result<Option<String>, String> {
         let of = |name: &str| variables.iter().find(|(of, _)| *of == name).map(|(_, value)| (*value).to_owned());
-        let found = of_environment(&server.parse().unwrap(), of).map_err(|error| error.to_string())?;
+        let found = proxy_from_environment(&server.parse().unwrap(), of).map_err(|error| error.to_string())?;
         Ok(found.map(|proxy| proxy.to_string()))
     }
 

@@ -32,7 +32,7 @@ const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Res
 /// |---|---|
 /// | `maxReplicas` | at least `minReplicas` |
 /// | `scaleTargetRef` | kind, name, and an API group |
-/// | `metrics` | see `one_metric` |
+/// | `metrics` | see `validate_metric` |
 /// | `minReplicas: 0` | only with a metric of type Object or External: Pods that do not run report no metrics |
 /// | `behavior.scaleUp`, `behavior.scaleDown` | see `scaling` |
 ///
@@ -43,7 +43,7 @@ pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
     let is_less = least.as_i64().is_some_and(|least| most.as_i64().unwrap_or(0) < least);
     most.invalid_if(is_less, "must be greater than or equal to `minReplicas`");
     reference(&spec.at("scaleTargetRef"), Group::Required);
-    metrics.items().for_each(|metric| one_metric(&metric));
+    metrics.items().for_each(|metric| validate_metric(&metric));
     let scales_to_none = metrics.items().any(|metric| metric["type"] == "Object" || metric["type"] == "External");
     metrics.forbidden_if(*least == 0 && !scales_to_none, "`minReplicas: 0` needs an Object or External metric");
     spec.at("behavior").check_children(&["scaleUp", "scaleDown"], scaling);
@@ -72,7 +72,7 @@ fn reference(target: &Field<'_>, expected: Group) {
 /// Validates that a metric has the one source that its type names, and validates that source.
 ///
 /// Superfluous sources are `FieldValueForbidden`; only the first of several is validated.
-fn one_metric(metric: &Field<'_>) {
+fn validate_metric(metric: &Field<'_>) {
     let kind = metric.at("type");
     kind.required_if(kind.is_empty());
     kind.always_one_of(TYPES);
@@ -112,12 +112,12 @@ fn source(kind: &str, source: &Field<'_>) {
         reference(&source.at("describedObject"), Group::Optional);
     }
     amounts(&source.at("target"));
-    one_amount(kind, &source.at("target"));
+    require_amounts(kind, &source.at("target"));
 }
 
 /// Validates the type of a target and that its amounts are positive.
 ///
-/// The type need not fit the amounts that are set. `one_amount` decides which amounts are required.
+/// The type need not fit the amounts that are set. `require_amounts` decides which amounts are required.
 fn amounts(target: &Field<'_>) {
     let kind = target.at("type");
     kind.required_if(kind.is_empty());
@@ -137,7 +137,7 @@ fn amounts(target: &Field<'_>) {
 /// | External | exactly one of `value` and `averageValue` |
 /// | Pods | `averageValue` |
 /// | Resource, `ContainerResource` | exactly one of `averageUtilization` and `averageValue` |
-fn one_amount(kind: &str, target: &Field<'_>) {
+fn require_amounts(kind: &str, target: &Field<'_>) {
     let [value, average, share] = ["value", "averageValue", "averageUtilization"].map(|name| target.at(name));
     let (has_value, has_average, has_share) = (!value.is_null(), !average.is_null(), !share.is_null());
     match kind {

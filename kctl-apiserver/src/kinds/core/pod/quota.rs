@@ -64,12 +64,12 @@ fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
 }
 
 /// Returns the requests and limits of the whole Pod with its overhead, and 1 for `pods`. The overhead adds to a limit
-/// only if the containers have one. `amounts::of_whole_pod` also counts init containers and pod-level resources.
+/// only if the containers have one. `amounts::pod_amounts` also counts init containers and pod-level resources.
 pub(super) fn usage(spec: &Value) -> Amounts {
     let overhead = amounts::read(&spec["overhead"]);
-    let mut requests = amounts::of_whole_pod(spec, Side::Requests);
+    let mut requests = amounts::pod_amounts(spec, Side::Requests);
     amounts::add(&mut requests, &overhead);
-    let mut limits = amounts::of_whole_pod(spec, Side::Limits);
+    let mut limits = amounts::pod_amounts(spec, Side::Limits);
     let limited: Amounts = overhead.into_iter().filter(|(name, _)| limits.contains_key(name)).collect();
     amounts::add(&mut limits, &limited);
     named(&requests, &limits)

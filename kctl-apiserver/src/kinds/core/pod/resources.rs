@@ -24,7 +24,8 @@ pub(super) fn complete(spec: &mut Value) {
     if !has("limits") && !has("requests") {
         return;
     }
-    let (limits, requests) = (amounts::of_pod(spec, Side::Limits), amounts::of_pod(spec, Side::Requests));
+    let (limits, requests) =
+        (amounts::aggregate_containers(spec, Side::Limits), amounts::aggregate_containers(spec, Side::Requests));
     let request = Side::Requests.amounts(spec);
     for (name, amount) in limits.iter().filter(|(name, _)| amounts::is_pages(name) && !request.contains_key(*name)) {
         add(part(part(spec, "resources"), "limits"), name, amount.to_string());

@@ -147,7 +147,7 @@ pub(crate) fn limits(object: &Value, errors: &mut Errors) {
         let names: BTreeSet<&str> =
             AMOUNTS.iter().flat_map(|part| limit.at(part).entries()).map(|(name, _)| name).collect();
         for name in names {
-            one_limit(&limit, name);
+            validate_limit(&limit, name);
         }
     }
 }
@@ -192,7 +192,7 @@ const ORDERS: &[(&str, &str, &str)] = &[
 
 /// Validates the amounts of one resource: their order, the ratio, and equal request and limit where
 /// overcommitment is not possible, as for extended resources.
-fn one_limit(limit: &Field<'_>, name: &str) {
+fn validate_limit(limit: &Field<'_>, name: &str) {
     let is_pod = limit["type"] == "Pod";
     let is_given = |part: &str| !is_pod || !part.starts_with("default");
     let size = |part: &str| resources::size(&limit[part][name]).filter(|_| is_given(part));

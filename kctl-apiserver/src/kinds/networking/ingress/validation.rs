@@ -77,7 +77,7 @@ fn paths(list: &Field<'_>) {
         if kind.is_null() {
             kind.required();
         } else {
-            one_path(&path);
+            validate_path(&path);
             backend(&path.at("backend"));
         }
     }
@@ -91,7 +91,7 @@ fn paths(list: &Field<'_>) {
 /// | `Exact` | this path only | absolute, without `//`, `/./`, `/../` and encoded slashes |
 /// | `Prefix` | the path and all below it | the same |
 /// | `ImplementationSpecific` | as the class decides | absolute, or empty |
-fn one_path(path: &Field<'_>) {
+fn validate_path(path: &Field<'_>) {
     let (kind, path) = (path.at("pathType"), path.at("path"));
     let (is_absolute, given) = (path.text().starts_with('/'), path.text());
     let is_clear =

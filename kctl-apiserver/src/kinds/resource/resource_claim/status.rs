@@ -10,8 +10,8 @@ use crate::{
     field::Field,
     field_errors::{Errors, text},
     kinds::resource::{
-        resource_claim::validation::{configurations, names, of_request, toleration},
-        validation::{bindings, of_driver},
+        resource_claim::validation::{configurations, names, toleration, validate_request_name},
+        validation::{bindings, validate_driver},
     },
     names::NameRule,
     validation::{
@@ -83,7 +83,7 @@ fn devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
         let conditions = device.at("conditions");
         conditions.check(status::conditions);
         conditions.max_items(CONDITIONS_MAX);
-        device.at("data").when_present(of_driver);
+        device.at("data").when_present(validate_driver);
         device.at("networkData").at("ips").items().for_each(|address| address.check(interface_address));
     }
 }
@@ -107,7 +107,7 @@ fn interface_address(value: &Field<'_>) {
 fn allocated(allocation: &Field<'_>, requests: &BTreeSet<String>) {
     let devices = allocation.at("devices");
     for result in devices.at("results").items() {
-        of_request(&result.at("request"), requests);
+        validate_request_name(&result.at("request"), requests);
         result.at("device").name(NameRule::Label);
         bindings(&result);
         result.at("tolerations").items().for_each(|item| toleration(&item));

@@ -38,7 +38,7 @@ pub(crate) fn devices(devices: &Field<'_>) {
     devices.at("requests").items().for_each(|item| request(&item));
     let declared = names(&devices["requests"]);
     for constraint in devices.at("constraints").items() {
-        of_requests(&constraint, &declared);
+        validate_request_names(&constraint, &declared);
         let (same, other) = (constraint.at("matchAttribute"), constraint.at("distinctAttribute"));
         // Tags of the API validate `matchAttribute`.
         if !same.is_string() && other.is_string() {
@@ -53,7 +53,7 @@ pub(crate) fn devices(devices: &Field<'_>) {
 /// Validates the configurations of devices, each for requests with the declared names.
 pub(crate) fn configurations(devices: &Field<'_>, declared: &BTreeSet<String>) {
     for config in devices.at("config").items() {
-        of_requests(&config, declared);
+        validate_request_names(&config, declared);
         opaque(&config);
     }
 }
@@ -71,12 +71,12 @@ pub(crate) fn names(requests: &Value) -> BTreeSet<String> {
 
 /// Validates the list of requests that a constraint or configuration is about; an empty list means
 /// all requests.
-pub(crate) fn of_requests(part: &Field<'_>, declared: &BTreeSet<String>) {
-    part.at("requests").items().for_each(|name| of_request(&name, declared));
+pub(crate) fn validate_request_names(part: &Field<'_>, declared: &BTreeSet<String>) {
+    part.at("requests").items().for_each(|name| validate_request_name(&name, declared));
 }
 
 /// Validates the name of a request, or `request/subrequest`. It must be in `declared`.
-pub(crate) fn of_request(name: &Field<'_>, declared: &BTreeSet<String>) {
+pub(crate) fn validate_request_name(name: &Field<'_>, declared: &BTreeSet<String>) {
     let parts: Vec<&str> = name.text().split('/').collect();
     let has_wrong_part = parts.len() <= 2 && parts.iter().any(|part| NameRule::Label.check(part).is_some());
     let detail =
