@@ -58,11 +58,13 @@ impl ReconcileGuard {
 impl Gate {
     /// Makes this the gate of a sharded program. Only the first call has an effect.
     pub(crate) fn bind(&self, tenures: &Arc<Tenures>) {
+        debug_assert!(self.ring.get().is_none(), "`SoleLease` rejects `shard` after `join_ring`");
         let _bound = self.tenures.set(tenures.clone());
     }
 
     /// Makes this the gate of a shard of a controller ring.
     pub(crate) fn bind_ring(&self, ring: &Arc<Ring>) {
+        debug_assert!(self.tenures.get().is_none(), "`SoleLease` rejects `join_ring` after `shard`");
         let _bound = self.ring.set(ring.clone());
     }
 

@@ -53,13 +53,26 @@ type Primary = (Kind, ObjectKey);
 
 #[derive(Default)]
 struct ShardReconciles {
-    /// Number of reconciles that run.
+    /// Number of reconciles that run. Invariant: at least 1, and none of an object in `handed_over`.
     running: HashMap<Primary, u32>,
     /// The version of each object that was handed over. A cache that shows this version or an older one is outdated.
     handed_over: HashMap<Primary, u64>,
     /// The caches of primaries, to forget handed-over keys that left them.
     primaries: Vec<(Kind, Arc<SharedStore>)>,
     n_handed_over: u64,
+}
+
+impl ShardReconciles {
+    /// Checks the invariants after a change of one primary.
+    fn check(&self, primary: &Primary) {
+        let n_running = self.running.get(primary);
+        debug_assert!(n_running.is_none_or(|n| *n > 0), "the last reconcile that ends removes its entry");
+        let is_handed_over = self.handed_over.contains_key(primary);
+        debug_assert!(
+            n_running.is_none() || !is_handed_over,
+            "the next shard begins when this one has ended its reconciles"
+        );
+    }
 }
 
 /// One shard of a controller ring.
@@ -93,6 +106,7 @@ impl Drop for RunningReconcile {
                 state.running.remove(&primary);
             }
         }
+        state.check(&primary);
     }
 }
 
@@ -189,7 +203,8 @@ impl Ring {
             if state.running.contains_key(&primary) {
                 return NextStep::Forget;
             }
-            state.handed_over.extend(version.map(|version| (primary, version)));
+            state.handed_over.extend(version.map(|version| (primary.clone(), version)));
+            state.check(&primary);
             return NextStep::HandOver;
         }
         if state.handed_over.get(&primary).is_some_and(|handed_over| version <= Some(*handed_over)) {
@@ -197,6 +212,7 @@ impl Ring {
         }
         state.handed_over.remove(&primary);
         *state.running.entry(primary.clone()).or_default() += 1;
+        state.check(&primary);
         NextStep::Reconcile(RunningReconcile { state: self.state.clone(), primary: Some(primary) })
     }
 

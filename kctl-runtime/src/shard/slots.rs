@@ -124,6 +124,7 @@ impl Slots {
 
     /// Returns the smallest hash of a slot. That of the slot after the last one is 2⁶⁴.
     fn start(&self, slot: u32) -> u128 {
+        debug_assert!(slot <= self.n, "the hash space ends with the last slot");
         (u128::from(slot) << 64).div_ceil(u128::from(self.n))
     }
 
@@ -136,6 +137,10 @@ impl Slots {
         let mut ranges: Vec<(u128, u128)> = Vec::new();
         for slot in slots {
             let (start, end) = (self.start(slot), self.start(slot + 1));
+            debug_assert!(
+                ranges.last().is_none_or(|(_, last)| *last <= start),
+                "gaps are computed between ascending slots"
+            );
             match ranges.last_mut().filter(|(_, last)| *last == start) {
                 Some((_, last)) => *last = end,
                 None => ranges.push((start, end)),

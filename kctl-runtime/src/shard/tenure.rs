@@ -89,6 +89,8 @@ struct SlotTable {
     phases: Vec<Phase>,
     /// By slot. Invariant: the number of tenures is `n_begun - n_ended`.
     tenures: Vec<Option<Arc<Tenure>>>,
+    /// Number of tenures that began. Invariant: at least the number of each tenure, so a cache that was listed when this
+    /// many had begun has the objects of all of them.
     n_begun: u64,
     n_ended: u64,
     n_changes: u64,
@@ -105,6 +107,8 @@ impl SlotTable {
         );
         let is_owned = matches!(self.phases[idx], Phase::Owned | Phase::HandingOver);
         debug_assert_eq!(is_owned, self.tenures[idx].is_some(), "a slot is owned during a tenure");
+        let is_in_place = |tenure: &Arc<Tenure>| tenure.slot as usize == idx && tenure.number <= self.n_begun;
+        debug_assert!(self.tenures[idx].as_ref().is_none_or(is_in_place), "a tenure is of its slot, and has begun");
     }
 }
 
@@ -177,7 +181,10 @@ impl Tenures {
 
     /// Notes that this replica waits for the Lease of a slot.
     pub(crate) fn wait(&self, slot: u32) {
-        self.change(slot, |state, idx| state.phases[idx] = Phase::Waiting);
+        self.change(slot, |state, idx| {
+            debug_assert_eq!(state.phases[idx], Phase::Other, "one task at a time waits for a slot or owns it");
+            state.phases[idx] = Phase::Waiting;
+        });
     }
 
     /// Begins a tenure: the Lease of the slot is held, and `permit` follows it.
@@ -198,6 +205,8 @@ impl Tenures {
         self.change(tenure.slot, |state, idx| {
             let before = tenure.stage.send_replace(Stage::Draining);
             debug_assert!(before <= Stage::Draining, "a tenure that is over does not begin again");
+            let is_present = state.tenures[idx].as_ref().is_some_and(|present| present.number == tenure.number);
+            debug_assert!(is_present, "the next tenure of a slot begins after the hand-over of this one");
             state.phases[idx] = Phase::HandingOver;
         });
     }
@@ -206,7 +215,8 @@ impl Tenures {
     pub(crate) fn end(&self, slot: u32) {
         self.change(slot, |state, idx| {
             if let Some(tenure) = state.tenures[idx].take() {
-                tenure.stage.send_replace(Stage::Over);
+                let before = tenure.stage.send_replace(Stage::Over);
+                debug_assert!(before < Stage::Over, "a tenure ends once");
                 state.n_ended += 1;
             }
             state.phases[idx] = Phase::Other;

@@ -53,6 +53,7 @@ pub(crate) enum Part {
 pub(crate) struct Primaries {
     share: Arc<dyn Share>,
     /// The number of gained slots at the last list. The objects of a slot that was gained later are not in the cache yet.
+    /// Invariant: at most [`Share::n_gained`], which only grows.
     listed: Arc<AtomicU64>,
 }
 
@@ -63,7 +64,9 @@ impl Primaries {
 
     /// Returns `true` if the cache has the object of this key, if there is one.
     pub(super) fn has(&self, key: &ObjectKey) -> bool {
-        self.share.has_since(key, self.listed.load(Ordering::Relaxed))
+        let listed = self.listed.load(Ordering::Relaxed);
+        debug_assert!(listed <= self.share.n_gained(), "a cache is not listed for slots that will be gained later");
+        self.share.has_since(key, listed)
     }
 
     /// Returns `true` if the cache has all objects of a namespace.

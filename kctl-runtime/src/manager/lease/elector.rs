@@ -357,14 +357,20 @@ impl Elector {
             Effect::Leading(until) => {
                 // First the permission: a task on another thread may write as soon as it sees that this process leads.
                 self.permission.send_replace(LeaseState::HeldUntil(until));
-                if self.state.send_replace(ElectionState::Leading(until)) == ElectionState::Standby {
+                let before = self.state.send_replace(ElectionState::Leading(until));
+                debug_assert!(
+                    !matches!(before, ElectionState::Over(_)),
+                    "a process that lost its Lease never leads again"
+                );
+                if before == ElectionState::Standby {
                     tracing::info!(lease = %format_args!("{namespace}/{name}"), identity, "acquired the Lease");
                 }
             }
             Effect::SlowPath => self.slow_renewals.send_modify(|count| *count += 1),
             Effect::Ended(end) => {
                 self.permission.send_replace(LeaseState::Lost);
-                self.state.send_replace(ElectionState::Over(end.clone()));
+                let before = self.state.send_replace(ElectionState::Over(end.clone()));
+                debug_assert!(!matches!(before, ElectionState::Over(_)), "an election ends once");
                 return Some(end);
             }
         }

@@ -29,6 +29,7 @@ pub(super) fn preferred(n_slots: u32, live: &[u32]) -> Vec<u32> {
             loads[index] += 1;
         }
     }
+    debug_assert!(owners.iter().all(Option::is_some), "the shares of all seats together have room for every slot");
     owners.into_iter().flatten().collect()
 }
 

@@ -305,7 +305,9 @@ impl Coordinator {
             let now = Instant::now();
             let wanted = if stopping { Vec::new() } else { self.wanted(&mut division, &mut settling, &held, now) };
             self.update(&wanted, &holder, &mut held, &mut tasks, now);
+            debug_assert_eq!(held.len(), tasks.len(), "a slot has one task, which ends before the next one begins");
             if stopping && tasks.is_empty() && seat_ended {
+                debug_assert!(self.tenures.is_empty(), "the task of a slot ends its tenure");
                 return;
             }
             let swept = self.sweep(&mut sweep, division.seats(), now);
@@ -317,7 +319,8 @@ impl Coordinator {
                 _stopped = &mut stop, if !stopping => drop(leave.send_replace(true)),
                 Some(ended) = tasks.join_next() => {
                     let slot = unless_panicked(ended);
-                    held.remove(&slot);
+                    let removed = held.remove(&slot);
+                    debug_assert!(removed.is_some(), "a task ends once");
                     self.shared.lock().elections.remove(&slot_name(self.config.name(), slot));
                 }
                 () = &mut seat, if !seat_ended => seat_ended = true,

@@ -19,7 +19,7 @@ const PERIODS_TO_TAKE: u32 = 2;
 /// The seats as one replica sees them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Seats {
-    /// The seat of this replica.
+    /// The seat of this replica. Invariant: it is one of `live`.
     pub(super) own: Option<u32>,
     /// All seats that count as held, including the one of this replica.
     pub(super) live: Vec<u32>,
@@ -50,7 +50,7 @@ pub(super) struct Division {
     seats: Seats,
     /// The preferred owner of each slot; empty without a live seat.
     owners: Vec<u32>,
-    /// `true` for slots that their preferred owner asks for.
+    /// `true` for slots that their preferred owner asks for. Invariant: `by_any` is `true` for them, too.
     by_preferred: Vec<bool>,
     /// `true` for slots that a replica asks for, preferred by this one or not.
     by_any: Vec<bool>,
@@ -83,6 +83,7 @@ impl Division {
 
     /// Calculates the division by other seats.
     pub(super) fn divide(&mut self, seats: Seats) {
+        debug_assert!(seats.own.is_none_or(|own| seats.live.contains(&own)), "a replica counts its own seat as live");
         self.seats = seats;
         let (n, seats) = (self.n_slots as usize, &self.seats);
         self.owners = preferred(self.n_slots, &seats.live);
@@ -102,10 +103,16 @@ impl Division {
                 self.by_preferred[slot] |= self.owners[slot] == *seat;
             }
         }
+        let is_asked_for = |(preferred, any): (&bool, &bool)| *any || !preferred;
+        debug_assert!(
+            self.by_preferred.iter().zip(&self.by_any).all(is_asked_for),
+            "the preferred owner is one of any"
+        );
     }
 
     /// Returns `true` if this replica should hold a slot, or try to.
     pub(super) fn wants(&mut self, slot: u32, holder: SlotHolder, now: Instant) -> bool {
+        debug_assert!(slot < self.n_slots, "all replicas of one division have the same slots");
         let index = slot as usize;
         let is_own = self.seats.own.is_some() && self.owners.get(index).copied() == self.seats.own;
         if is_own || holder != SlotHolder::Free {

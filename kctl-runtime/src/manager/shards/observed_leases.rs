@@ -18,6 +18,7 @@ const UNKNOWN: &str = "(unknown: the Lease is missing)";
 /// All Leases that were seen, by name. Pure: the time is an argument.
 #[derive(Debug, Default)]
 pub(super) struct ObservedLeases {
+    /// Invariant: the time of a record is not before that of the record that it replaced, so a renewal extends a Lease.
     records: BTreeMap<String, ObservedRecord>,
     /// The live seats as the holders of seats see them, by the name of the seat's Lease.
     notes: BTreeMap<String, Vec<u32>>,
@@ -29,7 +30,10 @@ impl ObservedLeases {
     pub(super) fn observe(&mut self, name: &str, record: Record, now: Instant) {
         match self.records.get_mut(name) {
             Some(known) if known.0 == record => {}
-            Some(known) => *known = (record, now),
+            Some(known) => {
+                debug_assert!(known.1 <= now, "records are observed in the order of time");
+                *known = (record, now);
+            }
             None => drop(self.records.insert(name.into(), (record, now))),
         }
     }
@@ -59,6 +63,7 @@ impl ObservedLeases {
     /// Notes that a Lease was deleted. Its holder may still work, so the record counts for its duration from now.
     pub(super) fn observe_delete(&mut self, name: &str, now: Instant) {
         if let Some((_, at)) = self.records.get_mut(name) {
+            debug_assert!(*at <= now, "a deletion is observed after the record, so it does not end the Lease early");
             *at = now;
         }
     }

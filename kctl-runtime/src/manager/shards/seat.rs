@@ -102,6 +102,7 @@ impl Coordinator {
                 }
             });
             sweep.tried.insert(name, now);
+            debug_assert!(sweep.tried.len() <= self.config.slots().all().len(), "there are as many seats as slots");
             let next = now + self.config.lease_duration();
             again = Some(again.map_or(next, |again| again.min(next)));
         }
@@ -176,7 +177,8 @@ impl Coordinator {
                 _taken = holder.wait_for(|holder| !holder.is_empty() && *holder != own) => return,
                 led = leadership.led() => if !led { return },
             }
-            self.shared.lock().seat = Some(seat);
+            let before = self.shared.lock().seat.replace(seat);
+            debug_assert!(before.is_none(), "a replica with two seats would get twice its share of the slots");
             self.changed.notify_one();
             drop(left.wait_for(|left| *left).await);
         };

@@ -20,7 +20,8 @@ pub(super) enum Settling {
     /// This replica had no seat yet.
     #[default]
     NotBegun,
-    /// It waits until `end`, or for a time after the live seats have changed, but not beyond `limit`.
+    /// It waits until `end`, or for a time after the live seats have changed, but not beyond `limit`. Invariant: `end` is
+    /// not after `limit`.
     Waiting { live: Vec<u32>, end: Instant, limit: Instant },
     /// It asks for slots.
     Over,
@@ -39,6 +40,9 @@ impl Settling {
                 *end = (*limit).min(now + NEXT_SEAT_WITHIN);
             }
             Self::NotBegun | Self::Waiting { .. } | Self::Over => {}
+        }
+        if let Self::Waiting { end, limit, .. } = self {
+            debug_assert!(end <= limit, "however often seats change, a replica asks for slots within a second");
         }
     }
 
