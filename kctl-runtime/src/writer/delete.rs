@@ -87,7 +87,11 @@ impl Writer {
         match target.source.refresh(&target.namespace.map(Arc::from)).await {
             Ok(()) => done.uncertain.resolved(),
             Err(error) => {
-                tracing::debug!(%error, "the response does not say what was deleted: the namespace is listed before the next reconcile");
+                tracing::debug!(
+                    %operation,
+                    %error,
+                    "failed to list the namespace after this write; it is listed before the next reconcile"
+                );
             }
         }
         Ok(())

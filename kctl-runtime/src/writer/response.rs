@@ -111,8 +111,8 @@ pub(super) async fn store_written(
     } else {
         tracing::warn!(
             %operation,
-            "the watch has not delivered this write within {OPAQUE_WITHIN:?}, and the versions of this API server do not compare: \
-             its objects are listed before the next reconcile"
+            "the watch has not delivered this write within {OPAQUE_WITHIN:?}, and the resource versions of this API server \
+             cannot be compared; listing its objects before the next reconcile"
         );
     }
 }

@@ -71,7 +71,13 @@ impl Writer {
         match target.source.refresh_object(target.namespace, target.name, uid).await {
             Ok(()) => true,
             Err(error) => {
-                tracing::debug!(%error, "the response to a write can't be deserialized: its namespace is listed before the next reconcile");
+                let (kind, object) = (&target.kind().kind, target.key());
+                tracing::debug!(
+                    %kind,
+                    %object,
+                    %error,
+                    "failed to read the object after a write; its namespace is listed before the next reconcile"
+                );
                 false
             }
         }

@@ -212,7 +212,7 @@ impl Holders {
 
 /// Returns the holder of a Lease that another process holds under the same identity.
 pub(in crate::manager) fn other_process(identity: &str) -> String {
-    format!("another process that is named {identity} too")
+    format!("another process with the identity {identity}")
 }
 
 fn process_number(process: u64) -> String {

@@ -90,15 +90,16 @@ impl Coordinator {
                 continue;
             }
             let (client, config, record) = (self.client.clone(), self.config.seat(seat), record.clone());
+            let lease = format!("{}/{name}", self.config.namespace());
             let (holders, wall) = (Holders::Numbered { process: self.config.process() }, (self.clock)());
             freezer::spawn(&mut sweep.running, async move {
                 let holder = record.holder();
                 match release_expired(&client, &config, holders, &record, wall).await {
                     Ok(true) => {
-                        tracing::info!(lease = config.name, holder, "the expired seat of a replica was released");
+                        tracing::info!(lease, holder, "released the expired Lease of a seat");
                     }
                     Ok(false) => {}
-                    Err(error) => tracing::debug!(lease = config.name, %error, "an expired seat was not released"),
+                    Err(error) => tracing::debug!(lease, %error, "failed to release the expired Lease of a seat"),
                 }
             });
             sweep.tried.insert(name, now);

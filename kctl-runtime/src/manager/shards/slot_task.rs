@@ -104,7 +104,10 @@ impl Holder {
     /// Cuts off the reconciles of a slot. Returns `false` if one of them goes on: it blocks its thread, so it is not
     /// polled.
     async fn cut_off(&self, slot: u32, period: Duration) -> bool {
-        tracing::warn!(slot, "reconciles still ran {period:?} after the hand-over began and are cut off");
+        tracing::warn!(
+            slot,
+            "cutting off reconciles that still run {period:?} after the hand-over of their slot began"
+        );
         self.end(slot);
         if timeout(CUT_OFF_WITHIN, self.wait_until_idle(slot)).await.is_ok() {
             return true;

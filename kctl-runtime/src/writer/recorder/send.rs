@@ -91,9 +91,10 @@ impl Sender {
         for step in steps {
             let (EventWrite::Create(event) | EventWrite::Patch(event)) = &step;
             let reason = event.reason.clone();
+            let object = event.regarding.as_ref().and_then(|regarding| regarding.name.clone());
             if let Err(error) = self.send(step).await {
                 // Not retried: a reconcile never waits for an Event.
-                tracing::warn!(%error, reason, "failed to send an Event");
+                tracing::warn!(%error, reason, object, "failed to send an Event");
             }
         }
     }
