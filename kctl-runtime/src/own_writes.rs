@@ -1,9 +1,9 @@
 //! Own writes of a reconcile, to recognize their watch events.
 //!
 //! A write of a reconcile comes back as a watch event. For a key that succeeded this is harmless: the next reconcile
-//! finds nothing to do. For a key that failed, met a conflict or was given up, the event would end the wait, and the
-//! controller would run in a hot loop on its own writes. So a reconcile records a number for each version that it wrote,
-//! the handlers compute the same number for each change, and the [queue](crate::queue) compares the two.
+//! finds nothing to do. For a key that failed, met a conflict or was given up, the event would end the wait. The
+//! controller would then run in a hot loop on its own writes. So a reconcile records a number for each version that it
+//! wrote, the handlers compute the same number for each change, and the [queue](crate::queue) compares the two.
 //!
 //! The cache may receive the response of a write before the event of an earlier change by another client. The change
 //! to the written version then shows both. A patch that names no field of the spec does not explain a changed spec, and a
@@ -53,8 +53,8 @@ pub(crate) async fn record<F: Future>(future: F) -> (F::Output, Vec<VersionEffec
     (output, written)
 }
 
-/// Runs a future and returns its output with the last version that it wrote of the object with this uid and the greatest
-/// effect of these writes, `None` if it did not write it. Unlike [`record`] it misses no write after many others.
+/// Runs a future. Returns its output with the last version that it wrote of the object with this uid, and the greatest
+/// effect of these writes. `None` if it did not write it. Unlike [`record`] it misses no write after many others.
 pub(crate) async fn last_write<F: Future>(uid: Uid, future: F) -> (F::Output, Option<(Version, BackoffEffect)>) {
     let last = Arc::new(Mutex::new(LastWrite { uid, written: None }));
     let output = LAST_WRITE.scope(last.clone(), future).await;
@@ -82,8 +82,8 @@ pub(crate) fn record_delete(uid: &Uid) {
     record_version(VersionEffect { version: deletion_version(uid), effect: BackoffEffect::End });
 }
 
-/// Returns the greatest effect that a write of this body to the object itself can have: only one that names a field of
-/// the spec can change it, and only one that names a further field of the metadata can change that.
+/// Returns the greatest effect that a write of this body to the object itself can have. Only a body that names a field
+/// of the spec can change the spec. Only one that names a further field of the metadata can change that.
 pub(crate) fn effect_of_body(body: &Value) -> BackoffEffect {
     let names_only = |value: &Value, fields: &[&str]| {
         value.as_object().is_some_and(|named| named.keys().all(|field| fields.contains(&field.as_str())))

@@ -1,9 +1,9 @@
 //! Functions between versions of one kind: [`#[conversion]`](macro@crate::conversion).
 //!
-//! A CRD with several versions stores objects in one of them. When a client asks for another
-//! version, the API server sends the objects to a conversion webhook. kctl serves that webhook at
-//! `/convert` for all kinds of the program: one function per direction, and the shortest chain of
-//! functions where none leads directly from one version to the other.
+//! A CRD with several versions stores objects in one of them. When a client asks for another version, the
+//! API server sends the objects to a conversion webhook. kctl serves that webhook at `/convert` for all
+//! kinds of the program. You write one function per direction; where none leads directly from one version to
+//! the other, kctl calls the shortest chain of functions.
 //!
 //! The API server calls it for each read and each write in another version than the stored one, and
 //! for watches as well. A conversion must be fast, must not fail for stored objects, and may change

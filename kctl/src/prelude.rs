@@ -1,8 +1,8 @@
 //! The imports of a file that declares controllers: `use kctl::prelude::*`.
 //!
-//! It has the attribute macros, the types that signatures of reconcile functions name, the built-in
-//! kinds that most operators use, and the extension traits whose methods are called on objects and
-//! results. Other kinds are in [`kctl::k8s`](crate::k8s).
+//! It has the attribute macros, and the types that signatures of reconcile functions name. It also
+//! has the built-in kinds that most operators use, and the extension traits whose methods are
+//! called on objects and results. Other kinds are in [`kctl::k8s`](crate::k8s).
 //!
 //! | for | names |
 //! |---|---|

@@ -4,9 +4,9 @@ use kctl_apimachinery::validation::is_dns1123_label;
 
 use super::{ControllerSpec, RelationKind, RelationSpec};
 
-/// Returns the first contradiction in a declaration, and what to write instead: a kind with two relations, a status
-/// that is not served, a duration of zero, a backoff that begins above its maximum, or a list of namespaces that is empty
-/// or has an invalid name.
+/// Returns the first contradiction in a declaration, and what to write instead. Contradictions are a kind with two
+/// relations, a status that is not served, a duration of zero and a backoff that begins above its maximum. So is a list
+/// of namespaces that is empty or has an invalid name.
 ///
 /// `kctl::App` fails at the start with this message; a program that uses [`Manager`](crate::manager::Manager) checks it
 /// itself. `#[controller]` reports the same mistakes in literals.

@@ -60,10 +60,11 @@ impl Manager {
     /// Leases are not renewed meanwhile, and other replicas acquire them. client-go renews a Lease in a goroutine, which no
     /// reconcile blocks.
     ///
-    /// `client` replaces that of [`elect_by`](Self::elect_by), [`shard`](Self::shard) and [`join_ring`](Self::join_ring) for
-    /// the Leases that permit writes, so it needs the same server and permissions. The watch of the Leases of shards, and the
-    /// seat of a replica, stay on the runtime of the manager: a replica that is blocked for longer than a Lease loses its seat,
-    /// and keeps its slots. Without one of the three methods, this has no effect.
+    /// `client` replaces that of [`elect_by`](Self::elect_by), [`shard`](Self::shard) and
+    /// [`join_ring`](Self::join_ring) for the Leases that permit writes, so it needs the same server and permissions.
+    /// The watch of the Leases of shards, and the seat of a replica, stay on the runtime of the manager. So a replica
+    /// that is blocked for longer than a Lease loses its seat, and keeps its slots. Without one of the three methods,
+    /// this has no effect.
     ///
     /// The other runtime has to be driven until [`run`](Self::run) returns. If it shuts down earlier, `run` ends with
     /// [`ManagerError::LeaseLost`](super::ManagerError::LeaseLost). Nothing ends a process whose reconciles are blocked for

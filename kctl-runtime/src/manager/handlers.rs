@@ -1,8 +1,8 @@
 //! The event handlers of one controller: created with it, and subscribed to the stores when it runs.
 //!
 //! A handler turns a change of a cache into keys. Handlers without user code run inside the store's writer, so a change
-//! and its key are never apart. A `map` or `when` function runs in its own task behind a bounded buffer: while it
-//! is slow, the store and the other controllers that share the cache go on. client-go gives each handler an unbounded
+//! and its key are never apart. A `map` or `when` function runs in its own task behind a bounded buffer. While it is
+//! slow, the store and the other controllers that share the cache go on. client-go gives each handler an unbounded
 //! buffer instead (`tools/cache/shared_informer.go`, `processorListener`).
 //!
 //! An optional kind needs one thing more. Its CRD may appear or vanish without any object of it, and reconciles may

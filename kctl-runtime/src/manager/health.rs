@@ -132,9 +132,9 @@ impl Health {
 
     /// Returns the checks of `/livez` and `/healthz`.
     ///
-    /// They fail only for what a restart fixes: a store or a handler that takes no changes, a queue whose
-    /// workers take no keys, a reconcile beyond its timeout that blocks its thread, each for
-    /// [`STUCK_AFTER`], and a leader that does not notice the end of its Lease.
+    /// They fail only for what a restart fixes. For [`STUCK_AFTER`] a store or a handler has taken no changes, the
+    /// workers of a queue have taken no keys, or a reconcile beyond its timeout has blocked its thread. The other case
+    /// is a leader that does not notice the end of its Lease.
     pub fn live(&self) -> Vec<Check> {
         let mut checks = Vec::new();
         let sources = self.view.sources();

@@ -1,7 +1,7 @@
 //! Idleness: the end of work, for programs that run until then (`kctl dev --until-idle`, tests).
 //!
-//! A control loop has no end. "Idle" therefore means that nothing is left that the loop itself would still
-//! do: only a change from outside, or a timer that is more than five seconds away, would start a reconcile. Other
+//! A control loop has no end. "Idle" therefore means that nothing is left that the loop itself would still do.
+//! Only a change from outside, or a timer that is more than five seconds away, would start a reconcile. Other
 //! processes may change objects at any moment, so a test with several programs has to ask all of them.
 
 use std::time::Duration;
@@ -17,9 +17,9 @@ const KEYS_MAX: usize = 20;
 impl View {
     /// Returns `true` if no work is left.
     ///
-    /// That means: caches are full, no change waits for a handler, no key is queued or being reconciled, no
-    /// key becomes due within five seconds, and no key failed at its last attempt. A failing key counts as work
-    /// however long its backoff is.
+    /// Caches are full, and no change waits for a handler. No key is queued or being reconciled, none becomes
+    /// due within five seconds, and none failed at its last attempt. A failing key counts as work however long
+    /// its backoff is.
     pub fn is_idle(&self) -> bool {
         // Caches of watches that were opened at run time need not be complete: their kind may never be installed.
         self.informers.open().iter().all(|(source, _)| source.store().backlog() == 0)

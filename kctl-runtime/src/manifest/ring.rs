@@ -24,8 +24,8 @@ const REPLICAS: u32 = 2;
 /// A resource, by group and plural.
 type Resource = (String, String);
 
-/// Returns the permissions of a shard beside those of its controllers: to create and renew its Lease in the program's
-/// namespace, and to remove the labels of primaries that it hands over.
+/// Returns the permissions of a shard beside those of its controllers. It creates and renews its Lease in the program's
+/// namespace, and removes the labels of primaries that it hands over.
 ///
 /// The Lease has the name of the Pod, so the role cannot be limited to it.
 ///

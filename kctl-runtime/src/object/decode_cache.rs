@@ -20,8 +20,8 @@ pub const DECODED_BYTES_MAX: usize = 2 << 20;
 
 /// Estimated bytes of a decoded value for each byte of its JSON, beside the value itself.
 ///
-/// The rest of an object is mostly vectors of large structs: a vector grows to four items at once, and a `Container` takes
-/// 1 KB if it has only an image. A decoded Pod of 1.2 KB of JSON took 10 KB (heap profile of `benches/shards`).
+/// The rest of an object is mostly vectors of large structs. A vector grows to four items at once, and a `Container`
+/// takes 1 KB if it has only an image. A decoded Pod of 1.2 KB of JSON took 10 KB (heap profile of `benches/shards`).
 const BYTES_PER_JSON_BYTE: usize = 6;
 
 type Decoded = Arc<dyn Any + Send + Sync>;

@@ -269,8 +269,8 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// - A key that waits for a time becomes ready now.
     /// - A key that is processed runs once more after [`done`](Self::done).
     ///
-    /// An add with a wait does not delay a key further: one that already waits for an earlier time keeps it, and one that
-    /// is ready or will run again stays so.
+    /// An add with a wait does not delay a key further. A key that already waits for an earlier time keeps it, and one
+    /// that is ready or will run again stays so.
     ///
     /// [`Cause::Unchanged`] is the exception: it does not end the backoff of a failed key. Added during a run that fails, it
     /// does not make the key run again before its backoff is over.

@@ -9,8 +9,8 @@ use super::ordered_map::OrderedMap;
 /// Maximum number of takes in a row that pass over the key that has waited longest. The next take returns that key,
 /// whatever its priority.
 ///
-/// So a key with `n` older ones before it is taken within `(n + 1) · 10` takes, and fresh keys of a high priority lose
-/// at most a tenth of the workers.
+/// So a key with `n` older ones before it is taken within `(n + 1) · 10` takes. Fresh keys of a high priority lose at
+/// most a tenth of the workers.
 pub const PASSED_OVER_MAX: u32 = 9;
 
 /// The position of a key among the ready ones: its priority, its order within that priority, and its age.

@@ -1,7 +1,7 @@
 //! Server-side apply of one owned object, of one other object, and of all owned objects (`converge`).
 //!
 //! Each sends nothing if nothing would change. For that, this process remembers the last form that it applied of each
-//! object: server-side apply removes fields that were given before, so "the object has all fields" is not enough.
+//! object. Server-side apply removes fields that were given before, so "the object has all fields" is not enough.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -235,7 +235,7 @@ impl Apply<'_> {
         self.send(desired).await
     }
 
-    /// Returns the cached object if an apply would change nothing: this process last applied it in this form, and
+    /// Returns the cached object if an apply would change nothing. This process last applied it in this form, and
     /// either it has all desired fields, or only its status has changed since. A cache that is not kept up to date
     /// proves nothing.
     fn unchanged<K: Object>(&self, desired: &Desired) -> Option<Done<K>> {

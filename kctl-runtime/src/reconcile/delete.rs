@@ -68,7 +68,7 @@ impl DeleteRequest {
     }
 
     /// Deletes dependents first. The object stays, with a `deletionTimestamp`, until all dependents with
-    /// `blockOwnerDeletion` in their owner reference are gone: those of Jobs, `ReplicaSet`s and other built-in kinds
+    /// `blockOwnerDeletion` in their owner reference are gone. Those of Jobs, `ReplicaSet`s and other built-in kinds
     /// have it, and so do those of `owns = Kind(block_owner_deletion)`.
     pub fn foreground(self) -> Self {
         self.with(Propagation::Foreground)

@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// `?` converts every `std::error::Error`, `anyhow::Error`, boxed errors and strings. For that reason `Error` itself
 /// does not implement `std::error::Error`. [`ResultExt`] adds context and the notes.
 ///
-/// Without a note the key is retried with exponential backoff. Errors of the API server carry their own notes: a
+/// Without a note the key is retried with exponential backoff. Errors of the API server carry their own notes. A
 /// conflict (409) leads to a reconcile of the newer state, `Retry-After` sets the wait, and a request that can never
 /// succeed is terminal.
 ///

@@ -221,7 +221,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// that are not desired, by uid.
     ///
     /// Every desired object needs a name. Objects are applied in the given order; deletions come last. Nothing is sent
-    /// for an object that has all desired fields and was applied by this process in the same form, so the call is cheap
+    /// for an object that has all desired fields and was applied by this process in the same form. So the call is cheap
     /// in a reconcile without a difference.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The keys of a shard of kubernetes-controller-sharding: those whose object has the shard's label.
 //!
 //! Another program, the sharder, sets and removes the labels. [`Ring`] decides what to do with a key by the labels of
-//! its cached object, and counts the reconciles and writes of each key, because a key is handed over only when none of
+//! its cached object. It counts the reconciles and writes of each key, because a key is handed over only when none of
 //! them can go on.
 
 use std::{

@@ -5,8 +5,8 @@
 //! the deltas to the store.
 //!
 //! Its futures are kept small on purpose. A program may have thousands of watches, most of them idle. A local variable
-//! that lives across an `.await` costs its size in each of them, so whatever is needed only for a moment is boxed or
-//! done in a function that does not wait.
+//! that lives across an `.await` costs its size in each of them. So a value that is needed only for a moment is boxed,
+//! or used in a function that does not wait.
 
 mod decode;
 mod effects;

@@ -4,8 +4,8 @@
 //! After an API server restarts, every watch of the cluster is opened again. Without jitter all of them would also end
 //! in the same second five minutes later, again and again.
 //!
-//! client-go draws random numbers (`wait.Jitter`). Here they are hashes of the informer's watch config and a counter, so a
-//! run of the simulator with the same seed sends the same requests at the same virtual times.
+//! client-go draws random numbers (`wait.Jitter`). Here they are hashes of the informer's watch config and a counter.
+//! So a run of the simulator with the same seed sends the same requests at the same virtual times.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},

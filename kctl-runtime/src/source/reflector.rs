@@ -4,7 +4,7 @@
 //! The state comes as one list. That costs an API server half the CPU of a stream or of pages (measured,
 //! `benches/README.md`). A server that does not return it whole is listed in pages. On request the state comes as a
 //! stream before the watch, which costs the server less memory. After that the protocol follows client-go
-//! (`tools/cache/reflector.go`): it watches from the version of the list, continues from the last version when a watch
+//! (`tools/cache/reflector.go`). It watches from the version of the list, continues from the last version when a watch
 //! ends, and lists again if that version has expired.
 //!
 //! It differs from client-go in the first list, which is of the newest state (`resourceVersion` unset, not `0`). A
@@ -567,7 +567,7 @@ impl Reflector {
         self.failed(error)
     }
 
-    /// Starts again with the whole state. A version is a lower bound for a list; a stream is always of the newest
+    /// Starts again with the whole state. A version is a lower bound for a list. A stream is always of the newest
     /// state, and so is the first list of a kind that was not served: the cache waits for a list that is not older.
     fn relist(&mut self, version: Option<String>) {
         let version = version.filter(|_| self.absent == 0);

@@ -1,7 +1,7 @@
 //! The scopes that an informer lists and watches: the namespaces of its watch config, until they are changed at run time.
 //!
 //! A [`Scope`] is one list and one watch: a namespace, or `None` for all. controller-runtime fixes the set when the
-//! cache is built; here [`watches`](crate::watches) may add and remove namespaces while the program runs.
+//! cache is built. Here [`watches`](crate::watches) may add and remove namespaces while the program runs.
 
 use std::collections::BTreeSet;
 

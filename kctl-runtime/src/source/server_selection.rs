@@ -4,8 +4,8 @@
 //! server that ignores the parameter only sends more.
 //!
 //! A watch selects what its request named. So it is requested again when slots have moved, from its last version. For a
-//! gained slot this comes before the list of the slot: a watch without the slot could pass the version of that list, and
-//! what happened to the slot's objects in between would never arrive.
+//! gained slot this comes before the list of the slot. A watch without the slot could pass the version of that list,
+//! and what happened to the slot's objects in between would never arrive.
 
 use std::{
     fmt,

@@ -49,7 +49,7 @@ pub(super) struct Tombstones {
     ended: Ended,
 }
 
-/// The last uids whose end this process has seen. A watch can report the end of an object twice: an object that left
+/// The last uids whose end this process has seen. A watch can report the end of an object twice. An object that left
 /// the selector, came back and was deleted by this process leaves the selector once more before its deletion is
 /// reported.
 #[derive(Default)]

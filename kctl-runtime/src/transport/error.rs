@@ -1,7 +1,7 @@
 //! The error of a request to the API server.
 //!
-//! Each variant says at which point the request failed, because that decides the next step: a request
-//! that was not sent can be repeated safely, one without a response may have taken effect.
+//! Each variant names the point at which the request failed, because that decides the next step. A
+//! request that was not sent can be repeated safely; one without a response may have taken effect.
 
 use std::time::Duration;
 

@@ -96,9 +96,9 @@ pub(crate) async fn send_within(
 
 /// Returns the result of a future; `None` if it is not ready before `until`.
 ///
-/// Unlike [`tokio::time::timeout`], it never polls the future when the time is over. A process that was frozen continues
-/// with both: whatever the request waited for (a `Retry-After`, a connection) is over as well as its time, and a write
-/// that is sent then could arrive after one of the next leader.
+/// Unlike [`tokio::time::timeout`], it never polls the future when the time is over. A process that was frozen
+/// continues with both over: the wait of the request (a `Retry-After`, a connection) and its time. A write that is sent
+/// then could arrive after one of the next leader.
 pub(crate) fn in_time<T>(until: Instant, future: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
     // On the heap: as a part of the caller's future, a request would be copied into each of the enclosing futures.
     let mut future = Box::pin(future);

@@ -109,8 +109,8 @@ const OUTDATED_WAIT: Duration = Duration::from_secs(1);
 
 /// A worker yields after a reconcile that never waited and took at least this long.
 ///
-/// Otherwise a worker reconciles 128 ready keys (Tokio's budget of a task) before timers and sockets are polled: probes,
-/// watches and hand-overs wait meanwhile, and so do elections that share the runtime.
+/// Otherwise a worker reconciles 128 ready keys (Tokio's budget of a task) before timers and sockets are polled.
+/// Probes, watches and hand-overs wait meanwhile, and so do elections that share the runtime.
 const YIELD_AFTER: Duration = Duration::from_micros(100);
 
 /// The workers of one controller and all that they share.
@@ -389,9 +389,9 @@ impl<C: Reconcile> Pool<C> {
         Ok(Action::await_change())
     }
 
-    /// Runs a cleanup, and returns the state of the object from which its finalizer may be removed: the one that was
-    /// cleaned up, or what the cleanup itself has made of it. After a change by another client, the removal meets a
-    /// conflict, and the newer state is cleaned up.
+    /// Runs a cleanup, and returns the state of the object from which its finalizer may be removed. That is the state
+    /// that was cleaned up, or the one that the cleanup itself has written. After a change by another client, the
+    /// removal meets a conflict, and the newer state is cleaned up.
     async fn clean_up(
         &self,
         stored: &Arc<Stored>,

@@ -66,10 +66,10 @@ pub enum LeaseState {
 
 /// The check before each write that this process still holds its Lease.
 ///
-/// A write starts only if its timeout and a margin fit into the rest of the Lease, so that no write of this
-/// leader is in flight when the next one starts. client-go has no such check: there a paused process may
-/// write after another one took over. The permit also tracks writes without a response, and the Lease is
-/// not released before their time is over. Clones share the state.
+/// A write starts only if its timeout and a margin fit into the rest of the Lease. So no write of this leader
+/// is in flight when the next one starts. client-go has no such check: there a paused process may write after
+/// another one took over. The permit also tracks writes without a response, and the Lease is not released
+/// before their time is over. Clones share the state.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -205,7 +205,7 @@ struct Lease {
     /// The time by which the Lease is checked, with a bug that tests plant; `None` for the monotonic clock.
     planted_clock: Option<Arc<Mutex<Instant>>>,
     /// Held by the first of the writes that wait for a renewal. The channel of `state` wakes its receivers in a random
-    /// order; by this lock the writes go on in the order in which they came, so that a simulated run repeats itself.
+    /// order. By this lock the writes go on in the order in which they came, so that a simulated run repeats itself.
     renewal_queue: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -264,8 +264,8 @@ impl WritePermit {
 
     /// Returns a permit of a Lease: `state` follows the election.
     ///
-    /// `timeout` is the longest time that a write may take, and `margin` how long it may go on unseen after
-    /// that, on the network or in a server that does not notice that its client is gone. See
+    /// `timeout` is the longest time that a write may take. `margin` is how long it may go on unseen after that, on the
+    /// network or in a server that does not notice that its client is gone. See
     /// [`ElectionConfig::write_timeout`](crate::manager::lease::ElectionConfig::write_timeout) for the usual values.
     ///
     /// All clones share the count of unanswered writes, so hand clones to every writer of one Lease.

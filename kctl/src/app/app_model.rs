@@ -56,8 +56,9 @@ impl App {
         specs
     }
 
-    /// Returns the CRDs for the embedded API server: of all kinds, of those that controllers only
-    /// own, watch or read if their types have one, and of what a chain of interpreters follows.
+    /// Returns the CRDs for the embedded API server: those of the app's kinds, and of what a chain of
+    /// interpreters follows. Kinds that controllers only own, watch or read are included if their
+    /// types have a CRD.
     #[cfg(feature = "testing")]
     pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
         #[allow(unused_mut, reason = "which features add to it")]

@@ -1,8 +1,8 @@
 //! `generate-manifests --helm DIR`: a Helm chart of the app.
 //!
-//! The chart has what `generate-manifests` prints, with values in place of options. Most templates are generated
-//! from the same objects ([`template`]), so that roles, webhooks, CRDs and alerts cannot differ; the Deployment and a
-//! few others are files beside this one, because most of their fields are values.
+//! The chart has what `generate-manifests` prints, with values in place of options. Most templates are generated from
+//! the same objects ([`template`]), so that roles, webhooks, CRDs and alerts cannot differ. The Deployment and a few
+//! others are files beside this one, because most of their fields are values.
 //!
 //! Files belong to the generator or to people:
 //!
@@ -136,8 +136,8 @@ const WEBHOOK_INGRESS: &str = "    # The API server, whose address differs from 
 
 /// Adds the service account, roles and bindings.
 ///
-/// The condition of each file is a value, because a user may switch leader election, shards or metrics on later:
-/// roles for all of them are in the chart, whichever options it was generated with.
+/// The condition of each file is a value, because a user may switch leader election, shards or metrics on later. Roles
+/// for all of them are in the chart, whichever options it was generated with.
 fn add_roles<'a>(
     app: &App,
     names: &RbacOptions,

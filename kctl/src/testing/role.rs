@@ -30,11 +30,10 @@ use crate::{
 /// Generates two tests of an app's role: on the embedded API server and on the one that
 /// `KUBECONFIG` names.
 ///
-/// The first argument is the path of a function that returns the [`App`]; the second is an async
-/// function that takes a [`Trial`](crate::testing::Trial) and makes the app do everything that it
-/// can do. The tests are `role_is_minimal` and
-/// `role_is_minimal_on_a_real_server`. The second is ignored unless
-/// it is asked for: `KUBECONFIG=… cargo test on_a_real_server -- --ignored`.
+/// The first argument is the path of a function that returns the [`App`]. The second is an async function that takes a
+/// [`Trial`](crate::testing::Trial) and makes the app do everything that it can do. The tests are `role_is_minimal` and
+/// `role_is_minimal_on_a_real_server`. The second is ignored unless it is asked for:
+/// `KUBECONFIG=… cargo test on_a_real_server -- --ignored`.
 ///
 /// The embedded test needs `tokio` with the feature `test-util` among the dev-dependencies.
 ///
@@ -169,10 +168,10 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
 /// the app, its closures connect; each gets a namespace of the same name and its generated role.
 /// Two such checks in one process run one after the other.
 ///
-/// The kubeconfig is found as `kubectl` finds it. The API server has to be one that may be written
-/// to: each run installs the app's CRDs, a `ClusterRole` and a `ClusterRoleBinding`, and removes
-/// the objects, the role and the namespace at its end. CRDs stay. An API server with etcd suffices,
-/// as envtest starts it: Pods are run by a simulated kubelet.
+/// The kubeconfig is found as `kubectl` finds it. Use an API server that may be written to. Each run
+/// installs the app's CRDs, a `ClusterRole` and a `ClusterRoleBinding`, and removes the objects, the role
+/// and the namespace at its end. CRDs stay. An API server with etcd suffices, as envtest starts it: Pods
+/// are run by a simulated kubelet.
 ///
 /// # Errors
 /// As [`check_role`], and if the user of the kubeconfig is not an administrator.

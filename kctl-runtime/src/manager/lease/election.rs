@@ -224,8 +224,8 @@ const PROCESS: &str = "kctl.dev/process";
 
 /// The last failed request.
 ///
-/// It is forgotten once its cause is gone: after a write, after a read if a read failed, and when another
-/// process turns out to hold the Lease, since a standby has nothing to write.
+/// It is forgotten once its cause is gone: after a write, and after a read if a read failed. It is also
+/// forgotten when another process turns out to hold the Lease, since a standby has nothing to write.
 #[derive(Debug)]
 struct Failure {
     /// The message, for readiness and for the reason of a lost Lease.
@@ -310,8 +310,8 @@ impl Election {
         self
     }
 
-    /// Returns `true` if this process began to lead under a Lease that nothing had renewed yet: it has acquired the Lease, or
-    /// others who hold it together have done so since their last retry period.
+    /// Returns `true` if this process began to lead under a Lease that nothing had renewed yet. It has acquired the
+    /// Lease, or others who hold it together have done so since their last retry period.
     pub(super) fn is_of_new_lease(&self) -> bool {
         self.is_new
     }
@@ -509,10 +509,10 @@ impl Election {
 
     /// Handles a failed request.
     ///
-    /// A renewal that failed is tried again at once, with a read first, whatever the reason. If that fails too, the next
-    /// try comes after the retry period (`tryAcquireOrRenew`), or soon after a conflict: replicas that hold a Lease together
-    /// conflict with each other, most of all when they start together. A candidate that lost a race for the Lease has no
-    /// failure.
+    /// A renewal that failed is tried again at once, with a read first, whatever the reason. If that fails too, the
+    /// next try comes after the retry period (`tryAcquireOrRenew`), or soon after a conflict. Replicas that hold a
+    /// Lease together conflict with each other, most of all when they start together. A candidate that lost a race for
+    /// the Lease has no failure.
     fn failed(&mut self, error: &ApiError, now: Instant, effects: &mut Vec<Effect>) {
         let updating = matches!(self.step, Step::Send(LeaseRequest::Update(_), _));
         let conflict = updating && error.is_conflict();

@@ -1,6 +1,6 @@
 //! Metrics of a running manager's state, read from its [`View`] at each scrape.
 //!
-//! Sizes and states are not kept up to date between scrapes: a gauge that changes with every key would cost each
+//! Sizes and states are not kept up to date between scrapes. A gauge that changes with every key would cost each
 //! reconcile, and nothing reads it for 15 or 30 seconds. A scrape takes the same short locks as the loop, one queue or
 //! cache at a time.
 //!

@@ -106,8 +106,8 @@ impl Manager {
         Ok(self)
     }
 
-    /// Returns the label selector of a relation's cache: that of the declaration, and in a controller ring that of the
-    /// shard for kinds of which this process needs only its own objects.
+    /// Returns the label selector of a relation's cache: that of the declaration. In a controller ring it includes
+    /// that of the shard for kinds of which this process needs only its own objects.
     pub(super) fn labels_of(&self, spec: &ControllerSpec, relation: &RelationSpec) -> String {
         match self.labelled_in(spec, relation) {
             Some(RingView { ring, .. }) if relation.labels.is_empty() => ring.labels().selector(),

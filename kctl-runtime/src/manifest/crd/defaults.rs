@@ -172,9 +172,9 @@ const EPSILON: f64 = 1e-9;
 
 /// Returns `true` if an API server takes a number for a multiple (kube-apiserver 1.36.3).
 ///
-/// 0.3 is a multiple of 0.1, although neither is exact: a factor below 1 is inverted first, and a small error is allowed
-/// upwards. 4.35 is not a multiple of 0.01, because the quotient is just below 435. For a value without a fraction, the
-/// factor is truncated to an integer. So 5 is a multiple neither of 2.5 nor of any factor below 1
+/// 0.3 is a multiple of 0.1, although neither is exact. A factor below 1 is inverted first, and a small error is
+/// allowed upwards. 4.35 is not a multiple of 0.01, because the quotient is just below 435. For a value without a
+/// fraction, the factor is truncated to an integer. So 5 is a multiple neither of 2.5 nor of any factor below 1
 /// (kube-openapi, `pkg/validation/validate/values.go`, `MultipleOf`; go-openapi/swag, `IsFloat64AJSONInteger`).
 #[expect(clippy::cast_possible_truncation, reason = "upstream cuts the factor of an integer")]
 fn is_multiple(schema: &Value, given: &Value, number: f64, factor: f64) -> bool {

@@ -4,7 +4,7 @@
 //! and field; `kctl-apiserver/data/tables.py` writes it from the types of the API server.
 //!
 //! Without them, every list in a Pod template would be atomic, that is, owned as a whole. A user who adds a sidecar by
-//! server-side apply would have to take over the list of containers from the controller, and the next apply of the
+//! server-side apply would have to take over the list of containers from the controller. The next apply of the
 //! controller would take it back. With `list-type: map` and the key `name`, each of them owns its container.
 
 use std::{collections::HashMap, sync::LazyLock};

@@ -279,7 +279,7 @@ fn embedded(schema: &Value, path: &str, position: Position, problems: &mut Vec<P
 /// Checks the items of sets and maps, and the keys of maps.
 ///
 /// Server-side apply merges a `set` by whole items and a `map` by its keys. So items of a set must be compared as a
-/// whole, items of a map must be objects, and each key must be a scalar that is required or has a default.
+/// whole. Items of a map must be objects, and each key must be a scalar that is required or has a default.
 fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let list_type = schema["x-kubernetes-list-type"].as_str().unwrap_or_default();
     let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();

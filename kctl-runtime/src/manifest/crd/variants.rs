@@ -95,8 +95,8 @@ fn join(path: &str, field: &str) -> String {
 
 /// Reports variants of different JSON types. Returns `true` if it did.
 ///
-/// The remedy depends on the types: a number and a string are an `IntOrString`, unit variants beside variants with data
-/// need empty data, and everything else is a struct with optional fields or has no schema.
+/// The remedy depends on the types. A number and a string are an `IntOrString`. Unit variants beside variants with data
+/// need empty data. Everything else is a struct with optional fields or has no schema.
 fn types(root: &Value, variants: &[Value], key: &str, name: &str, path: &str, problems: &mut Vec<Problem>) -> bool {
     let types: Vec<&str> = variants.iter().filter_map(|one| resolve(root, one)["type"].as_str()).collect();
     let types: Vec<&str> = types.into_iter().filter(|name| *name != "null").collect();

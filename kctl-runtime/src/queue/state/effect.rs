@@ -10,7 +10,7 @@ pub(crate) enum BackoffEffect {
     /// The backoff continues: only a status changed, or an owned object. Most of these changes are the writes of the
     /// failing reconcile itself, which would make it run in a hot loop.
     Keep,
-    /// The backoff ends and the failures are kept: a user, a mapper or a timer asks for the key, or something else than
+    /// The backoff ends and the failures are kept. A user, a mapper or a timer asks for the key, or something else than
     /// the primary's spec changed, on which the outcome may depend.
     End,
     /// The backoff ends and the failures are reset: they belong to another spec.

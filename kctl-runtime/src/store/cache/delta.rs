@@ -12,9 +12,9 @@ pub type Scope = Option<Arc<str>>;
 
 /// An input of a store: a message of its source, or the result of an own write or of a read beside the watch.
 ///
-/// Versions decide which of two states is newer, never the order of arrival. Where `resourceVersion`s cannot be
-/// compared as numbers, as with some aggregated API servers, the deltas of the source are applied in the order of their
-/// arrival and own writes are left to the watch.
+/// Versions decide which of two states is newer, never the order of arrival. With some aggregated API servers,
+/// `resourceVersion`s cannot be compared as numbers. The deltas of the source are then applied in the order of their
+/// arrival, and own writes are left to the watch.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Delta {

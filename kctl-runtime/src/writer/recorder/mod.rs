@@ -1,8 +1,8 @@
 //! Events: reports about objects for people, sent in the background.
 //!
-//! `kubectl describe` prints them. An event is queued in memory and never delays or fails a reconcile. On
-//! the way repeated events are merged as client-go does it: the same event again increments the count of a
-//! series, and ten similar ones within ten minutes become one "(combined from similar events)".
+//! `kubectl describe` prints them. An event is queued in memory and never delays or fails a reconcile. On the way
+//! repeated events are merged as client-go does it. The same event again increments the count of a series, and ten
+//! similar ones within ten minutes become one "(combined from similar events)".
 //!
 //! 1. [`Recorder::record`] builds an `events.k8s.io/v1` Event and puts it into a queue of [`EVENTS_MAX`].
 //! 2. `correlate` decides if it is new, a repetition, one of many similar ones, or too much.

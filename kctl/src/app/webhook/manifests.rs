@@ -179,7 +179,7 @@ pub(super) fn secret_name(name: &str) -> String {
 }
 
 /// Returns the name of the Secret that cert-manager writes. It is not that of [`secret_name`], so that one issuer can
-/// replace the other: cert-manager leaves its Secret behind, Helm takes over no Secret that it did not create, and the
+/// replace the other. cert-manager leaves its Secret behind, and Helm takes over no Secret that it did not create. The
 /// program never renews a certificate of cert-manager.
 fn secret_of_cert_manager(name: &str) -> String {
     format!("{name}-webhook-cert-manager")
