@@ -145,14 +145,19 @@ mod tests {
         let (certificate, other, old) = (leaf(2030), leaf(2030), leaf(2025));
         let client = signed(2030, ExtendedKeyUsagePurpose::ClientAuth);
         assert_eq!(verified(certificate.clone(), &certificate, "hook.example.com"), Ok(()));
-        for (authority, presented, name, problem) in [
+        check_rejected(&[
             (&certificate, &certificate, "other.example.com", "not valid for name"),
             (&other, &certificate, "hook.example.com", "UnknownIssuer"),
             (&old, &old, "hook.example.com", "expired"),
             (&client, &client, "hook.example.com", "does not allow extended key usage"),
-        ] {
-            let error = verified(authority.clone(), presented, name).unwrap_err();
-            assert!(error.contains(problem), "{error}");
+        ]);
+    }
+
+    /// Checks for each case of authority, presented certificate and name that the problem is reported.
+    fn check_rejected(cases: &[(&CertificateDer<'static>, &CertificateDer<'static>, &str, &str)]) {
+        for (authority, presented, name, problem) in cases {
+            let error = verified((*authority).clone(), presented, name).unwrap_err();
+            assert!(error.contains(*problem), "{error}");
         }
     }
 
@@ -170,13 +175,10 @@ mod tests {
         let (certificate, other, old) =
             (own("hook.example.com", 2030), own("hook.example.com", 2030), own("hook.example.com", 2025));
         assert_eq!(verified(certificate.clone(), &certificate, "hook.example.com"), Ok(()));
-        for (authority, presented, name, problem) in [
+        check_rejected(&[
             (&certificate, &certificate, "other.example.com", "not valid for name"),
             (&other, &certificate, "hook.example.com", "CaUsedAsEndEntity"),
             (&old, &old, "hook.example.com", "expired"),
-        ] {
-            let error = verified(authority.clone(), presented, name).unwrap_err();
-            assert!(error.contains(problem), "{error}");
-        }
+        ]);
     }
 }

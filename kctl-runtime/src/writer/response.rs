@@ -27,13 +27,7 @@ pub(super) async fn store_response<K: Readable>(
     done: SentWrite,
     effect: BackoffEffect,
 ) -> Result<Arc<K>, ApiError> {
-    let SentWrite { text, uncertain } = done;
-    let object = accept(target, operation, &text)?;
-    if remove_ended(target, &text).await {
-        uncertain.resolved();
-    } else {
-        store_written(target, operation, object.clone(), uncertain, effect).await;
-    }
+    let (object, text) = accept_and_store(target, operation, done, effect).await?;
     decoded(target, operation, &object, &text)
 }
 
@@ -44,14 +38,25 @@ pub(super) async fn store_response_undecoded(
     done: SentWrite,
     effect: BackoffEffect,
 ) -> Result<(), ApiError> {
+    accept_and_store(target, operation, done, effect).await.map(drop)
+}
+
+/// Stores the object in a response, or removes it if the write has ended it. Returns the object and the text of the
+/// response.
+async fn accept_and_store(
+    target: &Target<'_>,
+    operation: &Operation,
+    done: SentWrite,
+    effect: BackoffEffect,
+) -> Result<(Arc<Stored>, String), ApiError> {
     let SentWrite { text, uncertain } = done;
     let object = accept(target, operation, &text)?;
     if remove_ended(target, &text).await {
         uncertain.resolved();
     } else {
-        store_written(target, operation, object, uncertain, effect).await;
+        store_written(target, operation, object.clone(), uncertain, effect).await;
     }
-    Ok(())
+    Ok((object, text))
 }
 
 /// Brings a response into the form of the cache, with the checks of the readers.
