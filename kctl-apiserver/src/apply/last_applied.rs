@@ -19,8 +19,8 @@ use crate::go;
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// The only manager that is migrated.
 const KUBECTL: &str = "kubectl";
-/// The size of all annotations of an object in bytes (`TotalAnnotationSizeLimitB` upstream). Beyond it, the annotation
-/// is dropped.
+/// The size of all annotations of an object in bytes (`TotalAnnotationSizeLimitB` of
+/// `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`). Beyond it, the annotation is dropped.
 const ANNOTATIONS_LEN_MAX: usize = 256 * 1024;
 
 /// Returns the annotation. An empty annotation counts as absent.

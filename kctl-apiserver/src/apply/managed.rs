@@ -1,4 +1,7 @@
 //! The entries of `metadata.managedFields`: which manager owns which fields. Reads and writes their JSON.
+//!
+//! Upstream: `managedfields.go`, `capmanagers.go` and `stripmeta.go` of
+//! `k8s.io/apimachinery/pkg/util/managedfields/internal`.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -8,7 +11,7 @@ use super::field_set::FieldSet;
 use crate::json_path::value_at;
 
 /// The number of managers with operation `Update`. Beyond it, the oldest are merged into one
-/// (`DefaultMaxUpdateManagers` upstream). Managers that apply are not limited.
+/// (`DefaultMaxUpdateManagers` of `internal/fieldmanager.go`). Managers that apply are not limited.
 const UPDATE_MANAGERS_MAX: usize = 10;
 
 /// The operation of a `managedFields` entry. The order of the variants is that of the entries in `managedFields`.

@@ -1,4 +1,7 @@
 //! Removes fields that a manager no longer applies, unless another manager owns them.
+//!
+//! Upstream: `prune`, `addBackOwnedItems` and `addBackDanglingItems` of `Updater` in structured-merge-diff,
+//! `merge/update.go`.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

@@ -1,4 +1,6 @@
 //! Fields that a write resets: no manager owns them or gets a conflict about them.
+//!
+//! Upstream: `ResetFieldsStrategy` of `k8s.io/apiserver/pkg/registry/rest`.
 
 use super::field_set::FieldSet;
 

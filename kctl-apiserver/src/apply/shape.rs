@@ -4,6 +4,8 @@
 //! The schema decides if it declares the position; otherwise the value decides, as in upstream's deduced types.
 //! Built-in types take `x-kubernetes-list-type` and its siblings from the `OpenAPI` document, custom types from the
 //! CRD.
+//!
+//! Upstream: `deduceAtom` and `handleAtom` of structured-merge-diff, `typed/helpers.go`.
 
 use std::{borrow::Cow, sync::LazyLock};
 

@@ -1,4 +1,6 @@
 //! The field set of a value, and the comparison of two values: field ownership is computed from them.
+//!
+//! Upstream: `typed/tofieldset.go` and `typed/compare.go` of structured-merge-diff.
 
 use std::collections::{BTreeMap, BTreeSet};
 

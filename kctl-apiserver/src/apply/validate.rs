@@ -2,6 +2,8 @@
 //!
 //! Server-side apply needs typed values: a list of the wrong type has no elements that could be owned. Only types and
 //! keys are checked here; formats, bounds and enums are left to the validation of the kind.
+//!
+//! Upstream: `typed/validate.go` of structured-merge-diff.
 
 use std::collections::BTreeSet;
 

@@ -14,9 +14,10 @@ use crate::{
 };
 
 /// Replaces `old` by `new`. Returns the stored object: `old` if nothing changes, or the last state if the object is
-/// removed. A write that changes nothing gets no new revision and causes no event, as in `GuaranteedUpdate` of etcd3.
-/// Times in `managedFields` do not count as a change. An object that is being deleted and loses its last finalizer is
-/// removed instead of written (`deleteWithoutFinalizers` upstream).
+/// removed. A write that changes nothing gets no new revision and causes no event, as in `GuaranteedUpdate` of
+/// `k8s.io/apiserver/pkg/storage/etcd3/store.go`. Times in `managedFields` do not count as a change. An object that is
+/// being deleted and loses its last finalizer is removed instead of written (`deleteWithoutFinalizers` of
+/// `k8s.io/apiserver/pkg/registry/generic/registry/store.go`).
 ///
 /// The order of the fields at the top of the object and in `metadata` counts as a change.
 pub(crate) fn update(

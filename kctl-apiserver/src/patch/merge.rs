@@ -1,7 +1,7 @@
 //! JSON merge patches as `evanphx/json-patch` applies them.
 //!
 //! RFC 7396 leaves lists as they are. That library also removes nulls from objects within lists, unless a list replaces
-//! an object.
+//! an object. Upstream: `merge.go` of that library.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,6 @@
 //! Errors of immutable metadata, found in the object as it was sent: `prepare` restores these fields.
+//!
+//! Upstream: `ValidateObjectMetaAccessorUpdate` of `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`.
 
 use serde_json::Value;
 

@@ -1,4 +1,6 @@
 //! The admission plugin `ResourceQuota`: rejects writes that exceed a quota of the namespace, and charges the others.
+//!
+//! Upstream: `QuotaAdmission.Validate` of `k8s.io/apiserver/pkg/admission/plugin/resourcequota/admission.go`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! The last step: converts an object to its storage version, and commits it together with the usage of quotas.
+//!
+//! Upstream: `Create` and `Update` of `Store` in `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! Validating admission: plugins, policies, webhooks and quotas see the object that will be stored.
+//!
+//! Upstream: `AllOrderedPlugins` of `pkg/kubeapiserver/options/plugins.go` has the order.
 
 use serde_json::Value;
 

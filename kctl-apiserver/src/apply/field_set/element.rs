@@ -1,4 +1,6 @@
 //! The elements of field paths (`fieldpath.PathElement` of structured-merge-diff).
+//!
+//! Upstream: `fieldpath/element.go` and `fieldpath/serialize-pe.go` of structured-merge-diff.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 

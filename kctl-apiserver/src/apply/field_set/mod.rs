@@ -1,4 +1,6 @@
 //! Sets of field paths, in the `FieldsV1` form of `metadata.managedFields`.
+//!
+//! Upstream: `fieldpath/set.go` and `fieldpath/serialize.go` of structured-merge-diff.
 
 mod element;
 mod entries;

@@ -81,8 +81,8 @@ pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
     found.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns group and version of an object without a leading slash (`ParseGroupVersion` of apimachinery). More than one
-/// slash, or a slash at the end, is 400.
+/// Returns group and version of an object without a leading slash (`ParseGroupVersion` of
+/// `k8s.io/apimachinery/pkg/runtime/schema/group_version.go`). More than one slash, or a slash at the end, is 400.
 pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
     let version = api_version.strip_prefix('/').unwrap_or(api_version);
     if api_version.matches('/').count() > 1 || version.ends_with('/') {
@@ -92,8 +92,9 @@ pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
     Ok(version)
 }
 
-/// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme`). A patch can remove `apiVersion`,
-/// which is 500 upstream.
+/// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme` of
+/// `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`). A patch can remove `apiVersion`, which is 500
+/// upstream.
 fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
     decode::identified(object).map_err(Misfit::Content)?;
     let api_version = &object["apiVersion"];

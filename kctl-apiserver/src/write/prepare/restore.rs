@@ -1,4 +1,7 @@
 //! Restores fields of the stored object that a write must not change, by subresource.
+//!
+//! Upstream: `BeforeUpdate` of `k8s.io/apiserver/pkg/registry/rest/update.go`, which calls `PrepareForUpdate` of the
+//! kind's strategy.
 
 use serde_json::Value;
 
