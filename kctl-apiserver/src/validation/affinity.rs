@@ -35,24 +35,24 @@ const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 ///
 /// Required node affinity is one selector, required Pod affinity a list of terms. In preferred terms the node selector
 /// term is in the field `preference` and the Pod term in `podAffinityTerm`, and only these have a weight.
-pub(crate) fn affinity(affinity: &Field<'_>) {
+pub(crate) fn validate_affinity(affinity: &Field<'_>) {
     let of_nodes = affinity.at("nodeAffinity");
     of_nodes.at(REQUIRED).when_present(node_selector);
     for term in of_nodes.at(PREFERRED).items() {
-        weight(&term.at("weight"));
-        node_term(&term.at("preference"));
+        validate_weight(&term.at("weight"));
+        validate_node_term(&term.at("preference"));
     }
     for of_pods in ["podAffinity", "podAntiAffinity"].map(|name| affinity.at(name)) {
-        of_pods.at(REQUIRED).items().for_each(|term| pod_term(&term));
+        of_pods.at(REQUIRED).items().for_each(|term| validate_pod_term(&term));
         for term in of_pods.at(PREFERRED).items() {
-            weight(&term.at("weight"));
-            pod_term(&term.at("podAffinityTerm"));
+            validate_weight(&term.at("weight"));
+            validate_pod_term(&term.at("podAffinityTerm"));
         }
     }
 }
 
 /// Validates the weight of a preferred term (`FieldValueInvalid`). An absent one counts as 0, which is out of range.
-fn weight(weight: &Field<'_>) {
+fn validate_weight(weight: &Field<'_>) {
     let is_valid = WEIGHTS.contains(&weight.as_i64().unwrap_or(0));
     weight.invalid_if(!is_valid, "must be in the range 1-100");
 }
@@ -65,7 +65,7 @@ pub(crate) fn node_selector(selector: &Field<'_>) {
     let terms = selector.at("nodeSelectorTerms");
     terms.required_if(terms.is_empty());
     for term in terms.items() {
-        node_term(&term);
+        validate_node_term(&term);
         let values = term.at("matchExpressions").items().flat_map(|requirement| requirement.at("values").items());
         values.for_each(|value| value.label_value());
     }
@@ -84,7 +84,7 @@ pub(crate) fn node_selector(selector: &Field<'_>) {
 /// | another | – | `FieldValueInvalid` |
 ///
 /// The value of `Gt` and `Lt` is not checked to be an integer, as in upstream.
-fn node_term(term: &Field<'_>) {
+fn validate_node_term(term: &Field<'_>) {
     for requirement in term.at("matchExpressions").items() {
         let values = requirement.at("values");
         if ["Gt", "Lt"].contains(&requirement.at("operator").text()) {
@@ -95,7 +95,7 @@ fn node_term(term: &Field<'_>) {
         }
         requirement.at("key").qualified_name();
     }
-    term.at("matchFields").items().for_each(|requirement| node_field(&requirement));
+    term.at("matchFields").items().for_each(|requirement| validate_node_field(&requirement));
 }
 
 /// Validates a requirement on a field of the Node instead of a label
@@ -104,7 +104,7 @@ fn node_term(term: &Field<'_>) {
 /// The only key is `metadata.name`. The operators are `In` and `NotIn`, each with exactly one
 /// value, which must be a valid Node name. `DaemonSet` Pods are bound to their Nodes by such a
 /// term.
-fn node_field(requirement: &Field<'_>) {
+fn validate_node_field(requirement: &Field<'_>) {
     let (key, operator, values) = (requirement.at("key"), requirement.at("operator"), requirement.at("values"));
     if ["In", "NotIn"].contains(&operator.text()) {
         values.required_with_if(values.items().count() != 1, "must have exactly one value");
@@ -124,10 +124,10 @@ fn node_field(requirement: &Field<'_>) {
 /// `namespaceSelector` means the namespaces in `namespaces`, or the namespace of the Pod. The
 /// topology key is required. An empty one adds two errors, since the empty string is not a label
 /// key either.
-fn pod_term(term: &Field<'_>) {
+fn validate_pod_term(term: &Field<'_>) {
     term.check_children(&["labelSelector", "namespaceSelector"], selector::selector);
     term.at("namespaces").items().for_each(|name| term.at_with("namespace", &name).name(NameRule::Label));
-    label_keys(term);
+    validate_label_keys(term);
     term.require_children(&["topologyKey"]);
     term.at("topologyKey").qualified_name();
 }
@@ -139,7 +139,7 @@ fn pod_term(term: &Field<'_>) {
 ///   validated.
 /// - Each key must be a qualified name.
 /// - A key may not be in both lists (`FieldValueInvalid`, at the index in `matchLabelKeys`).
-fn label_keys(term: &Field<'_>) {
+fn validate_label_keys(term: &Field<'_>) {
     for keys in ["matchLabelKeys", "mismatchLabelKeys"].map(|name| term.at(name)) {
         if !keys.is_empty() && term["labelSelector"].is_null() {
             keys.forbidden("must not be specified when labelSelector is not set");
@@ -147,7 +147,7 @@ fn label_keys(term: &Field<'_>) {
             keys.items().for_each(|key| key.qualified_name());
         }
     }
-    shared_keys(term);
+    validate_shared_keys(term);
     let mismatched: BTreeSet<&str> = entries(&term["mismatchLabelKeys"]).map(|(_, key)| text(key)).collect();
     for key in term.at("matchLabelKeys").items() {
         key.invalid_if(mismatched.contains(key.text()), "exists in both matchLabelKeys and mismatchLabelKeys");
@@ -162,7 +162,7 @@ fn label_keys(term: &Field<'_>) {
 /// the client. Keys of `matchLabels` count as requirements.
 ///
 /// The error is at the term, with the index of the key in `matchLabelKeys`, as in upstream.
-fn shared_keys(term: &Field<'_>) {
+fn validate_shared_keys(term: &Field<'_>) {
     let selector = &term["labelSelector"];
     let mut keys: BTreeSet<&str> = pairs(&selector["matchLabels"]).map(|(key, _)| key).collect();
     let mut first: BTreeMap<&str, usize> = BTreeMap::new();
@@ -182,7 +182,7 @@ fn shared_keys(term: &Field<'_>) {
 ///
 /// Two equal tolerations have the same effect as one, so upstream does not require uniqueness.
 pub(crate) fn tolerations(list: &Field<'_>) {
-    list.items().for_each(|toleration| tolerates(&toleration));
+    list.items().for_each(|toleration| validate_toleration(&toleration));
 }
 
 /// Validates a toleration.
@@ -193,7 +193,7 @@ pub(crate) fn tolerations(list: &Field<'_>) {
 ///
 /// Without an operator the default is `Equal`, whose value must be a valid label value. Errors
 /// about the value are reported at `operator`, as upstream does.
-fn tolerates(toleration: &Field<'_>) {
+fn validate_toleration(toleration: &Field<'_>) {
     let [key, operator, value, effect] = ["key", "operator", "value", "effect"].map(|name| toleration.at(name));
     if !key.is_empty() {
         key.qualified_name();
@@ -219,14 +219,14 @@ fn tolerates(toleration: &Field<'_>) {
 /// - `topologyKey` is required; its form as a label key is not checked.
 /// - `whenUnsatisfiable` is `DoNotSchedule` or `ScheduleAnyway` (`FieldValueNotSupported`).
 /// - `labelSelector` and `matchLabelKeys` follow the rules of affinity terms.
-pub(crate) fn spread(list: &Field<'_>) {
+pub(crate) fn validate_topology_spread(list: &Field<'_>) {
     let mut n_left: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (_, constraint) in entries(list) {
         *n_left.entry((text(&constraint["topologyKey"]), text(&constraint["whenUnsatisfiable"]))).or_default() += 1;
     }
     for constraint in list.items() {
         let (key, action) = (constraint.at("topologyKey"), constraint.at("whenUnsatisfiable"));
-        positive(&constraint.at("maxSkew"));
+        require_positive(&constraint.at("maxSkew"));
         key.required_if(key.is_empty());
         action.always_one_of(&declared::values("core.v1.TopologySpreadConstraint", "whenUnsatisfiable"));
         let later = n_left.entry((key.text(), action.text())).or_default();
@@ -234,15 +234,15 @@ pub(crate) fn spread(list: &Field<'_>) {
         constraint.at("{topologyKey, whenUnsatisfiable}").duplicate_if(*later > 0);
         let domains = constraint.at("minDomains");
         if !domains.is_null() {
-            positive(&domains);
+            require_positive(&domains);
             domains.invalid_if(action.text() != "DoNotSchedule", "needs whenUnsatisfiable: DoNotSchedule");
         }
-        label_keys(&constraint);
+        validate_label_keys(&constraint);
         constraint.at("labelSelector").check(selector::selector);
     }
 }
 
 /// Reports a number below 1 as `FieldValueInvalid`; an absent one counts as 0.
-fn positive(number: &Field<'_>) {
+fn require_positive(number: &Field<'_>) {
     number.invalid_if(number.as_i64().unwrap_or(0) <= 0, "must be greater than zero");
 }

@@ -45,40 +45,40 @@ const PROBES: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "star
 /// this order: containers, init containers, ephemeral containers, so the error is at the later one
 /// in that order. Host ports conflict among containers, and within one init container; init
 /// containers run one after the other and may reuse the port of another.
-pub(crate) fn containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
+pub(crate) fn validate_containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
     let mut names = BTreeSet::new();
     spec.require_children(&["containers"]);
     discard_unvalidated(spec);
     for container in spec.at("containers").items() {
-        common(&container, spec, volumes, claims);
-        named(&container, &mut names);
+        validate_common(&container, spec, volumes, claims);
+        check_unique_name(&container, &mut names);
         probe::validate_probes(&container, spec);
-        restarts(&container);
+        validate_restart_policy(&container);
     }
-    ports::host_ports(spec.at("containers").items());
+    ports::validate_host_ports(spec.at("containers").items());
     for container in spec.at("initContainers").items() {
-        common(&container, spec, volumes, claims);
+        validate_common(&container, spec, volumes, claims);
         let policy = container.at("restartPolicy");
         if needs_policy(&container) {
             // An init container with rules but no policy gets this error only.
             policy.required_with("must be set when restartPolicyRules is set");
         } else {
-            restarts(&container);
+            validate_restart_policy(&container);
         }
-        named(&container, &mut names);
+        check_unique_name(&container, &mut names);
         // As upstream, the error has index 0 for each of them.
-        ports::host_ports([spec.at_with("initContainers[0]", &container)].into_iter());
+        ports::validate_host_ports([spec.at_with("initContainers[0]", &container)].into_iter());
         if policy.text() == "Always" {
             probe::validate_probes(&container, spec);
         } else {
-            ends_before(&container);
+            forbid_sidecar_fields(&container);
         }
     }
     for container in spec.at("ephemeralContainers").items() {
-        common(&container, spec, volumes, claims);
-        image(&container);
-        named(&container, &mut names);
-        ephemeral(&container, spec);
+        validate_common(&container, spec, volumes, claims);
+        validate_image(&container);
+        check_unique_name(&container, &mut names);
+        validate_ephemeral(&container, spec);
     }
 }
 
@@ -104,7 +104,7 @@ fn discard_unvalidated(spec: &Field<'_>) {
 /// - Volume mounts may not have `subPath` or `subPathExpr` (`FieldValueForbidden`).
 ///
 /// An ephemeral container is never restarted and gets no resources, so these fields are forbidden.
-fn ephemeral(container: &Field<'_>, spec: &Field<'_>) {
+fn validate_ephemeral(container: &Field<'_>, spec: &Field<'_>) {
     const NEVER: [&str; 5] = ["ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules"];
     let detail = "cannot be set for an Ephemeral Container";
     for field in NEVER.iter().chain(&PROBES).map(|name| container.at(name)) {
@@ -124,7 +124,7 @@ fn ephemeral(container: &Field<'_>, spec: &Field<'_>) {
 /// containers, so probes make sense. Other init containers must end before the next one starts.
 /// Probes and `lifecycle` are `FieldValueForbidden`; a `resizePolicy` of `RestartContainer` is
 /// `FieldValueInvalid`.
-fn ends_before(container: &Field<'_>) {
+fn forbid_sidecar_fields(container: &Field<'_>) {
     for field in PROBES.map(|name| container.at(name)).iter().filter(|field| !field.is_null()) {
         field.forbidden("may not be set for init containers without restartPolicy=Always");
     }
@@ -139,7 +139,7 @@ fn ends_before(container: &Field<'_>) {
 /// Adds the name to `names` if it is new. An empty name is reported elsewhere as required. Upstream records the empty
 /// name for containers and ephemeral containers but not for init containers, hence the check of the path: two nameless
 /// containers are duplicates, two nameless init containers are not.
-fn named<'a>(container: &Field<'a>, names: &mut BTreeSet<&'a str>) {
+fn check_unique_name<'a>(container: &Field<'a>, names: &mut BTreeSet<&'a str>) {
     let name = container.at("name");
     if names.contains(name.text()) {
         name.duplicate();
@@ -151,15 +151,15 @@ fn named<'a>(container: &Field<'a>, names: &mut BTreeSet<&'a str>) {
 /// Validates the fields that all containers share (`validateContainerCommon`).
 ///
 /// The restart policy and `hostUsers` in the spec of the Pod affect fields of the container.
-fn common(container: &Field<'_>, spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
+fn validate_common(container: &Field<'_>, spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
     container.at("name").required_name(NameRule::Label);
     container.require_children(&["image"]);
     ports::validate_ports(&container.at("ports"));
-    environment::variables(&container.at("env"));
-    environment::sources(&container.at("envFrom"));
+    environment::validate_variables(&container.at("env"));
+    environment::validate_sources(&container.at("envFrom"));
     mounts::validate_mounts(container, volumes);
-    resources::requirements(&container.at("resources"), resources::name_of_container, claims);
-    resizes(&container.at("resizePolicy"), &spec["restartPolicy"]);
+    resources::validate_requirements(&container.at("resources"), resources::validate_container_resource_name, claims);
+    validate_resize_policy(&container.at("resizePolicy"), &spec["restartPolicy"]);
     security::validate_container_context(&container.at("securityContext"), spec);
 }
 
@@ -167,15 +167,15 @@ fn common(container: &Field<'_>, spec: &Field<'_>, volumes: &[DeclaredVolume<'_>
 ///
 /// Upstream does not check templates, since objects with such templates were accepted in the past.
 /// The Pods of such a template are rejected instead. Ephemeral containers are checked on their own.
-pub(crate) fn images(spec: &Field<'_>) {
+pub(crate) fn validate_images(spec: &Field<'_>) {
     for list in ["containers", "initContainers"] {
-        spec.at(list).items().for_each(|container| image(&container));
+        spec.at(list).items().for_each(|container| validate_image(&container));
     }
 }
 
 /// Rejects whitespace around an image name (`FieldValueInvalid`). The rest of the name is not parsed, because the
 /// container runtime interprets it.
-pub(crate) fn image(container: &Field<'_>) {
+pub(crate) fn validate_image(container: &Field<'_>) {
     let image = container.at("image");
     image.invalid_if(image.text().trim() != image.text(), "must not have leading or trailing whitespace");
 }
@@ -191,7 +191,7 @@ fn needs_policy(container: &Field<'_>) -> bool {
 /// The policies are `Always`, `Never` and `OnFailure`. Each rule needs the action `Restart` or
 /// `RestartAllContainers`, and `exitCodes` with the operator `In` or `NotIn`. Upstream:
 /// `validateContainerRestartPolicy`.
-fn restarts(container: &Field<'_>) {
+fn validate_restart_policy(container: &Field<'_>) {
     let (policy, rules) = (container.at("restartPolicy"), container.at("restartPolicyRules"));
     policy.required_if(needs_policy(container));
     policy.one_of(&["Always", "Never", "OnFailure"]);
@@ -213,7 +213,7 @@ fn restarts(container: &Field<'_>) {
 ///
 /// All errors are at the list, without an index, apart from `FieldValueDuplicate`. `of_pod` is the
 /// restart policy of the Pod: with `Never` a container cannot be restarted for a resize either.
-fn resizes(list: &Field<'_>, of_pod: &Value) {
+fn validate_resize_policy(list: &Field<'_>, of_pod: &Value) {
     list.unique(|policy| &policy["resourceName"]);
     for policy in list.items() {
         let (name, restarts) = (list.with(&policy["resourceName"]), list.with(&policy["restartPolicy"]));

@@ -29,7 +29,7 @@ const HOST_NAME_LEN_MAX: usize = 64;
 /// - A search domain may end with a dot, and may be a single dot, which means the root. Underscores
 ///   are allowed, unlike in object names.
 /// - Each option needs a name (`FieldValueRequired`, at the option rather than at its `name`).
-pub(crate) fn config(spec: &Field<'_>) {
+pub(crate) fn validate_config(spec: &Field<'_>) {
     let config = spec.at("dnsConfig");
     let (servers, domains) = (config.at("nameservers"), config.at("searches"));
     if spec["dnsPolicy"] == "None" {
@@ -61,7 +61,7 @@ pub(crate) fn config(spec: &Field<'_>) {
 /// `setHostnameAsFQDN`.
 ///
 /// An absent field is valid, an empty string is not: the field is a pointer in Go.
-pub(crate) fn host_name(spec: &Field<'_>) {
+pub(crate) fn validate_host_name(spec: &Field<'_>) {
     let name = spec.at("hostnameOverride");
     if name.is_null() {
         return;
@@ -73,7 +73,7 @@ pub(crate) fn host_name(spec: &Field<'_>) {
 }
 
 /// Validates `hostAliases`: an IP address and DNS names each (`ValidateHostAliases`). `hostnames` may be empty.
-pub(crate) fn aliases(list: &Field<'_>) {
+pub(crate) fn validate_aliases(list: &Field<'_>) {
     for alias in list.items() {
         alias.at("ip").check(address::legacy);
         alias.at("hostnames").items().for_each(|name| name.name(NameRule::Subdomain));

@@ -62,7 +62,7 @@ const BYTES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", 
 /// | a label or annotation key that is malformed | `FieldValueInvalid` | the reference |
 ///
 /// Annotation keys are compared in lower case, as in metadata.
-pub(crate) fn field(reference: &Field<'_>, allowed: &[&str]) {
+pub(crate) fn validate_field(reference: &Field<'_>, allowed: &[&str]) {
     let (version, path) = (reference.at("apiVersion"), reference.at("fieldPath"));
     if !version.require_value() || !path.require_value() {
         return;
@@ -92,7 +92,7 @@ pub(crate) enum Target {
 ///
 /// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid` at `divisor`).
 /// The existence of the container is not validated.
-pub(crate) fn amount(reference: &Field<'_>, target: Target) {
+pub(crate) fn validate_amount(reference: &Field<'_>, target: Target) {
     let (container, resource, divisor) =
         (reference.at("containerName"), reference.at("resource"), reference.at("divisor"));
     let name = resource.text();

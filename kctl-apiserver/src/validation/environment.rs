@@ -19,13 +19,13 @@ const SOURCES: &[&str] = &["fieldRef", "resourceFieldRef", "configMapKeyRef", "s
 ///
 /// Names do not have to be C identifiers: since the feature gate
 /// `RelaxedEnvironmentVariableValidation` any printable ASCII character but `=` is valid.
-pub(crate) fn variables(list: &Field<'_>) {
+pub(crate) fn validate_variables(list: &Field<'_>) {
     for variable in list.items() {
         let (name, from) = (variable.at("name"), variable.at("valueFrom"));
         name.required_if(name.is_empty());
-        printable(&name);
+        require_printable(&name);
         if from.is_object() {
-            source(&from, &variable["value"]);
+            validate_source(&from, &variable["value"]);
         }
     }
 }
@@ -34,22 +34,22 @@ pub(crate) fn variables(list: &Field<'_>) {
 ///
 /// Printable ASCII is a space (0x20) to a tilde (0x7E). Prefixes of `envFrom` and keys of environment files follow the
 /// same rule.
-fn printable(name: &Field<'_>) {
+fn require_printable(name: &Field<'_>) {
     let is_printable = name.text().bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=');
     name.invalid_if(!is_printable, "must consist only of printable ASCII characters other than '='");
 }
 
 /// Validates `valueFrom`: each source that is set, then that exactly one is, without a `value` beside it
 /// (`FieldValueInvalid` at `valueFrom`). An empty `value` counts as unset.
-fn source(from: &Field<'_>, value: &Value) {
+fn validate_source(from: &Field<'_>, value: &Value) {
     let present: Vec<_> = SOURCES.iter().filter(|kind| from[**kind].is_object()).collect();
     for kind in &present {
         let reference = from.at(kind);
         match **kind {
-            "fieldRef" => downward::field(&reference, downward::OF_VARIABLES),
-            "resourceFieldRef" => downward::amount(&reference, downward::Target::Variable),
-            "fileKeyRef" => key_of_file(&reference),
-            _ => key_of_object(&reference),
+            "fieldRef" => downward::validate_field(&reference, downward::OF_VARIABLES),
+            "resourceFieldRef" => downward::validate_amount(&reference, downward::Target::Variable),
+            "fileKeyRef" => validate_file_key(&reference),
+            _ => validate_object_key(&reference),
         }
     }
     let is_only = present.len() == 1 && text(value).is_empty();
@@ -61,7 +61,7 @@ fn source(from: &Field<'_>, value: &Value) {
 ///
 /// The name is optional in the API for historical reasons. An empty one is then `FieldValueInvalid`, since the empty
 /// string is not a DNS subdomain. kubelet checks that object and key exist.
-fn key_of_object(reference: &Field<'_>) {
+fn validate_object_key(reference: &Field<'_>) {
     reference.at("name").name(NameRule::Subdomain);
     let key = reference.at("key");
     if key.require_value() {
@@ -73,9 +73,9 @@ fn key_of_object(reference: &Field<'_>) {
 ///
 /// The file is written by a container into an `emptyDir` volume (feature gate `EnvFiles`). Key and
 /// path are `FieldValueRequired`, the volume name is a DNS label.
-fn key_of_file(reference: &Field<'_>) {
+fn validate_file_key(reference: &Field<'_>) {
     reference.require_children(&["key", "path"]);
-    printable(&reference.at("key"));
+    require_printable(&reference.at("key"));
     reference.at("volumeName").required_name(NameRule::Label);
     reference.at("path").check(paths::without_backsteps);
 }
@@ -84,7 +84,7 @@ fn key_of_file(reference: &Field<'_>) {
 /// (`FieldValueInvalid`).
 ///
 /// Runs once per Pod after all containers were validated, since a container rule does not see the volumes.
-pub(crate) fn files(spec: &Field<'_>) {
+pub(crate) fn validate_files(spec: &Field<'_>) {
     for variable in all_containers(spec).flat_map(|container| container.at("env").items()) {
         let reference = variable.at("valueFrom").at("fileKeyRef");
         if !reference.is_object() {
@@ -102,10 +102,10 @@ pub(crate) fn files(spec: &Field<'_>) {
 ///
 /// An optional `prefix` is prepended to each key. Errors about the number of references are
 /// `FieldValueInvalid` at the list, without the index, as upstream reports them.
-pub(crate) fn sources(list: &Field<'_>) {
+pub(crate) fn validate_sources(list: &Field<'_>) {
     let nothing = Value::from("");
     for from in list.items() {
-        printable(&from.at("prefix"));
+        require_printable(&from.at("prefix"));
         let references = ["configMapRef", "secretRef"].map(|kind| from.at(kind));
         let present = || references.iter().filter(|reference| reference.is_object());
         present().for_each(|reference| reference.at("name").required_name(NameRule::Subdomain));

@@ -49,7 +49,7 @@ impl Format {
         match self {
             Self::ShortName => value.name(NameRule::Label),
             Self::LongName => value.name(NameRule::Subdomain),
-            Self::LongNameCaseless => caseless_subdomain(value),
+            Self::LongNameCaseless => validate_caseless_subdomain(value),
             Self::LabelKey => value.qualified_name(),
             Self::Uuid => {
                 let detail = "must be a lowercase UUID in RFC 4122 normalized form, \
@@ -94,12 +94,12 @@ const C_IDENTIFIER: &str = "must be letters, digits and underscores, and must no
 pub(crate) fn driver(name: &Field<'_>) {
     if name.require_value() {
         name.max_bytes(DRIVER_LEN_MAX);
-        caseless_subdomain(name);
+        validate_caseless_subdomain(name);
     }
 }
 
 /// Validates a DNS subdomain that may have capital letters.
-fn caseless_subdomain(name: &Field<'_>) {
+fn validate_caseless_subdomain(name: &Field<'_>) {
     if let Some(message) = NameRule::Subdomain.check(&name.text().to_lowercase()) {
         name.invalid(message);
     }
@@ -124,7 +124,7 @@ pub(crate) fn pool_name(name: &Field<'_>) {
 pub(crate) fn qualified(name: &Field<'_>) {
     let parts: Vec<&str> = name.text().split('/').collect();
     match parts[..] {
-        [id] => identifier(&name.with(&id.into())),
+        [id] => validate_identifier(&name.with(&id.into())),
         [domain, id] => {
             let [domain, id] = [domain, id].map(Value::from);
             let (domain, id) = (name.with(&domain), name.with(&id));
@@ -136,7 +136,7 @@ pub(crate) fn qualified(name: &Field<'_>) {
             if id.is_empty() {
                 id.invalid("the name must not be empty");
             } else {
-                identifier(&id);
+                validate_identifier(&id);
             }
         }
         // As in kube-apiserver, a name with more parts gets no error here.
@@ -154,7 +154,7 @@ pub(crate) fn fully_qualified(name: &Field<'_>) {
 }
 
 /// Validates the part after the domain. Length and form are reported independently.
-fn identifier(id: &Field<'_>) {
+fn validate_identifier(id: &Field<'_>) {
     id.max_bytes(ID_LEN_MAX);
     let begins = id.text().starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     let are_letters = id.text().chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');

@@ -38,15 +38,15 @@ impl Privilege {
 pub(crate) fn validate_mounts(container: &Field<'_>, volumes: &[DeclaredVolume<'_>]) {
     let (mounts, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
     let privilege = Privilege::of_container(container);
-    volume_mounts(&mounts, &devices, volumes, privilege);
-    volume_devices(&devices, &mounts, volumes);
+    validate_volume_mounts(&mounts, &devices, volumes, privilege);
+    validate_volume_devices(&devices, &mounts, volumes);
 }
 
 /// Validates `volumeMounts`: the name of a volume of the Pod (`FieldValueNotFound`), and a mount path.
 ///
 /// Mount paths are unique within the container, compared as strings: `/data` and `/data/` are distinct. Neither name nor
 /// path may occur in `volumeDevices`. A relative mount path is accepted.
-fn volume_mounts(list: &Field<'_>, devices: &Value, volumes: &[DeclaredVolume<'_>], privilege: Privilege) {
+fn validate_volume_mounts(list: &Field<'_>, devices: &Value, volumes: &[DeclaredVolume<'_>], privilege: Privilege) {
     unique(list, "mountPath", |_path| true);
     for mount in list.items() {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
@@ -54,14 +54,14 @@ fn volume_mounts(list: &Field<'_>, devices: &Value, volumes: &[DeclaredVolume<'_
         name.not_found_if(!volumes.iter().any(|volume| volume.name == name.text()));
         name.invalid_if(has(devices, "name", name.text()), "must not be in volumeDevices");
         path.invalid_if(has(devices, "devicePath", path.text()), "must not be a path in volumeDevices");
-        sub_path(list, &mount);
-        mount_propagation(list, &mount, privilege);
+        validate_sub_path(list, &mount);
+        validate_mount_propagation(list, &mount, privilege);
     }
 }
 
 /// Validates `subPath` and `subPathExpr`, the part of a volume that is mounted: relative paths without `..`, of which
 /// only one may be set.
-fn sub_path(list: &Field<'_>, mount: &Field<'_>) {
+fn validate_sub_path(list: &Field<'_>, mount: &Field<'_>) {
     let (part, expression) = (&mount["subPath"], mount.at("subPathExpr"));
     let is_set = |value: &Value| !text(value).is_empty();
     expression.invalid_if(is_set(part) && is_set(&expression), "subPathExpr and subPath are mutually exclusive");
@@ -77,7 +77,7 @@ fn sub_path(list: &Field<'_>, mount: &Field<'_>) {
 /// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged container. `Enabled` and
 /// `IfPossible` need `readOnly: true` and no propagation: the kernel can make a mount read-only recursively only if no
 /// volume is mounted into it later.
-fn mount_propagation(list: &Field<'_>, mount: &Field<'_>, privilege: Privilege) {
+fn validate_mount_propagation(list: &Field<'_>, mount: &Field<'_>, privilege: Privilege) {
     let how = list.at_with("mountPropagation", &mount["mountPropagation"]);
     how.one_of(&declared::values("core.v1.VolumeMount", "mountPropagation"));
     let needs_privilege = how.text() == "Bidirectional" && privilege == Privilege::Ordinary;
@@ -94,7 +94,7 @@ fn mount_propagation(list: &Field<'_>, mount: &Field<'_>, privilege: Privilege) 
 /// Only a `PersistentVolumeClaim` or an ephemeral volume can be a block device. A path may not contain `..`; the
 /// uniqueness rule ignores such a path. Names and paths of `volumeMounts` are excluded here as well, so a conflict is
 /// reported on both sides.
-fn volume_devices(list: &Field<'_>, mounts: &Value, volumes: &[DeclaredVolume<'_>]) {
+fn validate_volume_devices(list: &Field<'_>, mounts: &Value, volumes: &[DeclaredVolume<'_>]) {
     unique(list, "name", |name| !text(name).is_empty());
     unique(list, "devicePath", |path| !paths::has_backsteps(path));
     for device in list.items() {

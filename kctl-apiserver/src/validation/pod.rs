@@ -28,9 +28,9 @@ use crate::{
 /// The name of the Pod matters for its ephemeral volumes, whose claims are named after it.
 pub(crate) fn pod(object: &Value, errors: &mut Errors) {
     let pod = Field::new(&object["spec"], "spec", errors);
-    spec(&pod, text(&object["metadata"]["name"]), ports::HostPorts::Required);
-    volume::tokens(&pod);
-    container::images(&pod);
+    validate_spec(&pod, text(&object["metadata"]["name"]), ports::HostPorts::Required);
+    volume::validate_tokens(&pod);
+    container::validate_images(&pod);
 }
 
 /// Validates a template: labels, annotations and spec. Ephemeral containers are
@@ -41,7 +41,7 @@ pub(crate) fn pod(object: &Value, errors: &mut Errors) {
 pub(crate) fn template(template: &Field<'_>) {
     template.at_with("labels", &template["metadata"]["labels"]).labels();
     template.at_with("annotations", &template["metadata"]["annotations"]).annotations();
-    spec(&template.at("spec"), "", ports::HostPorts::Optional);
+    validate_spec(&template.at("spec"), "", ports::HostPorts::Optional);
     let containers = template.at("spec").at("ephemeralContainers");
     containers.forbidden_if(!containers.is_empty(), "ephemeral containers not allowed in pod template");
 }
@@ -50,39 +50,39 @@ pub(crate) fn template(template: &Field<'_>) {
 ///
 /// Overhead is validated like the limits of a container. Volumes and resource claims come first, because containers
 /// refer to them by name.
-fn spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
-    let volumes = volume::volumes(&spec.at("volumes"), name);
+fn validate_spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
+    let volumes = volume::validate_volumes(&spec.at("volumes"), name);
     let claims = claims(&spec.at("resourceClaims"));
-    container::containers(spec, &volumes, &claims);
+    container::validate_containers(spec, &volumes, &claims);
     resources::validate_pod_resources(spec, &claims);
-    ports::on_host(spec, host_ports);
+    ports::validate_ports_on_host(spec, host_ports);
     spec.at("nodeSelector").labels();
     security::validate_pod_context(spec);
-    affinity::affinity(&spec.at("affinity"));
-    dns::config(spec);
-    gates(spec);
-    affinity::spread(&spec.at("topologySpreadConstraints"));
-    windows::host_processes(spec);
-    host_users(spec);
-    dns::host_name(spec);
-    names_and_times(spec);
+    affinity::validate_affinity(&spec.at("affinity"));
+    dns::validate_config(spec);
+    validate_gates(spec);
+    affinity::validate_topology_spread(&spec.at("topologySpreadConstraints"));
+    windows::validate_host_processes(spec);
+    validate_host_users(spec);
+    dns::validate_host_name(spec);
+    validate_names_and_times(spec);
     spec.at("tolerations").check(affinity::tolerations);
-    dns::aliases(&spec.at("hostAliases"));
+    dns::validate_aliases(&spec.at("hostAliases"));
     let (preemption, overhead) = (spec.at("preemptionPolicy"), spec.at("overhead"));
     preemption.required_if(*preemption == "");
     if overhead.is_object() {
         let limits = json!({ "limits": overhead.value() });
-        resources::requirements(&overhead.with(&limits), resources::name_of_container, &[]);
+        resources::validate_requirements(&overhead.with(&limits), resources::validate_container_resource_name, &[]);
     }
     security::validate_os_fields(spec);
-    environment::files(spec);
+    environment::validate_files(spec);
 }
 
 /// Validates names, and that `activeDeadlineSeconds` is at least 1 and fits 32 bits.
 ///
 /// An empty string counts as unset, apart from `runtimeClassName`, which is a pointer in Go. Host name and subdomain
 /// become parts of the DNS name of the Pod, so they are DNS labels.
-fn names_and_times(spec: &Field<'_>) {
+fn validate_names_and_times(spec: &Field<'_>) {
     let subdomains = ["serviceAccountName", "nodeName", "priorityClassName"];
     spec.check_children(&subdomains, |name| name.name_if_set(NameRule::Subdomain));
     spec.check_children(&["hostname", "subdomain"], |name| name.name_if_set(NameRule::Label));
@@ -122,7 +122,7 @@ fn claims<'a>(list: &Field<'a>) -> Vec<&'a str> {
 ///
 /// A readiness gate may occur twice, which is harmless; a scheduling gate may not, because
 /// controllers remove it by name.
-fn gates(spec: &Field<'_>) {
+fn validate_gates(spec: &Field<'_>) {
     spec.at("readinessGates").items().for_each(|gate| gate.at("conditionType").qualified_name());
     let gates = spec.at("schedulingGates");
     gates.unique(|gate| &gate["name"]);
@@ -135,7 +135,7 @@ fn gates(spec: &Field<'_>) {
 /// which the namespaces of the host and raw block devices would circumvent. All errors are
 /// `FieldValueForbidden`. The paths of two of them have the spelling of the Go fields, `HostPID`
 /// and `HostIPC`.
-fn host_users(spec: &Field<'_>) {
+fn validate_host_users(spec: &Field<'_>) {
     const DETAIL: &str = "must not be set when `hostUsers` is false";
     if spec["hostUsers"] != false {
         return;

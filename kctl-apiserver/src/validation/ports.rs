@@ -51,7 +51,7 @@ fn number(port: &Value) -> i64 {
 /// Reports a combination of protocol, host IP and host port that occurs again (`FieldValueDuplicate`).
 ///
 /// A key without a host IP differs from any with an explicit address, so `0.0.0.0` and an absent address do not conflict.
-pub(crate) fn host_ports<'a>(containers: impl Iterator<Item = Field<'a>>) {
+pub(crate) fn validate_host_ports<'a>(containers: impl Iterator<Item = Field<'a>>) {
     let mut taken = BTreeSet::new();
     for port in containers.flat_map(|container| container.at("ports").items()) {
         let host = port.at("hostPort");
@@ -72,7 +72,7 @@ pub(crate) enum HostPorts {
 /// Validates that host ports equal container ports with `hostNetwork` (`FieldValueInvalid`).
 ///
 /// A template may lack host ports, because defaulting sets them only in Pods.
-pub(crate) fn on_host(spec: &Field<'_>, host_ports: HostPorts) {
+pub(crate) fn validate_ports_on_host(spec: &Field<'_>, host_ports: HostPorts) {
     if spec["hostNetwork"] != true {
         return;
     }

@@ -23,14 +23,14 @@ const NUMBERS: [&str; 5] =
 pub(crate) fn validate_probes(container: &Field<'_>, spec: &Value) {
     let (lifecycle, grace) = (container.at("lifecycle"), spec["terminationGracePeriodSeconds"].as_i64());
     for hook in ["postStart", "preStop"].map(|name| lifecycle.at(name)).iter().filter(|hook| hook.is_object()) {
-        handler(hook, OF_LIFECYCLES, grace);
+        validate_handler(hook, OF_LIFECYCLES, grace);
     }
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let probe = container.at(name);
         if probe.is_null() {
             continue;
         }
-        handler(&probe, OF_PROBES, None);
+        validate_handler(&probe, OF_PROBES, None);
         probe.check_children(&NUMBERS, Field::not_negative);
         let (grace, successes) = (probe.at("terminationGracePeriodSeconds"), probe.at("successThreshold"));
         grace.invalid_if(grace.as_i64().is_some_and(|seconds| seconds <= 0), "must be greater than 0");
@@ -57,10 +57,10 @@ pub(crate) fn surplus_handlers<'a>(container: &Field<'a>) -> Vec<Field<'a>> {
 ///
 /// The first one in the order of `kinds` counts as the intended one, regardless of the order in the client's JSON. Each
 /// further one is forbidden and not validated further.
-fn handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
+fn validate_handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
     let mut present = kinds.iter().filter(|kind| handler[**kind].is_object());
     match present.next() {
-        Some(kind) => action(kind, &handler.at(kind), grace),
+        Some(kind) => validate_action(kind, &handler.at(kind), grace),
         None => handler.required_with("must specify a handler type"),
     }
     present.for_each(|kind| handler.at(kind).forbidden("may not specify more than 1 handler type"));
@@ -69,7 +69,7 @@ fn handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
 /// Validates the fields of one handler type. Hosts, schemes and values of headers are not validated here.
 ///
 /// A `sleep` longer than the grace period of the Pod would always be interrupted.
-fn action(kind: &str, action: &Field<'_>, grace: Option<i64>) {
+fn validate_action(kind: &str, action: &Field<'_>, grace: Option<i64>) {
     match kind {
         "exec" => action.require_children(&["command"]),
         "sleep" => {

@@ -52,12 +52,12 @@ const PAGES: &str = "hugepages-";
 /// - Claims: see `claimed`.
 ///
 /// An error about a request and its limit is at `requests`, without the name of the resource.
-pub(crate) fn requirements(resources: &Field<'_>, check_name: fn(&str, &Field<'_>), claims: &[&str]) {
+pub(crate) fn validate_requirements(resources: &Field<'_>, check_name: fn(&str, &Field<'_>), claims: &[&str]) {
     let (limits, requests) = (resources.at("limits"), resources.at("requests"));
     for (name, amount) in limits.entries().chain(requests.entries()) {
         check_name(name, &amount);
-        value(name, &amount);
-        pages(name, &amount);
+        validate_value(name, &amount);
+        validate_pages(name, &amount);
     }
     for (name, request) in requests.entries() {
         let limit = &limits[name];
@@ -75,7 +75,7 @@ pub(crate) fn requirements(resources: &Field<'_>, check_name: fn(&str, &Field<'_
     let lacks_memory = names().all(|name| !["cpu", "memory"].contains(&name));
     let detail = "HugePages require cpu or memory";
     resources.forbidden_if(lacks_memory && names().any(|name| name.starts_with(PAGES)), detail);
-    claimed(&resources.at("claims"), claims);
+    validate_claims(&resources.at("claims"), claims);
 }
 
 /// Validates that an amount is not negative, and an integer for counted and extended resources
@@ -83,7 +83,7 @@ pub(crate) fn requirements(resources: &Field<'_>, check_name: fn(&str, &Field<'_
 ///
 /// Quotas and limit ranges call it too. A quantity that does not parse has no errors here: decoding
 /// rejects it before.
-pub(crate) fn value(name: &str, amount: &Field<'_>) {
+pub(crate) fn validate_value(name: &str, amount: &Field<'_>) {
     let needs_integer = COUNTED.contains(&name) || is_extended(name);
     let is_wrong = size(amount).is_some_and(|size| size < 0 || (needs_integer && wrapped(size) % 1000 != 0));
     let what = if needs_integer { "an integer" } else { "a quantity" };
@@ -104,7 +104,7 @@ fn wrapped(thousandths: i128) -> i128 {
 /// Validates that an amount of huge pages is a multiple of the page size (`FieldValueInvalid`).
 ///
 /// The page size is parsed from the name. A size of zero or below rejects every amount.
-fn pages(name: &str, amount: &Field<'_>) {
+fn validate_pages(name: &str, amount: &Field<'_>) {
     let Some(page) = name.strip_prefix(PAGES).and_then(quantity::amount) else { return };
     let is_multiple = size(amount).is_none_or(|size| page > 0 && size % page == 0);
     amount.invalid_if(!is_multiple, format_args!("must be a multiple of the page size of {name}"));
@@ -123,7 +123,7 @@ pub(crate) fn known_name(name: &str, amount: &Field<'_>) -> bool {
 ///
 /// Upstream: `validateContainerResourceName`. A name without a domain must be one that containers
 /// have. A name with a domain must be native or a valid extended resource name.
-pub(crate) fn name_of_container(name: &str, amount: &Field<'_>) {
+pub(crate) fn validate_container_resource_name(name: &str, amount: &Field<'_>) {
     let is_known = if name.contains('/') {
         is_native(name) || is_extended(name)
     } else {
@@ -138,7 +138,7 @@ pub(crate) fn name_of_container(name: &str, amount: &Field<'_>) {
 ///
 /// Extended resources are allocated to containers by device plugins, hence never to a Pod as a
 /// whole.
-fn name_of_pod(name: &str, amount: &Field<'_>) {
+fn validate_pod_resource_name(name: &str, amount: &Field<'_>) {
     let is_other = known_name(name, amount) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES);
     amount.with(&name.into()).unsupported_if(is_other, &["cpu", "hugepages-", "memory"]);
 }
@@ -187,7 +187,7 @@ pub(crate) fn size(amount: &Value) -> Option<i128> {
 
 /// Validates the claims of a container against the claims of its Pod (`FieldValueNotFound`). A claim is listed once as
 /// a whole, or once per request (`FieldValueDuplicate`).
-fn claimed(list: &Field<'_>, declared: &[&str]) {
+fn validate_claims(list: &Field<'_>, declared: &[&str]) {
     let mut listed = Vec::new();
     for claim in list.items() {
         let (name, request) = (claim.at("name").text(), claim.at("request"));
@@ -228,7 +228,7 @@ pub(crate) fn validate_pod_resources(spec: &Field<'_>, claims: &[&str]) {
     }
     let claimed = resources.at("claims");
     claimed.forbidden_if(claimed.is_array(), "claims may not be set for Resources at pod-level");
-    requirements(&resources, name_of_pod, claims);
+    validate_requirements(&resources, validate_pod_resource_name, claims);
     let is_any: fn(&str) -> bool = |_name| true;
     for (side, part, is_compared) in
         [(Side::Requests, "requests", is_any), (Side::Limits, "limits", amounts::is_pages as fn(&str) -> bool)]

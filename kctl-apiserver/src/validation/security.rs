@@ -45,7 +45,7 @@ pub(crate) fn validate_container_context(context: &Field<'_>, spec: &Value) {
     let may_escalate = context["privileged"] == true || is_admin;
     let detail = "cannot set `allowPrivilegeEscalation` to false beside `privileged` or the capability CAP_SYS_ADMIN";
     context.invalid_if(context["allowPrivilegeEscalation"] == false && may_escalate, detail);
-    shared(context);
+    validate_shared(context);
 }
 
 /// Validates the security context of a Pod.
@@ -58,8 +58,8 @@ pub(crate) fn validate_pod_context(spec: &Field<'_>) {
     shares.invalid_if(is_host, "ShareProcessNamespace and HostPID cannot both be enabled");
     context.check_children(&["fsGroup", "runAsUser", "runAsGroup"], id);
     context.at("supplementalGroups").items().for_each(|group| id(&group));
-    parameters(&context.at("sysctls"), spec);
-    shared(&context);
+    validate_parameters(&context.at("sysctls"), spec);
+    validate_shared(&context);
     context.at("seLinuxChangePolicy").one_of(&["MountOption", "Recursive"]);
 }
 
@@ -69,10 +69,10 @@ pub(crate) fn id(id: &Field<'_>) {
 }
 
 /// Validates the profiles and options that Pods and containers have.
-fn shared(context: &Field<'_>) {
-    system_calls(&context.at("seccompProfile"));
-    windows::options(&context.at("windowsOptions"));
-    app_armor(&context.at("appArmorProfile"));
+fn validate_shared(context: &Field<'_>) {
+    validate_seccomp_profile(&context.at("seccompProfile"));
+    windows::validate_options(&context.at("windowsOptions"));
+    validate_app_armor(&context.at("appArmorProfile"));
 }
 
 /// Validates sysctls: names are required, well-formed and unique. Those of a namespace that the Pod shares with its
@@ -80,7 +80,7 @@ fn shared(context: &Field<'_>) {
 ///
 /// Upstream: `validateSysctls`. Slashes and dots are equal separators when the namespace is looked up, yet `net/ipv4/x`
 /// and `net.ipv4/x` are distinct names for the uniqueness rule. kubelet decides which sysctls are safe.
-fn parameters(list: &Field<'_>, spec: &Value) {
+fn validate_parameters(list: &Field<'_>, spec: &Value) {
     let mut names = BTreeSet::new();
     for name in list.items().map(|parameter| parameter.at("name")) {
         let is_new = names.insert(name.text());
@@ -116,7 +116,7 @@ fn is_parameter(name: &str) -> bool {
 /// The path is relative to kubelet's directory of profiles, so it must not leave it: no leading
 /// slash and no `..`. The type itself was validated by `declared`. Upstream:
 /// `validateSeccompProfileField`.
-fn system_calls(profile: &Field<'_>) {
+fn validate_seccomp_profile(profile: &Field<'_>) {
     let local = profile.at("localhostProfile");
     if profile["type"] == "Localhost" {
         local.required_if(local.is_null());
@@ -132,7 +132,7 @@ fn system_calls(profile: &Field<'_>) {
 /// characters. It must not be padded with whitespace (`FieldValueInvalid`). An empty one counts as
 /// absent with `Localhost`, and as present with the other types. Upstream:
 /// `ValidateAppArmorProfileField`.
-fn app_armor(profile: &Field<'_>) {
+fn validate_app_armor(profile: &Field<'_>) {
     let local = profile.at("localhostProfile");
     match profile.at("type").text() {
         "Localhost" => {

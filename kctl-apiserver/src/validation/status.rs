@@ -31,7 +31,7 @@ pub(crate) const OF_REPLICA_SETS: Numbers = Numbers {
 /// `collisionCount` may only grow: controllers hash it into the names of their children, so a lower
 /// number would reuse a name. Kinds without this field have 0 on both sides. All errors are
 /// `FieldValueInvalid`.
-pub(crate) fn numbers(numbers: &Numbers, old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn validate_numbers(numbers: &Numbers, old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], Field::new(&new["status"], "status", errors));
     let number = |status: &Value, name: &str| status[name].as_i64().unwrap_or(0);
     for name in numbers.counts.iter().chain(numbers.subsets) {

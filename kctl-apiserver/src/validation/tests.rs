@@ -35,7 +35,7 @@ fn empty_mount_propagation_forbids_recursive_read_only() {
 #[test]
 fn env_source_errors_do_not_repeat_list() {
     let sources = Value::from(vec![json!({}); 2000]);
-    let errors = Errors::collect(|errors| environment::sources(&Field::new(&sources, "envFrom", errors)));
+    let errors = Errors::collect(|errors| environment::validate_sources(&Field::new(&sources, "envFrom", errors)));
     let n_bytes: usize = errors.iter().map(|error| error.message.len()).sum();
     assert_eq!(errors.len(), 2000);
     assert!(n_bytes < 2000 * 200, "{n_bytes} bytes");

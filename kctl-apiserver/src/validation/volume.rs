@@ -74,7 +74,7 @@ pub(crate) struct DeclaredVolume<'a> {
 /// Names are DNS labels and unique (`FieldValueDuplicate`). A volume must not use a claim that is created for an
 /// ephemeral volume of the same Pod. That claim is named after Pod and volume, so the reference is detected by name. A
 /// template has no Pod name yet and skips this rule.
-pub(crate) fn volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>> {
+pub(crate) fn validate_volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>> {
     let (mut valid, mut names): (Vec<DeclaredVolume<'a>>, _) = (Vec::new(), BTreeSet::new());
     let ephemeral: BTreeSet<&str> = entries(list)
         .filter(|(_, volume)| volume["ephemeral"].is_object())
@@ -87,7 +87,7 @@ pub(crate) fn volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>
     for volume in list.items() {
         let name = volume.at("name");
         let is_valid = volume.is_valid_by(|| {
-            source(&volume, pod);
+            validate_volume(&volume, pod);
             name.required_name(NameRule::Label);
             name.duplicate_if(names.contains(name.text()));
         });
@@ -110,7 +110,7 @@ pub(crate) fn volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>
 /// The claim of an ephemeral volume is named after the Pod and the volume, and must be a valid name
 /// (`FieldValueInvalid` at the name of the volume). The length of an iSCSI portal together with the volume's name is
 /// checked even if the volume has another source.
-fn source(volume: &Field<'_>, pod: &str) {
+fn validate_volume(volume: &Field<'_>, pod: &str) {
     let mut present = SOURCES.iter().filter(|source| volume[**source].is_object());
     let Some(first) = present.next() else {
         return volume.required_with("must specify a volume type");
@@ -140,24 +140,24 @@ fn shown_as(source: &str) -> &str {
 /// Validates one source by its kind: the shared rules, then those of the files that a Pod mounts.
 fn validate_source(kind: &str, volume: &Field<'_>) {
     let source = volume.at(kind);
-    volume_source::source(kind, volume, SourceOwner::Pod);
+    volume_source::validate_source(kind, volume, SourceOwner::Pod);
     match kind {
         "secret" | "configMap" => {
-            mode(&source, "defaultMode");
-            items(&source.at("items"));
+            validate_mode(&source, "defaultMode");
+            validate_items(&source.at("items"));
         }
         "downwardAPI" => {
-            mode(&source, "defaultMode");
-            source.at("items").items().for_each(|item| file(&source.with(&item)));
+            validate_mode(&source, "defaultMode");
+            source.at("items").items().for_each(|item| validate_file(&source.with(&item)));
         }
-        "projected" => projected(&source),
-        "ephemeral" => claim_of_pod(&source.at("volumeClaimTemplate")),
+        "projected" => validate_projected(&source),
+        "ephemeral" => validate_claim(&source.at("volumeClaimTemplate")),
         _ => {}
     }
 }
 
 /// Validates a file mode, 0 to 0777 (`FieldValueInvalid`). An absent one is valid.
-fn mode(files: &Field<'_>, name: &str) {
+fn validate_mode(files: &Field<'_>, name: &str) {
     let mode = files.at(name);
     let is_outside = mode.as_i64().is_some_and(|bits| !(0..=paths::MODE_MAX).contains(&bits));
     mode.invalid_if(is_outside, "must be between 0 and 0777 (octal; 511 in decimal)");
@@ -167,11 +167,11 @@ fn mode(files: &Field<'_>, name: &str) {
 ///
 /// Key and path are required; an empty path gets no second error. Several items may have the same
 /// path here: a warning reports that, or an error in a projection.
-fn items(list: &Field<'_>) {
+fn validate_items(list: &Field<'_>) {
     for item in list.items() {
         item.require_children(&["key", "path"]);
         item.at("path").check(paths::not_reserved);
-        mode(&item, "mode");
+        validate_mode(&item, "mode");
     }
 }
 
@@ -179,19 +179,19 @@ fn items(list: &Field<'_>) {
 ///
 /// The path is required. Exactly one of `fieldRef` and `resourceFieldRef` is set: none is
 /// `FieldValueRequired`, both `FieldValueInvalid`, and then only the first is validated.
-fn file(file: &Field<'_>) {
+fn validate_file(file: &Field<'_>) {
     file.require_children(&["path"]);
     file.at("path").check(paths::not_reserved);
     let (field, amount) = (file.at("fieldRef"), file.at("resourceFieldRef"));
     if field.is_object() {
-        downward::field(&field, downward::OF_FILES);
+        downward::validate_field(&field, downward::OF_FILES);
         file.invalid_if(amount.is_object(), "fieldRef and resourceFieldRef can not be specified simultaneously");
     } else if amount.is_object() {
-        downward::amount(&amount, downward::Target::File);
+        downward::validate_amount(&amount, downward::Target::File);
     } else {
         file.required_with("exactly one of fieldRef and resourceFieldRef must be set");
     }
-    mode(file, "mode");
+    validate_mode(file, "mode");
 }
 
 /// Validates a projected volume: each source, and the paths of all files, which share one
@@ -199,31 +199,31 @@ fn file(file: &Field<'_>) {
 ///
 /// Two files with the same path are `FieldValueInvalid` at the volume. Paths of tokens are not compared. A source with
 /// several members is `FieldValueForbidden`; one without a member is a warning only.
-fn projected(volume: &Field<'_>) {
+fn validate_projected(volume: &Field<'_>) {
     const KINDS: &[&str] =
         &["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
-    mode(volume, "defaultMode");
+    validate_mode(volume, "defaultMode");
     let (mut files, mut bundles) = (Vec::new(), Vec::new());
     for source in volume.at("sources").items() {
         for projection in ["secret", "configMap"].map(|kind| source.at(kind)).iter().filter(|source| source.is_object())
         {
             projection.require_children(&["name"]);
-            items(&projection.at("items"));
+            validate_items(&projection.at("items"));
             files.extend(projection.at("items").items().map(|item| item.at("path").text()));
         }
         let downward = source.at("downwardAPI");
         for item in downward.at("items").items() {
-            file(&downward.with(&item));
+            validate_file(&downward.with(&item));
             files.push(item.at("path").text());
         }
-        token(&source.at("serviceAccountToken"), volume);
+        validate_token(&source.at("serviceAccountToken"), volume);
         let (bundle, certificate) = (source.at("clusterTrustBundle"), source.at("podCertificate"));
         if bundle.is_object() {
-            trust_bundle(&bundle);
+            validate_trust_bundle(&bundle);
             bundles.push(bundle.at("path").text());
         }
         if certificate.is_object() {
-            pod_certificate(&certificate);
+            validate_pod_certificate(&certificate);
             files.extend(CERTIFICATE_PATHS.map(|path| certificate.at(path).text()));
         }
         let n_kinds = KINDS.iter().filter(|kind| source[**kind].is_object()).count();
@@ -241,7 +241,7 @@ fn projected(volume: &Field<'_>) {
 /// Validates a projected service account token. An error in its path is reported at the volume, as in kube-apiserver.
 ///
 /// The lifetime is 600 seconds to 2^32 seconds (`FieldValueInvalid`); an absent one has been defaulted to an hour.
-fn token(token: &Field<'_>, volume: &Field<'_>) {
+fn validate_token(token: &Field<'_>, volume: &Field<'_>) {
     if token.is_null() {
         return;
     }
@@ -252,7 +252,7 @@ fn token(token: &Field<'_>, volume: &Field<'_>) {
 }
 
 /// Validates a projected trust bundle: one by its name, or those of a signer that a selector matches.
-fn trust_bundle(bundle: &Field<'_>) {
+fn validate_trust_bundle(bundle: &Field<'_>) {
     let [name, signer, selector] = ["name", "signerName", "labelSelector"].map(|name| bundle.at(name));
     match (name.is_string(), signer.is_string()) {
         (true, true) => bundle.invalid("only one of name and signerName may be used"),
@@ -279,7 +279,7 @@ const CERTIFICATE_PATHS: [&str; 3] = ["credentialBundlePath", "keyPath", "certif
 
 /// Validates a projected certificate, for which a kubelet creates a `PodCertificateRequest`. At least one of
 /// `CERTIFICATE_PATHS` is required.
-fn pod_certificate(certificate: &Field<'_>) {
+fn validate_pod_certificate(certificate: &Field<'_>) {
     const KEY_TYPES: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
     let signer = certificate.at("signerName");
     signer.check(signer::name);
@@ -297,7 +297,7 @@ fn pod_certificate(certificate: &Field<'_>) {
 ///
 /// A token belongs to the account of the Pod. On create, `write/plugins/service_account` sets the account
 /// before validation. Templates are not checked, since their Pods get the account later.
-pub(crate) fn tokens(spec: &Field<'_>) {
+pub(crate) fn validate_tokens(spec: &Field<'_>) {
     let has_account = !spec.at("serviceAccountName").is_empty();
     for source in spec.at("volumes").items().flat_map(|volume| volume.at("projected").at("sources").items()) {
         let token = source.at("serviceAccountToken");
@@ -308,7 +308,7 @@ pub(crate) fn tokens(spec: &Field<'_>) {
 
 /// Validates the claim template of an ephemeral volume: present, with labels and annotations only,
 /// and a valid spec of a `PersistentVolumeClaim`.
-fn claim_of_pod(claim: &Field<'_>) {
+fn validate_claim(claim: &Field<'_>) {
     if claim.is_null() {
         return claim.required();
     }

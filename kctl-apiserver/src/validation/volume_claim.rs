@@ -27,7 +27,7 @@ pub(crate) fn claim_spec(spec: &Field<'_>) {
         Some(size) => storage.invalid_if(size <= 0, "must be greater than zero"),
     }
     spec.at("storageClassName").name_if_set(NameRule::Subdomain);
-    data_sources(spec);
+    validate_data_sources(spec);
     spec.at("volumeAttributesClassName").name_if_set(NameRule::Subdomain);
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn access_modes(list: &Field<'_>) {
 /// Name and kind are required in both. Without a group only `PersistentVolumeClaim` is allowed.
 /// With `dataSourceRef.namespace` the older `dataSource` cannot express the reference and must be
 /// absent. Errors about both fields are at the spec.
-fn data_sources(spec: &Field<'_>) {
+fn validate_data_sources(spec: &Field<'_>) {
     let both = ["dataSource", "dataSourceRef"].map(|name| spec.at(name));
     for from in both.iter().filter(|from| !from.is_null()) {
         from.require_children(&["name", "kind"]);

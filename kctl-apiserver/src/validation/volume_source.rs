@@ -65,7 +65,7 @@ const NEEDED: &[(&str, &[&str])] = &[
 /// A source that needs more than presence has a case here. `hostPath` needs a path without `..`,
 /// `nfs` an absolute path, disks a partition of 1 to 255 or 0. A negative `sizeLimit` of an
 /// `emptyDir` is `FieldValueForbidden`.
-pub(crate) fn source(kind: &str, volume: &Field<'_>, owner: SourceOwner<'_>) {
+pub(crate) fn validate_source(kind: &str, volume: &Field<'_>, owner: SourceOwner<'_>) {
     // The only source whose name in kube-apiserver's error paths differs from its JSON name.
     let shown = if kind == "gcePersistentDisk" { "persistentDisk" } else { kind };
     let source = &volume.at_with(shown, &volume[kind]);
@@ -85,15 +85,15 @@ pub(crate) fn source(kind: &str, volume: &Field<'_>, owner: SourceOwner<'_>) {
         }
         // Zero means that the field is unset.
         "gcePersistentDisk" | "awsElasticBlockStore" => source.at("partition").in_range(0, 255),
-        "azureFile" | "glusterfs" => namespace(source),
-        "cinder" | "storageos" => storage_with_a_secret(kind, source, owner),
-        "iscsi" => iscsi(source, owner),
-        "flocker" => flocker(source),
-        "quobyte" => quobyte(source),
-        "fc" => fibre_channel(source),
-        "flexVolume" => flex(source),
-        "azureDisk" => azure_disk(source),
-        "csi" => csi(source, owner),
+        "azureFile" | "glusterfs" => validate_namespace(source),
+        "cinder" | "storageos" => validate_storage_with_secret(kind, source, owner),
+        "iscsi" => validate_iscsi(source, owner),
+        "flocker" => validate_flocker(source),
+        "quobyte" => validate_quobyte(source),
+        "fc" => validate_fibre_channel(source),
+        "flexVolume" => validate_flex(source),
+        "azureDisk" => validate_azure_disk(source),
+        "csi" => validate_csi(source, owner),
         _ => {}
     }
 }
@@ -103,7 +103,7 @@ pub(crate) fn source(kind: &str, volume: &Field<'_>, owner: SourceOwner<'_>) {
 ///
 /// Empty is an error, absent is valid: the fields are pointers in Go. A Pod's sources do not have
 /// these fields.
-fn namespace(source: &Field<'_>) {
+fn validate_namespace(source: &Field<'_>) {
     let secret = source.at("secretNamespace");
     secret.required_if(*secret == "");
     source.at("endpointsNamespace").when_present(|namespace| namespace.name(NameRule::Label));
@@ -111,7 +111,7 @@ fn namespace(source: &Field<'_>) {
 
 /// Validates `cinder` and `storageos`: a `secretRef` needs a name, and in a `PersistentVolume` a
 /// namespace. `storageos` also needs the name of the volume as a DNS label.
-fn storage_with_a_secret(kind: &str, source: &Field<'_>, owner: SourceOwner<'_>) {
+fn validate_storage_with_secret(kind: &str, source: &Field<'_>, owner: SourceOwner<'_>) {
     if kind == "storageos" {
         source.at("volumeName").required_name(NameRule::Label);
         source.at("volumeNamespace").name_if_set(NameRule::Label);
@@ -135,7 +135,7 @@ static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
 });
 
 /// Validates the name of an initiator or target (`FieldValueInvalid`).
-fn initiator(name: &Field<'_>) {
+fn validate_initiator(name: &Field<'_>) {
     let form = INITIATORS.iter().find(|(start, _)| name.text().starts_with(start));
     let is_valid = form.is_some_and(|(_, form)| form.is_match(name.text()));
     name.invalid_if(!is_valid, "must be an iSCSI name that starts with iqn, eui or naa");
@@ -163,7 +163,7 @@ pub(crate) fn has_long_portal(source: &Value, volume: &str) -> bool {
 ///
 /// CHAP authentication needs a secret; in a `PersistentVolume` the secret needs a name. Upstream:
 /// `validateISCSIVolumeSource` and `validateISCSIPersistentVolumeSource`.
-fn iscsi(source: &Field<'_>, owner: SourceOwner<'_>) {
+fn validate_iscsi(source: &Field<'_>, owner: SourceOwner<'_>) {
     let (name, secret) = (source.at("iqn"), source.at("secretRef"));
     if let SourceOwner::Cluster(volume) = owner {
         let portal = source.at_with("targetportal", &source["targetPortal"]);
@@ -171,19 +171,19 @@ fn iscsi(source: &Field<'_>, owner: SourceOwner<'_>) {
         secret.when_present(|secret| secret.require_children(&["name"]));
     }
     if name.require_value() {
-        initiator(&name);
+        validate_initiator(&name);
     }
     source.at("lun").in_range(0, 255);
     let has_login = ["chapAuthDiscovery", "chapAuthSession"].iter().any(|field| source[*field] == true);
     secret.required_if(has_login && secret.is_null());
     if source["initiatorName"].is_string() {
-        initiator(&source.at_with("initiatorname", &source["initiatorName"]));
+        validate_initiator(&source.at_with("initiatorname", &source["initiatorName"]));
     }
 }
 
 /// Validates a Flocker source: exactly one of name and UUID of the dataset, and no slash in the
 /// name.
-fn flocker(source: &Field<'_>) {
+fn validate_flocker(source: &Field<'_>) {
     let (name, uuid) = (source.at("datasetName"), source.at("datasetUUID"));
     source
         .required_with_if(name.is_empty() && uuid.is_empty(), "exactly one of datasetName and datasetUUID must be set");
@@ -201,7 +201,7 @@ const TENANT_LEN_MAX: usize = 64;
 /// volume.
 ///
 /// The tenant is only validated if the registry is set, and the pairs only if the tenant is valid.
-fn quobyte(source: &Field<'_>) {
+fn validate_quobyte(source: &Field<'_>) {
     let (registry, tenant) = (source.at("registry"), source.at("tenant"));
     source.require_children(&["registry", "volume"]);
     if !registry.is_empty() && tenant.text().len() > TENANT_LEN_MAX {
@@ -226,7 +226,7 @@ fn is_host_and_port(pair: &str) -> bool {
 
 /// Validates a Fibre Channel source: either world-wide names or ids, and a LUN of 0 to 255 with the
 /// former.
-fn fibre_channel(source: &Field<'_>) {
+fn validate_fibre_channel(source: &Field<'_>) {
     let (names, ids, lun) = (source.at("targetWWNs"), source.at("wwids"), source.at("lun"));
     names.required_with_if(names.is_empty() && ids.is_empty(), "exactly one of targetWWNs and wwids must be set");
     if !names.is_empty() {
@@ -238,7 +238,7 @@ fn fibre_channel(source: &Field<'_>) {
 
 /// Rejects options of `FlexVolume` drivers in the domains `kubernetes.io` and `k8s.io`, also as
 /// subdomains, since kubelet passes its own options under them (`FieldValueInvalid`).
-fn flex(source: &Field<'_>) {
+fn validate_flex(source: &Field<'_>) {
     for (name, option) in source.at("options").entries() {
         let namespace = format!(".{}", name.split('/').next().unwrap_or_default().to_lowercase());
         let is_reserved = namespace.ends_with(".kubernetes.io") || namespace.ends_with(".k8s.io");
@@ -250,7 +250,7 @@ fn flex(source: &Field<'_>) {
 /// blob's URL.
 ///
 /// The error is `FieldValueNotSupported` with the expected form.
-fn azure_disk(source: &Field<'_>) {
+fn validate_azure_disk(source: &Field<'_>) {
     const MANAGED: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     const BLOB: &str = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
@@ -268,7 +268,7 @@ fn azure_disk(source: &Field<'_>) {
 /// A Pod has one optional secret, whose name error lacks a part of its path. A `PersistentVolume`
 /// needs a volume handle and may have secrets for each phase, each with name and namespace. As
 /// upstream, `nodeStageSecretRef` is not validated.
-fn csi(source: &Field<'_>, owner: SourceOwner<'_>) {
+fn validate_csi(source: &Field<'_>, owner: SourceOwner<'_>) {
     const SECRETS: [&str; 4] =
         ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
     source.at("driver").check(format::driver);

@@ -32,8 +32,8 @@ static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
 /// Validates the Windows options of a Pod or container (`validateWindowsSecurityContextOptions`).
 ///
 /// Name and content of the credential specification are independent of each other. All errors are `FieldValueInvalid`.
-/// `hostProcess` is validated for the whole Pod, see `host_processes`.
-pub(crate) fn options(options: &Field<'_>) {
+/// `hostProcess` is validated for the whole Pod, see `validate_host_processes`.
+pub(crate) fn validate_options(options: &Field<'_>) {
     let [name, credentials, user] =
         ["gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"].map(|name| options.at(name));
     name.when_present(|name| name.name(NameRule::Subdomain));
@@ -68,7 +68,7 @@ fn host_process<'a>(part: &Field<'a>) -> Field<'a> {
 /// A container inherits `hostProcess` from the Pod, and may repeat it but not contradict it. If any
 /// container is a process of the host, then all must be, and `hostNetwork` must be true, since such
 /// processes have no network namespace. All errors are `FieldValueInvalid`.
-pub(crate) fn host_processes(spec: &Field<'_>) {
+pub(crate) fn validate_host_processes(spec: &Field<'_>) {
     let of_pod = host_process(spec).as_bool();
     let mut are_on_host = Vec::new();
     for container in all_containers(spec) {

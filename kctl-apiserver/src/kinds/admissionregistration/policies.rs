@@ -42,8 +42,8 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
         validations.required_with(detail);
         return annotations.required_with(detail);
     }
-    validations.items().for_each(|value| validation(&value, &environment));
-    audit_annotations(&annotations, text(&object["metadata"]["name"]), &environment);
+    validations.items().for_each(|value| validate_validation(&value, &environment));
+    validate_audit_annotations(&annotations, text(&object["metadata"]["name"]), &environment);
 }
 
 /// Validates the fields that both kinds of policies have. Returns the declarations that their expressions may use.
@@ -53,13 +53,13 @@ fn common(spec: &Field<'_>) -> Environment {
     let mut environment = request_environment();
     let (kind, matched) = (spec.at("paramKind"), spec.at("matchConstraints"));
     if !kind.is_null() {
-        param_kind(&kind);
+        validate_param_kind(&kind);
         environment = environment.with("params", Type::Dyn);
     }
     if matched.is_null() {
         matched.required();
     } else {
-        constraints(&matched);
+        validate_constraints(&matched);
         let rules = matched.at("resourceRules");
         rules.required_if(rules.is_empty());
     }
@@ -89,7 +89,7 @@ fn composed(variables: &Field<'_>, mut environment: Environment) -> Environment 
 
 /// Validates `spec.paramKind`: an `apiVersion` of the form `version` or `group/version`, and a kind. The kind need not
 /// exist. It may have upper-case letters and is otherwise a DNS label that begins with a letter.
-fn param_kind(kind: &Field<'_>) {
+fn validate_param_kind(kind: &Field<'_>) {
     let (version, name) = (kind.at("apiVersion"), kind.at("kind"));
     if version.require_value() {
         let (group, number) = version.text().split_once('/').unwrap_or(("", version.text()));
@@ -105,7 +105,7 @@ fn param_kind(kind: &Field<'_>) {
 
 /// Validates the resources that a policy or binding matches (`validateMatchResources`). Names in `resourceNames` are
 /// unique within a rule (`FieldValueDuplicate`) and fit into a path. `*` is not a wildcard there.
-fn constraints(constraints: &Field<'_>) {
+fn validate_constraints(constraints: &Field<'_>) {
     selectors(constraints);
     let rules = ["resourceRules", "excludeResourceRules"].map(|field| constraints.at(field));
     for rule in rules.iter().flat_map(Field::items) {
@@ -122,7 +122,7 @@ fn constraints(constraints: &Field<'_>) {
 /// - `messageExpression` may be absent, and returns a `string`. Blank strings are rejected.
 /// - `message` has one line. It is the message of the response if there is no `messageExpression`, or if that fails.
 /// - `reason` is one of `REASONS`.
-fn validation(validation: &Field<'_>, environment: &Environment) {
+fn validate_validation(validation: &Field<'_>, environment: &Environment) {
     expression_rule(&validation.at("expression"), environment, &["bool"]);
     let [computed, message] = ["messageExpression", "message"].map(|name| validation.at(name));
     let is_blank = |field: &Field<'_>| !field.is_empty() && field.text().trim().is_empty();
@@ -140,7 +140,7 @@ fn validation(validation: &Field<'_>, environment: &Environment) {
 /// Validates `spec.auditAnnotations`, which add values to the audit log. The key in the log is `<policy>/<key>`, so the
 /// two together must be a qualified name, and a policy without a name cannot have annotations. `valueExpression`
 /// returns a string, or null to leave the annotation out of one event.
-fn audit_annotations(annotations: &Field<'_>, policy: &str, environment: &Environment) {
+fn validate_audit_annotations(annotations: &Field<'_>, policy: &str, environment: &Environment) {
     let has_many = annotations.items().count() > ANNOTATIONS_LEN_MAX;
     annotations.invalid_without_value_if(has_many, format_args!("must have at most {ANNOTATIONS_LEN_MAX} items"));
     for annotation in annotations.items() {
@@ -165,7 +165,7 @@ fn audit_annotations(annotations: &Field<'_>, policy: &str, environment: &Enviro
 /// schema declares (`data/validation.json`).
 pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    binding(&spec);
+    validate_binding(&spec);
     let actions = spec.at("validationActions");
     actions.unique(|action| action);
     let has = |wanted: &str| entries(&actions).any(|(_, action)| action == wanted);
@@ -175,16 +175,16 @@ pub(crate) fn validating_binding(object: &Value, errors: &mut Errors) {
 
 /// Validates the fields that bindings of both kinds have: name of the policy, parameters and matched resources. An
 /// empty `policyName` is not reported here: each kind reports it in its own way.
-fn binding(spec: &Field<'_>) {
+fn validate_binding(spec: &Field<'_>) {
     spec.at("policyName").name_if_set(NameRule::Subdomain);
-    spec.at("paramRef").when_present(param_reference);
-    spec.at("matchResources").when_present(constraints);
+    spec.at("paramRef").when_present(validate_param_reference);
+    spec.at("matchResources").when_present(validate_constraints);
 }
 
 /// Validates `spec.paramRef`, which chooses the parameters by name or by label selector, not by both. With both, each
 /// of the two fields gets a `FieldValueForbidden`. `parameterNotFoundAction` is required, because neither default would
 /// be safe: `Allow` skips the policy without parameters, `Deny` rejects the request.
-fn param_reference(reference: &Field<'_>) {
+fn validate_param_reference(reference: &Field<'_>) {
     let (name, selector) = (reference.at("name"), reference.at("selector"));
     let (has_name, selects) = (!name.is_empty(), selector.is_object());
     name.name_if_set(NameRule::PathSegment);
@@ -201,7 +201,7 @@ fn param_reference(reference: &Field<'_>) {
 pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let environment = common(&spec).making_objects();
-    without_deletes(&spec.at("matchConstraints"));
+    forbid_deletes(&spec.at("matchConstraints"));
     let (mutations, policy) = (spec.at("mutations"), spec.at("reinvocationPolicy"));
     mutations.required_if(mutations.is_empty());
     for mutation in mutations.items() {
@@ -235,13 +235,13 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 pub(crate) fn mutating_binding(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     spec.at("policyName").required_if(text(&spec["policyName"]).is_empty());
-    binding(&spec);
-    without_deletes(&spec.at("matchResources"));
+    validate_binding(&spec);
+    forbid_deletes(&spec.at("matchResources"));
 }
 
 /// Reports rules for `DELETE` as `FieldValueNotSupported`: mutating policies do not run for deletions. The path has no
 /// index of the rule, as in kube-apiserver. `excludeResourceRules` may name `DELETE`.
-fn without_deletes(constraints: &Field<'_>) {
+fn forbid_deletes(constraints: &Field<'_>) {
     let rules = constraints.at("resourceRules");
     let operations = rules.at("operations");
     for operation in rules.items().flat_map(|rule| rule.at("operations").items()) {

@@ -25,22 +25,22 @@ const CONDITIONS_LEN_MAX: usize = 64;
 
 /// The validation of configurations of both kinds.
 pub(super) const VALIDATION: Validation =
-    Validation { validate: webhooks, warn: super::reserved::warn_of_webhooks, ..super::VALIDATION };
+    Validation { validate: validate_webhooks, warn: super::reserved::warn_of_webhooks, ..super::VALIDATION };
 
 /// Validates a configuration of validating or mutating webhooks. Names of webhooks are unique within the configuration
 /// (`FieldValueDuplicate`).
-fn webhooks(object: &Value, errors: &mut Errors) {
+fn validate_webhooks(object: &Value, errors: &mut Errors) {
     let webhooks = Field::new(&object["webhooks"], "webhooks", errors);
     for value in webhooks.items() {
-        webhook(&value);
-        review_versions(&value.at("admissionReviewVersions"));
+        validate_webhook(&value);
+        validate_review_versions(&value.at("admissionReviewVersions"));
     }
     webhooks.unique_at("name");
 }
 
 /// Validates one webhook, apart from its review versions.
-fn webhook(webhook: &Field<'_>) {
-    segmented_name(&webhook.at("name"));
+fn validate_webhook(webhook: &Field<'_>) {
+    validate_segmented_name(&webhook.at("name"));
     webhook.at("rules").items().for_each(|rule| rule_with_operations(&rule));
     let effects = webhook.at("sideEffects");
     effects.required_if(effects.is_null());
@@ -59,7 +59,7 @@ pub(crate) fn selectors(value: &Field<'_>) {
 
 /// Validates the name of a webhook: a subdomain with at least three segments, such as `pods.policy.example.com`. The
 /// name identifies the webhook in errors and metrics; the domain keeps names of different vendors apart.
-fn segmented_name(name: &Field<'_>) {
+fn validate_segmented_name(name: &Field<'_>) {
     name.required_name(NameRule::Subdomain);
     let has_few = !name.is_empty() && name.text().split('.').count() < 3;
     name.invalid_if(has_few, "must be a domain with at least three segments separated by dots");
@@ -75,7 +75,7 @@ pub(crate) fn rule_with_operations(rule: &Field<'_>) {
         list.invalid_if(has_all && list.items().count() > 1, "'*' must be the only item");
     }
     rule.at("apiVersions").items().for_each(|version| version.required_if(version.is_empty()));
-    resources(&rule.at("resources"));
+    validate_resources(&rule.at("resources"));
 }
 
 /// Reports resources that another item of the list already includes (`validateResources`).
@@ -89,7 +89,7 @@ pub(crate) fn rule_with_operations(rule: &Field<'_>) {
 /// | `*/*` | everything |
 ///
 /// An item that includes others is only compared with the items after it, as upstream does in one pass.
-fn resources(resources: &Field<'_>) {
+fn validate_resources(resources: &Field<'_>) {
     resources.required_if(resources.is_empty());
     let (mut with_all, mut of_all) = (Vec::new(), Vec::new());
     let mut has_whole = false;

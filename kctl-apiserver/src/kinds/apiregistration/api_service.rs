@@ -84,13 +84,13 @@ fn validate(object: &Value, errors: &mut Errors) {
     group.required_with_if(group.is_empty() && version.text() != "v1", "only version v1 may have the empty group");
     group.name_if_set(NameRule::Subdomain);
     version.name(NameRule::Label1035);
-    number(&spec.at("groupPriorityMinimum"), GROUP_PRIORITY_MAX);
-    number(&spec.at("versionPriority"), VERSION_PRIORITY_MAX);
-    service(&spec);
+    validate_number(&spec.at("groupPriorityMinimum"), GROUP_PRIORITY_MAX);
+    validate_number(&spec.at("versionPriority"), VERSION_PRIORITY_MAX);
+    validate_service(&spec);
 }
 
 /// Validates a number from 1 to `most`, which may not be absent.
-fn number(number: &Field<'_>, most: i64) {
+fn validate_number(number: &Field<'_>, most: i64) {
     number.invalid_if(number.is_null(), "must be set");
     number.in_range(1, most);
 }
@@ -98,7 +98,7 @@ fn number(number: &Field<'_>, most: i64) {
 /// Validates the Service that serves the version. Without one, kube-apiserver serves the version itself. A local
 /// version may not have TLS settings. A remote version needs name and namespace of the Service and a port, and either a
 /// `caBundle` or `insecureSkipTLSVerify`, not both: skipping the verification would ignore the bundle.
-fn service(spec: &Field<'_>) {
+fn validate_service(spec: &Field<'_>) {
     let [service, bundle, skips] = ["service", "caBundle", "insecureSkipTLSVerify"].map(|name| spec.at(name));
     let is_skipped = *skips == true;
     if service.is_null() {
@@ -107,7 +107,7 @@ fn service(spec: &Field<'_>) {
         return;
     }
     service.require_children(&["namespace", "name"]);
-    number(&service.at("port"), 65_535);
+    validate_number(&service.at("port"), 65_535);
     skips.invalid_if(is_skipped && !bundle.is_empty(), "may not be true if caBundle is present");
 }
 

@@ -40,7 +40,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation {
         validate,
-        validate_status: |old, new, errors| validation::status::numbers(&STATUS, old, new, errors),
+        validate_status: |old, new, errors| validation::status::validate_numbers(&STATUS, old, new, errors),
         ..super::VALIDATION
     },
     managed_fields: ManagedFields {

@@ -27,7 +27,7 @@ pub(crate) static KIND: Kind = Kind {
     strategy: Strategy { new_status: NewStatus::Empty, kept_by_status: &["labels"], ..Strategy::DEFAULT },
     validation: Validation {
         validate,
-        validate_status: |old, new, errors| validation::status::numbers(&STATUS, old, new, errors),
+        validate_status: |old, new, errors| validation::status::validate_numbers(&STATUS, old, new, errors),
         ..super::VALIDATION
     },
     managed_fields: ManagedFields {
@@ -64,7 +64,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     let numbers = ["replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"];
     spec.check_children(&numbers, Field::not_negative);
     template_of_set(&spec);
-    strategy(&spec.at("strategy"));
+    validate_strategy(&spec.at("strategy"));
     let (deadline, ready) = (spec.at("progressDeadlineSeconds"), spec["minReadySeconds"].as_i64().unwrap_or(0));
     let is_short = deadline.as_i64().is_some_and(|deadline| deadline <= ready);
     deadline.invalid_if(is_short, "must be greater than minReadySeconds");
@@ -73,7 +73,7 @@ fn validate(object: &Value, errors: &mut Errors) {
 /// Validates `spec.strategy` (`ValidateDeploymentStrategy`). `FieldValueForbidden` for `rollingUpdate` with `Recreate`,
 /// `FieldValueRequired` if it is absent with `RollingUpdate`, `FieldValueNotSupported` for an unknown type. `maxSurge`
 /// and `maxUnavailable` may not both be 0.
-fn strategy(strategy: &Field<'_>) {
+fn validate_strategy(strategy: &Field<'_>) {
     let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {
         "Recreate" => {

@@ -37,7 +37,7 @@ pub(crate) static KIND: Kind = Kind {
         validate: validation::validate,
         validate_create: validation::validate_create,
         validate_update: validation::validate_update,
-        validate_status: |old, new, errors| crate::validation::status::numbers(&STATUS, old, new, errors),
+        validate_status: |old, new, errors| crate::validation::status::validate_numbers(&STATUS, old, new, errors),
         warn: |_, object, warnings| warn(&object["spec"], warnings),
         ..super::VALIDATION
     },

@@ -50,7 +50,7 @@ fn validate(kind: Review, review: &Field<'_>) {
 ///
 /// A selector has either `rawSelector`, as sent in the query, or parsed `requirements`. Unknown
 /// operators are valid, because an older server must be able to serve newer clients.
-fn selectors(resource: &Field<'_>) {
+fn validate_selectors(resource: &Field<'_>) {
     for kind in ["fieldSelector", "labelSelector"] {
         let selector = resource.at(kind);
         let (raw, requirements) = (selector.at("rawSelector"), selector.at("requirements"));

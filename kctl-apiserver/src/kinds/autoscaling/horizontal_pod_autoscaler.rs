@@ -24,7 +24,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation {
         validate: validation::autoscaler,
-        validate_status: |old, new, errors| crate::validation::status::numbers(&STATUS, old, new, errors),
+        validate_status: |old, new, errors| crate::validation::status::validate_numbers(&STATUS, old, new, errors),
         ..Validation::DEFAULT
     },
     table: TableColumns::printer(table::cells),

@@ -39,13 +39,13 @@ const BUNDLE_LEN_MAX: usize = 1024 * 1024;
 
 /// Validates the certificates of a new bundle (`ValidateClusterTrustBundle`).
 fn validate_create(object: &Value, errors: &mut Errors) {
-    trust_bundle(&Field::new(&object["spec"]["trustBundle"], "spec.trustBundle", errors));
+    validate_trust_bundle(&Field::new(&object["spec"]["trustBundle"], "spec.trustBundle", errors));
 }
 
 /// Validates an update of a bundle. A tag of the API makes the signer immutable.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     if old["spec"]["trustBundle"] != new["spec"]["trustBundle"] {
-        trust_bundle(&Field::new(&new["spec"]["trustBundle"], "spec.trustBundle", errors));
+        validate_trust_bundle(&Field::new(&new["spec"]["trustBundle"], "spec.trustBundle", errors));
     }
 }
 
@@ -67,7 +67,7 @@ fn validate(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates the certificates (`validateTrustBundle`). Only its first problem is reported.
-fn trust_bundle(bundle: &Field<'_>) {
+fn validate_trust_bundle(bundle: &Field<'_>) {
     if bundle.text().len() > BUNDLE_LEN_MAX {
         return bundle.max_bytes(BUNDLE_LEN_MAX);
     }

@@ -125,7 +125,7 @@ fn with_part(_subresource: &str, old: &Value, new: &Value) -> Value {
 fn validate(object: &Value, errors: &mut Errors) {
     let namespace = Field::new(object, "", errors);
     let finalizers = namespace.at("spec").at("finalizers");
-    finalizers.items().for_each(|name| finalizer(&finalizers.with(&name)));
+    finalizers.items().for_each(|name| validate_finalizer(&finalizers.with(&name)));
     let is_deleted = object["metadata"]["deletionTimestamp"].is_string();
     let (phase, wanted) = (&object["status"]["phase"], if is_deleted { "Terminating" } else { "Active" });
     let detail = "must be 'Terminating' if `deletionTimestamp` is set, and 'Active' otherwise";
@@ -136,11 +136,11 @@ fn validate(object: &Value, errors: &mut Errors) {
 /// of its finalizer; those of other writes name only the list.
 fn validate_part(_subresource: &str, _: &Value, new: &Value, errors: &mut Errors) {
     let finalizers = Field::new(&new["spec"]["finalizers"], "spec.finalizers", errors);
-    finalizers.items().for_each(|name| finalizer(&name));
+    finalizers.items().for_each(|name| validate_finalizer(&name));
 }
 
 /// Validates a finalizer: a qualified name, with a domain unless it is a standard one.
-fn finalizer(name: &Field<'_>) {
+fn validate_finalizer(name: &Field<'_>) {
     name.qualified_name();
     name.invalid_if(!has_domain(name.text()), DOMAIN_RULE);
 }

@@ -80,8 +80,8 @@ fn validate(object: &Value, errors: &mut Errors) {
             let key = data.at_key("ssh-privatekey");
             key.required_if(key.is_empty());
         }
-        "kubernetes.io/dockerconfigjson" => docker(&data.at_key(".dockerconfigjson")),
-        "kubernetes.io/dockercfg" => docker(&data.at_key(".dockercfg")),
+        "kubernetes.io/dockerconfigjson" => validate_docker_config(&data.at_key(".dockerconfigjson")),
+        "kubernetes.io/dockercfg" => validate_docker_config(&data.at_key(".dockercfg")),
         _ => {}
     }
 }
@@ -94,7 +94,7 @@ fn require(data: &Field<'_>, keys: [&str; 2]) {
 }
 
 /// Validates that credentials for images are a JSON object. The error does not show them.
-fn docker(credentials: &Field<'_>) {
+fn validate_docker_config(credentials: &Field<'_>) {
     let Some(encoded) = credentials.as_str() else { return credentials.required() };
     // The decoder has already rejected values that are not base64.
     let Ok(bytes) = BASE64_STANDARD.decode(encoded) else { return };

@@ -21,7 +21,7 @@ const WORD_LEN_MAX: usize = 128;
 /// Validates an `Event` of the core group (`ValidateEventCreate` for the core version).
 pub(crate) fn core_event(object: &Value, errors: &mut Errors) {
     let event = Field::new(object, "", errors);
-    every_event(&event, &event.at("reportingComponent"));
+    validate_every_event(&event, &event.at("reportingComponent"));
 }
 
 /// Validates an `Event` of `events.k8s.io` (`ValidateEventCreate`).
@@ -31,7 +31,7 @@ pub(crate) fn core_event(object: &Value, errors: &mut Errors) {
 pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
     let object = converted("v1", object);
     let event = Field::new(&object, "", errors);
-    every_event(&event, &event.at("reportingController").with(&event["reportingComponent"]));
+    validate_every_event(&event, &event.at("reportingController").with(&event["reportingComponent"]));
     let (series, time, kind) = (event.at("series"), event.at("eventTime"), event.at("type"));
     if series.is_object() {
         // A series has the time of its last event, and at least two.
@@ -51,7 +51,7 @@ pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
 ///
 /// New events, those with `eventTime`, may be in any namespace. If their object is cluster-scoped, they may be in
 /// `default` or `kube-system`. The rules about reporters apply only to them.
-fn every_event(event: &Field<'_>, controller: &Field<'_>) {
+fn validate_every_event(event: &Field<'_>, controller: &Field<'_>) {
     let (about, own) = (event.at("involvedObject").at("namespace"), text(&event["metadata"]["namespace"]));
     let is_new = !event["eventTime"].is_null();
     let is_right = match about.text() {
@@ -66,13 +66,13 @@ fn every_event(event: &Field<'_>, controller: &Field<'_>) {
     controller.qualified_name();
     for word in ["reportingInstance", "action", "reason"].map(|name| event.at(name)) {
         word.required_if(word.is_empty());
-        bounded(&word, WORD_LEN_MAX);
+        validate_length(&word, WORD_LEN_MAX);
     }
-    bounded(&event.at("message"), MESSAGE_LEN_MAX);
+    validate_length(&event.at("message"), MESSAGE_LEN_MAX);
 }
 
 /// Bounds a string, in bytes. The error does not repeat it.
-fn bounded(text: &Field<'_>, most: usize) {
+fn validate_length(text: &Field<'_>, most: usize) {
     text.invalid_without_value_if(text.text().len() > most, format_args!("can have at most {most} bytes"));
 }
 

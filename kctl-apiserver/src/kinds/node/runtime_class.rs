@@ -36,7 +36,11 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 /// value and effect (`FieldValueDuplicate`); seconds do not count.
 fn validate(object: &Value, errors: &mut Errors) {
     let overhead = json!({ "limits": object["overhead"]["podFixed"] });
-    resources::requirements(&Field::new(&overhead, "overhead", errors), resources::name_of_container, &[]);
+    resources::validate_requirements(
+        &Field::new(&overhead, "overhead", errors),
+        resources::validate_container_resource_name,
+        &[],
+    );
     let scheduling = Field::new(&object["scheduling"], "scheduling", errors);
     scheduling.at("nodeSelector").labels();
     let tolerations = scheduling.at("tolerations");

@@ -36,7 +36,7 @@ const STATUS: Numbers =
 /// Validates conditions and counts of the status.
 fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     Field::new(&new["status"]["conditions"], "status.conditions", errors).check(validation::status::conditions);
-    validation::status::numbers(&STATUS, old, new, errors);
+    validation::status::validate_numbers(&STATUS, old, new, errors);
 }
 
 /// Validates a budget (`ValidatePodDisruptionBudgetSpec`).

@@ -58,12 +58,12 @@ fn validate(object: &Value, errors: &mut Errors) {
         id.required_if(id.is_empty());
         id.invalid_if(id.text().len() > NODE_ID_LEN_MAX, format_args!("must be {NODE_ID_LEN_MAX} bytes or less"));
         driver.at("allocatable").at("count").not_negative();
-        topology(&driver);
+        validate_topology(&driver);
     }
 }
 
 /// Validates the topology keys of a driver: qualified names, each once. Errors are at the driver, not at the key.
-fn topology(driver: &Field<'_>) {
+fn validate_topology(driver: &Field<'_>) {
     let mut seen = BTreeSet::new();
     for (_, key) in entries(&driver["topologyKeys"]) {
         driver.required_if(text(key).is_empty());

@@ -12,6 +12,6 @@ use crate::field::Field;
 
 /// Validates the parameters that a class passes to its driver. Only the keys are validated, which may not be empty. The
 /// driver interprets the parameters.
-fn parameters(parameters: &Field<'_>) {
+fn validate_parameters(parameters: &Field<'_>) {
     parameters.invalid_if(parameters.get("").is_some(), "must not have an empty key");
 }

@@ -45,15 +45,15 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
         let lower_case = Value::from(provisioner.text().to_lowercase());
         provisioner.with(&lower_case).qualified_name();
     }
-    super::parameters(&class.at("parameters"));
+    super::validate_parameters(&class.at("parameters"));
     // Only `PersistentVolume`s may have the policy `Recycle`.
     policy.unsupported_if(*policy == "Recycle", &["Delete", "Retain"]);
-    topologies(&class.at("allowedTopologies"));
+    validate_topologies(&class.at("allowedTopologies"));
 }
 
 /// Validates `allowedTopologies`, the parts of the topology in which volumes may be. Within a term, keys and the values
 /// of a key are unique. No two terms may be equal, and an empty term is always a duplicate.
-fn topologies(terms: &Field<'_>) {
+fn validate_topologies(terms: &Field<'_>) {
     // Upstream compares with an empty term as well.
     let mut seen = vec![BTreeMap::new()];
     for requirements in terms.items().map(|term| term.at("matchLabelExpressions")) {

@@ -42,13 +42,13 @@ const ERROR_LEN_MAX: usize = 1024;
 /// volume.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    source(&spec.at("source"));
+    validate_source(&spec.at("source"));
     spec.at("nodeName").name(NameRule::Subdomain);
 }
 
 /// Validates the attached volume: the name of a `PersistentVolume`, or an inline specification. Setting both fields is
 /// `FieldValueForbidden`, setting neither is `FieldValueRequired`, at `spec.source`.
-fn source(source: &Field<'_>) {
+fn validate_source(source: &Field<'_>) {
     let (inline, name) = (source.at("inlineVolumeSpec"), source.at("persistentVolumeName"));
     let (has_inline, has_name) = (!inline.is_null(), !name.is_null());
     let detail = "exactly one of inlineVolumeSpec and persistentVolumeName must be set";

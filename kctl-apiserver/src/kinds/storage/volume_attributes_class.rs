@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::Errors,
-    kinds::storage::parameters,
+    kinds::storage::validate_parameters,
     registry::kind::{Cell, DeleteStrategy, Kind, TableColumns, Validation},
 };
 
@@ -39,5 +39,5 @@ fn validate(object: &Value, errors: &mut Errors) {
         driver.with(&lower_case).qualified_name();
     }
     class.at("parameters").required_if(class.at("parameters").is_empty());
-    parameters(&class.at("parameters"));
+    validate_parameters(&class.at("parameters"));
 }

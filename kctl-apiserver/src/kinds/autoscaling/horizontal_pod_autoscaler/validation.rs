@@ -42,11 +42,11 @@ pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
     let (least, most, metrics) = (&spec["minReplicas"], spec.at("maxReplicas"), spec.at("metrics"));
     let is_less = least.as_i64().is_some_and(|least| most.as_i64().unwrap_or(0) < least);
     most.invalid_if(is_less, "must be greater than or equal to `minReplicas`");
-    reference(&spec.at("scaleTargetRef"), Group::Required);
+    validate_reference(&spec.at("scaleTargetRef"), Group::Required);
     metrics.items().for_each(|metric| validate_metric(&metric));
     let scales_to_none = metrics.items().any(|metric| metric["type"] == "Object" || metric["type"] == "External");
     metrics.forbidden_if(*least == 0 && !scales_to_none, "`minReplicas: 0` needs an Object or External metric");
-    spec.at("behavior").check_children(&["scaleUp", "scaleDown"], scaling);
+    spec.at("behavior").check_children(&["scaleUp", "scaleDown"], validate_scaling);
 }
 
 /// The group in the `apiVersion` of a reference.
@@ -60,7 +60,7 @@ enum Group {
 /// Validates a reference to another object, of any version.
 ///
 /// In the core group, only a `ReplicationController` has a scale subresource. Other targets need a group.
-fn reference(target: &Field<'_>, expected: Group) {
+fn validate_reference(target: &Field<'_>, expected: Group) {
     target.check_children(&["kind", "name"], |field| field.required_name(NameRule::PathSegment));
     let version = target.at("apiVersion");
     let (group, _) = version.text().split_once('/').unwrap_or_default();
@@ -78,7 +78,7 @@ fn validate_metric(metric: &Field<'_>) {
     kind.always_one_of(TYPES);
     let is_given = |name: &str| metric[name].is_object();
     if let Some((name, _)) = SOURCES.iter().find(|(name, _)| is_given(name)) {
-        source(name, &metric.at(name));
+        validate_source(name, &metric.at(name));
     }
     let has_several = SOURCES.iter().filter(|(name, _)| is_given(name)).count() > 1;
     for (name, source_kind) in SOURCES {
@@ -96,29 +96,29 @@ fn validate_metric(metric: &Field<'_>) {
 /// | `ContainerResource` | `name` of a container's resource, and `container` |
 /// | Object | `metric.name`, and kind and name of `describedObject` |
 /// | Pods, External | `metric.name` |
-fn source(kind: &str, source: &Field<'_>) {
+fn validate_source(kind: &str, source: &Field<'_>) {
     let (name, container) = (source.at("name"), source.at("container"));
     match kind {
         "resource" => name.required_if(name.is_empty()),
         "containerResource" => {
             if name.require_value() {
-                resources::name_of_container(name.text(), &name);
+                resources::validate_container_resource_name(name.text(), &name);
             }
             container.required_name(NameRule::Label);
         }
         _ => source.at("metric").at("name").required_name(NameRule::PathSegment),
     }
     if kind == "object" {
-        reference(&source.at("describedObject"), Group::Optional);
+        validate_reference(&source.at("describedObject"), Group::Optional);
     }
-    amounts(&source.at("target"));
+    validate_amounts(&source.at("target"));
     require_amounts(kind, &source.at("target"));
 }
 
 /// Validates the type of a target and that its amounts are positive.
 ///
 /// The type need not fit the amounts that are set. `require_amounts` decides which amounts are required.
-fn amounts(target: &Field<'_>) {
+fn validate_amounts(target: &Field<'_>) {
     let kind = target.at("type");
     kind.required_if(kind.is_empty());
     let is_known = ["Utilization", "Value", "AverageValue"].contains(&kind.text());
@@ -158,7 +158,7 @@ fn require_amounts(kind: &str, target: &Field<'_>) {
 ///
 /// At least one policy is required. Each has a positive `value` and a period of 1 to 1,800 seconds.
 /// The window has 0 to 3,600 seconds, and `tolerance` is not negative.
-fn scaling(rules: &Field<'_>) {
+fn validate_scaling(rules: &Field<'_>) {
     if rules.is_null() {
         return;
     }

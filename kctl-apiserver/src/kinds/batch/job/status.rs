@@ -97,17 +97,17 @@ impl Write<'_> {
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let status = Field::new(&new["status"], "status", errors);
     let write = Write { was: State::new(old), now: State::new(new), status };
-    uncounted(&write.status.at("uncountedTerminatedPods"));
-    conditions(&write);
-    times(&write);
-    finished(&write);
-    indexes(&write);
-    counts(&write);
+    validate_uncounted_pods(&write.status.at("uncountedTerminatedPods"));
+    validate_conditions(&write);
+    validate_times(&write);
+    validate_finished(&write);
+    validate_indexes(&write);
+    validate_counts(&write);
 }
 
 /// Validates the UIDs of terminated Pods that are not yet counted: not empty, and unique across both lists. The
 /// controller removes a UID when it has added the Pod to `succeeded` or `failed` and removed its finalizer.
-fn uncounted(pods: &Field<'_>) {
+fn validate_uncounted_pods(pods: &Field<'_>) {
     let mut seen = BTreeSet::new();
     for uid in ["succeeded", "failed"].iter().flat_map(|list| pods.at(list).items()) {
         uid.invalid_if(uid.is_empty(), "must not be empty");
@@ -118,7 +118,7 @@ fn uncounted(pods: &Field<'_>) {
 /// Validates the terminal conditions by the rule [`CONDITIONS`]. With a `successPolicy`, a Job completes only by
 /// meeting it. Upstream limits the rules about two conditions to writes that change one of them, apart from those about
 /// `SuccessCriteriaMet`.
-fn conditions(write: &Write<'_>) {
+fn validate_conditions(write: &Write<'_>) {
     let (was, now) = (&write.was, &write.now);
     let is_changed = |kinds: &[&str]| kinds.iter().any(|kind| write.changes_condition(kind));
     let [complete, failed, target, met] =
@@ -139,7 +139,7 @@ fn conditions(write: &Write<'_>) {
 /// Validates `completionTime` and `startTime`. A completion time needs `Complete=True`, and is not before the start
 /// time, in whole seconds. The start time may change while the Job is suspended or when it resumes. Each rule runs only
 /// if the write changes one of the fields that it validates.
-fn times(write: &Write<'_>) {
+fn validate_times(write: &Write<'_>) {
     let (was, now) = (&write.was, &write.now);
     let (started, ended) = (write.status.at("startTime"), write.status.at("completionTime"));
     let (is_complete, is_changed) = (now.is("Complete"), write.changes("completionTime"));
@@ -158,7 +158,7 @@ fn times(write: &Write<'_>) {
 
 /// Validates that a finished Job has a start time, and no active, terminating or uncounted Pods. `startTime` may be
 /// absent if the Job never ran: it is suspended and has `completions: 0`.
-fn finished(write: &Write<'_>) {
+fn validate_finished(write: &Write<'_>) {
     if !write.now.is_finished() {
         return;
     }
@@ -179,7 +179,7 @@ fn finished(write: &Write<'_>) {
 /// - `completedIndexes` needs completion mode `Indexed`.
 /// - `failedIndexes` needs `backoffLimitPerIndex`, even if the list is empty.
 /// - Indexes are below `completions` and increase.
-fn indexes(write: &Write<'_>) {
+fn validate_indexes(write: &Write<'_>) {
     let (completed, failed) = (write.status.at("completedIndexes"), write.status.at("failedIndexes"));
     let (completed_changed, failed_changed) = (write.changes("completedIndexes"), write.changes("failedIndexes"));
     let completions = write.now.spec["completions"].as_i64();
@@ -211,7 +211,7 @@ fn overlap(completed: &str, failed: &str, completions: i64) -> bool {
 /// Validates that counts are not negative, that `ready` is at most `active`, and that finished Pods are not taken back.
 /// `succeeded` may decrease for an indexed Job whose `parallelism` equals its `completions`, because such a Job can be
 /// scaled down.
-fn counts(write: &Write<'_>) {
+fn validate_counts(write: &Write<'_>) {
     let (was, now) = (&write.was, &write.now);
     let numbers = ["active", "succeeded", "failed", "ready", "terminating"];
     write.status.check_children(&numbers, Field::not_negative);

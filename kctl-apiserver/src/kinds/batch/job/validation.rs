@@ -38,7 +38,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     completions.invalid_if(is_wrong, "is immutable, except that an Indexed Job may set it to `parallelism`");
     let has_not_started = was["suspend"] == true && old["status"]["startTime"].is_null();
     let change = if has_not_started { TemplateChange::Placement } else { TemplateChange::Forbidden };
-    template_stays(&spec.at("template"), &was["template"], change);
+    validate_unchanged_template(&spec.at("template"), &was["template"], change);
     for name in ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {
         spec.at(name).immutable(&was[name]);
@@ -56,7 +56,7 @@ enum TemplateChange {
 }
 
 /// Validates that the template is unchanged, apart from the allowed changes (`FieldValueInvalid`).
-fn template_stays(template: &Field<'_>, was: &Value, change: TemplateChange) {
+fn validate_unchanged_template(template: &Field<'_>, was: &Value, change: TemplateChange) {
     if change == TemplateChange::Forbidden {
         return template.immutable(was);
     }
@@ -94,8 +94,8 @@ const MANAGER_LEN_MAX: usize = 63;
 /// Validates a Job: the spec with its selector, and the host names of an indexed Job's Pods.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let job = Field::new(object, "", errors);
-    whole_spec(&job.at("spec"));
-    host_names(&job);
+    validate_whole_spec(&job.at("spec"));
+    validate_host_names(&job);
 }
 
 /// Validates the generated selector of a new Job and its labels (`ValidateJobCreate`).
@@ -107,7 +107,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     let selector = spec.at("selector");
     // A Job without a selector gets the error about the missing selector only.
     if spec["manualSelector"] != true && !selector.is_null() {
-        own_labels(meta, &spec.at("template").at("metadata").at("labels"));
+        validate_own_labels(meta, &spec.at("template").at("metadata").at("labels"));
         let labels = &selector["matchLabels"];
         let is_own = labels["batch.kubernetes.io/controller-uid"] == meta["uid"]
             && labels.as_object().is_some_and(|labels| labels.len() == 1);
@@ -121,7 +121,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 ///
 /// A missing label is `FieldValueRequired` at its key. Another value is `FieldValueInvalid` at the
 /// whole map.
-fn own_labels(meta: &Value, labels: &Field<'_>) {
+fn validate_own_labels(meta: &Value, labels: &Field<'_>) {
     let reserved = [
         ("controller-uid", "uid"),
         ("job-name", "name"),
@@ -138,7 +138,7 @@ fn own_labels(meta: &Value, labels: &Field<'_>) {
 }
 
 /// Validates the spec with its selector, which is required and must match the template.
-fn whole_spec(spec: &Field<'_>) {
+fn validate_whole_spec(spec: &Field<'_>) {
     job_spec(spec);
     let selector = spec.at("selector");
     selector.required_if(selector.is_null());
@@ -151,7 +151,7 @@ fn whole_spec(spec: &Field<'_>) {
 ///
 /// A Pod of an indexed Job has the host name `<job>-<index>`, a DNS label of at most 63 bytes. The
 /// name with the highest index is validated.
-fn host_names(job: &Field<'_>) {
+fn validate_host_names(job: &Field<'_>) {
     let (spec, name) = (&job["spec"], job.at("metadata").at("name"));
     let completions = spec["completions"].as_i64().unwrap_or(0);
     if spec["completionMode"] == "Indexed" && completions > 0 {
@@ -192,9 +192,9 @@ pub(crate) fn job_spec(spec: &Field<'_>) {
         manager.domain_prefixed();
         manager.max_bytes(MANAGER_LEN_MAX);
     }
-    completion(spec);
-    failure_policy(spec);
-    success_policy(spec);
+    validate_completion(spec);
+    validate_failure_policy(spec);
+    validate_success_policy(spec);
     let (has_policy, replacement) = (!spec["podFailurePolicy"].is_null(), spec.at("podReplacementPolicy"));
     replacement.unsupported_if(has_policy && *replacement == "TerminatingOrFailed", &["Failed"]);
     let template = spec.at("template");
@@ -214,7 +214,7 @@ pub(crate) fn job_spec(spec: &Field<'_>) {
 /// Beyond 100,000 completions with `backoffLimitPerIndex`, `maxFailedIndexes` is required and both
 /// it and `parallelism` are at most 10,000. This bounds the size of the status, which lists the
 /// failed indexes.
-fn completion(spec: &Field<'_>) {
+fn validate_completion(spec: &Field<'_>) {
     let [completions, parallelism, per_index, failed] =
         ["completions", "parallelism", "backoffLimitPerIndex", "maxFailedIndexes"].map(|name| spec.at(name));
     if spec["completionMode"] != "Indexed" {
@@ -237,9 +237,9 @@ fn completion(spec: &Field<'_>) {
 }
 
 /// Validates `podFailurePolicy` (`validatePodFailurePolicy`): at most 20 rules (`FieldValueTooMany`), and each of them.
-fn failure_policy(spec: &Field<'_>) {
+fn validate_failure_policy(spec: &Field<'_>) {
     let rules = spec.at("podFailurePolicy").at("rules");
-    rules.items().for_each(|rule| failure_rule(spec, &rule));
+    rules.items().for_each(|rule| validate_failure_rule(spec, &rule));
     rules.max_items(FAILURE_RULES_MAX);
 }
 
@@ -248,12 +248,12 @@ fn failure_policy(spec: &Field<'_>) {
 ///
 /// A rule is about exit codes of containers or conditions of the Pod. Its action is checked by the
 /// schema's own rules.
-fn failure_rule(spec: &Value, rule: &Field<'_>) {
+fn validate_failure_rule(spec: &Value, rule: &Field<'_>) {
     let (action, codes, conditions) = (rule.at("action"), rule.at("onExitCodes"), rule.at("onPodConditions"));
     let is_unlimited = spec["backoffLimitPerIndex"].is_null();
     action.invalid_if(*action == "FailIndex" && is_unlimited, "FailIndex needs `backoffLimitPerIndex`");
     if codes.is_object() {
-        exit_codes(spec, &codes);
+        validate_exit_codes(spec, &codes);
     }
     for condition in conditions.items() {
         condition.at("type").qualified_name();
@@ -269,7 +269,7 @@ fn failure_rule(spec: &Value, rule: &Field<'_>) {
 ///
 /// A code that is listed twice is `FieldValueDuplicate`. The order is checked for the whole list,
 /// at `values`.
-fn exit_codes(spec: &Value, codes: &Field<'_>) {
+fn validate_exit_codes(spec: &Value, codes: &Field<'_>) {
     let (name, values) = (codes.at("containerName"), codes.at("values"));
     let is_known = ["containers", "initContainers"]
         .iter()
@@ -285,7 +285,7 @@ fn exit_codes(spec: &Value, codes: &Field<'_>) {
 }
 
 /// Validates `successPolicy` (`validateSuccessPolicy`): mode `Indexed`, and 1 to 20 rules.
-fn success_policy(spec: &Field<'_>) {
+fn validate_success_policy(spec: &Field<'_>) {
     let policy = spec.at("successPolicy");
     if policy.is_null() {
         return;
@@ -296,7 +296,7 @@ fn success_policy(spec: &Field<'_>) {
     let rules = policy.at("rules");
     rules.required_if(rules.is_empty());
     for rule in rules.items() {
-        success_rule(&rule, spec["completions"].as_i64().unwrap_or(0));
+        validate_success_rule(&rule, spec["completions"].as_i64().unwrap_or(0));
     }
     rules.max_items(SUCCESS_RULES_MAX);
 }
@@ -304,7 +304,7 @@ fn success_policy(spec: &Field<'_>) {
 /// Validates a rule: an index list, a count or both. The count exceeds neither the completions nor the listed indexes.
 ///
 /// Indexes are validated like those of the status: increasing, and below `completions`.
-fn success_rule(rule: &Field<'_>, completions: i64) {
+fn validate_success_rule(rule: &Field<'_>, completions: i64) {
     let (count, indexes) = (rule.at("succeededCount"), rule.at("succeededIndexes"));
     let detail = "must have at least one of succeededCount and succeededIndexes";
     rule.required_with_if(count.is_null() && indexes.is_null(), detail);

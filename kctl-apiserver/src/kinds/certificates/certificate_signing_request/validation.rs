@@ -47,7 +47,7 @@ pub(crate) fn request(object: &Value, errors: &mut Errors) {
         signer.check(signer::name);
     }
     spec.at("expirationSeconds").at_least(EXPIRATION_SECONDS_MIN);
-    conditions(&status.at("conditions"));
+    validate_conditions(&status.at("conditions"));
     let certificate = status.at("certificate");
     if !certificate.is_empty()
         && let Err(why) = certificates(&STANDARD.decode(certificate.text()).unwrap_or_default())
@@ -89,7 +89,7 @@ fn signed_request(bytes: &[u8]) -> Result<(), &'static str> {
 ///
 /// `Approved`, `Denied` and `Failed` have the status `True`: an approval cannot be withdrawn, and a request can only be
 /// denied before it is approved.
-fn conditions(conditions: &Field<'_>) {
+fn validate_conditions(conditions: &Field<'_>) {
     for condition in conditions.items() {
         let (kind, status) = (condition.at("type"), condition.at("status"));
         kind.required_if(kind.is_empty());

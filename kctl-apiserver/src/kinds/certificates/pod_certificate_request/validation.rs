@@ -40,11 +40,11 @@ pub(super) fn request(object: &Value, errors: &mut Errors) {
         uid.max_bytes(UID_LEN_MAX);
     }
     spec.at("maxExpirationSeconds").in_range(signer::LIFETIME_MIN, signer::lifetime_max(signer.text()));
-    signed_request(&spec);
+    validate_signed_request(&spec);
 }
 
 /// Validates the request for a certificate: its key, which has to have signed it (`validateStubPKCS10Request`).
-fn signed_request(spec: &Field<'_>) {
+fn validate_signed_request(spec: &Field<'_>) {
     let sent = spec.at("stubPKCS10Request");
     let der = STANDARD.decode(sent.text()).unwrap_or_default();
     if der.is_empty() {
@@ -71,7 +71,7 @@ fn signed_request(spec: &Field<'_>) {
 pub(super) fn status(now: Timestamp, old: &Value, new: &Value, errors: &mut Errors) {
     let object = Field::new(new, "", errors);
     let status = object.at("status");
-    if !status.at("conditions").passes(conditions) {
+    if !status.at("conditions").passes(validate_conditions) {
         return;
     }
     let held = |status: &Value| status["conditions"][0]["type"].as_str().map(str::to_owned);
@@ -79,7 +79,7 @@ pub(super) fn status(now: Timestamp, old: &Value, new: &Value, errors: &mut Erro
     let wrong = match (held(&old["status"]), held(&status).as_deref()) {
         (Some(_), _) if is_changed => "immutable after PodCertificateRequest is issued, denied, or failed",
         (None, None) if is_changed => "immutable unless transitioning to \"Issued\", \"Denied\", or \"Failed\"",
-        (None, Some("Issued")) => return issued(now, &object),
+        (None, Some("Issued")) => return validate_issued(now, &object),
         (None, Some(_)) if fields(&status).keys().any(|field| field != "conditions") => {
             "must have only conditions when denying or failing the PodCertificateRequest"
         }
@@ -95,7 +95,7 @@ fn fields(status: &Value) -> serde_json::Map<String, Value> {
 
 /// Validates conditions: at most one, of a known type, with the status `True`. Upstream's paths of these errors have a
 /// dot before the index.
-fn conditions(conditions: &Field<'_>) {
+fn validate_conditions(conditions: &Field<'_>) {
     let first = entries(conditions).position(|(_, condition)| FINAL.contains(&text(&condition["type"])));
     for (index, condition) in entries(conditions) {
         let condition = conditions.at_with(&format!("[{index}]"), condition);
@@ -111,7 +111,7 @@ fn conditions(conditions: &Field<'_>) {
 }
 
 /// Validates an issued certificate. The first error is the only one, as each rule depends on those before it.
-fn issued(now: Timestamp, object: &Field<'_>) {
+fn validate_issued(now: Timestamp, object: &Field<'_>) {
     let (chain, sent) = (object.at("status").at("certificateChain"), object.at("spec").at("stubPKCS10Request"));
     if chain.text().len() > CHAIN_LEN_MAX {
         return chain.max_bytes(CHAIN_LEN_MAX);

@@ -19,52 +19,52 @@ const FEATURE_LEN_MAX: usize = 253;
 /// Validates swap and Pod ranges of a new node. An update validates them again.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     let node = Field::new(object, "", errors);
-    swap(&node);
-    ranges(&node.at("spec").at("podCIDRs"));
+    validate_swap(&node);
+    validate_ranges(&node.at("spec").at("podCIDRs"));
 }
 
 /// Validates an update (`ValidateNodeUpdate`); the rules of every node run before. Writes of the status skip it.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     validate_create(new, errors);
     let node = Field::new(new, "", errors);
-    addresses(&node);
-    immutable_fields(&old["spec"], &node.at("spec"));
+    validate_addresses(&node);
+    validate_immutable_fields(&old["spec"], &node.at("spec"));
 }
 
 /// Validates a Node when its kubelet writes the status.
 pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     let node = Field::new(object, "", errors);
-    rules(&node);
-    addresses(&node);
+    validate_rules(&node);
+    validate_addresses(&node);
 }
 
 /// Validates taints, amounts of resources and declared features of a node.
 ///
 /// Errors about taints are at `metadata.taints`, though the field is `spec.taints`.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
-    rules(&Field::new(object, "", errors));
+    validate_rules(&Field::new(object, "", errors));
 }
 
-fn rules(node: &Field<'_>) {
-    taints(&node.at("metadata").at_with("taints", &node["spec"]["taints"]));
+fn validate_rules(node: &Field<'_>) {
+    validate_taints(&node.at("metadata").at_with("taints", &node["spec"]["taints"]));
     let status = node.at("status");
     for amounts in [status.at("capacity"), status.at("allocatable")] {
         for (name, _) in amounts.entries() {
-            resources::value(name, &amounts.at(name));
+            resources::validate_value(name, &amounts.at(name));
         }
     }
-    features(&status.at("declaredFeatures"));
+    validate_features(&status.at("declaredFeatures"));
 }
 
 /// Validates that a swap capacity is above 0 bytes (`FieldValueInvalid`).
-fn swap(node: &Field<'_>) {
+fn validate_swap(node: &Field<'_>) {
     let capacity = &node["status"]["nodeInfo"]["swap"]["capacity"];
     // kube-apiserver reports this path, though the field does not exist.
     node.at("metadata").at_with("nodeSwapStatus.capacity", capacity).at_least(1);
 }
 
 /// Validates that an address is listed once per type (`FieldValueDuplicate`); the same address may have two types.
-fn addresses(node: &Field<'_>) {
+fn validate_addresses(node: &Field<'_>) {
     let addresses = node.at("status").at("addresses");
     addresses.unique_by(|address| (text(&address["type"]), text(&address["address"])));
 }
@@ -73,7 +73,7 @@ fn addresses(node: &Field<'_>) {
 ///
 /// Each name is a path such as `MyFeature/subFeature`. The list is sorted and has no duplicates; an
 /// error about the order is at the second of the two names.
-fn features(list: &Field<'_>) {
+fn validate_features(list: &Field<'_>) {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_alphabetic()) && word.chars().all(|c| c.is_ascii_alphanumeric())
     };
@@ -95,7 +95,7 @@ fn features(list: &Field<'_>) {
 }
 
 /// Validates `spec.podCIDRs`: valid ranges, at most one of each IP family (`FieldValueInvalid`).
-fn ranges(ranges: &Field<'_>) {
+fn validate_ranges(ranges: &Field<'_>) {
     ranges.items().for_each(|range| range.check(address::legacy_range));
     let families: Vec<bool> =
         ranges.items().filter_map(|range| address::range(range.text())).map(|(ip, _)| ip.is_ipv4()).collect();
@@ -108,7 +108,7 @@ fn ranges(ranges: &Field<'_>) {
 ///
 /// `providerID` may not be removed (`FieldValueInvalid`); a tag of the API makes it immutable. Both may be set later,
 /// because a cloud controller sets them after the kubelet has registered the node.
-fn immutable_fields(was: &Value, spec: &Field<'_>) {
+fn validate_immutable_fields(was: &Value, spec: &Field<'_>) {
     let [ranges, provider, external] = ["podCIDRs", "providerID", "externalID"].map(|name| spec.at(name));
     let is_changed = was["podCIDRs"].is_array() && *ranges != was["podCIDRs"];
     ranges.forbidden_if(is_changed, "may not change once set");
@@ -121,7 +121,7 @@ fn immutable_fields(was: &Value, spec: &Field<'_>) {
 ///
 /// The values of `effect` are those of the schema: `NoSchedule`, `PreferNoSchedule`
 /// and `NoExecute`. A key may have one taint for each effect.
-fn taints(taints: &Field<'_>) {
+fn validate_taints(taints: &Field<'_>) {
     let effects = declared::values("core.v1.Taint", "effect");
     for taint in taints.items() {
         taint.at("key").qualified_name();

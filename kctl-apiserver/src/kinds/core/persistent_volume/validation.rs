@@ -78,11 +78,11 @@ fn is_renamed(was: &Value, is: &Value) -> bool {
 /// | `volumeAttributesClassName` | not empty, and only for CSI |
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    modes(&spec.at("accessModes"));
-    capacity(&spec.at("capacity"));
-    affinity_of_volume(&spec.at("nodeAffinity"));
-    sources(text(&object["metadata"]["name"]), &spec);
-    recycling(&spec);
+    validate_modes(&spec.at("accessModes"));
+    validate_capacity(&spec.at("capacity"));
+    validate_node_affinity(&spec.at("nodeAffinity"));
+    validate_sources(text(&object["metadata"]["name"]), &spec);
+    validate_recycling(&spec);
     spec.at("storageClassName").name_if_set(NameRule::Subdomain);
     let class = spec.at("volumeAttributesClassName");
     if !class.is_null() {
@@ -93,7 +93,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates access modes, of which at least one is required.
-fn modes(modes: &Field<'_>) {
+fn validate_modes(modes: &Field<'_>) {
     modes.required_if(modes.is_empty());
     modes.check(access_modes);
 }
@@ -108,22 +108,22 @@ pub(crate) fn inline_volume(spec: &Field<'_>) {
     spec.check_children(&["capacity", "storageClassName"], |field| field.forbidden_if(!field.is_empty(), unsaid));
     let [policy, mode, csi] = ["persistentVolumeReclaimPolicy", "volumeMode", "csi"].map(|name| spec.at(name));
     csi.required_if(csi.is_null());
-    modes(&spec.at("accessModes"));
+    validate_modes(&spec.at("accessModes"));
     policy.forbidden_if(!["", "Retain"].contains(&policy.text()), "may only be Retain for inline volumes");
     mode.forbidden_if(!mode.is_null() && *mode != "Filesystem", "may only be Filesystem for inline volumes");
-    sources("", spec);
-    recycling(spec);
+    validate_sources("", spec);
+    validate_recycling(spec);
 }
 
 /// Rejects the reclaim policy `Recycle` for the host path `/`: the recycler would delete all files
 /// of the node.
-fn recycling(spec: &Field<'_>) {
+fn validate_recycling(spec: &Field<'_>) {
     let (policy, is_root) = (spec.at("persistentVolumeReclaimPolicy"), spec["hostPath"]["path"] == "/");
     policy.forbidden_if(is_root && *policy == "Recycle", "may not be 'recycle' for a hostPath mount of '/'");
 }
 
 /// Validates `spec.capacity`: exactly the resource `storage`, with an amount above 0.
-fn capacity(capacity: &Field<'_>) {
+fn validate_capacity(capacity: &Field<'_>) {
     capacity.required_if(capacity.is_empty());
     let is_other = capacity["storage"].is_null() || capacity.entries().count() > 1;
     capacity.unsupported_if(is_other, &["storage"]);
@@ -135,7 +135,7 @@ fn capacity(capacity: &Field<'_>) {
 
 /// Validates the nodes from which a volume is reachable. Only required terms exist; preferred ones
 /// would have no effect.
-fn affinity_of_volume(affinity: &Field<'_>) {
+fn validate_node_affinity(affinity: &Field<'_>) {
     let terms = affinity.at("required");
     if !affinity.is_null() && terms.is_null() {
         terms.required();
@@ -180,7 +180,7 @@ const FLEX: &str = "flexVolume";
 ///
 /// Errors of tags below a superfluous source are dropped, because kube-apiserver does not look into
 /// it. `name` is the name of the volume, which some sources use in their errors.
-fn sources(name: &str, spec: &Field<'_>) {
+fn validate_sources(name: &str, spec: &Field<'_>) {
     let mut given = SOURCES.iter().copied().filter(|source| spec[*source].is_object()).peekable();
     spec.required_with_if(given.peek().is_none(), "must specify a volume type");
     for (index, source) in given.enumerate() {
@@ -189,16 +189,16 @@ fn sources(name: &str, spec: &Field<'_>) {
             let told = if source == "cephfs" { "cephFS" } else { source };
             spec.at(told).forbidden("may not specify more than 1 volume type");
         } else if source == "local" {
-            local(spec);
+            validate_local(spec);
         } else {
-            volume_source::source(source, spec, SourceOwner::Cluster(name));
+            volume_source::validate_source(source, spec, SourceOwner::Cluster(name));
         }
     }
 }
 
 /// Validates a `local` volume: a path without `..`, and node affinity, because the path exists on
 /// one node only.
-fn local(spec: &Field<'_>) {
+fn validate_local(spec: &Field<'_>) {
     let (path, affinity) = (spec.at("local").at("path"), spec.at("nodeAffinity"));
     if path.require_value() {
         path.check(paths::without_backsteps);

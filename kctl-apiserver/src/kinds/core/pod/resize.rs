@@ -25,22 +25,22 @@ pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
     let class = spec.with(&new["status"]["qosClass"]);
     let keeps_class = old["status"]["qosClass"] == defaulting::quality_of_service(&mut spec.value().clone());
     class.invalid_if(!keeps_class, "Pod QOS Class may not change as a result of resizing");
-    if !spec.is_valid_by(|| LISTS.iter().for_each(|list| same_containers(list, &was[list], &spec.at(list)))) {
+    if !spec.is_valid_by(|| LISTS.iter().for_each(|list| validate_same_containers(list, &was[list], &spec.at(list)))) {
         return;
     }
     for list in LISTS {
         for ((_, was), is) in entries(&was[list]).zip(spec.at(list).items()) {
-            nothing_removed(&was["resources"], &is.at("resources"));
+            forbid_removal(&was["resources"], &is.at("resources"));
         }
     }
-    nothing_removed(&was["resources"], &spec.at("resources"));
+    forbid_removal(&was["resources"], &spec.at("resources"));
     let changes_more = without_sizes(was) != without_sizes(&spec);
     spec.forbidden_if(changes_more, "only cpu and memory resources are mutable");
 }
 
 /// Validates that a resize keeps the number, names and order of the containers. If the numbers differ, names are not
 /// compared, because each container after the change would differ.
-fn same_containers(list: &str, old: &Value, new: &Field<'_>) {
+fn validate_same_containers(list: &str, old: &Value, new: &Field<'_>) {
     if entries(old).count() != entries(new).count() {
         return new.forbidden(format_args!("{list} may not be added or removed on resize"));
     }
@@ -52,7 +52,7 @@ fn same_containers(list: &str, old: &Value, new: &Field<'_>) {
 
 /// Validates that a resize removes no `cpu` or `memory` request or limit (`FieldValueForbidden`). An amount may be
 /// changed, and one may be added.
-fn nothing_removed(old: &Value, resources: &Field<'_>) {
+fn forbid_removal(old: &Value, resources: &Field<'_>) {
     for name in ["requests", "limits"] {
         let part = resources.at(name);
         let is_removed = SIZES.iter().any(|size| !old[name][*size].is_null() && part[*size].is_null());

@@ -27,32 +27,32 @@ const LISTS: [(&str, &str); 3] = [
 /// Pod is created.
 pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], Field::new(&new["status"], "status", errors));
-    conditions(&status.at("conditions"));
-    nominated(old, &status.at("nominatedNodeName"));
+    validate_conditions(&status.at("conditions"));
+    validate_nominated_node(old, &status.at("nominatedNodeName"));
     status.at("observedGeneration").not_negative();
     let class = status.at("qosClass");
     class.invalid_if(text(&before["qosClass"]) != class.text(), "field is immutable");
-    claims(&status.at("resourceClaimStatuses"), &new["spec"]["resourceClaims"]);
-    extended(&status.at("extendedResourceClaimStatus"), &new["spec"]);
-    pod_addresses(before, &status);
-    host_addresses(before, &status);
+    validate_claims(&status.at("resourceClaimStatuses"), &new["spec"]["resourceClaims"]);
+    validate_extended_resources(&status.at("extendedResourceClaimStatus"), &new["spec"]);
+    validate_pod_addresses(before, &status);
+    validate_host_addresses(before, &status);
     for (name, containers) in LISTS {
         let list = status.at(name);
-        stays_ended(&old["spec"], containers, &before[name], &list);
-        users(&list, text(&new["spec"]["os"]["name"]));
+        validate_ended_containers(&old["spec"], containers, &before[name], &list);
+        validate_users(&list, text(&new["spec"]["os"]["name"]));
         if containers == "ephemeralContainers" {
             for allocated in list.items().map(|status| status.at("allocatedResourcesStatus")) {
                 allocated.forbidden_if(!allocated.is_empty(), "must not be specified in container status");
             }
         } else {
-            devices(&list, &new["spec"][containers]);
+            validate_devices(&list, &new["spec"][containers]);
         }
     }
 }
 
 /// Validates conditions: no negative generation, and a qualified name as type, apart from the oldest types. The path
 /// has `Type` in upper case, as in kube-apiserver.
-fn conditions(list: &Field<'_>) {
+fn validate_conditions(list: &Field<'_>) {
     for condition in list.items() {
         condition.at("observedGeneration").not_negative();
         let kind = condition.at_with("Type", &condition["type"]);
@@ -64,7 +64,7 @@ fn conditions(list: &Field<'_>) {
 
 /// Validates `nominatedNodeName`, which a Pod that is bound to a node may not get. An unchanged value is not validated,
 /// so a Pod may keep it after it has been bound.
-fn nominated(old: &Value, node: &Field<'_>) {
+fn validate_nominated_node(old: &Value, node: &Field<'_>) {
     if **node == old["status"]["nominatedNodeName"] {
         return;
     }
@@ -76,7 +76,7 @@ fn nominated(old: &Value, node: &Field<'_>) {
 /// Validates that terminated containers that are not restarted stay terminated. Ephemeral containers are never
 /// restarted. A container without a new status is not reported. A container that is not in the spec counts as not
 /// restarted. The error has the index of the old status.
-fn stays_ended(spec: &Value, containers: &str, before: &Value, list: &Field<'_>) {
+fn validate_ended_containers(spec: &Value, containers: &str, before: &Value, list: &Field<'_>) {
     let is_ephemeral = containers == "ephemeralContainers";
     if !is_ephemeral && may_all_start_again(spec) {
         return;
@@ -124,7 +124,7 @@ fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
 /// Validates `resourceClaimStatuses`: each names a claim of the spec (`FieldValueInvalid`), once
 /// (`FieldValueDuplicate`). `of_pod` is `spec.resourceClaims`. A status without `resourceClaimName` means that no claim
 /// was needed.
-fn claims(list: &Field<'_>, of_pod: &Value) {
+fn validate_claims(list: &Field<'_>, of_pod: &Value) {
     list.unique_at("name");
     for status in list.items() {
         let (name, claim) = (status.at("name"), status.at("resourceClaimName"));
@@ -137,7 +137,7 @@ fn claims(list: &Field<'_>, of_pod: &Value) {
 /// Validates `extendedResourceClaimStatus`: at least one mapping, and each names a container with a request for the
 /// resource. A mapping connects a request of an extended resource, such as `example.com/gpu: 1`, with a request of the
 /// generated `ResourceClaim`. Errors about `requestName` have no index, as in kube-apiserver.
-fn extended(status: &Field<'_>, spec: &Value) {
+fn validate_extended_resources(status: &Field<'_>, spec: &Value) {
     if status.is_null() {
         return;
     }
@@ -164,26 +164,26 @@ fn extended(status: &Field<'_>, spec: &Value) {
 
 /// Validates `podIPs`, the first of which is not empty. The message is about `podIP`, because internally the first
 /// address of the list is `podIP`.
-fn pod_addresses(before: &Value, status: &Field<'_>) {
+fn validate_pod_addresses(before: &Value, status: &Field<'_>) {
     let list = status.at("podIPs");
-    addresses(&before["podIPs"], &list);
+    validate_addresses(&before["podIPs"], &list);
     let is_without = list.items().next().is_some_and(|first| first.at("ip").is_empty());
     list.invalid_if(is_without, "podIP and podIPs must either both be set or both be unset");
 }
 
 /// Validates `hostIPs`, the first of which equals `hostIP`.
-fn host_addresses(before: &Value, status: &Field<'_>) {
+fn validate_host_addresses(before: &Value, status: &Field<'_>) {
     let list = status.at("hostIPs");
     if let Some(first) = list.items().next() {
         first.at("ip").invalid_if(text(&first["ip"]) != text(&status["hostIP"]), "must be equal to `hostIP`");
     }
-    addresses(&before["hostIPs"], &list);
+    validate_addresses(&before["hostIPs"], &list);
 }
 
 /// Validates addresses that are new in the list, and at most one of each IP family in it. Two addresses must be one
 /// IPv4 and one IPv6 address. Beside other addresses, an invalid one is also an `InternalError` of the list, because
 /// its family is unknown.
-fn addresses(before: &Value, list: &Field<'_>) {
+fn validate_addresses(before: &Value, list: &Field<'_>) {
     for address in list.items() {
         let ip = address.at("ip").text();
         if !entries(before).any(|(_, existing)| text(&existing["ip"]) == ip) {
@@ -204,7 +204,7 @@ fn addresses(before: &Value, list: &Field<'_>) {
 }
 
 /// Validates the Linux users of container statuses: IDs of 31 bits, and none in a Windows Pod (`FieldValueForbidden`).
-fn users(list: &Field<'_>, system: &str) {
+fn validate_users(list: &Field<'_>, system: &str) {
     for user in list.items().map(|status| status.at("user").at("linux")).filter(|user| !user.is_null()) {
         if system == "windows" {
             user.forbidden("cannot be set for a windows pod");
@@ -217,14 +217,14 @@ fn users(list: &Field<'_>, system: &str) {
 
 /// Validates the health of allocated devices: each resource is one that the container requests. A resource is either
 /// the name of an extended resource or `claim:<name>/<request>`.
-fn devices(list: &Field<'_>, containers: &Value) {
+fn validate_devices(list: &Field<'_>, containers: &Value) {
     for status in list.items() {
         let container = entries(containers).map(|(_, item)| item).find(|item| item["name"] == status["name"]);
         for resource in status.at("allocatedResourcesStatus").items() {
             let name = resource.at("name");
             let is_unknown = container.is_some_and(|container| !is_requested(name.text(), container));
             name.invalid_if(is_unknown, "must be a resource or 'claim:<name>/<request>' that the container requests");
-            healths(&resource.at("resources"));
+            validate_healths(&resource.at("resources"));
         }
     }
 }
@@ -241,7 +241,7 @@ fn is_requested(name: &str, container: &Value) -> bool {
 }
 
 /// Validates device healths: unique IDs, a known health, and a message that is not empty.
-fn healths(list: &Field<'_>) {
+fn validate_healths(list: &Field<'_>) {
     list.unique_at("resourceID");
     for health in list.items() {
         health.at("health").always_one_of(&["Healthy", "Unhealthy", "Unknown"]);

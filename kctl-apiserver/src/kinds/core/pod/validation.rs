@@ -48,7 +48,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
         }
         for container in list.items() {
             container.require_children(&["image"]);
-            container::image(&container);
+            container::validate_image(&container);
         }
     }
     let deadline = spec.at("activeDeadlineSeconds");
@@ -58,9 +58,9 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     if later.is_some_and(|later| later < 0 || earlier.is_some_and(|earlier| later > earlier)) {
         return deadline.invalid(detail);
     }
-    tolerations_stay(was, &spec.at("tolerations"));
-    gates_are_removed(was, &spec.at("schedulingGates"));
-    narrows(was, &spec);
+    validate_kept_tolerations(was, &spec.at("tolerations"));
+    forbid_new_gates(was, &spec.at("schedulingGates"));
+    validate_narrowed_placement(was, &spec);
     if *was != *spec && without_mutable_fields(was, was, &spec) != without_mutable_fields(&spec, was, &spec) {
         spec.forbidden(
             "only images, activeDeadlineSeconds, a negative terminationGracePeriodSeconds, new tolerations, scheduling \
@@ -71,7 +71,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 
 /// Validates that no old toleration is removed or changed, apart from its seconds (`FieldValueForbidden`), and
 /// validates the new list.
-fn tolerations_stay(was: &Value, list: &Field<'_>) {
+fn validate_kept_tolerations(was: &Value, list: &Field<'_>) {
     let without_seconds = |toleration: &Value| {
         let mut toleration = toleration.clone();
         toleration["tolerationSeconds"] = Value::Null;
@@ -85,7 +85,7 @@ fn tolerations_stay(was: &Value, list: &Field<'_>) {
 }
 
 /// Validates that an update adds no scheduling gate: the scheduler may have placed the Pod already.
-fn gates_are_removed(was: &Value, list: &Field<'_>) {
+fn forbid_new_gates(was: &Value, list: &Field<'_>) {
     for name in list.items().map(|gate| gate.at("name")) {
         let is_new = !entries(&was["schedulingGates"]).any(|(_, old)| old["name"] == *name);
         name.forbidden_if(is_new, "scheduling gates can only be removed");
@@ -121,7 +121,7 @@ fn without_mutable_fields(spec: &Value, old: &Value, new: &Value) -> Value {
 ///
 /// Labels may be added to `nodeSelector`. Terms of the required node affinity are alternatives: their number must not
 /// change, and each may get further requirements at its end. An empty list may get any terms.
-fn narrows(was: &Value, spec: &Field<'_>) {
+fn validate_narrowed_placement(was: &Value, spec: &Field<'_>) {
     const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
     if entries(&was["schedulingGates"]).next().is_none() {
         return;

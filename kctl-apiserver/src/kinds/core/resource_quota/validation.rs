@@ -26,7 +26,7 @@ pub(crate) fn counts_pods(name: &str) -> bool {
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     let status = Field::new(&object["status"], "status", errors);
     for (name, amount) in status.at("hard").entries().chain(status.at("used").entries()) {
-        counted(name, &amount);
+        validate_quantity(name, &amount);
     }
 }
 
@@ -34,9 +34,9 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 ///
 /// A name without a domain must be a standard resource. `storage` is not: a quota has
 /// `requests.storage`.
-fn counted(name: &str, amount: &Field<'_>) {
+fn validate_quantity(name: &str, amount: &Field<'_>) {
     resources::known_name(name, amount);
-    resources::value(name, amount);
+    resources::validate_value(name, amount);
     // Storage is limited as `requests.storage`, because only claims request it.
     let is_standard = name.contains('/') || (resources::is_standard(name) && name != "storage");
     amount.invalid_if(!is_standard, "must be a standard resource for quota");
@@ -46,7 +46,7 @@ fn counted(name: &str, amount: &Field<'_>) {
 pub(crate) fn quota(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let scopes = spec.at("scopes");
-    spec.at("hard").entries().for_each(|(name, amount)| counted(name, &amount));
+    spec.at("hard").entries().for_each(|(name, amount)| validate_quantity(name, &amount));
     let all: Vec<&str> = entries(&scopes).map(|(_, scope)| text(scope)).collect();
     let different: BTreeSet<&str> = all.iter().copied().collect();
     let known = declared::values("core.v1.ResourceQuotaSpec", "scopes");
@@ -57,7 +57,7 @@ pub(crate) fn quota(object: &Value, errors: &mut Errors) {
     });
     let wrong = wrong.or_else(|| are_conflicting(&all).then(|| "has scopes that exclude each other".to_owned()));
     scopes.invalid_if(wrong.is_some(), wrong.unwrap_or_default());
-    scope_selector(&spec);
+    validate_scope_selector(&spec);
 }
 
 /// Iterates over the standard resources of a quota to which a scope does not apply.
@@ -88,7 +88,7 @@ fn are_conflicting(all: &[&str]) -> bool {
 ///
 /// Scopes without values accept only the operator `Exists`. `PriorityClass` and `VolumeAttributesClass` also accept
 /// `In` and `NotIn` with values, and `DoesNotExist`.
-fn scope_selector(spec: &Field<'_>) {
+fn validate_scope_selector(spec: &Field<'_>) {
     /// Scopes without values.
     const EXISTS: &[&str] =
         &["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
@@ -143,7 +143,7 @@ pub(crate) fn limits(object: &Value, errors: &mut Errors) {
         kind.qualified_name();
         let is_known = kind.text().contains('/') || KINDS.contains(&kind.text());
         kind.invalid_if(!is_known, "must be a standard limit type or fully qualified");
-        names_of_limits(&limit);
+        validate_limit_names(&limit);
         let names: BTreeSet<&str> =
             AMOUNTS.iter().flat_map(|part| limit.at(part).entries()).map(|(name, _)| name).collect();
         for name in names {
@@ -159,7 +159,7 @@ const AMOUNTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimit
 ///
 /// The type Pod has no defaults (`FieldValueForbidden`). The type `PersistentVolumeClaim` needs a
 /// minimum or a maximum of `storage`.
-fn names_of_limits(limit: &Field<'_>) {
+fn validate_limit_names(limit: &Field<'_>) {
     let kind = text(&limit["type"]);
     for part in AMOUNTS {
         let amounts = limit.at(part);
@@ -169,7 +169,7 @@ fn names_of_limits(limit: &Field<'_>) {
         }
         for (name, amount) in amounts.entries() {
             if ["Pod", "Container"].contains(&kind) {
-                resources::name_of_container(name, &amount);
+                resources::validate_container_resource_name(name, &amount);
             } else {
                 resources::known_name(name, &amount);
             }
@@ -200,7 +200,7 @@ fn validate_limit(limit: &Field<'_>, name: &str) {
         let is_wrong = size(less).zip(size(more)).is_some_and(|(least, most)| least > most);
         limit.at(field).at_key(name).invalid_if(is_wrong, format_args!("{less} must not be greater than {more}"));
     }
-    ratio(&limit.at("maxLimitRequestRatio").at_key(name), size("min").zip(size("max")));
+    validate_ratio(&limit.at("maxLimitRequestRatio").at_key(name), size("min").zip(size("max")));
     let is_other = size("defaultRequest").zip(size("default")).is_some_and(|(request, most)| request != most);
     let request = limit.at("defaultRequest").at_key(name);
     request.invalid_if(is_other && !resources::is_overcommitted(name), "must equal the amount in `default`");
@@ -212,7 +212,7 @@ fn validate_limit(limit: &Field<'_>, name: &str) {
 /// `bounds` are `min` and `max` in thousandths.
 ///
 /// An invalid quantity is not compared; the decoder or another rule reports it.
-fn ratio(ratio: &Field<'_>, bounds: Option<(i128, i128)>) {
+fn validate_ratio(ratio: &Field<'_>, bounds: Option<(i128, i128)>) {
     let Some(most) = resources::size(ratio) else { return };
     let is_small = most < quantity::amount("1").unwrap_or_default();
     let is_large =

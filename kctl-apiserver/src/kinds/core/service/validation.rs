@@ -40,26 +40,26 @@ pub(crate) fn service(object: &Value, errors: &mut Errors) {
         cluster_ips.items().for_each(|ip| ip.invalid("must not be 'None' for this type of Service"));
     }
     if kind == "ExternalName" {
-        external(&spec);
+        validate_external_name(&spec);
     }
     let (has_several, mut names) = (ports.items().count() > 1, BTreeSet::new());
     for port in ports.items() {
         let name = port.at("name");
         name.required_if(has_several && name.is_empty());
         name.duplicate_if(!name.is_empty() && !names.insert(name.text()));
-        service_port(&port);
+        validate_service_port(&port);
     }
-    repeated_ports(&spec);
+    forbid_repeated_ports(&spec);
     spec.at("selector").labels();
-    affinity(&spec);
-    addresses(&spec);
+    validate_affinity(&spec);
+    validate_addresses(&spec);
     for ip in spec.at("externalIPs").items() {
         if ip.passes(address::legacy) {
             ip.check(address::endpoint);
         }
     }
-    balancer(&spec);
-    traffic(&spec);
+    validate_load_balancer(&spec);
+    validate_traffic(&spec);
 }
 
 /// Returns `true` for a Service without a virtual IP: `clusterIPs` is `["None"]`.
@@ -69,7 +69,7 @@ pub(crate) fn is_headless(spec: &Value) -> bool {
 
 /// Validates an `ExternalName` Service: no cluster IPs or IP families (`FieldValueForbidden`), and a DNS name as
 /// `externalName`, with or without the final dot.
-fn external(spec: &Field<'_>) {
+fn validate_external_name(spec: &Field<'_>) {
     let has_address = !text(&spec["clusterIP"]).is_empty();
     for name in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
         let is_set = !spec[name].is_null() || (name == "clusterIPs" && has_address);
@@ -81,7 +81,7 @@ fn external(spec: &Field<'_>) {
 }
 
 /// Validates the timeout of `ClientIP` session affinity, 1 to 86,400 seconds (`FieldValueInvalid`).
-fn affinity(spec: &Field<'_>) {
+fn validate_affinity(spec: &Field<'_>) {
     if spec["sessionAffinity"] == "ClientIP" {
         let client = spec.at("sessionAffinityConfig").at("clientIP");
         client.at("timeoutSeconds").in_range(1, AFFINITY_SECONDS_MAX);
@@ -100,7 +100,7 @@ fn affinity(spec: &Field<'_>) {
 ///
 /// An `ExternalName` has no addresses; `external` reports them. Families are compared only if all
 /// addresses are valid.
-fn addresses(spec: &Field<'_>) {
+fn validate_addresses(spec: &Field<'_>) {
     if spec["type"] == "ExternalName" {
         return;
     }
@@ -116,14 +116,14 @@ fn addresses(spec: &Field<'_>) {
     let is_wrong = is_other || n_all > ADDRESSES_MAX || (is_none && n_all > 1);
     all.invalid_if(is_wrong, "must be `clusterIP` and at most one further address; 'None' must be alone");
     if n_invalid == 0 && !is_none {
-        families_fit(&all, &families);
+        validate_families(&all, &families);
     }
 }
 
 /// Validates that each cluster IP has the family at its index, and that two IPs have different families.
 ///
 /// A surplus of addresses or families at the end of one list is not reported.
-fn families_fit(all: &Field<'_>, families: &Field<'_>) {
+fn validate_families(all: &Field<'_>, families: &Field<'_>) {
     let all_parsed: Vec<_> = all.items().filter_map(|ip| Some((address::parse(ip.text())?.is_ipv4(), ip))).collect();
     let is_repeated = all_parsed.len() > 1 && all_parsed.iter().all(|(is_ipv4, _)| *is_ipv4 == all_parsed[0].0);
     all.invalid_if(is_repeated, "may specify no more than one IP for each IP family");
@@ -134,7 +134,7 @@ fn families_fit(all: &Field<'_>, families: &Field<'_>) {
 }
 
 /// Validates a `ServicePort`. An absent `targetPort` counts as `port`. An absent name is valid here.
-fn service_port(port: &Field<'_>) {
+fn validate_service_port(port: &Field<'_>) {
     let target = port.at("targetPort");
     port.at("name").name_if_set(NameRule::Label);
     let number = Value::from(port["port"].as_i64().unwrap_or(0));
@@ -148,7 +148,7 @@ fn service_port(port: &Field<'_>) {
 /// `ClusterIP` Service has no node ports (`FieldValueForbidden`).
 ///
 /// One number may be used once for each protocol, as DNS needs it for TCP and UDP.
-fn repeated_ports(spec: &Field<'_>) {
+fn forbid_repeated_ports(spec: &Field<'_>) {
     let (ports, mut taken) = (spec.at("ports"), BTreeSet::new());
     ports.unique_by(|port| (text(&port["protocol"]), port["port"].as_i64()));
     for port in ports.items() {
@@ -160,7 +160,7 @@ fn repeated_ports(spec: &Field<'_>) {
 }
 
 /// Validates the fields of load balancers. The path `spec.LoadBalancerSourceRanges` is spelled as in kube-apiserver.
-fn balancer(spec: &Field<'_>) {
+fn validate_load_balancer(spec: &Field<'_>) {
     let is_balancer = spec["type"] == "LoadBalancer";
     let ranges = spec.at_with("LoadBalancerSourceRanges", &spec["loadBalancerSourceRanges"]);
     ranges.forbidden_if(!is_balancer && !ranges.is_empty(), BALANCED);
@@ -170,12 +170,12 @@ fn balancer(spec: &Field<'_>) {
     }
     let allocates = spec.at("allocateLoadBalancerNodePorts");
     allocates.forbidden_if(!is_balancer && !allocates.is_null(), BALANCED);
-    class_of_balancer(spec);
+    validate_load_balancer_class(spec);
 }
 
 /// Validates `loadBalancerClass`: a qualified name, and only for `LoadBalancer`. It chooses the
 /// implementation.
-fn class_of_balancer(spec: &Field<'_>) {
+fn validate_load_balancer_class(spec: &Field<'_>) {
     let class = spec.at("loadBalancerClass");
     if class.is_null() {
         return;
@@ -191,7 +191,7 @@ fn class_of_balancer(spec: &Field<'_>) {
 /// that is reachable from outside, and invalid for others.
 ///
 /// `healthCheckNodePort` is a valid port or absent if it is used, and unset or 0 otherwise.
-fn traffic(spec: &Field<'_>) {
+fn validate_traffic(spec: &Field<'_>) {
     let (outside, port) = (spec.at("externalTrafficPolicy"), spec.at("healthCheckNodePort"));
     if is_reached_from_outside(spec) {
         outside.required_if(outside.is_empty());
@@ -251,18 +251,18 @@ pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, spec) = (&old["spec"], Field::new(&new["spec"], "spec", errors));
     let has = |kind: &str| (was["type"] == kind, spec["type"] == kind);
     if has("ExternalName") == (false, false) {
-        addresses_stay(was, &spec);
+        validate_kept_addresses(was, &spec);
     }
     let (class, port) = (spec.at("loadBalancerClass"), spec.at("healthCheckNodePort"));
     let is_changed = *class != was["loadBalancerClass"];
     class.invalid_if(has("LoadBalancer") == (true, true) && is_changed, "may not change once set");
-    class_of_balancer(&spec);
+    validate_load_balancer_class(&spec);
     let is_changed = *port != was["healthCheckNodePort"];
     port.forbidden_if(is_checked(was) && is_checked(&spec) && is_changed, "field is immutable");
 }
 
 /// Validates that an update keeps cluster IPs, unless both Services are headless, and IP families, unless one of them is.
-fn addresses_stay(was: &Value, spec: &Field<'_>) {
+fn validate_kept_addresses(was: &Value, spec: &Field<'_>) {
     let (ips, families) = (spec.at("clusterIPs"), spec.at("ipFamilies"));
     if !is_headless(was) || !is_headless(spec) {
         let is_unset = ips.is_empty() && !was["clusterIPs"][0].is_null();
@@ -295,5 +295,5 @@ fn changed_items(was: &Value, spec: &Field<'_>, list: &str) -> Vec<usize> {
 /// It runs on a Service as it was sent, before addresses are allocated, so that an invalid Service
 /// allocates none.
 pub(crate) fn addresses_of_service(object: &Value) -> Errors {
-    Errors::collect(|errors| addresses(&Field::new(&object["spec"], "spec", errors)))
+    Errors::collect(|errors| validate_addresses(&Field::new(&object["spec"], "spec", errors)))
 }

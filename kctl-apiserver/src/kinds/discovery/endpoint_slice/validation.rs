@@ -44,11 +44,11 @@ pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
     }
     endpoints.max_items(ENDPOINTS_MAX);
     for endpoint in endpoints.items() {
-        addresses(&endpoint.at("addresses"), kind.text());
+        validate_addresses(&endpoint.at("addresses"), kind.text());
         for (name, rule) in [("nodeName", NameRule::Subdomain), ("hostname", NameRule::Label)] {
             endpoint.at(name).when_present(|field| field.name(rule));
         }
-        hints(&endpoint.at("hints"));
+        validate_hints(&endpoint.at("hints"));
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
 ///
 /// Names are unique within each list. A zone is the value of a label, and a node has a subdomain as name. If a list is
 /// too long, neither it nor the list after it is validated further.
-fn hints(hints: &Field<'_>) {
+fn validate_hints(hints: &Field<'_>) {
     for name in ["forZones", "forNodes"] {
         let list = hints.at(name);
         if list.items().count() > HINTS_MAX {
@@ -77,7 +77,7 @@ fn hints(hints: &Field<'_>) {
 ///
 /// An address of the other family is reported at the list, without an index. With an unknown type
 /// nothing is validated.
-fn addresses(list: &Field<'_>, kind: &str) {
+fn validate_addresses(list: &Field<'_>, kind: &str) {
     // The addresses of a list that is too long are validated, too (`validateEndpoints`).
     for (index, value) in entries(list) {
         let place = list.index(index);

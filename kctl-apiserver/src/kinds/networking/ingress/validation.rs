@@ -29,17 +29,17 @@ pub(crate) fn ingress(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (default, rules, class) = (spec.at("defaultBackend"), spec.at("rules"), spec.at("ingressClassName"));
     spec.invalid_if(rules.is_empty() && default.is_null(), "must have `defaultBackend` or `rules`");
-    default.when_present(backend);
+    default.when_present(validate_backend);
     for rule in rules.items() {
         let name = rule.at("host");
         name.invalid_if(address::parse(name.text()).is_some(), "must be a DNS name, not an IP address");
         if !name.is_empty() {
-            host(&name);
+            validate_host(&name);
         }
-        rule.at("http").when_present(|http| paths(&http.at("paths")));
+        rule.at("http").when_present(|http| validate_paths(&http.at("paths")));
     }
     for tls in spec.at("tls").items() {
-        tls.at("hosts").items().for_each(|name| host(&name));
+        tls.at("hosts").items().for_each(|name| validate_host(&name));
         tls.at("secretName").name_if_set(NameRule::Subdomain);
     }
     class.when_present(|class| class.name(NameRule::Subdomain));
@@ -59,7 +59,7 @@ pub(crate) fn new_ingress(object: &Value, errors: &mut Errors) {
 
 /// Validates a host: a DNS subdomain, or `*.` and a subdomain, which stands for all names one label below it
 /// (`validation.IsWildcardDNS1123Subdomain`).
-fn host(name: &Field<'_>) {
+fn validate_host(name: &Field<'_>) {
     let host = name.text();
     if !host.contains('*') {
         return name.name(NameRule::Subdomain);
@@ -69,7 +69,7 @@ fn host(name: &Field<'_>) {
 }
 
 /// Validates the paths of a rule. A path without `pathType` is not validated further.
-fn paths(list: &Field<'_>) {
+fn validate_paths(list: &Field<'_>) {
     list.required_if(list.is_empty());
     for path in list.items() {
         let kind = path.at("pathType");
@@ -78,7 +78,7 @@ fn paths(list: &Field<'_>) {
             kind.required();
         } else {
             validate_path(&path);
-            backend(&path.at("backend"));
+            validate_backend(&path.at("backend"));
         }
     }
 }
@@ -117,13 +117,13 @@ fn validate_path(path: &Field<'_>) {
 /// | neither | `FieldValueInvalid` |
 /// | Service with name and number of a port | `FieldValueInvalid` |
 /// | Service without a port | `FieldValueRequired` |
-fn backend(backend: &Field<'_>) {
+fn validate_backend(backend: &Field<'_>) {
     let (service, resource) = (backend.at("service"), backend.at("resource"));
     let has_one = service.is_object() != resource.is_object();
     backend.invalid_if(!has_one, "must have either `service` or `resource`");
     if has_one && resource.is_object() {
         resource.require_children(&["kind", "name"]);
-        reference(&resource);
+        validate_reference(&resource);
     } else if has_one {
         service.at("name").required_name(NameRule::Label);
         let (name, number) = (service.at("port").at("name"), service.at("port").at("number"));
@@ -151,7 +151,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Validates the names in a reference to another object; an absent group means the core group.
-fn reference(reference: &Field<'_>) {
+fn validate_reference(reference: &Field<'_>) {
     reference.at("apiGroup").when_present(|group| group.name(NameRule::Subdomain));
     reference.check_children(&["kind", "name"], |field| field.name_if_set(NameRule::PathSegment));
 }
@@ -171,7 +171,7 @@ pub(crate) fn class(object: &Value, errors: &mut Errors) {
     if parameters.is_null() {
         return;
     }
-    reference(&parameters);
+    validate_reference(&parameters);
     let (scope, namespace) = (parameters.at("scope"), parameters.at("namespace"));
     scope.one_of(&["Cluster", "Namespace"]);
     match scope.text() {

@@ -21,8 +21,8 @@ pub(crate) fn policy(object: &Value, errors: &mut Errors) {
     spec.at("podSelector").check(selector::selector);
     for (direction, peers) in DIRECTIONS {
         for rule in spec.at(direction).items() {
-            rule.at("ports").items().for_each(|item| port(&item));
-            rule.at(peers).items().for_each(|item| peer(&item));
+            rule.at("ports").items().for_each(|item| validate_port(&item));
+            rule.at(peers).items().for_each(|item| validate_peer(&item));
         }
     }
     let types = spec.at("policyTypes");
@@ -34,7 +34,7 @@ pub(crate) fn policy(object: &Value, errors: &mut Errors) {
 
 /// Validates a port by number or name, or a range from `port` to `endPort`. A range needs two
 /// numbers.
-fn port(port: &Field<'_>) {
+fn validate_port(port: &Field<'_>) {
     let (first, last) = (port.at("port"), port.at("endPort"));
     first.when_present(ports::number_or_name);
     let is_range = first.is_number() && last.as_i64() >= first.as_i64();
@@ -50,19 +50,19 @@ fn port(port: &Field<'_>) {
 /// | `namespaceSelector` | all Pods of the selected namespaces |
 /// | both selectors | selected Pods of the selected namespaces |
 /// | `ipBlock` | addresses outside of the cluster; no selector beside it (`FieldValueForbidden`) |
-fn peer(peer: &Field<'_>) {
+fn validate_peer(peer: &Field<'_>) {
     let selectors = ["podSelector", "namespaceSelector"];
     peer.check_children(&selectors, selector::selector);
     let selects = selectors.iter().any(|name| peer[*name].is_object());
     let range = peer.at("ipBlock");
-    range.when_present(block);
+    range.when_present(validate_block);
     peer.forbidden_if(range.is_object() && selects, "may not specify both ipBlock and another peer");
     peer.required_with_if(!range.is_object() && !selects, "must specify a peer");
 }
 
 /// Validates a block of addresses. Each exception is a strict subset of it. An absent `cidr` is
 /// reported by the schema.
-fn block(block: &Field<'_>) {
+fn validate_block(block: &Field<'_>) {
     let range = block.at("cidr");
     if range.is_empty() {
         return;

@@ -32,7 +32,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
         // A new Pod of the same name is a different consumer.
         user.require_children(&["resource", "name", "uid"]);
     }
-    devices(&status.at("devices"), &handed_out(&allocation));
+    validate_devices(&status.at("devices"), &handed_out(&allocation));
     users.forbidden_if(!users.is_empty() && allocation.is_null(), "may not be specified without an allocation");
     let is_deleting = new["metadata"]["deletionTimestamp"].is_string();
     let has_new =
@@ -40,7 +40,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     users.forbidden_if(is_deleting && has_new(), "must not have new entries in a claim being deleted");
     // The tag `update=NoModify` validates that an allocation is unchanged.
     if was["allocation"].is_null() && !allocation.is_null() {
-        allocated(&allocation, &names(&new["spec"]["devices"]["requests"]));
+        validate_allocated(&allocation, &names(&new["spec"]["devices"]["requests"]));
     }
 }
 
@@ -74,7 +74,7 @@ fn handed_out(allocation: &Value) -> BTreeSet<DeviceId<'_>> {
 
 /// Validates `status.devices`, in which drivers report about the devices of the claim. `handed_out` are the IDs of the
 /// allocated ones. `data` is at most 10 KiB of JSON, and addresses have a prefix length.
-fn devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
+fn validate_devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
     for device in list.items() {
         device.at("driver").check(driver);
         device.at("pool").check(pool_name);
@@ -84,7 +84,7 @@ fn devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
         conditions.check(status::conditions);
         conditions.max_items(CONDITIONS_MAX);
         device.at("data").when_present(validate_driver);
-        device.at("networkData").at("ips").items().for_each(|address| address.check(interface_address));
+        device.at("networkData").at("ips").items().for_each(|address| address.check(validate_interface_address));
     }
 }
 
@@ -92,7 +92,7 @@ fn devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
 /// (`IsValidInterfaceAddress`), such as `10.9.8.7/24`.
 ///
 /// The string must equal its canonical form: compressed lowercase IPv6, no leading zeros, no IPv4-mapped address.
-fn interface_address(value: &Field<'_>) {
+fn validate_interface_address(value: &Field<'_>) {
     let canonical = address::range(value.text()).map(|(host, bits)| {
         let bits = if address::is_mapped(host) { bits.saturating_sub(96) } else { bits };
         format!("{}/{bits}", host.to_canonical())
@@ -104,7 +104,7 @@ fn interface_address(value: &Field<'_>) {
 }
 
 /// Validates a new allocation. Results and configurations may only name requests of the claim, which are in `requests`.
-fn allocated(allocation: &Field<'_>, requests: &BTreeSet<String>) {
+fn validate_allocated(allocation: &Field<'_>, requests: &BTreeSet<String>) {
     let devices = allocation.at("devices");
     for result in devices.at("results").items() {
         validate_request_name(&result.at("request"), requests);

@@ -35,7 +35,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 /// A constraint requires that devices have the same value of an attribute, or that all values
 /// differ.
 pub(crate) fn devices(devices: &Field<'_>) {
-    devices.at("requests").items().for_each(|item| request(&item));
+    devices.at("requests").items().for_each(|item| validate_request(&item));
     let declared = names(&devices["requests"]);
     for constraint in devices.at("constraints").items() {
         validate_request_names(&constraint, &declared);
@@ -88,7 +88,7 @@ pub(crate) fn validate_request_name(name: &Field<'_>, declared: &BTreeSet<String
 /// (`firstAvailable`).
 ///
 /// With both, only the tags of the API validate them.
-fn request(request: &Field<'_>) {
+fn validate_request(request: &Field<'_>) {
     request.at("name").name(NameRule::Label);
     let (exactly, ways) = (request.at("exactly"), request.at("firstAvailable"));
     match (exactly.is_null(), !ways.is_empty()) {
@@ -96,12 +96,12 @@ fn request(request: &Field<'_>) {
         (false, true) => request.invalid("must have only one of `exactly` and `firstAvailable`"),
         (false, false) => {
             exactly.at("deviceClassName").required_name(NameRule::Subdomain);
-            alternative(&exactly);
+            validate_alternative(&exactly);
         }
         (true, true) => {
             for way in ways.items() {
                 way.at("name").name(NameRule::Label);
-                alternative(&way);
+                validate_alternative(&way);
             }
         }
     }
@@ -112,7 +112,7 @@ fn request(request: &Field<'_>) {
 /// The count is positive with `ExactCount`, and absent with `All`.
 ///
 /// `request` is a request or one of its alternatives.
-fn alternative(request: &Field<'_>) {
+fn validate_alternative(request: &Field<'_>) {
     selectors(&request.at("selectors"));
     let count = request.at("count");
     let (number, mode) = (count.as_i64().unwrap_or_default(), text(&request["allocationMode"]));

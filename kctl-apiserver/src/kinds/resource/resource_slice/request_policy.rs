@@ -44,15 +44,15 @@ pub(crate) fn policy(policy: &Field<'_>, most: &Value) {
     if usual.is_null() {
         usual.required_with("must be set with validValues or validRange");
     } else if has_values {
-        options(&values, &usual, most);
+        validate_options(&values, &usual, most);
     } else {
-        bounds(&range, &usual, most);
+        validate_bounds(&range, &usual, most);
     }
 }
 
 /// Validates `validValues`: sorted, unique, within the capacity, and with the default in it. `usual` is the default. A
 /// list that is too long is not compared with the default, which is then reported as invalid.
-fn options(values: &Field<'_>, usual: &Value, most: &Value) {
+fn validate_options(values: &Field<'_>, usual: &Value, most: &Value) {
     let is_short = values.items().count() <= OPTIONS_MAX;
     let mut seen: Vec<Quantity> = Vec::new();
     for value in values.items() {
@@ -72,12 +72,12 @@ fn options(values: &Field<'_>, usual: &Value, most: &Value) {
 /// multiple of `step`. One step above `min` must fit into the capacity. Errors show the amount that is wrong, which is
 /// not always that of the field in the path. Amounts with fractions are compared in thousandths
 /// (`DRAFractionalCapacityRange`).
-fn bounds(range: &Field<'_>, usual: &Value, most: &Value) {
+fn validate_bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     let (min, max, step) = (range.at("min"), range.at("max"), range.at("step"));
     if min.is_null() {
         return min.required_with("must be set with validRange");
     }
-    order(range, usual, most);
+    validate_order(range, usual, most);
     let parts = [range.at_with("default", usual), min.clone(), max.clone(), step.clone()];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_null()).collect();
     // If any amount has a fraction, all are compared in thousandths.
@@ -109,7 +109,7 @@ fn bounds(range: &Field<'_>, usual: &Value, most: &Value) {
 }
 
 /// Validates the order of the amounts: `min`, the default, `max`, the capacity.
-fn order(range: &Field<'_>, usual: &Value, most: &Value) {
+fn validate_order(range: &Field<'_>, usual: &Value, most: &Value) {
     let (min, max, default) = (range.at("min"), range.at("max"), range.at_with("default", usual));
     let has_max = !max.is_null();
     min.invalid_if(is_more(&min, most), "must be at most the capacity");

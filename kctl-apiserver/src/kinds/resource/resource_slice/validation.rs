@@ -49,8 +49,8 @@ pub(crate) fn slice(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (devices, counters) = (spec.at("devices"), spec.at("sharedCounters"));
     spec.at("driver").check(driver);
-    pool(&spec.at("pool"));
-    nodes(&spec);
+    validate_pool(&spec.at("pool"));
+    validate_nodes(&spec);
     let has_both = devices.is_array() && counters.is_array();
     spec.invalid_without_value_if(has_both, "only one of `sharedCounters` or `devices` is allowed");
     let lists =
@@ -64,13 +64,13 @@ pub(crate) fn slice(object: &Value, errors: &mut Errors) {
         devices.discard_errors_below();
         return devices.max_items(most);
     }
-    devices.items().for_each(|item| device(&spec, &item));
+    devices.items().for_each(|item| validate_device(&spec, &item));
     devices.unique(|item| &item["name"]);
 }
 
 /// Validates the pool: its name, the number of its slices, and its generation, which grows with
 /// each change of the pool.
-fn pool(pool: &Field<'_>) {
+fn validate_pool(pool: &Field<'_>) {
     pool.at("name").check(pool_name);
     let count = pool.at("resourceSliceCount");
     count.invalid_if(count.as_i64().unwrap_or_default() <= 0, "must be greater than zero");
@@ -78,9 +78,9 @@ fn pool(pool: &Field<'_>) {
 }
 
 /// Validates from which nodes the devices can be reached. A node selector has exactly one term.
-fn nodes(spec: &Field<'_>) {
+fn validate_nodes(spec: &Field<'_>) {
     let is_per_device = flag(&spec.at("perDeviceNodeSelection"));
-    exactly_one(spec, node_fields(spec) + usize::from(is_per_device), NODES);
+    require_exactly_one(spec, node_fields(spec) + usize::from(is_per_device), NODES);
     let selector = spec.at("nodeSelector");
     let terms = selector.at("nodeSelectorTerms");
     let has_one = entries(&terms).count() == 1;
@@ -88,7 +88,7 @@ fn nodes(spec: &Field<'_>) {
 }
 
 /// Reports a slice or device that selects its nodes not at all (`FieldValueRequired`) or more than once.
-fn exactly_one(selecting: &Field<'_>, n_given: usize, detail: &str) {
+fn require_exactly_one(selecting: &Field<'_>, n_given: usize, detail: &str) {
     selecting.required_with_if(n_given == 0, detail);
     selecting.invalid_without_value_if(n_given > 1, detail);
 }
@@ -113,12 +113,12 @@ fn flag(flag: &Field<'_>) -> bool {
 ///
 /// `spec` is that of the slice. A request policy is only for devices that several claims can share
 /// (`allowMultipleAllocations`).
-fn device(spec: &Value, device: &Field<'_>) {
+fn validate_device(spec: &Value, device: &Field<'_>) {
     device.at("name").name(NameRule::Label);
     let (attributes, capacity) = (device.at("attributes"), device.at("capacity"));
     for (name, value) in attributes.entries() {
         attributes.with(&name.into()).check(qualified);
-        attribute(&value);
+        validate_attribute(&value);
     }
     for (name, amount) in capacity.entries() {
         capacity.with(&name.into()).check(qualified);
@@ -131,7 +131,7 @@ fn device(spec: &Value, device: &Field<'_>) {
     }
     device.at("taints").items().for_each(|item| taint(&item));
     if spec["perDeviceNodeSelection"] == true {
-        exactly_one(device, node_fields(device), NODES_OF_DEVICE);
+        require_exactly_one(device, node_fields(device), NODES_OF_DEVICE);
     } else if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
         device.invalid_without_value("may only select nodes if the slice has `perDeviceNodeSelection`");
     }
@@ -142,7 +142,7 @@ fn device(spec: &Value, device: &Field<'_>) {
 ///
 /// A version is one of semver 2.0.0, which CEL expressions compare. Numbers and booleans have no
 /// further rules.
-fn attribute(value: &Field<'_>) {
+fn validate_attribute(value: &Field<'_>) {
     let (string, version) = (value.at("string"), value.at("version"));
     let is_semver = version.as_str().is_none_or(|version| SEMVER.is_match(version));
     version.invalid_if(!is_semver, "must be a version of semver.org 2.0.0, such as 1.2.3-rc.1");
