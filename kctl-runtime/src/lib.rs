@@ -28,8 +28,8 @@
 //! 7. The [`writer`] sends the writes. Each response goes into the store at once, so a later read sees it
 //!    without waiting for the watch.
 //!
-//! A controller is *level-triggered*: a key carries no event. A reconcile compares the desired with the observed state,
-//! so it does not matter how many changes were merged into one key, or in which order keys are taken.
+//! A controller is *level-triggered*: a key carries no event. A reconcile compares the desired with the observed state.
+//! So it does not matter how many changes were merged into one key, or in which order keys are taken.
 //!
 //! # The modules around the loop
 //!

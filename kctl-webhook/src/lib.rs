@@ -1,11 +1,10 @@
 //! Webhooks of Kubernetes API servers as Rust functions: admission and conversion over HTTPS, with
 //! certificates that renew themselves.
 //!
-//! An API server calls *admission* webhooks before it stores an object, and a *conversion* webhook
-//! when a client uses another version of a CRD than the stored one. Each call is an HTTPS POST with
-//! a review as JSON. This crate turns a review into a call of a typed function and the result into
-//! a response, and serves that safely: bounded bodies, connections and concurrency, timeouts, and
-//! panics that become responses.
+//! An API server calls *admission* webhooks before it stores an object, and a *conversion* webhook when a client
+//! uses another version of a CRD than the stored one. Each call is an HTTPS POST with a review as JSON. This crate
+//! turns a review into a call of a typed function and the result into a response. It serves that safely: bodies,
+//! connections and concurrency are bounded, requests time out, and panics become responses.
 //!
 //! Most programs use it through the crate `kctl`: `#[admission]`, `#[conversion]` and
 //! `App::admission` build what is shown here. Use this crate directly for a webhook server without

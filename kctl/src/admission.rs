@@ -3,7 +3,7 @@
 //!
 //! An API server calls admission webhooks after it has authenticated and authorized a request, and
 //! before it stores the object. It calls the mutating ones, validates the result against the
-//! schema, and then calls the validating ones. kctl turns a function into such a webhook: it
+//! schema, and then calls the validating ones. kctl turns a function into such a webhook. It
 //! decodes the `AdmissionReview`, calls the function with the typed object, and answers with a
 //! patch or a rejection.
 //!

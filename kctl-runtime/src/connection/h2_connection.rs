@@ -31,8 +31,8 @@ const IDLE_MAX: usize = 4;
 
 /// A connection with counts of its streams.
 ///
-/// `n_open` is at least `n_answered`. The difference is the number of streams that wait for a response head,
-/// which for a watch comes at once unless the server has no room for the stream.
+/// `n_open` is at least `n_answered`. The difference is the number of streams that wait for a response head.
+/// For a watch the head comes at once unless the server has no room for the stream.
 pub(super) struct H2Connection {
     /// hyper-util's client, used as a pool of one server.
     pool: Client<Connector, Body>,

@@ -1,4 +1,4 @@
-//! Suppresses status patches that change nothing: if a patch left the `resourceVersion` unchanged, for example because
+//! Suppresses status patches that change nothing. If a patch left the `resourceVersion` unchanged, for example because
 //! the API server restores a default, the same patch of the same state is not sent again.
 
 use std::{

@@ -203,7 +203,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// process has applied the same form before and the cache shows that nothing would change.
     ///
     /// # Errors
-    /// A terminal error if the object has no name, or a kind or apiVersion other than `K`'s; an error if it is in
+    /// A terminal error if the object has no name, or a kind or apiVersion other than `K`'s. An error if it is in
     /// another namespace than the primary or has another controller.
     pub fn apply(&self, object: impl Serialize) -> ApiRequest<Arc<K>>
     where

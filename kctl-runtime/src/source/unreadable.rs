@@ -5,7 +5,7 @@
 //! a typed list of client-go or kube it fails the list of all objects. Here the rest of the kind works on, and the
 //! object gets a `Warning` event, so that its owner learns why the controller ignores it.
 //!
-//! The controllers need the list for one more reason: an object that is being deleted and cannot be decoded still has a
+//! The controllers need the list for one more reason. An object that is being deleted and cannot be decoded still has a
 //! finalizer, which only its controller may remove.
 
 use std::{

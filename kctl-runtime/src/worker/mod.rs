@@ -333,7 +333,7 @@ impl<C: Reconcile> Pool<C> {
     }
 
     /// Removes the primary from the cache if the error says that it is gone. A uid never comes back, so the cache need
-    /// not wait for the watch; until then each event of an owned object would start another reconcile of the deleted
+    /// not wait for the watch. Until then each event of an owned object would start another reconcile of the deleted
     /// owner.
     async fn record_deletion(&self, error: &Error, key: &ObjectKey, uid: Uid) {
         let gone = |api: &ApiError| self.env.is_gone(api, key) && api.is_object_missing();
@@ -343,7 +343,7 @@ impl<C: Reconcile> Pool<C> {
     }
 
     /// Reconciles an object, or cleans it up if it is being deleted. An object that is being deleted without this
-    /// controller's finalizer is left alone: the garbage collector removes what it owns, and objects created now would
+    /// controller's finalizer is left alone. The garbage collector removes what it owns, and objects created now would
     /// be removed as well.
     async fn perform(&self, mut stored: Arc<Stored>, tags: u32) -> Result<Action, Error> {
         let deleting = stored.meta().deletion_timestamp().is_some();

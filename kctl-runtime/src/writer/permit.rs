@@ -15,9 +15,9 @@
 //! feature.
 //!
 //! The send buffer of the kernel is a part of that way: a request may stay there after the client has given up. On
-//! Linux a connection to the API server ends when data was not acknowledged for 7 s (`TCP_USER_TIMEOUT`), which is less
-//! than timeout and margin of the default Leases. There is no such bound on other systems, for Lease durations below
-//! 14 s, behind a proxy that has acknowledged the request, or on a slow connection that makes progress.
+//! Linux a connection to the API server ends when data was not acknowledged for 7 s (`TCP_USER_TIMEOUT`). That is less
+//! than timeout and margin of the default Leases. There is no such bound on other systems, for Lease durations below 14
+//! s, behind a proxy that has acknowledged the request, or on a slow connection that makes progress.
 //!
 //! The clock is monotonic and goes on while a process is frozen. It stands still while its machine is suspended:
 //! such a process may write until its next renewal is answered.

@@ -5,9 +5,9 @@
 //! between each pair of versions, and all of them are served at [`PATH`].
 //!
 //! A response contains all objects of the request or none (`Convert` in
-//! `k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`): one object that can't be converted fails
-//! the whole list, which makes `kubectl get` of the kind fail. Return an error only for objects
-//! that really have no form in the other version.
+//! `k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`): one object that can't be converted
+//! fails the whole list. So `kubectl get` of the kind fails. Return an error only for objects that really have no form
+//! in the other version.
 //!
 //! `metadata` stays as it was, except for labels and annotations that the function adds or sets. An
 //! API server rejects other changes.

@@ -3,8 +3,8 @@
 //! A bound on the number of requests is not enough, because one body may have 128 MiB. A body takes its bytes as they
 //! arrive, and gives them back once its response is sent.
 //!
-//! If the budget is used up, a body waits for five seconds and is rejected then. So bodies that wait for each other end soon.
-//! After a second, bodies that wait for their clients as long give way, so that a client that stops in the middle of a
+//! If the budget is used up, a body waits for five seconds and is rejected then. So bodies that wait for each other end
+//! soon. After a second, bodies that wait for their clients as long give way. So a client that stops in the middle of a
 //! body does not lock out others.
 
 use std::{

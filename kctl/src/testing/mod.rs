@@ -322,10 +322,10 @@ impl TestServer {
     ///
     /// # Errors
     /// The app is still busy after a minute; the error names what fails or waits. Under paused time
-    /// also if a key is reconciled 1,000 times, or one reconcile sends 10,000 requests, without
-    /// time passing: such a hot loop would never let time advance. The error names the controller,
-    /// the key and its requests, and the app is stopped. Writes by other clients restart the count
-    /// of reconciles, up to 10,000.
+    /// also if a key is reconciled 1,000 times, or one reconcile sends 10,000 requests, without time
+    /// passing. Such a hot loop would never let time advance. The error names the controller, the key
+    /// and its requests, and the app is stopped. Writes by other clients restart the count of
+    /// reconciles, up to 10,000.
     ///
     /// # Cancel safety
     /// Dropping the future stops only the waiting. The app keeps running.

@@ -5,7 +5,7 @@
 //! which the role is printed, and types, from which the compiler decides which operations compile.
 //! [`permissions_test!`](crate::permissions_test) fails when the two disagree.
 //!
-//! The macro asks the compiler about each verb with *autoref specialization*: method lookup on
+//! The macro asks the compiler about each verb with *autoref specialization*. Method lookup on
 //! `&&Probe` prefers [`Allowed`], which has a bound, and falls back to [`Denied`], which has none.
 
 use std::{collections::BTreeSet, marker::PhantomData};

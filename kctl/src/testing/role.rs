@@ -134,8 +134,8 @@ pub fn names_a_real_server() -> bool {
 /// ```
 ///
 /// # Errors
-/// A request bypasses the context, the scenario fails, the role lacks a permission, or a permission
-/// or cache is superfluous; the error names the declarations, caches of Secrets first.
+/// A request bypasses the context, the scenario fails, the role lacks a permission, or a permission or
+/// cache is superfluous. The error names the declarations, caches of Secrets first.
 pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     let role = app().permissions();
     let bypasses = Bypasses::watch();

@@ -91,8 +91,8 @@ impl ShardConfig {
 
     /// Adds the namespaces of a program that is limited to some: those of `run --namespace`. None means all.
     ///
-    /// They are one of the settings. The owner of a slot does not see the objects of a namespace that it does not watch, so
-    /// replicas with different namespaces never work at the same time.
+    /// They are one of the settings. The owner of a slot does not see the objects of a namespace that it does not
+    /// watch. So replicas with different namespaces never work at the same time.
     ///
     /// ```
     /// use kctl_runtime::{

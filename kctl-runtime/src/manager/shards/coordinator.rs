@@ -330,8 +330,8 @@ impl Coordinator {
         }
     }
 
-    /// Returns the slots that this replica should hold, as far as it can see. The division is calculated again only if
-    /// a seat was taken or left, or a note of the live seats has changed: each renewal of a Lease comes here.
+    /// Returns the slots that this replica should hold, as far as it can see. Each renewal of a Lease comes here, so
+    /// the division is calculated again only if a seat was taken or left, or a note of the live seats has changed.
     fn wanted(
         &self,
         division: &mut Division,
@@ -432,8 +432,8 @@ impl Coordinator {
     }
 }
 
-/// Returns the result of a task. A panic goes on in the coordinator, so that the process ends: the Lease of the slot
-/// expires, and other replicas own it while this one does not know.
+/// Returns the result of a task. A panic goes on in the coordinator, so that the process ends. Otherwise the Lease of
+/// the slot would expire, and another replica would own it while this one does not know.
 fn unless_panicked<T>(ended: Result<T, JoinError>) -> T {
     match ended.map_err(JoinError::into_panic) {
         Ok(output) => output,

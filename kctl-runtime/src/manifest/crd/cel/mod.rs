@@ -10,7 +10,7 @@
 //! | cost | a rule over a list without `max_items` may take too long |
 //!
 //! The cost is an estimate from the schema: the worst value that the schema allows, times the number of values at this
-//! place. An API server rejects a rule above [`RULE_MAX`] and a CRD whose rules are above [`TOTAL_MAX`] together, so the
+//! place. An API server rejects a rule above [`RULE_MAX`] and a CRD whose rules are above [`TOTAL_MAX`] together. The
 //! remedy is always a bound on a list, map or string.
 
 mod words;
