@@ -25,7 +25,7 @@ use crate::{
 /// CEL rules are not part of this; call `Rules::validate` with the result.
 pub(crate) fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = by_schema(schema, object, old);
-    new_duplicates(schema, object, old, &mut errors);
+    validate_new_duplicates(schema, object, old, &mut errors);
     lists::embedded(schema, object, "", &mut errors);
     errors
 }
@@ -48,7 +48,7 @@ pub(crate) fn validate_status(schema: Schema, object: &Value, old: Option<&Value
         }
     }
     let start = errors.len();
-    new_duplicates(schema, object, old, &mut errors);
+    validate_new_duplicates(schema, object, old, &mut errors);
     let duplicates = errors.split_off(start);
     errors.extend(duplicates.into_iter().filter(|error| error.field.starts_with("status")));
     errors
@@ -64,7 +64,7 @@ fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Errors {
 }
 
 /// Reports duplicates, unless the old object already had some. Upstream ratchets per object here, not per list.
-fn new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Errors) {
+fn validate_new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Errors) {
     let mut of_old = Errors::default();
     old.inspect(|old| lists::duplicates(schema, old, "", &mut of_old));
     if of_old.is_empty() {
@@ -122,7 +122,7 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Corre
         outcome.errors.extend(enumeration(schema, value, path));
         return outcome;
     }
-    alternatives(schema, value, path, &mut outcome);
+    validate_alternatives(schema, value, path, &mut outcome);
     match value {
         Value::String(text) => {
             outcome.errors.extend(string(schema, text, path));
@@ -133,12 +133,12 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Corre
             let format = types.format.filter(|_| !types.names.is_empty());
             number::check(schema, types.single(), format, value, path, &mut outcome.errors);
         }
-        Value::Array(items) => list(schema, items, path, past, &mut outcome),
+        Value::Array(items) => validate_list(schema, items, path, past, &mut outcome),
         _ => {}
     }
     outcome.errors.extend(enumeration(schema, value, path));
     if let Value::Object(_) = value {
-        object(schema, value, path, past, &mut outcome);
+        validate_object(schema, value, path, past, &mut outcome);
     }
     outcome.n_checks += 4;
     outcome
@@ -247,7 +247,7 @@ fn bound(schema: Schema, key: &str) -> Option<usize> {
 }
 
 /// Validates the items of a list and their number. Only items of map lists have an old value.
-fn list(schema: Schema, items: &[Value], path: &str, past: Option<CorrelatedValue>, outcome: &mut Outcome) {
+fn validate_list(schema: Schema, items: &[Value], path: &str, past: Option<CorrelatedValue>, outcome: &mut Outcome) {
     if let Some(schema) = schema.items() {
         let pasts = past.map(CorrelatedValue::items).unwrap_or_default();
         for (i, item) in items.iter().enumerate() {
@@ -258,13 +258,13 @@ fn list(schema: Schema, items: &[Value], path: &str, past: Option<CorrelatedValu
             });
         }
     }
-    size(schema, ("minItems", "maxItems"), items.len(), path, &mut outcome.errors);
+    validate_size(schema, ("minItems", "maxItems"), items.len(), path, &mut outcome.errors);
 }
 
 /// Validates the fields of an object, their number and `required`, which a null satisfies.
-fn object(schema: Schema, value: &Value, path: &str, past: Option<CorrelatedValue>, outcome: &mut Outcome) {
+fn validate_object(schema: Schema, value: &Value, path: &str, past: Option<CorrelatedValue>, outcome: &mut Outcome) {
     let Some(fields) = value.as_object() else { return };
-    size(schema, ("minProperties", "maxProperties"), fields.len(), path, &mut outcome.errors);
+    validate_size(schema, ("minProperties", "maxProperties"), fields.len(), path, &mut outcome.errors);
     let join = |name: &str| match path {
         // Only a default can be a map at the root.
         "" if schema.property(name).is_none() && schema.additional_properties().is_some() => format!(".{name}"),
@@ -289,7 +289,7 @@ fn object(schema: Schema, value: &Value, path: &str, past: Option<CorrelatedValu
 }
 
 /// Checks the number of items or fields. Too few is `FieldValueInvalid`, too many `FieldValueTooMany`.
-fn size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: &mut Errors) {
+fn validate_size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: &mut Errors) {
     if let Some(min) = bound(schema, min).filter(|&min| n < min) {
         errors.invalid(path, &n.into(), &format!("must have at least {min} items"));
     }
@@ -311,7 +311,7 @@ fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> 
 /// Checks `anyOf`, `oneOf`, `allOf` and `not`. Each failure adds an error without a field path, plus errors of
 /// alternatives: of the closest one for `anyOf` and `oneOf`, of all for `allOf`. Alternatives see no old value, so
 /// nothing in them is ratcheted.
-fn alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome) {
+fn validate_alternatives(schema: Schema, value: &Value, path: &str, outcome: &mut Outcome) {
     let all = |key: &str| {
         let alternatives = schema.json()[key].as_array().into_iter().flatten();
         alternatives.map(|schema| node(Schema::structural(schema), value, path, None)).collect::<Vec<_>>()

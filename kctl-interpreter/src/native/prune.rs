@@ -36,19 +36,19 @@ pub(super) fn prune(mut object: Value) -> Result<Value> {
     }
     nested::remove(&mut object, &["status"]);
     match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
-        "Deployment" => deployment(&mut object),
-        "Job" => job(&mut object)?,
-        "Secret" => secret(&mut object)?,
-        "ServiceAccount" => service_account(&mut object)?,
-        "Service" => service(&mut object),
-        "PersistentVolumeClaim" => claim(&mut object),
+        "Deployment" => prune_deployment(&mut object),
+        "Job" => prune_job(&mut object)?,
+        "Secret" => prune_secret(&mut object)?,
+        "ServiceAccount" => prune_service_account(&mut object)?,
+        "Service" => prune_service(&mut object),
+        "PersistentVolumeClaim" => prune_claim(&mut object),
         _ => {}
     }
     Ok(object)
 }
 
 /// Removes the revision annotations that the Deployment controller maintains.
-fn deployment(object: &mut Value) {
+fn prune_deployment(object: &mut Value) {
     for annotation in ["deployment.kubernetes.io/revision", "deployment.kubernetes.io/revision-history"] {
         nested::remove(object, &["metadata", "annotations", annotation]);
     }
@@ -59,7 +59,7 @@ fn deployment(object: &mut Value) {
 ///
 /// With a TTL the Job of a member cluster would be deleted, and the control plane would create it
 /// again.
-fn job(object: &mut Value) -> Result<()> {
+fn prune_job(object: &mut Value) -> Result<()> {
     let job = Typed::from_object("Job", object).map_err(NativeError::object("Job"))?;
     if *job.at("/spec/manualSelector") != Value::Bool(true) {
         let uids = ["controller-uid", "batch.kubernetes.io/controller-uid"];
@@ -80,7 +80,7 @@ fn remove_labels(object: &mut Value, path: &[&str], labels: &[&str]) -> Result<(
 
 /// Removes the token and the uid annotation of a Secret of the type
 /// `kubernetes.io/service-account-token`: each cluster issues its own.
-fn secret(object: &mut Value) -> Result<()> {
+fn prune_secret(object: &mut Value) -> Result<()> {
     if secret::is_token(object) {
         nested::remove(object, &["metadata", "annotations", "kubernetes.io/service-account.uid"]);
         nested::set(object, &["data"], Value::Null)?;
@@ -90,7 +90,7 @@ fn secret(object: &mut Value) -> Result<()> {
 
 /// Removes references to generated token Secrets from `secrets`: those that begin with the
 /// account's name and `-token-`.
-fn service_account(object: &mut Value) -> Result<()> {
+fn prune_service_account(object: &mut Value) -> Result<()> {
     let Some(secrets) = nested::slice(object, &["secrets"]).ok().flatten() else { return Ok(()) };
     let prefix = format!("{}-token-", object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default());
     let mut remaining = secrets.to_vec();
@@ -107,7 +107,7 @@ fn service_account(object: &mut Value) -> Result<()> {
 
 /// Removes `spec.clusterIP` and `spec.clusterIPs`, which each cluster allocates. A headless Service
 /// keeps its `None`.
-fn service(object: &mut Value) {
+fn prune_service(object: &mut Value) {
     // A headless Service has the `clusterIP` `None`, and must stay headless.
     if nested::string(object, &["spec", "clusterIP"]).ok().flatten().is_some_and(|ip| ip != "None") {
         nested::remove(object, &["spec", "clusterIP"]);
@@ -116,7 +116,7 @@ fn service(object: &mut Value) {
 }
 
 /// Removes the annotation by which the scheduler of a cluster selected a node for the volume.
-fn claim(object: &mut Value) {
+fn prune_claim(object: &mut Value) {
     let path = ["metadata", "annotations", "volume.kubernetes.io/selected-node"];
     if nested::string(object, &path).ok().flatten().is_some_and(|node| !node.is_empty()) {
         nested::remove(object, &path);

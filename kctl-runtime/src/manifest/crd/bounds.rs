@@ -37,13 +37,13 @@ pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
             push(what, "remove it, or write it in `items(…)` or `values(…)`");
         }
     }
-    ranges(schema, &mut push);
-    formats(schema, &mut push);
+    check_ranges(schema, &mut push);
+    check_formats(schema, &mut push);
     let default = &schema["default"];
     if schema["x-kubernetes-int-or-string"] == true && !(default.is_null() || default.is_i64() || default.is_string()) {
         push(format!("the default {default} is neither an integer nor a string"), "write another one");
     }
-    numbers_and_enums(schema, name, &mut push);
+    check_numbers_and_enums(schema, name, &mut push);
     for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let is_open =
             schema["x-kubernetes-preserve-unknown-fields"] == true || !schema["additionalProperties"].is_null();
@@ -63,7 +63,7 @@ pub(super) fn check(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 }
 
 /// Reports pairs of bounds that no value is between.
-fn ranges(schema: &Value, push: &mut impl FnMut(String, &str)) {
+fn check_ranges(schema: &Value, push: &mut impl FnMut(String, &str)) {
     for (low, high) in [
         ("minimum", "maximum"),
         ("minLength", "maxLength"),
@@ -82,7 +82,7 @@ fn ranges(schema: &Value, push: &mut impl FnMut(String, &str)) {
 }
 
 /// Reports bounds of an integer that are not whole numbers, and an enum without a value of the type.
-fn numbers_and_enums(schema: &Value, name: &str, push: &mut impl FnMut(String, &str)) {
+fn check_numbers_and_enums(schema: &Value, name: &str, push: &mut impl FnMut(String, &str)) {
     if name == "integer" {
         for key in ["minimum", "maximum", "multipleOf"] {
             if schema[key].as_f64().is_some_and(|bound| bound.fract() != 0.0) {
@@ -108,7 +108,7 @@ fn numbers_and_enums(schema: &Value, name: &str, push: &mut impl FnMut(String, &
 
 /// Reports formats that no API server knows, and bounds outside of a number's format, for which API servers
 /// reject every value.
-fn formats(schema: &Value, push: &mut impl FnMut(String, &str)) {
+fn check_formats(schema: &Value, push: &mut impl FnMut(String, &str)) {
     let (format, end) = match (schema["type"].as_str(), schema["format"].as_str()) {
         (Some("integer"), Some("int32")) => ("int32", f64::from(i32::MAX)),
         (Some("integer"), _) => ("int64", INT64_BOUND_MAX),

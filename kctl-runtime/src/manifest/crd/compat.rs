@@ -197,11 +197,11 @@ fn compare_versions(old: &Value, new: &Value, changes: &mut Vec<Change>) {
             "keep it selectable",
         ));
     }
-    schema(&old["schema"]["openAPIV3Schema"], &new["schema"]["openAPIV3Schema"], "", changes);
+    compare_schemas(&old["schema"]["openAPIV3Schema"], &new["schema"]["openAPIV3Schema"], "", changes);
 }
 
 /// Compares two schemas of one place, and all below them. A type that becomes wider breaks nothing.
-fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
+fn compare_schemas(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let display_path = if path.is_empty() { "the object" } else { path };
     if kind_of(old) != kind_of(new) && kind_of(new) != "any" {
         let is_wider = kind_of(old) == "integer" && ["number", "an integer or a string"].contains(&kind_of(new))
@@ -219,15 +219,15 @@ fn schema(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
             return;
         }
     }
-    pruning(old, new, display_path, changes);
-    bounds(old, new, display_path, changes);
-    words(old, new, display_path, changes);
-    fields(old, new, path, changes);
+    compare_pruning(old, new, display_path, changes);
+    compare_bounds(old, new, display_path, changes);
+    compare_words(old, new, display_path, changes);
+    compare_fields(old, new, path, changes);
     if old["items"].is_object() && new["items"].is_object() {
-        schema(&old["items"], &new["items"], &format!("{path}[]"), changes);
+        compare_schemas(&old["items"], &new["items"], &format!("{path}[]"), changes);
     }
     match (values_of(old), values_of(new)) {
-        (Some(before), Some(after)) => schema(&before, &after, &format!("{path}{{}}"), changes),
+        (Some(before), Some(after)) => compare_schemas(&before, &after, &format!("{path}{{}}"), changes),
         (Some(_), None) if !accepts_any(new) => {
             let breaks = format!("what objects have in {display_path} is dropped when they are written again");
             changes.push(change("", display_path, "is no longer a map", &breaks, "keep the map and add a field"));
@@ -262,7 +262,7 @@ fn accepts_any(schema: &Value) -> bool {
 ///
 /// Changing `list-type` keeps every object valid but changes who owns what: managers of single items own the whole list
 /// after the next apply, or the other way round.
-fn pruning(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
+fn compare_pruning(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let preserves = "x-kubernetes-preserve-unknown-fields";
     if old[preserves] == true && new[preserves] != true {
         let breaks =
@@ -323,7 +323,7 @@ fn pruning(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
 }
 
 /// Compares bounds, formats and patterns. A bound that every value of the old type meets breaks nothing.
-fn bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
+fn compare_bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let mut tighter = |what: String, values: &str| {
         let breaks = format!("objects whose {path} is {values} are rejected when that part of them is changed");
         changes.push(change("", path, what, &breaks, "keep the old bound, or change the objects first"));
@@ -459,7 +459,7 @@ fn is_tighter_format(old: &Value, new: &Value) -> bool {
 }
 
 /// Compares allowed values, CEL rules and defaults.
-fn words(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
+fn compare_words(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     if let Some(after) = allowed(new) {
         let gone: Vec<String> = match allowed(old) {
             Some(before) => before.iter().filter(|value| !after.contains(value)).map(ToString::to_string).collect(),
@@ -496,7 +496,7 @@ fn words(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
 }
 
 /// Compares the fields of an object: removed ones, new required ones, and the change to or from a map.
-fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
+fn compare_fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let empty = Map::new();
     let properties = |schema: &'_ Value| schema["properties"].as_object().cloned().unwrap_or_default();
     let (before, after) = (properties(old), properties(new));
@@ -504,9 +504,9 @@ fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     for (name, field) in &before {
         let child = below(name);
         if let Some(now) = after.get(name) {
-            schema(field, now, &child, changes);
+            compare_schemas(field, now, &child, changes);
         } else if let Some(values) = values_of(new) {
-            schema(field, &values, &child, changes);
+            compare_schemas(field, &values, &child, changes);
         } else if new["x-kubernetes-preserve-unknown-fields"] != true {
             let breaks = format!("what objects have in {child} is dropped when they are written again");
             changes.push(change(
@@ -520,7 +520,7 @@ fn fields(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     }
     if let Some(values) = values_of(old) {
         for (name, field) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
-            schema(&values, field, &below(name), changes);
+            compare_schemas(&values, field, &below(name), changes);
         }
     }
     let is_required = |schema: &Value, name: &str| {

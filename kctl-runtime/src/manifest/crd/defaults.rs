@@ -42,7 +42,7 @@ fn problem(schema: &Value, (path, what): (String, String)) -> Problem {
 fn violations(schema: &Value, path: &str) -> Vec<(String, String)> {
     let default = &schema["default"];
     let mut found = Vec::new();
-    value(schema, default, path, SchemaRole::Type, &mut found);
+    check_value(schema, default, path, SchemaRole::Type, &mut found);
     #[cfg(feature = "rules")]
     if found.is_empty() {
         let failed = kube_cel::Validator::new().validate(schema, default, None);
@@ -53,7 +53,7 @@ fn violations(schema: &Value, path: &str) -> Vec<(String, String)> {
 }
 
 /// Checks a value. Problems are pairs of a path and a reason.
-fn value(schema: &Value, given: &Value, path: &str, role: SchemaRole, found: &mut Vec<(String, String)>) {
+fn check_value(schema: &Value, given: &Value, path: &str, role: SchemaRole, found: &mut Vec<(String, String)>) {
     if given.is_null() {
         if schema["nullable"] != true && role == SchemaRole::Type {
             found.push((path.to_owned(), "it is null".to_owned()));
@@ -70,7 +70,7 @@ fn value(schema: &Value, given: &Value, path: &str, role: SchemaRole, found: &mu
     {
         push("it is not one of the allowed values".to_owned());
     }
-    size(schema, given, &mut push);
+    check_size(schema, given, &mut push);
     if let Some(what) = formats::wrong(schema, given) {
         push(what);
     }
@@ -93,9 +93,9 @@ fn value(schema: &Value, given: &Value, path: &str, role: SchemaRole, found: &mu
             for (name, below) in fields {
                 let child = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 if let Some(field) = schema["properties"].get(name) {
-                    value(field, below, &child, role, found);
+                    check_value(field, below, &child, role, found);
                 } else if schema["additionalProperties"].is_object() {
-                    value(&schema["additionalProperties"], below, &format!("{path}{{}}"), role, found);
+                    check_value(&schema["additionalProperties"], below, &format!("{path}{{}}"), role, found);
                 } else if role == SchemaRole::Type
                     && schema["x-kubernetes-preserve-unknown-fields"] != true
                     && schema["additionalProperties"] != true
@@ -107,7 +107,7 @@ fn value(schema: &Value, given: &Value, path: &str, role: SchemaRole, found: &mu
         }
         Value::Array(items) => {
             for item in items {
-                value(&schema["items"], item, &format!("{path}[]"), role, found);
+                check_value(&schema["items"], item, &format!("{path}[]"), role, found);
             }
         }
         _ => {}
@@ -127,7 +127,7 @@ enum SchemaRole {
 fn wrong_alternative(schema: &Value, given: &Value) -> Option<&'static str> {
     let fits = |one: &Value| {
         let mut found = Vec::new();
-        value(one, given, "", SchemaRole::Alternative, &mut found);
+        check_value(one, given, "", SchemaRole::Alternative, &mut found);
         found.is_empty()
     };
     let n_fit = |key: &str| schema[key].as_array().map(|all| (all.iter().filter(|one| fits(one)).count(), all.len()));
@@ -191,7 +191,7 @@ fn is_multiple(schema: &Value, given: &Value, number: f64, factor: f64) -> bool 
 }
 
 /// Checks bounds of numbers and lengths. Strings are measured in characters, as API servers do.
-fn size(schema: &Value, given: &Value, push: &mut impl FnMut(String)) {
+fn check_size(schema: &Value, given: &Value, push: &mut impl FnMut(String)) {
     let bound = |key: &str| schema[key].as_f64();
     if let Some(number) = given.as_f64() {
         let is_low = |low: f64| number < low || (schema["exclusiveMinimum"] == true && number <= low);

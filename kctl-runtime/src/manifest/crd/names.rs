@@ -38,7 +38,7 @@ pub(super) fn check(crd: &Value, problems: &mut Vec<Problem>) {
         let what = format!("`{group}` is not a domain name");
         problems.push(Problem::new("group", what, format!("write for example `group = \"{group}.example.com\"`")));
     }
-    approval(crd, &group, problems);
+    check_approval(crd, &group, problems);
     if !["Cluster", "Namespaced"].contains(&spec["scope"].as_str().unwrap_or_default()) {
         problems.push(Problem::new(
             "scope",
@@ -46,9 +46,9 @@ pub(super) fn check(crd: &Value, problems: &mut Vec<Problem>) {
             "write `namespaced` or leave it out",
         ));
     }
-    resource(&spec["names"], problems);
-    versions(spec, problems);
-    conversion(&spec["conversion"], problems);
+    check_resource(&spec["names"], problems);
+    check_versions(spec, problems);
+    check_conversion(&spec["conversion"], problems);
     if spec["preserveUnknownFields"] == true {
         problems.push(Problem::new(
             "preserveUnknownFields",
@@ -62,7 +62,7 @@ pub(super) fn check(crd: &Value, problems: &mut Vec<Problem>) {
 ///
 /// Its value is the URL of the pull request that approved the API, or `unapproved, …` with a reason. Other projects
 /// should not use these domains at all.
-fn approval(crd: &Value, group: &str, problems: &mut Vec<Problem>) {
+fn check_approval(crd: &Value, group: &str, problems: &mut Vec<Problem>) {
     let is_protected = ["k8s.io", "kubernetes.io"]
         .into_iter()
         .any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
@@ -81,7 +81,7 @@ fn approval(crd: &Value, group: &str, problems: &mut Vec<Problem>) {
 }
 
 /// Checks plural, singular, kind, list kind, short names and categories.
-fn resource(names: &Value, problems: &mut Vec<Problem>) {
+fn check_resource(names: &Value, problems: &mut Vec<Problem>) {
     let text = |key: &str| names[key].as_str().unwrap_or_default();
     let kind = text("kind");
     let list = if text("listKind").is_empty() { format!("{kind}List") } else { text("listKind").to_owned() };
@@ -120,7 +120,7 @@ fn resource(names: &Value, problems: &mut Vec<Problem>) {
 ///
 /// A version name such as `v1beta1` decides about the order in which clients prefer versions, but any DNS label is
 /// allowed.
-fn versions(spec: &Value, problems: &mut Vec<Problem>) {
+fn check_versions(spec: &Value, problems: &mut Vec<Problem>) {
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<&str> = versions.iter().map(|version| version["name"].as_str().unwrap_or_default()).collect();
     for (index, (name, version)) in names.iter().zip(versions).enumerate() {
@@ -153,13 +153,13 @@ fn versions(spec: &Value, problems: &mut Vec<Problem>) {
 }
 
 /// Checks that a conversion webhook is complete, and absent for the strategy `None`.
-fn conversion(conversion: &Value, problems: &mut Vec<Problem>) {
+fn check_conversion(conversion: &Value, problems: &mut Vec<Problem>) {
     let present = |value: &Value| !value.is_null();
     let webhook = &conversion["webhook"];
     match conversion["strategy"].as_str() {
         Some("Webhook") => {
             if present(&webhook["clientConfig"]) {
-                client(&webhook["clientConfig"], problems);
+                check_client(&webhook["clientConfig"], problems);
             } else {
                 let help = "write `conversion(service = \"…\", namespace = \"…\")`";
                 problems.push(Problem::new("conversion", "the webhook has no client configuration", help));
@@ -195,7 +195,7 @@ fn conversion(conversion: &Value, problems: &mut Vec<Problem>) {
 ///
 /// A URL must use https and have neither user, query nor fragment. A Service needs a name and a namespace; its port
 /// defaults to 443 and its path to `/`.
-fn client(config: &Value, problems: &mut Vec<Problem>) {
+fn check_client(config: &Value, problems: &mut Vec<Problem>) {
     let mut push = |what: &str, help: &str| problems.push(Problem::new("conversion", what, help));
     match (config["url"].as_str(), config["service"].is_object()) {
         (Some(_), true) | (None, false) => push("either a service or a url is needed", "write one of them"),

@@ -24,12 +24,12 @@ const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int
 /// Checks the paths of a version: those that API servers reject, and those that lead to no field.
 pub(super) fn check(version: &Value, schema: &Value, rejected: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
     for column in version["additionalPrinterColumns"].as_array().into_iter().flatten() {
-        column_of(column, schema, rejected, useless);
+        check_column(column, schema, rejected, useless);
     }
-    scale(&version["subresources"]["scale"], schema, rejected, useless);
+    check_scale(&version["subresources"]["scale"], schema, rejected, useless);
     let mut seen = Vec::new();
     for field in version["selectableFields"].as_array().into_iter().flatten() {
-        selectable(field["jsonPath"].as_str().unwrap_or_default(), schema, &mut seen, rejected);
+        check_selectable(field["jsonPath"].as_str().unwrap_or_default(), schema, &mut seen, rejected);
     }
     if seen.len() > SELECTABLE_MAX {
         let what = format!("{} fields are selectable, and {SELECTABLE_MAX} are allowed", seen.len());
@@ -38,7 +38,7 @@ pub(super) fn check(version: &Value, schema: &Value, rejected: &mut Vec<Problem>
 }
 
 /// Checks a printer column: name, type, format and path.
-fn column_of(column: &Value, schema: &Value, rejected: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
+fn check_column(column: &Value, schema: &Value, rejected: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
     let text = |key: &str| column[key].as_str().unwrap_or_default();
     let problem = |what: String, help: &str| Problem::new(&format!("printcolumn `{}`", text("name")), what, help);
     if text("name").is_empty() {
@@ -97,7 +97,7 @@ fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
 /// Checks the paths of the scale subresource, which have to be below `.spec` or `.status`.
 ///
 /// `kubectl scale` and the `HorizontalPodAutoscaler` write the number at `spec_replicas_path`, and read the other two.
-fn scale(scale: &Value, schema: &Value, rejected: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
+fn check_scale(scale: &Value, schema: &Value, rejected: &mut Vec<Problem>, useless: &mut Vec<Problem>) {
     if !scale.is_object() {
         return;
     }
@@ -126,7 +126,7 @@ fn scale(scale: &Value, schema: &Value, rejected: &mut Vec<Problem>, useless: &m
 /// Checks a selectable field: it exists, is a scalar, and is not below `metadata`.
 ///
 /// Clients select by it with `--field-selector spec.color=blue` (KEP-4358).
-fn selectable(path: &str, schema: &Value, seen: &mut Vec<String>, problems: &mut Vec<Problem>) {
+fn check_selectable(path: &str, schema: &Value, seen: &mut Vec<String>, problems: &mut Vec<Problem>) {
     let mut push = |what: String, help: &str| problems.push(Problem::new("selectable", what, help));
     let Some(field) = schema_at_path(schema, path).filter(|_| !path.contains('[')) else {
         push(format!("`{path}` is not a field"), "write it from the object, as `.spec.name`, with the names of JSON");

@@ -55,7 +55,7 @@ pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
     if !schema["additionalProperties"].is_null() {
         problems.push(Problem::new("the object", "it can't be a map", "give it fields"));
     }
-    node(schema, "", Position::Root, problems);
+    check_node(schema, "", Position::Root, problems);
 }
 
 /// Returns the path for messages. The empty path is the object itself.
@@ -70,7 +70,7 @@ fn below(position: &str, field: &str) -> String {
 /// Checks keywords whose value has to be of one type: a whole number, a number, a boolean, a list of strings.
 ///
 /// An API server cannot decode such a CRD at all, and its error has the Go type instead of the path.
-fn decoded(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
+fn check_decoded(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     type Is = fn(&Value) -> bool;
     let kinds: [(&[&str], &str, Is); 4] = [
         (
@@ -92,14 +92,14 @@ fn decoded(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 }
 
 /// Checks one schema, and all below it. `position` has the rules of the root and of its metadata.
-fn node(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
-    decoded(schema, path, problems);
-    keywords(schema, path, problems);
-    value_type(schema, path, position, problems);
-    extensions(schema, path, problems);
-    embedded(schema, path, position, problems);
-    lists(schema, path, problems);
-    rules(schema, path, problems);
+fn check_node(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
+    check_decoded(schema, path, problems);
+    check_keywords(schema, path, problems);
+    check_value_type(schema, path, position, problems);
+    check_extensions(schema, path, problems);
+    check_embedded(schema, path, position, problems);
+    check_lists(schema, path, problems);
+    check_rules(schema, path, problems);
     if !schema["default"].is_null() {
         match position {
             Position::Root => problems.extend(defaults::check_object(schema)),
@@ -109,18 +109,18 @@ fn node(schema: &Value, path: &str, position: Position, problems: &mut Vec<Probl
             Position::Below => problems.extend(defaults::check(schema, path)),
         }
     }
-    alternatives(schema, path, position, problems);
+    check_alternatives(schema, path, position, problems);
     for (name, field) in fields_of(schema) {
         let is_metadata = position == Position::Root && name == "metadata";
         let is_known = position == Position::Root && ["apiVersion", "kind"].contains(&name.as_str());
         if is_known && !field["default"].is_null() {
             problems.push(Problem::new(name, "it has no default", "leave it out"));
         }
-        node(field, &below(path, name), if is_metadata { Position::Metadata } else { Position::Below }, problems);
+        check_node(field, &below(path, name), if is_metadata { Position::Metadata } else { Position::Below }, problems);
     }
     for (key, end) in [("items", "[]"), ("additionalProperties", "{}")] {
         if schema[key].is_object() {
-            node(&schema[key], &format!("{path}{end}"), Position::Below, problems);
+            check_node(&schema[key], &format!("{path}{end}"), Position::Below, problems);
         }
     }
 }
@@ -137,7 +137,7 @@ fn has_fields(schema: &Value) -> bool {
 ///
 /// `$ref` remains only where schemars could not inline a type, because the type contains itself. A tuple has a list of
 /// schemas in `items`, one for each position.
-fn keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
+fn check_keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
     for key in UNSUPPORTED {
         let is_set = schema.get(key).is_some_and(|value| !value.is_null() && value != false);
@@ -169,7 +169,7 @@ fn keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 ///
 /// A type may be missing beside `x-kubernetes-int-or-string`, `x-kubernetes-preserve-unknown-fields` and
 /// `x-kubernetes-embedded-resource`. A list needs the type of its items.
-fn value_type(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
+fn check_value_type(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
     let is_free =
         schema["x-kubernetes-int-or-string"] == true || schema["x-kubernetes-preserve-unknown-fields"] == true;
     let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
@@ -205,7 +205,7 @@ fn value_type(schema: &Value, path: &str, position: Position, problems: &mut Vec
 ///
 /// `list-type` belongs to lists and `map-type` to objects. `int-or-string` excludes `preserve-unknown-fields` and
 /// `embedded-resource`, because its value is never an object.
-fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
+fn check_extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let mut push = |what: String, help: &str| problems.push(Problem::new(name_of(path), what, help));
     let is = |key: &str| schema[key] == true;
     let (preserves, embeds) = ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource");
@@ -242,7 +242,7 @@ fn extensions(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 /// An embedded object, such as the Pod template of a Deployment, has `apiVersion`, `kind` and `metadata`, which an API
 /// server validates by itself. Its other fields are dropped unless the schema names them or preserves unknown ones.
 /// A CRD may restrict only `name` and `generateName` of `metadata`.
-fn embedded(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
+fn check_embedded(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
     let mut push = |what: &str, help: &str| problems.push(Problem::new(name_of(path), what, help));
     let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
     if is_embedded {
@@ -280,7 +280,7 @@ fn embedded(schema: &Value, path: &str, position: Position, problems: &mut Vec<P
 ///
 /// Server-side apply merges a `set` by whole items and a `map` by its keys. So items of a set must be compared as a
 /// whole. Items of a map must be objects, and each key must be a scalar that is required or has a default.
-fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
+fn check_lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let list_type = schema["x-kubernetes-list-type"].as_str().unwrap_or_default();
     let keys = schema["x-kubernetes-list-map-keys"].as_array().map(Vec::as_slice).unwrap_or_default();
     let items = &schema["items"];
@@ -343,7 +343,7 @@ fn lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 /// Checks all fields of a rule except its expression, which [`cel`](super::cel) compiles.
 ///
 /// A rule of several lines needs a message, because the API server would print the rule instead.
-fn rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
+fn check_rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     let all = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     for rule in all {
         let text = |key: &str| rule[key].as_str();
@@ -378,7 +378,7 @@ fn rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 }
 
 /// Checks `anyOf`, `oneOf`, `allOf` and `not`, which may only restrict the schema beside them.
-fn alternatives(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
+fn check_alternatives(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
     let types = json!([{ "type": "integer" }, { "type": "string" }]);
     let is_int_or_string = schema["anyOf"] == types;
     let is_int_or_string_in_all_of = schema["allOf"][0]["anyOf"] == types;
@@ -391,7 +391,7 @@ fn alternatives(schema: &Value, path: &str, position: Position, problems: &mut V
         let either = if is_first_all { IntOrString::Allowed } else { IntOrString::Forbidden };
         // API servers compare alternatives with the schema around them only at the root.
         let base = (position == Position::Root).then_some(schema);
-        nested(one, base, path, either, problems);
+        check_nested(one, base, path, either, problems);
     }
 }
 
@@ -410,7 +410,7 @@ enum IntOrString {
 }
 
 /// Checks a restriction. `base` is the schema beside it, where that has to name all fields.
-fn nested(schema: &Value, base: Option<&Value>, path: &str, either: IntOrString, problems: &mut Vec<Problem>) {
+fn check_nested(schema: &Value, base: Option<&Value>, path: &str, either: IntOrString, problems: &mut Vec<Problem>) {
     let forbidden = [
         "type",
         "title",
@@ -450,16 +450,16 @@ fn nested(schema: &Value, base: Option<&Value>, path: &str, either: IntOrString,
             let what = format!("`{name}` is only in a variant");
             problems.push(Problem::new(name_of(path), what, "it must be a field of the type too"));
         }
-        nested(field, base_field.flatten(), &below(path, name), IntOrString::Forbidden, problems);
+        check_nested(field, base_field.flatten(), &below(path, name), IntOrString::Forbidden, problems);
     }
     if schema["items"].is_object() {
-        nested(&schema["items"], None, &format!("{path}[]"), IntOrString::Forbidden, problems);
+        check_nested(&schema["items"], None, &format!("{path}[]"), IntOrString::Forbidden, problems);
     }
     let types = json!([{ "type": "integer" }, { "type": "string" }]);
     for (key, one) in all_of(schema) {
         if either == IntOrString::Allowed && key == "anyOf" && schema["anyOf"] == types {
             continue;
         }
-        nested(one, base, path, IntOrString::Forbidden, problems);
+        check_nested(one, base, path, IntOrString::Forbidden, problems);
     }
 }

@@ -40,7 +40,7 @@ struct RuleScope {
 pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
     let mut total = 0;
     let root = RuleScope { forbids_old: false, of: SchemaOf::Object, cardinality: Some(1) };
-    node(schema, "", root, &mut total, problems);
+    check_node(schema, "", root, &mut total, problems);
     if total > TOTAL_MAX && problems.is_empty() {
         let what = format!("all rules together cost {:.1} times what they may", factor(total, TOTAL_MAX));
         problems.push(Problem::new("the object", what, TOO_DEAR));
@@ -48,7 +48,7 @@ pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
 }
 
 /// Checks one schema, and all below it. Adds the cost of its rules to `total`.
-fn node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, problems: &mut Vec<Problem>) {
+fn check_node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, problems: &mut Vec<Problem>) {
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !rules.is_empty() {
         for rule in rules {
@@ -73,15 +73,21 @@ fn node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, problems:
     };
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let below = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        node(field, &below, within(false, Some(1)), total, problems);
+        check_node(field, &below, within(false, Some(1)), total, problems);
     }
     if schema["items"].is_object() {
         let is_map = schema["x-kubernetes-list-type"] == "map";
-        node(&schema["items"], &format!("{path}[]"), within(!is_map, schema["maxItems"].as_u64()), total, problems);
+        check_node(
+            &schema["items"],
+            &format!("{path}[]"),
+            within(!is_map, schema["maxItems"].as_u64()),
+            total,
+            problems,
+        );
     }
     if schema["additionalProperties"].is_object() {
         let times = schema["maxProperties"].as_u64();
-        node(&schema["additionalProperties"], &format!("{path}{{}}"), within(false, times), total, problems);
+        check_node(&schema["additionalProperties"], &format!("{path}{{}}"), within(false, times), total, problems);
     }
 }
 
