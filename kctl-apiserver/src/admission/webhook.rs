@@ -176,7 +176,7 @@ fn denied(name: &str, status: WebhookStatus) -> StatusError {
 }
 
 /// Returns the error of a failed webhook, or `Ok` if `failurePolicy` ignores it.
-fn by_policy(webhook: &Webhook, failure: WebhookFailure) -> Result<(), StatusError> {
+fn apply_failure_policy(webhook: &Webhook, failure: WebhookFailure) -> Result<(), StatusError> {
     match failure {
         WebhookFailure::Final(error) => Err(error),
         WebhookFailure::Call(_) if webhook.ignores_failures() => Ok(()),
@@ -253,7 +253,7 @@ fn ask_mutating(
     attributes: &mut Attributes<'_>,
     resource: &Versioned,
 ) -> Result<bool, StatusError> {
-    let unchanged = |failure| by_policy(webhook, failure).map(|()| false);
+    let unchanged = |failure| apply_failure_policy(webhook, failure).map(|()| false);
     let webhook_call = match call_for(state, webhook, attributes, resource) {
         Ok(webhook_call) => webhook_call,
         Err(failure) => return unchanged(failure),
@@ -309,14 +309,14 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         };
         match call_for(state, &webhook, attributes, &resource) {
             Ok(webhook_call) => calls.push((webhook, webhook_call)),
-            Err(failure) => errors.extend(by_policy(&webhook, failure).err()),
+            Err(failure) => errors.extend(apply_failure_policy(&webhook, failure).err()),
         }
     }
     let webhook_calls = calls.iter().map(|(_, webhook_call)| webhook_call.clone()).collect();
     let replies = attributes.info.round.call_all(webhook_calls)?;
     for ((webhook, webhook_call), reply) in calls.iter().zip(&replies) {
         if let Err(failure) = read_verdict(webhook, &webhook_call.review, reply, attributes, Stage::Validating) {
-            errors.extend(by_policy(webhook, failure).err());
+            errors.extend(apply_failure_policy(webhook, failure).err());
         }
     }
     errors.into_iter().next().map_or(Ok(()), Err)

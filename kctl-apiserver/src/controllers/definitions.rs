@@ -82,12 +82,12 @@ pub(super) fn end(store: &mut Store, key: &Key) {
     let resource = GroupResource::new(text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]));
     let mut left = namespaces::Remaining::default();
     if crd::is_established(&definition) {
-        namespaces::empty(store, &resource, None, &mut left);
+        namespaces::delete_objects(store, &resource, None, &mut left);
     }
     if let Some(definition) = store.get(&DEFINITIONS, key).filter(|_| left.is_empty()) {
         write(store, key, &definition, |new, now| {
             crd::finish_ending(new, now);
-            garbage::without_finalizer(new, CUSTOM_RESOURCE_CLEANUP);
+            garbage::remove_finalizer(new, CUSTOM_RESOURCE_CLEANUP);
         });
     }
 }

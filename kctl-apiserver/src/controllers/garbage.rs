@@ -188,11 +188,11 @@ fn release(store: &mut Store, resource: &GroupResource, key: &Key, uids: &[&str]
 
 /// Removes a finalizer from a stored object.
 fn drop_finalizer(store: &mut Store, resource: &GroupResource, key: &Key, name: &str) {
-    WRITER.edit(store, resource, key, |object| without_finalizer(object, name));
+    WRITER.edit(store, resource, key, |object| remove_finalizer(object, name));
 }
 
 /// Removes a finalizer from a value.
-pub(super) fn without_finalizer(object: &mut Value, name: &str) {
+pub(super) fn remove_finalizer(object: &mut Value, name: &str) {
     retain(object, "finalizers", |finalizer| finalizer != name);
 }
 

@@ -101,7 +101,7 @@ pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
     let Some(namespace) = store.get(resource, key).filter(is_held) else { return };
     let pods = pod::KIND.group_resource();
     let mut remaining = Remaining::default();
-    empty(store, &pods, Some(&key.1), &mut remaining);
+    delete_objects(store, &pods, Some(&key.1), &mut remaining);
     let has_pods = !remaining.is_empty();
     if has_pods {
         // While Pods remain, nothing else is deleted: they may need it to terminate.
@@ -109,7 +109,7 @@ pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
     } else {
         let inside: Vec<GroupResource> = store.tables().map(|(resource, _)| resource.clone()).collect();
         for resource in inside {
-            empty(store, &resource, Some(&key.1), &mut remaining);
+            delete_objects(store, &resource, Some(&key.1), &mut remaining);
         }
     }
     let (mut new, now) = (Value::clone(&namespace), store.clock.seconds());
@@ -136,7 +136,7 @@ fn finalize(store: &mut Store, resource: &GroupResource, key: &Key) {
 
 /// Deletes the objects of a resource, and counts those that still exist. With `namespace: None`, all objects of the
 /// resource are deleted: this is used when a CRD is deleted. A cluster-scoped resource has no objects in a namespace.
-pub(super) fn empty(
+pub(super) fn delete_objects(
     store: &mut Store,
     group_resource: &GroupResource,
     namespace: Option<&str>,

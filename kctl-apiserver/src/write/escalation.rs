@@ -52,7 +52,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     }
     let lacking = lacking(state, &info.caller.user, &info.namespace, &rules);
     if lacking.is_empty() {
-        return may_aggregate(state, info, old, object);
+        return require_aggregation_rights(state, info, old, object);
     }
     let lacking: Vec<&str> = lacking.iter().map(|permission| permission.trim_end()).collect();
     let why = format!("user {:?} must hold what it grants, and lacks: {}", info.caller.user.name, lacking.join(", "));
@@ -62,7 +62,12 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
 /// Rejects a role with an aggregation rule, before or after the write, unless its writer has all permissions. Otherwise
 /// a writer could change the rule so that others can no longer reduce the aggregated rights. All permissions means all
 /// verbs on all resources and on all paths, cluster-wide.
-fn may_aggregate(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
+fn require_aggregation_rights(
+    state: &State,
+    info: &RequestInfo,
+    old: Option<&Value>,
+    object: &Value,
+) -> Result<(), StatusError> {
     let gathers = |role: &Value| role["aggregationRule"].is_object();
     let all = json!([
         { "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] },

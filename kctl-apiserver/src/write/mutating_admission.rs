@@ -56,12 +56,12 @@ fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Resu
 fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     let object = &mut write.object;
     if let Some(old) = write.old.as_deref() {
-        prepare::changed_as_read(info, object);
+        prepare::default_changed_object(info, object);
         return plugins::admit(state, Mutation { info, old: Some(old), object });
     }
     let status = object.get("status").cloned();
     namespace::wipe(info, object)?;
-    prepare::as_read(info, object);
+    prepare::default_new_object(info, object);
     plugins::admit(state, Mutation { info, old: None, object })?;
     if info.resource.kind.defaults.set_once.is_some() {
         // Webhooks see the status as it was sent. The strategy resets it later.

@@ -52,10 +52,10 @@ const ADMIT: &[Admit] = &[
     service_account::admit,
     taint_nodes_by_condition::admit,
     priority::admit,
-    default_class::storage_class,
+    default_class::set_storage_class,
     storage_object_in_use_protection::admit,
     runtime_class::admit,
-    default_class::ingress_class,
+    default_class::set_ingress_class,
     pod_topology_labels::admit,
 ];
 
@@ -66,10 +66,10 @@ const VALIDATE: &[Validate] = &[
     priority::validate,
     persistent_volume_claim_resize::validate,
     runtime_class::validate,
-    certificates::approval,
-    certificates::signing,
-    certificates::trust_bundle_attest,
-    certificates::subject_restriction,
+    certificates::authorize_approval,
+    certificates::authorize_signing,
+    certificates::authorize_attest,
+    certificates::restrict_subject,
     pod_resize_validator::validate,
 ];
 

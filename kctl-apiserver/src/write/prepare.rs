@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 pub(crate) use self::default::default;
-pub(super) use self::default::{as_read, changed_as_read};
+pub(super) use self::default::{default_changed_object, default_new_object};
 use self::generation::{changes_generation, counts_generations, has_generation};
 pub(super) use self::restore::restore;
 use super::{Unpersisted, Write};

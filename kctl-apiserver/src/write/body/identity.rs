@@ -44,7 +44,7 @@ pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Mis
         *object = json!({});
     }
     if resource.custom.is_some() {
-        return readable(info, object);
+        return require_type_meta(info, object);
     }
     if info.verb == Verb::Patch {
         decode::identified(object).map_err(Misfit::Content)?;
@@ -95,7 +95,7 @@ pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
 /// Checks that a custom object has `apiVersion` and `kind` (`unstructuredJSONScheme` of
 /// `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`). A patch can remove `apiVersion`, which is 500
 /// upstream.
-fn readable(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
+fn require_type_meta(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
     decode::identified(object).map_err(Misfit::Content)?;
     let api_version = &object["apiVersion"];
     if api_version.as_str().is_some_and(|version| version.matches('/').count() > 1) {

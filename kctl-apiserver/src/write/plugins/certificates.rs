@@ -25,13 +25,17 @@ const ADMINISTRATORS: &str = "system:masters";
 
 /// `CertificateApproval`: only users who may `approve` for a signer approve or deny its requests. The signer is that of
 /// the stored request, which the write cannot change.
-pub(super) fn approval(state: &State, attributes: &Attributes<'_>, _object: &Value) -> Result<(), StatusError> {
+pub(super) fn authorize_approval(
+    state: &State,
+    attributes: &Attributes<'_>,
+    _object: &Value,
+) -> Result<(), StatusError> {
     let Some(old) = old_request(attributes, "approval") else { return Ok(()) };
     require(state, attributes, "approve", text(&old["spec"]["signerName"]))
 }
 
 /// `CertificateSigning`: only users who may `sign` for a signer change the certificate or the conditions of a request.
-pub(super) fn signing(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+pub(super) fn authorize_signing(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let Some(old) = old_request(attributes, "status") else { return Ok(()) };
     let is_changed = |field: &str| old["status"][field] != object["status"][field];
     if is_changed("certificate") || is_changed("conditions") {
@@ -42,11 +46,7 @@ pub(super) fn signing(state: &State, attributes: &Attributes<'_>, object: &Value
 
 /// `ClusterTrustBundleAttest`: only users who may `attest` for a signer write its bundles. A change of only owner
 /// references or finalizers needs no permission, so that garbage collection works.
-pub(super) fn trust_bundle_attest(
-    state: &State,
-    attributes: &Attributes<'_>,
-    object: &Value,
-) -> Result<(), StatusError> {
+pub(super) fn authorize_attest(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let signer = text(&object["spec"]["signerName"]);
     let only_mutates_gc_fields = attributes.old.as_deref().is_some_and(|old| only_mutates_gc_fields(old, object));
     if !attributes.info.resource.is(&cluster_trust_bundle::KIND) || signer.is_empty() || only_mutates_gc_fields {
@@ -57,7 +57,7 @@ pub(super) fn trust_bundle_attest(
 
 /// `CertificateSubjectRestriction`: rejects a new request for a client certificate of an administrator. Upstream:
 /// `Plugin.Validate` in `plugin/pkg/admission/certificates/subjectrestriction/admission.go`.
-pub(super) fn subject_restriction(_: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+pub(super) fn restrict_subject(_: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     let is_new = attributes.operation == Operation::Create && info.subresource.is_empty();
     if is_new

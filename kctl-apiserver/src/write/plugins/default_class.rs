@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Sets the `StorageClass` of a new `PersistentVolumeClaim` without one. The beta annotation still marks a default.
-pub(super) fn storage_class(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn set_storage_class(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     let marks = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
     if mutation.creates(&persistent_volume_claim::KIND) && !has_class(mutation, CLASS_OF_CLAIM, "storageClassName") {
         set_default(state, mutation, "storageClassName", &storage_class::KIND, &marks);
@@ -30,7 +30,7 @@ pub(super) fn storage_class(state: &mut State, mutation: &mut Mutation<'_>) -> R
 }
 
 /// Sets the `IngressClass` of a new Ingress without one.
-pub(super) fn ingress_class(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn set_ingress_class(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     let (annotation, mark) = ("kubernetes.io/ingress.class", "ingressclass.kubernetes.io/is-default-class");
     if mutation.creates(&ingress::KIND) && !has_class(mutation, annotation, "ingressClassName") {
         set_default(state, mutation, "ingressClassName", &ingress_class::KIND, &[mark]);

@@ -48,7 +48,7 @@ fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&
 
 /// Sets the defaults that decoding gives a new object, which webhooks see. For built-in kinds these are fewer than the
 /// defaults of stored objects.
-pub(in crate::write) fn as_read(info: &RequestInfo, object: &mut Value) {
+pub(in crate::write) fn default_new_object(info: &RequestInfo, object: &mut Value) {
     let resource = &info.resource;
     if resource.custom.is_some() || resource.kind.storage.is_some() {
         default(info, object, None);
@@ -58,7 +58,7 @@ pub(in crate::write) fn as_read(info: &RequestInfo, object: &mut Value) {
     }
 }
 
-/// Sets the defaults of decoding like [`as_read`], for an existing object.
-pub(in crate::write) fn changed_as_read(info: &RequestInfo, object: &mut Value) {
-    keep_set_once(&info.resource, object, |object| as_read(info, object));
+/// Sets the defaults of decoding like [`default_new_object`], for an existing object.
+pub(in crate::write) fn default_changed_object(info: &RequestInfo, object: &mut Value) {
+    keep_set_once(&info.resource, object, |object| default_new_object(info, object));
 }

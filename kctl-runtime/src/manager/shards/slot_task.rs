@@ -73,7 +73,7 @@ impl Holder {
         } else {
             // The permit of this replica's next tenure does not know these writes, so its hand-over would not wait for
             // them. That of the election counts those of the tenure.
-            writes_are_over(&leadership.permit()).await;
+            finish_writes(&leadership.permit()).await;
         }
     }
 
@@ -97,7 +97,7 @@ impl Holder {
                 timeout(period, self.wait_until_idle(slot)).await.is_ok() || self.cut_off(slot, period).await
             }
         };
-        writes_are_over(tenure.permit()).await;
+        finish_writes(tenure.permit()).await;
         is_quiet
     }
 
@@ -145,7 +145,7 @@ impl Holder {
 }
 
 /// Stops all further writes under a permit, and waits until none of the earlier ones can be on the way.
-async fn writes_are_over(permit: &WritePermit) {
+async fn finish_writes(permit: &WritePermit) {
     permit.close();
     while let Some(over) = permit.unresolved_until().filter(|over| *over > Instant::now()) {
         sleep_until(over).await;
