@@ -287,7 +287,9 @@ fn conversion(conversion: &Field<'_>) {
         review_versions(&reviews);
     } else {
         let detail = "should not be set when strategy is not set to Webhook";
-        [client, reviews].iter().for_each(|part| part.forbidden_if(!part.is_null(), detail));
+        for part in [client, reviews] {
+            part.forbidden_if(!part.is_null(), detail);
+        }
     }
 }
 

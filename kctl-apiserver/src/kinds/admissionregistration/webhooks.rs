@@ -33,7 +33,7 @@ fn validate_webhooks(object: &Value, errors: &mut Errors) {
     let webhooks = Field::new(&object["webhooks"], "webhooks", errors);
     for value in webhooks.items() {
         validate_webhook(&value);
-        validate_review_versions(&value.at("admissionReviewVersions"));
+        review_versions(&value.at("admissionReviewVersions"));
     }
     webhooks.unique_at("name");
 }

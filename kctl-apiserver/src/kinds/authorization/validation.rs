@@ -33,7 +33,7 @@ fn validate(kind: Review, review: &Field<'_>) {
     let user = spec.at("user");
     let has_subject = kind == Review::SelfSubjectAccess || !user.is_empty() || !spec.at("groups").is_empty();
     user.invalid_if(!has_subject, "at least one of user or group must be specified");
-    selectors(&resource);
+    validate_selectors(&resource);
     let is_local = kind == Review::LocalSubjectAccess;
     let is_allowed = |name: &str| name == "managedFields" || (is_local && name == "namespace");
     let is_filled = meta.entries().any(|(name, _)| !is_allowed(name));
