@@ -15,6 +15,7 @@ mod metrics;
 mod replicas;
 mod ring;
 mod rolling;
+mod runtime_watches;
 mod seats;
 mod server_selection;
 mod shard_faults;

@@ -11,7 +11,7 @@ use std::{
 
 use futures::FutureExt;
 use kube::Client;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinSet};
 
 use super::WatchError;
@@ -116,32 +116,35 @@ impl Informers {
         table.start(self);
     }
 
-    /// Returns the informer of a watch config with whole objects: the open one, or a new one.
+    /// Returns an informer of a watch config with whole objects, and with those of all slots: the open one, or a new one.
     ///
-    /// A controller may have opened the same watch config with a field mask. Before the manager runs, its mask is widened.
-    /// Afterwards its objects were cut already, so a separate informer is opened.
+    /// A controller may share the informer. Before the manager runs, its field mask is widened and its filter is disabled.
+    /// Afterwards its objects were cut and filtered already, so a separate informer is opened.
     ///
     /// # Errors
     /// The manager has ended, or [`INFORMERS_MAX`] informers are open.
     pub(crate) fn acquire(&self, config: WatchConfig, client: &Client) -> Result<InformerHandle, WatchError> {
-        let table = self.table.lock();
+        let mut table = self.table.lock();
         if *self.closed.borrow() {
             return Err(WatchError::Closed);
         }
         let mut id = InformerId { config, changeable: false, separate: false };
-        if let Some(slim) = table.informers.get(&id) {
-            let has_all = slim.source.is_whole() && slim.source.part().is_none();
-            if table.begun {
-                id.separate = !has_all;
-            } else {
-                slim.source.widen_field_mask(&FieldMask::whole());
-                slim.source.disable_filter();
+        if let Some(Informer { source, .. }) = table.informers.get(&id) {
+            if !table.begun {
+                source.widen_field_mask(&FieldMask::whole());
+                source.disable_filter();
             }
+            // Caches are limited to slots just before informers begin, which leaves a filter in place that came first.
+            id.separate = !source.is_whole() || source.part().is_some();
         }
         if table.informers.len() >= INFORMERS_MAX && !table.informers.contains_key(&id) {
             return Err(WatchError::TooMany);
         }
-        Ok(self.acquire_in(table, id, &FieldMask::whole(), client))
+        let handle = self.acquire_in(&mut table, id, &FieldMask::whole(), client);
+        // A controller that is added later shares a new informer, and would limit it to its slots. The lock keeps the
+        // controller from doing so first.
+        handle.source.disable_filter();
+        Ok(handle)
     }
 
     /// Returns the informer for a relation of a controller. It keeps of each object at least what `field_mask` names. Their
@@ -153,8 +156,8 @@ impl Informers {
         client: &Client,
     ) -> InformerHandle {
         let changeable = !config.namespaces.is_empty();
-        let handle =
-            self.acquire_in(self.table.lock(), InformerId { config, changeable, separate: false }, field_mask, client);
+        let id = InformerId { config, changeable, separate: false };
+        let handle = self.acquire_in(&mut self.table.lock(), id, field_mask, client);
         // The informer may run already with a field mask of another controller that reads less.
         handle.source.widen_field_mask(field_mask);
         handle
@@ -163,7 +166,7 @@ impl Informers {
     /// Opens the informer of `id` unless it is open, and counts one more user.
     fn acquire_in(
         &self,
-        mut table: MutexGuard<'_, InformerTable>,
+        table: &mut InformerTable,
         id: InformerId,
         field_mask: &FieldMask,
         client: &Client,
@@ -336,5 +339,33 @@ impl Drop for InformerHandle {
         // Dropped without the lock: its handlers may own handles of other informers, whose drop locks the table.
         drop(table);
         drop(ended);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, future::pending};
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::{
+        shard::{ShardBy, Slots, Tenures},
+        source::{BelongsTo, Filter},
+        writer::WritePermit,
+    };
+
+    #[tokio::test]
+    async fn watch_opened_between_limit_and_begin_is_separate() {
+        let silent =
+            tower::service_fn(|_request: http::Request<Body>| pending::<Result<http::Response<Body>, Infallible>>());
+        let (client, informers) = (Client::new(silent, "default"), Informers::new());
+        let config = WatchConfig::of::<ConfigMap>();
+        let limited = informers.acquire_for_relation(config.clone(), &FieldMask::whole(), &client);
+        let tenures = Arc::new(Tenures::new(Slots::new(1, ShardBy::Object), WritePermit::always()));
+        limited.source().select(Filter::new(tenures, vec![BelongsTo::Itself { namespaced: true }], None));
+        let watched = informers.acquire(config, &client).unwrap();
+        assert!(limited.source().part().is_some() && watched.source().part().is_none());
     }
 }
