@@ -19,6 +19,7 @@ mod runtime_watches;
 mod seats;
 mod server_selection;
 mod shard_faults;
+mod shard_predicates;
 mod shards;
 mod slot_moves;
 mod trace;

@@ -26,7 +26,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 pub(crate) use backoff_effect::effect_on_primary;
 pub use mailbox::CHANGES_WAITING_MAX;
-pub(crate) use spawned::SpawnedHandler;
+pub(crate) use spawned::{HANDLED_AT_ONCE, SpawnedHandler, run_user_code};
 
 use crate::{
     declaration::{RelationKind, RelationSpec},
@@ -137,16 +137,29 @@ pub fn for_relation(
     primaries: Arc<SharedStore>,
     queue: WorkQueue<ObjectKey>,
 ) -> Handler {
-    let relation = relation.clone();
-    let primary = PrimaryKind { kind: primary.kind.clone(), namespaced: primary.namespaced };
+    let (relation, kind, namespaced) = (relation.clone(), primary.kind.clone(), primary.namespaced);
     Arc::new(move |change, origin| {
         if !passes(&relation, change) {
             return;
         }
-        for (key, effects) in concerned(&relation, change, &primary, &primaries) {
+        for (key, effects) in concerned(&relation, change, PrimaryKind { kind: &kind, namespaced }, &primaries) {
             add(&queue, change, key, effects, (index, origin));
         }
     })
+}
+
+/// Returns the keys that the handler of a relation enqueues for a change.
+pub(crate) fn keys_of(
+    relation: &RelationSpec,
+    change: &Change<Stored>,
+    primary: &RelationSpec,
+    primaries: &Arc<SharedStore>,
+) -> Vec<ObjectKey> {
+    if !passes(relation, change) {
+        return Vec::new();
+    }
+    let primary = PrimaryKind { kind: &primary.kind, namespaced: primary.namespaced };
+    concerned(relation, change, primary, primaries).into_keys().collect()
 }
 
 #[derive(Clone, Copy)]
@@ -178,15 +191,16 @@ impl Effects {
 }
 
 /// The kind of the primary, as controller references name it.
-struct PrimaryKind {
-    kind: Kind,
+#[derive(Clone, Copy)]
+struct PrimaryKind<'a> {
+    kind: &'a Kind,
     namespaced: bool,
 }
 
 fn concerned(
     relation: &RelationSpec,
     change: &Change<Stored>,
-    primary: &PrimaryKind,
+    primary: PrimaryKind<'_>,
     primaries: &Arc<SharedStore>,
 ) -> BTreeMap<ObjectKey, Effects> {
     let mut keys: BTreeMap<ObjectKey, Effects> = BTreeMap::new();
@@ -248,7 +262,7 @@ fn passes(relation: &RelationSpec, change: &Change<Stored>) -> bool {
 
 /// Returns the key of the primary that controls an object. References are compared by group and kind, so that a
 /// reference with another version of the kind counts (controller-runtime, `pkg/handler/enqueue_owner.go`).
-fn controller_key(object: &Stored, primary: &PrimaryKind) -> Option<ObjectKey> {
+fn controller_key(object: &Stored, primary: PrimaryKind<'_>) -> Option<ObjectKey> {
     let owner = object.meta().controller()?;
     (owner.group() == primary.kind.group && owner.kind == primary.kind.kind).then(|| {
         let namespace = object.meta().namespace().filter(|_| primary.namespaced);

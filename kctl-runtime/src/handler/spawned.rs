@@ -20,7 +20,7 @@ use super::mailbox::{CHANGES_WAITING_MAX, Mailbox, MailboxSender, QueuedChange};
 use crate::{panic::panic_text, store::Handler};
 
 /// Maximum number of changes handled in one turn, before other tasks of the thread run.
-const HANDLED_AT_ONCE: usize = 16;
+pub(crate) const HANDLED_AT_ONCE: usize = 16;
 
 /// A handler that stays behind enqueues all objects of its controller once per this many changes, or when it has caught
 /// up.
@@ -71,16 +71,13 @@ impl SpawnedHandler {
     /// # Cancel safety
     /// Dropping the future ends the handler.
     pub(crate) async fn run(&self, all: impl Fn() + Send + Sync) {
-        // `block_in_place` moves the other tasks of this thread to another one while user code blocks. It panics on a
-        // runtime with one thread.
-        let has_threads = Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
         let mut n_behind = 0;
         while let Some(first) = poll_fn(|context| self.mailbox.poll_recv(context)).await {
             let run_batch = || {
                 let rest = std::iter::from_fn(|| self.mailbox.take());
                 std::iter::once(first).chain(rest).take(HANDLED_AT_ONCE).map(|queued| self.handle(&queued)).count()
             };
-            n_behind += if has_threads { task::block_in_place(run_batch) } else { run_batch() };
+            n_behind += run_user_code(run_batch);
             let (n_put, n_taken) = self.mailbox.counts();
             if n_put == n_taken || n_behind >= CAUGHT_UP_EVERY {
                 n_behind = 0;
@@ -154,6 +151,13 @@ impl SpawnedHandler {
     pub(crate) fn n_handled(&self) -> u64 {
         *self.handled.borrow()
     }
+}
+
+/// Runs `map` or `when`, which may block. The other tasks of the thread move to another one meanwhile, if there is one.
+pub(crate) fn run_user_code<T>(run: impl FnOnce() -> T) -> T {
+    // `block_in_place` panics on a runtime with one thread.
+    let has_threads = Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
+    if has_threads { task::block_in_place(run) } else { run() }
 }
 
 #[cfg(test)]

@@ -8,7 +8,11 @@
 //! An optional kind needs one thing more. Its CRD may appear or vanish without any object of it, and reconciles may
 //! depend on that. So all primaries are queued when it happens.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use tokio::task::JoinSet;
 
@@ -16,11 +20,13 @@ use crate::{
     freezer,
     handler::{self, SpawnedHandler},
     key::ObjectKey,
+    object::Stored,
+    panic::panic_text,
     queue::{Add, Cause, WorkQueue},
     reconcile::Env,
     source::{Presence, Source},
     spec::{RelationKind, RelationSpec},
-    store::{Handler, SharedStore},
+    store::{Change, Handler, SharedStore},
 };
 
 /// The handlers of one controller, one per relation that is cached.
@@ -139,17 +145,69 @@ pub(super) fn enqueue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
     }
 }
 
-/// Queues every object of these slots, which this replica has just begun to own.
-pub(super) fn enqueue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]) {
-    let add = |key: &ObjectKey| {
-        if slots.contains(&env.gate.slot(key)) {
-            // The previous owner of the slot may have applied another form.
-            env.applied.forget(key);
-            queue.add(Add::new(key.clone()).priority(handler::PRIORITY_INITIAL).tags(handler::TAG_INITIAL));
-        }
+/// Queues the objects of these slots, which this replica has just begun to own: those that a start queues.
+///
+/// An object whose addition the predicate of the primary drops is queued only if another relation enqueues it. These
+/// relations are asked only if there is such an object, because a mapper has to see all objects of its kind.
+pub(super) async fn enqueue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]) {
+    let add = |key: ObjectKey| {
+        queue.add(Add::new(key).priority(handler::PRIORITY_INITIAL).tags(handler::TAG_INITIAL));
     };
-    env.primary.store().all().iter().for_each(|object| add(object.key()));
-    env.primary.all_unreadable().iter().for_each(|one| add(one.stored.key()));
+    let mut objects = env.primary.store().all();
+    objects.retain(|object| slots.contains(&env.gate.slot(object.key())));
+    let mut left: BTreeSet<ObjectKey> = objects.iter().map(|object| object.key().clone()).collect();
+    for key in &left {
+        // The previous owner of the slot may have applied another form.
+        env.applied.forget(key);
+    }
+    for one in env.primary.all_unreadable() {
+        let key = one.stored.key();
+        if slots.contains(&env.gate.slot(key)) {
+            env.applied.forget(key);
+            // Its finalizer waits for this controller, and no predicate can read it.
+            if one.stored.meta().deletion_timestamp().is_some() {
+                add(key.clone());
+            }
+        }
+    }
+    let (mut relation, mut others) = (&env.spec.primary, env.sources.iter());
+    loop {
+        for turn in objects.chunks(handler::HANDLED_AT_ONCE) {
+            for key in initial_keys(env, relation, turn).await {
+                if left.remove(&key) {
+                    add(key);
+                }
+            }
+        }
+        let Some((other, source)) = others.next().filter(|_| !left.is_empty()) else { return };
+        (relation, objects) = (other, source.store().all());
+    }
+}
+
+/// Returns the keys that objects of an initial list enqueue through one relation. A panic of `map` or `when` is logged,
+/// and its object enqueues nothing.
+async fn initial_keys(env: &Env, relation: &RelationSpec, objects: &[Arc<Stored>]) -> Vec<ObjectKey> {
+    let keys_of = |object: &Arc<Stored>| {
+        handler::keys_of(relation, &Change::Added(object.clone()), &env.spec.primary, env.primary.store())
+    };
+    if relation.map.is_none() && relation.when.is_none() {
+        return objects.iter().flat_map(keys_of).collect();
+    }
+    let keys_or_panic = |object: &Arc<Stored>| {
+        catch_unwind(AssertUnwindSafe(|| keys_of(object))).unwrap_or_else(|panic| {
+            tracing::error!(
+                controller = env.spec.name,
+                relation = name(relation),
+                object = %object.key(),
+                "`map` or `when` panicked: {}; the object enqueues nothing for this controller",
+                panic_text(&*panic)
+            );
+            Vec::new()
+        })
+    };
+    let keys = handler::run_user_code(|| objects.iter().flat_map(keys_or_panic).collect());
+    tokio::task::yield_now().await;
+    keys
 }
 
 /// Queues every object because an optional kind appeared or disappeared. No other handler does so, because the kind may

@@ -487,7 +487,7 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
             env.gate.open(tenure);
         }
         let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
-        enqueue_slots(env, queue, &slots);
+        enqueue_slots(env, queue, &slots).await;
     }
 }
 

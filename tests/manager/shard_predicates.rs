@@ -1,0 +1,104 @@
+//! Keys that a replica reconciles when it gains slots: the same as a leader at its start.
+
+use std::collections::BTreeSet;
+
+use kctl::{
+    kube::{
+        Api, Client,
+        api::{DeleteParams, PostParams},
+    },
+    manager::Manager,
+    prelude::*,
+};
+use kctl_tests::Faults;
+use parking_lot::Mutex;
+use serde_json::json;
+
+use crate::{
+    contest::{Contest, config, seconds},
+    replicas::Replica,
+    shards::{N_SLOTS, shards},
+};
+
+/// Drops changes of objects of another class.
+fn is_ours(change: &Change<ConfigMap>) -> bool {
+    change.latest().labels().get("class").is_none_or(|class| class != "other")
+}
+
+/// Returns the object that a Secret names in its label.
+fn named(secret: &Secret, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
+    secret.labels().get("for").map(|name| Key::namespaced("default", name)).into_iter().collect()
+}
+
+#[controller(owns = Secret(map = named), primary(when = is_ours))]
+async fn classes(_config: Arc<ConfigMap>, _cx: Context<classes>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+async fn create_config(client: &Client, name: &str, class: &str, finalizers: &[&str]) -> ConfigMap {
+    let metadata = json!({ "name": name, "labels": { "class": class }, "finalizers": finalizers });
+    let configs = Api::<ConfigMap>::default_namespaced(client.clone());
+    configs.create(&PostParams::default(), &kctl::from_json(json!({ "metadata": metadata })).unwrap()).await.unwrap()
+}
+
+async fn create_secret(client: &Client, metadata: kctl::Json) {
+    let secret = kctl::from_json(json!({ "metadata": metadata })).unwrap();
+    Api::<Secret>::default_namespaced(client.clone()).create(&PostParams::default(), &secret).await.unwrap();
+}
+
+/// Creates objects of both classes. Some of the other class have a Secret, or are being deleted.
+async fn create_objects(client: &Client) {
+    for number in 0..8 {
+        for class in ["ours", "other"] {
+            create_config(client, &format!("{class}-{number}"), class, &[]).await;
+            let leaving = format!("{class}-leaving-{number}");
+            create_config(client, &leaving, class, &["example.com/held"]).await;
+            let configs = Api::<ConfigMap>::default_namespaced(client.clone());
+            configs.delete(&leaving, &DeleteParams::default()).await.unwrap();
+        }
+        let name = format!("owner-{number}");
+        let uid = create_config(client, &name, "other", &[]).await.metadata.uid;
+        let owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid, "controller": true });
+        create_secret(client, json!({ "name": name, "ownerReferences": [owner] })).await;
+        let name = format!("mapped-{number}");
+        create_config(client, &name, "other", &[]).await;
+        create_secret(client, json!({ "name": name, "labels": { "for": name } })).await;
+    }
+}
+
+/// Runs replicas one after the other, and returns the names of the objects that each has reconciled.
+async fn reconciled(
+    replicas: &[&'static str],
+    set_up: impl Fn(Manager, Client, &'static str) -> Manager,
+) -> Vec<BTreeSet<String>> {
+    let contest = Contest::new();
+    create_objects(&contest.client).await;
+    let (mut running, mut all) = (Vec::new(), Vec::new());
+    for &replica in replicas {
+        let names = Arc::<Mutex<BTreeSet<String>>>::default();
+        let noted = names.clone();
+        let faults = Faults::default();
+        let client = faults.client(&contest.server);
+        let manager = App::new("podset").controller::<classes>().manager(client.clone()).await.unwrap();
+        let manager = set_up(manager, client, replica).on_end(Arc::new(move |report| {
+            noted.lock().insert(report.key.name.to_string());
+        }));
+        running.push(Replica::start(manager, faults));
+        all.push(names);
+        seconds(5).await;
+    }
+    all.iter().map(|names| names.lock().clone()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn gained_slots_queue_the_keys_of_a_start() {
+    let elected = reconciled(&["a"], |manager, _client, replica| manager.elect(config(replica)).unwrap()).await;
+    let names = |prefix: &str| (0..8).map(|number| format!("{prefix}-{number}")).collect::<Vec<_>>();
+    let expected: BTreeSet<_> = ["ours", "ours-leaving", "owner", "mapped"].into_iter().flat_map(names).collect();
+    assert_eq!(elected[0], expected);
+    let shard =
+        |manager: Manager, client, replica: &'static str| manager.shard(client, shards(replica, N_SLOTS)).unwrap();
+    let sharded = reconciled(&["a", "b"], shard).await;
+    assert_eq!(sharded[0], expected, "the first replica gains all slots");
+    assert!(!sharded[1].is_empty() && sharded[1].is_subset(&expected), "{:?}", sharded[1]);
+}
