@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::{
-    Converged, Env,
+    Converged, Env, ReconcileEnv,
     applied::{AppliedState, hash_of},
     owner_references::{check_namespace, with_controller},
 };
@@ -129,7 +129,7 @@ fn key_of(primary: &Stored, object: &Value) -> ObjectKey {
 }
 
 pub(super) async fn apply_owned<K: Object>(
-    env: &Env,
+    env: &ReconcileEnv,
     primary: &Stored,
     source: &Arc<Source>,
     object: Value,
@@ -142,7 +142,7 @@ pub(super) async fn apply_owned<K: Object>(
 
 /// Applies one object that the primary does not own.
 pub(super) async fn apply_other<K: Object>(
-    env: &Env,
+    env: &ReconcileEnv,
     primary: &Stored,
     source: &Arc<Source>,
     object: Value,
@@ -163,7 +163,7 @@ pub(super) async fn apply_other<K: Object>(
 
 /// Applies all desired objects, and deletes the others of `live`.
 pub(super) async fn converge<K: Object>(
-    env: &Env,
+    env: &ReconcileEnv,
     primary: &Stored,
     source: &Arc<Source>,
     desired: Vec<Value>,
@@ -196,7 +196,7 @@ pub(super) async fn converge<K: Object>(
 }
 
 struct Apply<'a> {
-    env: &'a Env,
+    env: &'a ReconcileEnv,
     primary: &'a Stored,
     source: &'a Arc<Source>,
 }

@@ -5,7 +5,7 @@ use std::{marker::PhantomData, sync::Arc};
 use kube::Client;
 
 use super::{
-    Controller, Env, Live, Objects,
+    Controller, Live, Objects, ReconcileEnv,
     seal::{NoKind, NoOtherKind, Seal, ValidDeclaration},
 };
 use crate::{
@@ -133,7 +133,7 @@ pub trait HasRulesOn<M>: Controller {
 /// }
 /// ```
 pub struct OnCluster<C: ?Sized, M> {
-    env: Arc<Env>,
+    env: Arc<ReconcileEnv>,
     primary: Arc<Stored>,
     types: PhantomData<fn() -> (*const C, M)>,
 }
@@ -145,7 +145,7 @@ impl<C: ?Sized, M> std::fmt::Debug for OnCluster<C, M> {
 }
 
 impl<C: Controller, M: Cluster> OnCluster<C, M> {
-    pub(super) fn new(env: Arc<Env>, primary: Arc<Stored>) -> Self {
+    pub(super) fn new(env: Arc<ReconcileEnv>, primary: Arc<Stored>) -> Self {
         Self { env, primary, types: PhantomData }
     }
 

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     marker::PhantomData,
+    ops::Deref,
     sync::{Arc, atomic::AtomicU32},
 };
 
@@ -38,8 +39,9 @@ pub(crate) struct Env {
     /// The caches that a reconcile has used, in the same order.
     pub(crate) used: UsedCaches,
     pub(crate) writer: Writer,
-    /// The clients for `rbac(…)` by cluster and slot; each is created on first use.
-    pub(crate) raw: Mutex<BTreeMap<(String, u32), Client>>,
+    /// The clients for `rbac(…)` by cluster and slot, with the number of the newest tenure that used one. Each is created on
+    /// first use.
+    pub(crate) raw: Mutex<BTreeMap<(String, u32), (u64, Client)>>,
     pub(crate) recorder: Recorder,
     /// Number of failures in a row at which an event with the error is recorded on the object; 0 means never.
     pub(crate) warn_after_failures: Arc<AtomicU32>,
@@ -62,13 +64,6 @@ impl Env {
     /// Returns the client of a cluster. `App` has checked that it exists.
     pub(crate) fn client(&self, cluster: &str) -> &Client {
         self.clusters.get(cluster).unwrap_or_else(|| self.primary.client())
-    }
-
-    /// Returns the client of a cluster for operations beyond the API of this module, with the permit of this key.
-    pub(crate) fn raw(&self, cluster: &str, key: &ObjectKey) -> Client {
-        let mut raw = self.raw.lock();
-        let slot = (cluster.to_owned(), self.gate.slot(key));
-        raw.entry(slot).or_insert_with(|| self.writer.raw(self.client(cluster), key)).clone()
     }
 
     /// Returns the source of a cached kind that is declared without a cluster type.
@@ -139,6 +134,43 @@ impl Env {
     }
 }
 
+/// The controller as one reconcile sees it. Its writer sends nothing after the end of the tenure in which the reconcile
+/// began.
+///
+/// A task that the reconcile has spawned may outlive that tenure. Its reads may be older than the writes of another
+/// replica, even if this replica owns the slot again.
+pub(crate) struct ReconcileEnv {
+    env: Arc<Env>,
+    pub(crate) writer: Writer,
+}
+
+impl Deref for ReconcileEnv {
+    type Target = Env;
+
+    fn deref(&self) -> &Env {
+        &self.env
+    }
+}
+
+impl ReconcileEnv {
+    pub(crate) fn new(env: &Arc<Env>, tenure: u64) -> Arc<Self> {
+        Arc::new(Self { env: env.clone(), writer: env.writer.in_tenure(tenure) })
+    }
+
+    /// Returns the client of a cluster for operations beyond the API of this module, with the permit of this key.
+    pub(crate) fn raw(&self, cluster: &str, key: &ObjectKey) -> Client {
+        let tenure = self.writer.tenure();
+        let create = || self.writer.raw(self.client(cluster), key);
+        let mut raw = self.env.raw.lock();
+        let (newest, client) =
+            raw.entry((cluster.to_owned(), self.gate.slot(key))).or_insert_with(|| (tenure, create()));
+        if *newest < tenure {
+            (*newest, *client) = (tenure, create());
+        }
+        if *newest == tenure { client.clone() } else { create() }
+    }
+}
+
 /// One reconcile of the controller `C`: the key, the caches, and the operations that the declaration allows. It is
 /// cheap to clone.
 ///
@@ -173,7 +205,7 @@ impl<C: ?Sized> std::fmt::Debug for Context<C> {
 }
 
 struct Inner {
-    env: Arc<Env>,
+    env: Arc<ReconcileEnv>,
     primary: Arc<Stored>,
     attempt: u32,
     tags: u32,
@@ -195,7 +227,7 @@ impl<C: ?Sized> Clone for Context<C> {
 }
 
 impl<C: Controller> Context<C> {
-    pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, attempt: u32, tags: u32) -> Self {
+    pub(crate) fn new(env: Arc<ReconcileEnv>, primary: Arc<Stored>, attempt: u32, tags: u32) -> Self {
         let object: Value = serde_json::from_str(&primary.json()).unwrap_or_default();
         let value = object.get("status").cloned().unwrap_or_default();
         let resource_version = primary.meta().resource_version.to_string();
@@ -222,7 +254,7 @@ impl<C> Context<C> {
 
     /// Returns everything that enqueued the key since its last reconcile. Use it for logs, not for decisions.
     pub fn reason(&self) -> ReconcileReason {
-        ReconcileReason { env: self.inner.env.clone(), tags: self.inner.tags }
+        ReconcileReason { env: self.inner.env.env.clone(), tags: self.inner.tags }
     }
 
     /// Returns the objects of kind `K` whose controller reference names the primary, with the operations to change
@@ -400,7 +432,7 @@ impl<C> Context<C> {
 
     /// Returns a builder of Events on the primary, for those with a related object or an action.
     pub fn events(&self) -> Events {
-        Events::new(self.inner.env.clone(), self.inner.primary.clone())
+        Events::new(self.inner.env.env.clone(), self.inner.primary.clone())
     }
 
     /// Returns the current time: of the machine, or the simulated one in tests, which also jumps.

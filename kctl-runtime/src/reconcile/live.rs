@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    ApiRequest, DeleteRequest, Env, MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayEvict, MayPatch,
-    MayPatchStatus, MayScale, MayToken, MayUpdate, apply::apply_other, payload::Payload,
+    ApiRequest, DeleteRequest, MayApply, MayBind, MayCreate, MayDelete, MayDeleteCollection, MayEvict, MayPatch,
+    MayPatchStatus, MayScale, MayToken, MayUpdate, ReconcileEnv, apply::apply_other, payload::Payload,
 };
 use crate::{
     declaration::{RelationKind, RelationSpec},
@@ -35,7 +35,7 @@ use crate::{
 /// }
 /// ```
 pub struct Live<K> {
-    env: Arc<Env>,
+    env: Arc<ReconcileEnv>,
     primary: Arc<Stored>,
     /// The cluster that `cx.cluster` names.
     cluster: Option<&'static str>,
@@ -52,7 +52,7 @@ impl<K> std::fmt::Debug for Live<K> {
 }
 
 impl<K: Object> Live<K> {
-    pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, cluster: Option<&'static str>) -> Self {
+    pub(crate) fn new(env: Arc<ReconcileEnv>, primary: Arc<Stored>, cluster: Option<&'static str>) -> Self {
         Self { env, primary, cluster, kind: PhantomData }
     }
 
@@ -139,7 +139,7 @@ impl<K: Object> Live<K> {
 /// }
 /// ```
 pub struct Objects<C: ?Sized, K, A> {
-    env: Arc<Env>,
+    env: Arc<ReconcileEnv>,
     primary: Arc<Stored>,
     source: Arc<Source>,
     kind: PhantomData<fn() -> K>,
@@ -175,11 +175,11 @@ impl RequestTarget {
 }
 
 impl<C: ?Sized, K, A> Objects<C, K, A> {
-    pub(crate) fn new(env: Arc<Env>, primary: Arc<Stored>, source: Arc<Source>) -> Self {
+    pub(crate) fn new(env: Arc<ReconcileEnv>, primary: Arc<Stored>, source: Arc<Source>) -> Self {
         Self { env, primary, source, kind: PhantomData, verbs: PhantomData }
     }
 
-    fn parts(&self) -> (Arc<Env>, Arc<Stored>, Arc<Source>) {
+    fn parts(&self) -> (Arc<ReconcileEnv>, Arc<Stored>, Arc<Source>) {
         (self.env.clone(), self.primary.clone(), self.source.clone())
     }
 }

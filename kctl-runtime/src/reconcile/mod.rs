@@ -79,7 +79,7 @@ pub(crate) use applied::Applied;
 pub use cluster::{CachesOn, Cluster, HasRulesOn, OnCluster, ReadsLiveOn, WritesOn};
 pub use conditions::{ConditionError, Conditions};
 pub use context::Context;
-pub(crate) use context::Env;
+pub(crate) use context::{Env, ReconcileEnv};
 pub use delete::DeleteRequest;
 pub use error::{Error, Result, ResultExt};
 pub use events::Events;

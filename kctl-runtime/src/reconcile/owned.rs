@@ -11,8 +11,8 @@ use kube::ResourceExt;
 use serde::Serialize;
 
 use super::{
-    ApiRequest, DeleteRequest, Env, MayApply, MayCreate, MayDelete, MayEvict, MayPatch, MayPatchStatus, MayScale,
-    MayUpdate, Objects,
+    ApiRequest, DeleteRequest, MayApply, MayCreate, MayDelete, MayEvict, MayPatch, MayPatchStatus, MayScale, MayUpdate,
+    Objects, ReconcileEnv,
     apply::{apply_owned, converge},
     owner_references::{adopt, check_owned},
     payload::Payload,
@@ -43,7 +43,7 @@ use crate::{
 /// }
 /// ```
 pub struct Owned<C: ?Sized, K, A> {
-    env: Arc<Env>,
+    env: Arc<ReconcileEnv>,
     primary: Arc<Stored>,
     source: Arc<Source>,
     live: Vec<Arc<K>>,
@@ -61,7 +61,7 @@ impl<C: ?Sized, K, A> std::fmt::Debug for Owned<C, K, A> {
 }
 
 impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
-    pub(crate) fn snapshot(env: Arc<Env>, primary: Arc<Stored>) -> Self {
+    pub(crate) fn snapshot(env: Arc<ReconcileEnv>, primary: Arc<Stored>) -> Self {
         let source = env.source::<K>();
         let mut objects = source.store().owned_by(&primary.meta().uid);
         objects.retain(|object| object.key().namespace == primary.key().namespace || primary.key().namespace.is_none());
@@ -305,7 +305,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         })
     }
 
-    fn parts(&self) -> (Arc<Env>, Arc<Stored>, Arc<Source>) {
+    fn parts(&self) -> (Arc<ReconcileEnv>, Arc<Stored>, Arc<Source>) {
         (self.env.clone(), self.primary.clone(), self.source.clone())
     }
 }
@@ -334,7 +334,7 @@ pub struct Converged<K> {
 /// A create that is sent when it is awaited, from [`Owned::create`].
 #[must_use = "nothing is sent until the request is awaited"]
 pub struct CreateRequest<K> {
-    env: Arc<Env>,
+    env: Arc<ReconcileEnv>,
     primary: Arc<Stored>,
     source: Arc<Source>,
     /// In the primary's namespace, or in its own if the primary is cluster-scoped.
@@ -349,7 +349,7 @@ impl<K> std::fmt::Debug for CreateRequest<K> {
 }
 
 impl<K: Object> CreateRequest<K> {
-    fn new(env: Arc<Env>, primary: Arc<Stored>, source: Arc<Source>, object: K) -> Self {
+    fn new(env: Arc<ReconcileEnv>, primary: Arc<Stored>, source: Arc<Source>, object: K) -> Self {
         let namespace = primary.meta().namespace().or(object.meta().namespace.as_deref());
         let key = ObjectKey::new(namespace, &object.name_any());
         let sent = {

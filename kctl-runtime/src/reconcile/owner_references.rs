@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::{ApiRequest, Env};
+use super::{ApiRequest, Env, ReconcileEnv};
 use crate::{
     key::ObjectKey,
     object::{Kind, Object, Stored, Uid, is_namespaced},
@@ -58,7 +58,11 @@ fn reference(env: &Env, primary: &Stored, owned_kind: &Kind) -> OwnerReference {
 }
 
 /// Sets the controller reference of an existing object to the primary.
-pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> ApiRequest<Arc<K>> {
+pub(super) fn adopt_existing<K: Object>(
+    env: &Arc<ReconcileEnv>,
+    primary: &Arc<Stored>,
+    object: &K,
+) -> ApiRequest<Arc<K>> {
     let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
     ApiRequest::new(async move {
         let controller = object.owner_references().iter().find(|owner| owner.controller == Some(true));
@@ -78,7 +82,7 @@ pub(super) fn adopt_existing<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, o
 }
 
 /// Removes the reference to the primary from an object.
-pub(super) fn release<K: Object>(env: &Arc<Env>, primary: &Arc<Stored>, object: &K) -> ApiRequest<Arc<K>> {
+pub(super) fn release<K: Object>(env: &Arc<ReconcileEnv>, primary: &Arc<Stored>, object: &K) -> ApiRequest<Arc<K>> {
     let (env, primary, object) = (env.clone(), primary.clone(), object.clone());
     ApiRequest::new(async move {
         check_owned("release", &object, &env, &primary)?;
@@ -95,7 +99,7 @@ fn references_without<K: Object>(object: &K, uid: &Uid) -> Vec<Value> {
 /// Replaces the owner references by a merge patch. It replaces the list as a whole, hence the precondition on the
 /// version.
 async fn patch_references<K: Object>(
-    env: &Env,
+    env: &ReconcileEnv,
     primary: &Stored,
     object: &K,
     references: Vec<Value>,

@@ -46,6 +46,14 @@ impl ReconcileGuard {
         }
     }
 
+    /// Returns the number of the tenure outside of which the reconcile must not write; 0 without slots.
+    pub(crate) fn tenure(&self) -> u64 {
+        match self {
+            Self::Always | Self::Gone | Self::Counted(_) => 0,
+            Self::During(tenure) => Tenures::number(tenure),
+        }
+    }
+
     /// Returns `true` while further keys of the slot are given out.
     pub(crate) fn serves(&self) -> bool {
         match self {

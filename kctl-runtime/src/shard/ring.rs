@@ -218,7 +218,12 @@ impl Ring {
 
     /// Returns the time until which a write of this key may be on its way, `None` if all were answered or are over.
     pub(crate) fn unresolved_until(&self, key: &ObjectKey) -> Option<Instant> {
-        self.permit_of_slot(self.slot(key))?.unresolved_until()
+        self.counter(self.slot(key)).unresolved_until()
+    }
+
+    /// Returns the permit of the keys that share a counter.
+    fn counter(&self, slot: u32) -> WritePermit {
+        self.counters.lock().entry(slot).or_insert_with(|| self.lease.child()).clone()
     }
 
     pub(crate) fn handed_over(&self) {
@@ -244,8 +249,8 @@ impl ShardPermits for Ring {
         self.lease.clone()
     }
 
-    fn permit_of_slot(&self, slot: u32) -> Option<WritePermit> {
-        Some(self.counters.lock().entry(slot).or_insert_with(|| self.lease.child()).clone())
+    fn permit_of_slot(&self, slot: u32, _tenure: u64) -> Option<WritePermit> {
+        Some(self.counter(slot))
     }
 }
 

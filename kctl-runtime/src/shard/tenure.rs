@@ -235,6 +235,11 @@ impl Tenures {
         changed
     }
 
+    /// Returns the permit of the present tenure of a slot.
+    pub(crate) fn current_permit(&self, slot: u32) -> Option<WritePermit> {
+        self.get(slot).map(|tenure| tenure.permit.clone())
+    }
+
     /// Returns the present tenure of a slot.
     pub(super) fn get(&self, slot: u32) -> Option<Arc<Tenure>> {
         self.state.lock().tenures[slot as usize].clone()
@@ -254,8 +259,8 @@ impl ShardPermits for Tenures {
         self.common.clone()
     }
 
-    fn permit_of_slot(&self, slot: u32) -> Option<WritePermit> {
-        self.get(slot).map(|tenure| tenure.permit.clone())
+    fn permit_of_slot(&self, slot: u32, tenure: u64) -> Option<WritePermit> {
+        self.get(slot).filter(|current| current.number == tenure).map(|current| current.permit.clone())
     }
 }
 
@@ -302,7 +307,10 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::{shard::ShardBy, writer::LeaseState};
+    use crate::{
+        shard::ShardBy,
+        writer::{ApiError, LeaseState},
+    };
 
     const TIMEOUT: Duration = Duration::from_secs(5);
     const MARGIN: Duration = Duration::from_secs(1);
@@ -330,12 +338,27 @@ mod tests {
         let tenures = tenures(common);
         let permit = WritePermit::from_shards(tenures.clone());
         let (slot, of_slot) = lease(60);
-        let _tenure = tenures.begin(1, &of_slot);
-        assert!(permit.for_key(&key_of(1)).acquire("patch").await.is_ok());
-        assert!(permit.for_key(&key_of(2)).acquire("patch").await.is_err(), "another replica's slot");
+        let number = tenures.begin(1, &of_slot).number;
+        assert!(permit.for_key(&key_of(1), number).acquire("patch").await.is_ok());
+        assert!(permit.for_key(&key_of(2), number).acquire("patch").await.is_err(), "another replica's slot");
         assert!(permit.acquire("create Event").await.is_ok(), "an event is about no slot");
         slot.send_replace(LeaseState::Lost);
-        assert!(permit.for_key(&key_of(1)).acquire("patch").await.is_err());
+        assert!(permit.for_key(&key_of(1), number).acquire("patch").await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn regained_slot_grants_nothing_to_earlier_tenure() {
+        let (_settings, common) = lease(60);
+        let tenures = tenures(common);
+        let permit = WritePermit::from_shards(tenures.clone());
+        let ((_a, first), (_b, second)) = (lease(60), lease(60));
+        let earlier = permit.for_key(&key_of(0), tenures.begin(0, &first).number);
+        assert!(earlier.acquire("create").await.is_ok());
+        tenures.end(0);
+        assert!(matches!(earlier.acquire("create").await, Err(ApiError::NotLeading { .. })), "the slot is lost");
+        let current = permit.for_key(&key_of(0), tenures.begin(0, &second).number);
+        assert!(matches!(earlier.acquire("create").await, Err(ApiError::NotLeading { .. })), "another replica wrote");
+        assert!(current.acquire("create").await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

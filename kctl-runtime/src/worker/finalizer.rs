@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::{
     object::Stored,
-    reconcile::Env,
+    reconcile::ReconcileEnv,
     store::Delta,
     writer::{ApiError, MERGE_PATCH, Target},
 };
 
 /// Adds the finalizer and returns the object with it, as the store has it now.
-pub(super) async fn add(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Result<Arc<Stored>, ApiError> {
+pub(super) async fn add(env: &ReconcileEnv, stored: &Arc<Stored>, finalizer: &str) -> Result<Arc<Stored>, ApiError> {
     let mut finalizers = stored.meta().finalizers().to_vec();
     finalizers.push(finalizer.into());
     set(env, stored, &finalizers).await?;
@@ -23,7 +23,7 @@ pub(super) async fn add(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Res
 }
 
 /// Removes the finalizer. An object that is already gone is a success.
-pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> Result<(), ApiError> {
+pub(super) async fn remove(env: &ReconcileEnv, stored: &Arc<Stored>, finalizer: &str) -> Result<(), ApiError> {
     let finalizers = stored.meta().finalizers_without(finalizer);
     match set(env, stored, &finalizers).await {
         Err(error) if error.is_object_missing() => {
@@ -35,7 +35,7 @@ pub(super) async fn remove(env: &Env, stored: &Arc<Stored>, finalizer: &str) -> 
 }
 
 /// Removes the finalizer of an object that cannot be decoded; the response is not decoded either.
-pub(super) async fn release(env: &Env, stored: &Stored, finalizer: &str) -> Result<(), ApiError> {
+pub(super) async fn release(env: &ReconcileEnv, stored: &Stored, finalizer: &str) -> Result<(), ApiError> {
     let finalizers = stored.meta().finalizers_without(finalizer);
     match env.writer.patch_unreadable(&target(env, stored), MERGE_PATCH, &patch(stored, &finalizers)).await {
         Err(error) if error.is_object_missing() => {
@@ -49,16 +49,16 @@ pub(super) async fn release(env: &Env, stored: &Stored, finalizer: &str) -> Resu
 
 /// Removes an object from the cache that is already gone. Otherwise each event of an object that it owned would clean it up
 /// again, until the watch reports the deletion.
-async fn forget(env: &Env, stored: &Stored) {
+async fn forget(env: &ReconcileEnv, stored: &Stored) {
     let gone = Delta::Gone(stored.key().clone(), stored.meta().uid.clone());
     env.primary.store().acknowledged(gone).await;
 }
 
-async fn set(env: &Env, stored: &Arc<Stored>, finalizers: &[String]) -> Result<(), ApiError> {
+async fn set(env: &ReconcileEnv, stored: &Arc<Stored>, finalizers: &[String]) -> Result<(), ApiError> {
     env.writer.patch_stored(&target(env, stored), "", MERGE_PATCH, &patch(stored, finalizers)).await
 }
 
-fn target<'a>(env: &'a Env, stored: &'a Stored) -> Target<'a> {
+fn target<'a>(env: &'a ReconcileEnv, stored: &'a Stored) -> Target<'a> {
     let meta = stored.meta();
     Target { by: stored.key(), source: &env.primary, namespace: meta.namespace(), name: meta.name() }
 }

@@ -58,7 +58,7 @@ use crate::{
     own_writes,
     panic::{NotListedYet, panic_text},
     queue::{Add, Cause, WorkQueue},
-    reconcile::{Action, Context, Env, Error, Reconcile, ReconcileReason, UnreadableObject},
+    reconcile::{Action, Context, Env, Error, Reconcile, ReconcileEnv, ReconcileReason, UnreadableObject},
     shard::ReconcileGuard,
     source::Unreadable,
     store::{Change, Delta},
@@ -315,11 +315,12 @@ impl<C: Reconcile> Pool<C> {
             return Outcome::Vanished;
         }
         let uid = stored.meta().uid.clone();
+        let env = ReconcileEnv::new(&self.env, guard.tenure());
         // Boxed, because each future around it would be several times as large.
         let run = Box::pin(async {
             match unreadable {
-                Some(unreadable) => self.clean_up_unreadable(&unreadable, tags).await,
-                None => self.perform(stored, tags).await,
+                Some(unreadable) => self.clean_up_unreadable(&unreadable, tags, &env).await,
+                None => self.perform(stored, tags, &env).await,
             }
         });
         let result = match self.env.spec.timeout {
@@ -345,23 +346,23 @@ impl<C: Reconcile> Pool<C> {
     /// Reconciles an object, or cleans it up if it is being deleted. An object that is being deleted without this
     /// controller's finalizer is left alone. The garbage collector removes what it owns, and objects created now would
     /// be removed as well.
-    async fn perform(&self, mut stored: Arc<Stored>, tags: u32) -> Result<Action, Error> {
+    async fn perform(&self, mut stored: Arc<Stored>, tags: u32, env: &Arc<ReconcileEnv>) -> Result<Action, Error> {
         let deleting = stored.meta().deletion_timestamp().is_some();
         let finalizer = self.env.spec.finalizer.as_deref();
         let is_present = finalizer.is_some_and(|finalizer| stored.meta().has_finalizer(finalizer));
         match (finalizer, C::finalize_fn()) {
             (Some(finalizer), Some(finalize)) if deleting && is_present => {
                 let finalize =
-                    (finalize.readable)(&self.controller, Self::decode(&stored)?, self.context(&stored, tags));
+                    (finalize.readable)(&self.controller, Self::decode(&stored)?, self.context(&stored, tags, env));
                 let cleaned_up = self.clean_up(&stored, finalize).await?;
-                finalizer::remove(&self.env, &cleaned_up, finalizer).await?;
+                finalizer::remove(env, &cleaned_up, finalizer).await?;
                 return Ok(Action::await_change());
             }
             _ if deleting => return Ok(Action::await_change()),
-            (Some(finalizer), _) if !is_present => stored = finalizer::add(&self.env, &stored, finalizer).await?,
+            (Some(finalizer), _) if !is_present => stored = finalizer::add(env, &stored, finalizer).await?,
             _ => {}
         }
-        let (object, context) = (Self::decode(&stored)?, self.context(&stored, tags));
+        let (object, context) = (Self::decode(&stored)?, self.context(&stored, tags, env));
         // A key that was also queued for another reason has changed, and is always reconciled.
         if tags == TAG_INITIAL && C::converged_fn().is_some_and(|is_converged| is_converged(&object, &context)) {
             return Ok(Action::await_change());
@@ -371,21 +372,26 @@ impl<C: Reconcile> Pool<C> {
 
     /// Cleans up an object that is being deleted and cannot be decoded: with its last readable state, or else by
     /// [`finalize_unreadable`](crate::reconcile::Finalize::finalize_unreadable).
-    async fn clean_up_unreadable(&self, unreadable: &Unreadable, tags: u32) -> Result<Action, Error> {
+    async fn clean_up_unreadable(
+        &self,
+        unreadable: &Unreadable,
+        tags: u32,
+        env: &Arc<ReconcileEnv>,
+    ) -> Result<Action, Error> {
         let stored = &unreadable.stored;
         let finalizer = self.env.spec.finalizer.as_deref();
         let present_finalizer = finalizer.filter(|finalizer| stored.meta().has_finalizer(finalizer));
         let (Some(finalizer), Some(finalize)) = (present_finalizer, C::finalize_fn()) else {
             return Ok(Action::await_change());
         };
-        let context = self.context(stored, tags);
+        let context = self.context(stored, tags, env);
         let cleaned_up = if let Some(object) = self.last_readable(stored) {
             self.clean_up(stored, (finalize.readable)(&self.controller, object, context)).await?
         } else {
             let object = UnreadableObject::new(unreadable, &self.env.spec.primary.kind, finalizer);
             self.clean_up(stored, (finalize.unreadable)(&self.controller, object, context)).await?
         };
-        finalizer::release(&self.env, &cleaned_up, finalizer).await?;
+        finalizer::release(env, &cleaned_up, finalizer).await?;
         Ok(Action::await_change())
     }
 
@@ -421,8 +427,8 @@ impl<C: Reconcile> Pool<C> {
         Arc::new(with_metadata).decode::<C::Primary>().ok()
     }
 
-    fn context(&self, stored: &Arc<Stored>, tags: u32) -> Context<C> {
-        Context::new(self.env.clone(), stored.clone(), self.queue.num_requeues(stored.key()), tags)
+    fn context(&self, stored: &Arc<Stored>, tags: u32, env: &Arc<ReconcileEnv>) -> Context<C> {
+        Context::new(env.clone(), stored.clone(), self.queue.num_requeues(stored.key()), tags)
     }
 
     fn decode(stored: &Arc<Stored>) -> Result<Arc<C::Primary>, Error> {

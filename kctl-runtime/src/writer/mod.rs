@@ -68,6 +68,8 @@ mod target;
 mod tests;
 mod uncertain;
 
+use std::sync::Arc;
+
 use kube::Client;
 
 use crate::key::ObjectKey;
@@ -102,9 +104,11 @@ pub(crate) use uncertain::UncertainWrites;
 #[derive(Clone)]
 pub struct Writer {
     /// The field manager, sent as `fieldManager` with every write.
-    manager: String,
+    manager: Arc<str>,
     /// Asked before each write.
     permit: WritePermit,
+    /// Number of the tenure in which the reconcile began that writes; 0 without slots.
+    tenure: u64,
     /// The writes whose outcome is unknown, by the key that sent them.
     uncertain_writes: UncertainWrites,
 }
@@ -123,7 +127,12 @@ impl Writer {
     /// All replicas of a program should use the same name, and keep it over versions. Server-side apply releases a
     /// field when the manager that applied it stops sending it; under a new name the old fields would stay for ever.
     pub fn new(manager: &str) -> Self {
-        Self { manager: manager.into(), permit: WritePermit::always(), uncertain_writes: UncertainWrites::default() }
+        Self {
+            manager: manager.into(),
+            permit: WritePermit::always(),
+            tenure: 0,
+            uncertain_writes: UncertainWrites::default(),
+        }
     }
 
     /// Replaces the permit that is checked before each write.
@@ -145,6 +154,16 @@ impl Writer {
         self
     }
 
+    /// Returns this writer for one reconcile. It sends nothing after the end of the tenure with this number.
+    pub(crate) fn in_tenure(&self, tenure: u64) -> Self {
+        Self { tenure, ..self.clone() }
+    }
+
+    /// Returns the number of the tenure outside of which it sends nothing.
+    pub(crate) fn tenure(&self) -> u64 {
+        self.tenure
+    }
+
     /// Returns the writes of this controller whose outcome is unknown.
     pub(crate) fn uncertain_writes(&self) -> &UncertainWrites {
         &self.uncertain_writes
@@ -152,6 +171,6 @@ impl Writer {
 
     /// Returns a client for requests that have no operation here; its writes wait for the permit of the key.
     pub(crate) fn raw(&self, client: &Client, key: &ObjectKey) -> Client {
-        raw::fenced(client, &self.permit.for_key(key))
+        raw::fenced(client, &self.permit.for_key(key, self.tenure))
     }
 }

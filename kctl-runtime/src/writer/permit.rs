@@ -102,8 +102,8 @@ enum LeaseSource {
     Lease(Lease),
     /// The Lease that is common to all slots of a sharded program.
     Shards(Arc<dyn ShardPermits>),
-    /// The Lease of one slot, whichever tenure of it is current when a write begins.
-    Slot(Arc<dyn ShardPermits>, u32),
+    /// The Lease of one slot in the tenure with this number.
+    Slot(Arc<dyn ShardPermits>, u32, u64),
 }
 
 /// The permits of a sharded program, one per slot.
@@ -111,8 +111,9 @@ pub(crate) trait ShardPermits: fmt::Debug + Send + Sync {
     fn slot(&self, key: &ObjectKey) -> u32;
     /// Returns the permit of the Lease that all slots have in common.
     fn common(&self) -> WritePermit;
-    /// Returns the permit of a slot, `None` if this replica does not own it.
-    fn permit_of_slot(&self, slot: u32) -> Option<WritePermit>;
+    /// Returns the permit of a slot in a tenure, `None` if this replica does not own the slot, or owns it again in a later
+    /// tenure.
+    fn permit_of_slot(&self, slot: u32, tenure: u64) -> Option<WritePermit>;
 }
 
 /// A write: the end of its time, and a number that tells it from others.
@@ -312,10 +313,13 @@ impl WritePermit {
     }
 
     /// Returns the permit for writes of one key: that of its slot in a sharded program, otherwise this one.
-    pub(crate) fn for_key(&self, key: &ObjectKey) -> Self {
+    ///
+    /// `tenure` is the number of the tenure in which the work on the key began. Another replica may have written since the
+    /// end of that tenure, so the work must not write in a later one.
+    pub(crate) fn for_key(&self, key: &ObjectKey, tenure: u64) -> Self {
         match self.0.get() {
             Some(LeaseSource::Shards(shards)) => {
-                Self(Arc::new(LeaseSource::Slot(shards.clone(), shards.slot(key)).into()))
+                Self(Arc::new(LeaseSource::Slot(shards.clone(), shards.slot(key), tenure).into()))
             }
             _ => self.clone(),
         }
@@ -331,12 +335,12 @@ impl WritePermit {
         }
     }
 
-    /// Returns the Lease that a write needs now, `None` if this replica does not own the slot.
+    /// Returns the Lease that a write needs now, `None` if this replica does not own the slot, or not since the same tenure.
     fn lease(source: &LeaseSource) -> Option<Lease> {
         let permit = match source {
             LeaseSource::Lease(lease) => return Some(lease.clone()),
             LeaseSource::Shards(shards) => shards.common(),
-            LeaseSource::Slot(shards, slot) => shards.permit_of_slot(*slot)?,
+            LeaseSource::Slot(shards, slot, tenure) => shards.permit_of_slot(*slot, *tenure)?,
         };
         match permit.0.get() {
             Some(LeaseSource::Lease(lease)) => Some(lease.clone()),

@@ -41,7 +41,7 @@ impl Writer {
         if is_blocked() {
             return Err(blocked());
         }
-        let guard = self.permit.for_key(target.by).acquire(operation).await?;
+        let guard = self.permit.for_key(target.by, self.tenure).acquire(operation).await?;
         // The namespace may have been removed while this waited for a renewal of the Lease.
         if is_blocked() {
             guard.answered();

@@ -169,7 +169,6 @@ mod tests {
         manager::lease::{ElectionConfig, Watched},
         queue::QueueConfig,
         shard::{ShardBy, Slots},
-        writer::ShardPermits,
     };
 
     /// Returns a client whose Lease does not exist at first. The candidate creates it, and another replica holds it
@@ -215,7 +214,7 @@ mod tests {
         let (_wanted, is_wanted) = watch::channel(true);
         let held = tokio::spawn(holder.hold(0, elector, is_wanted));
         let permit = loop {
-            if let Some(permit) = tenures.permit_of_slot(0) {
+            if let Some(permit) = tenures.current_permit(0) {
                 break permit;
             }
             sleep(Duration::from_millis(10)).await;
@@ -223,7 +222,7 @@ mod tests {
         let begun = Instant::now();
         drop(permit.acquire("patch ConfigMap default/web").await.unwrap());
         sleep_until(begun + longest.saturating_sub(Duration::from_millis(20))).await;
-        assert!(tenures.permit_of_slot(0).is_none(), "the slot is lost at the first renewal");
+        assert!(tenures.current_permit(0).is_none(), "the slot is lost at the first renewal");
         assert!(!held.is_finished(), "the write may be on its way");
         held.await.unwrap();
         assert!((longest..longest + Duration::from_millis(20)).contains(&begun.elapsed()), "{:?}", begun.elapsed());

@@ -153,7 +153,7 @@ impl ShardView {
     ///
     /// The owner of slot 0 does such work, under the permit of that slot's Lease.
     pub fn leader_permit(&self) -> Option<WritePermit> {
-        self.tenures.permit_of_slot(0).filter(|_| self.tenures.phases().first() == Some(&Phase::Owned))
+        self.tenures.current_permit(0).filter(|_| self.tenures.phases().first() == Some(&Phase::Owned))
     }
 
     /// Returns the number of slots that this replica owns.
