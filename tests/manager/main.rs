@@ -20,6 +20,7 @@ mod seats;
 mod server_selection;
 mod shard_faults;
 mod shard_predicates;
+mod shard_start;
 mod shard_tenures;
 mod shards;
 mod slot_moves;

@@ -407,6 +407,7 @@ async fn run_controller(
             }
         }
         handlers.start(&alive, &mut tasks).await;
+        env.gate.set_ready();
         true
     };
     let starts = tokio::select! {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::{Ring, RunningReconcile, Tenure, Tenures};
 use crate::{key::ObjectKey, store::Share, writer::ShardPermits};
@@ -23,6 +24,8 @@ pub(crate) struct Gate {
     open: Arc<Mutex<BTreeMap<u32, u64>>>,
     /// Set in a shard of a controller ring, whose keys are chosen by the labels of their objects.
     ring: Arc<OnceLock<Arc<Ring>>>,
+    /// Is `true` once the controller can work on slots: its handlers have seen the initial objects.
+    is_ready: Arc<watch::Sender<bool>>,
 }
 
 /// The permission to reconcile one key.
@@ -79,6 +82,18 @@ impl Gate {
     /// Returns the shard of a controller ring, `None` outside of one.
     pub(crate) fn ring(&self) -> Option<&Arc<Ring>> {
         self.ring.get()
+    }
+
+    /// Notes that the handlers of the controller have seen the initial objects.
+    pub(crate) fn set_ready(&self) {
+        self.is_ready.send_replace(true);
+    }
+
+    /// Returns once the handlers of the controller have seen the initial objects.
+    pub(crate) async fn ready(&self) {
+        let mut is_ready = self.is_ready.subscribe();
+        // The sender lives as long as this gate, so this does not fail.
+        drop(is_ready.wait_for(|is_ready| *is_ready).await);
     }
 
     /// Returns `true` if keys move between replicas while they work.

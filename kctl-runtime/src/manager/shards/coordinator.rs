@@ -38,8 +38,8 @@ use crate::{
     writer::ShardPermits,
 };
 
-/// Longest wait for the caches before this replica takes a seat. Later it owns slots although a controller cannot work
-/// on them yet, so that the others can.
+/// Longest wait for the caches before this replica takes a seat, and again for its handlers. Later it owns slots although
+/// a controller cannot work on them yet, so that the others can.
 const CACHES_FIRST_FOR: Duration = Duration::from_secs(30);
 /// Wait after the Lease of the settings is held, in which the controllers begin.
 const AFTER_CONTROLLERS: Duration = Duration::from_millis(1);
@@ -212,6 +212,9 @@ impl Coordinator {
                 let led = leadership.led().await;
                 if !leadership.is_of_new_lease() {
                     self.assume_missing_held(listed_at);
+                }
+                if led {
+                    handlers_ready(&envs).await;
                 }
                 // Controllers wait for the same condition and are woken in a random order. The sleep makes a simulated
                 // run repeatable.
@@ -432,8 +435,18 @@ impl Coordinator {
     }
 }
 
-/// Returns the result of a task. A panic goes on in the coordinator, so that the process ends. Otherwise the Lease of
-/// the slot would expire, and another replica would own it while this one does not know.
+/// Waits until the handlers of the controllers have seen the initial objects, at most for [`CACHES_FIRST_FOR`].
+///
+/// `map` and `when` may take long for all objects of a kind. Slots that are gained meanwhile would wait for them. A
+/// controller with an incomplete cache has no handlers yet and does not count.
+async fn handlers_ready(envs: &[Arc<Env>]) {
+    let complete = envs.iter().filter(|env| env.is_complete());
+    let ready = futures::future::join_all(complete.map(|env| env.gate.ready()));
+    let _late = timeout(CACHES_FIRST_FOR, ready).await;
+}
+
+/// Returns the result of a task. A panic goes on in the coordinator, so that the process ends: the Lease of the slot
+/// expires, and other replicas own it while this one does not know.
 fn unless_panicked<T>(ended: Result<T, JoinError>) -> T {
     match ended.map_err(JoinError::into_panic) {
         Ok(output) => output,
