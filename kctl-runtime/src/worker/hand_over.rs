@@ -27,7 +27,7 @@ impl<C: Reconcile> Pool<C> {
         let Some(ring) = self.env.gate.ring() else {
             let guard = self.env.gate.enter(key);
             if guard.is_none() {
-                // Its slot was handed over after the key was added. The next owner enqueues all keys of the slot.
+                // Its slot was handed over after the key was added. The next owner enqueues the keys of the slot.
                 self.queue.evict_key(key);
             }
             return guard;

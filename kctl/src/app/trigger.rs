@@ -111,8 +111,8 @@ impl Triggers {
     /// Before the app runs, the key waits for its start. A key without an object does nothing.
     ///
     /// With `run --shards`, only the owner of the key's slot enqueues it. While the slot has no owner, such as before
-    /// the first one begins or during a hand-over, the trigger is dropped. The next owner reconciles all keys of the
-    /// slot, except objects that `converged` skips.
+    /// the first one begins or during a hand-over, the trigger is dropped. The next owner reconciles the keys of the
+    /// slot, except objects that `converged` or `primary(when = f)` skips.
     ///
     /// ```
     /// # use kctl::prelude::*;
