@@ -144,7 +144,7 @@ impl Watches {
     /// `T` is the type of the objects: the kind's own type, `PartialObjectMeta` of it, or `DynamicObject`. The first
     /// changes are the objects that exist; then each change comes once. The method does not wait for the API server. A
     /// kind that is not served, or that the role lacks, is retried with exponential backoff, and [`Watch::health`]
-    /// reports the error. Nothing comes before the manager runs.
+    /// reports the error. Nothing comes before the manager runs. In a sharded program the watch has the objects of all slots.
     ///
     /// ```
     /// use kctl_runtime::{source::WatchConfig, store::Change, watches::{WatchError, Watches}};
