@@ -96,8 +96,10 @@ pub struct Source {
     unreadable: Unreadables,
     /// Is `true` if the initial state is requested as a stream.
     streams: AtomicBool,
-    /// Ends the present watches, so that they are requested again.
+    /// Notified when a watch may have to be requested again. Each watch looks if it is one of those.
     pub(super) reopen: Notify,
+    /// Number of calls of [`check_served`](Self::check_served), each of which ends all watches.
+    pub(super) n_served_checks: AtomicU32,
     /// Set once the store has been compared with the newest state.
     pub(super) compared: OnceCell<()>,
     list_limiter: ListLimiter,
@@ -153,6 +155,7 @@ impl Source {
             unreadable: Unreadables::default(),
             streams: AtomicBool::new(false),
             reopen: Notify::new(),
+            n_served_checks: AtomicU32::new(0),
             compared: OnceCell::new(),
             list_limiter: ListLimiter::default(),
             filter: OnceLock::new(),
@@ -187,6 +190,7 @@ impl Source {
     /// A write that fails with 404 for the resource itself suggests that the CRD was deleted. The watch would notice
     /// only at its end, minutes later.
     pub(crate) fn check_served(&self) {
+        self.n_served_checks.fetch_add(1, Ordering::Relaxed);
         self.reopen.notify_waiters();
     }
 

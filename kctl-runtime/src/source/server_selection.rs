@@ -128,7 +128,8 @@ impl Source {
         filter.selection.requested(scope) != Some(filter.n_moves())
     }
 
-    /// Ends watches whose slots have moved. They are requested again at once.
+    /// Ends watches whose slots have moved. They are requested again at once, and others go on: a watch that was requested
+    /// a moment ago has the present slots.
     pub(super) fn reopen_reselected(&self) {
         if self.selectable().is_some_and(|filter| filter.bug != Some(CacheBug::WatchKept)) {
             self.reopen.notify_waiters();
@@ -171,5 +172,155 @@ impl Source {
     pub(crate) fn selected_by(&self) -> Option<SelectedBy> {
         let filter = self.filter()?;
         Some(if filter.is_selectable() { filter.selection.by() } else { SelectedBy::Replica })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeMap,
+        convert::Infallible,
+        sync::{
+            Arc,
+            atomic::{AtomicBool, AtomicU64},
+        },
+    };
+
+    use bytes::Bytes;
+    use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::{Client, client::Body};
+    use tokio::time::{Instant, sleep, timeout};
+    use tower::service_fn;
+
+    use super::*;
+    use crate::{
+        key::ObjectKey,
+        source::{BelongsTo, WatchConfig},
+        store::{Share, SharedStore},
+    };
+
+    /// A replica that owns all slots. Its selector is the number of moves.
+    #[derive(Default)]
+    struct AllSlots(AtomicU64);
+
+    impl Share for AllSlots {
+        fn has(&self, _key: &ObjectKey) -> bool {
+            true
+        }
+
+        fn has_namespace(&self, _namespace: &str) -> bool {
+            true
+        }
+
+        fn is_empty(&self) -> bool {
+            false
+        }
+
+        fn n_gained(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+
+        fn shard_selector(&self) -> Option<String> {
+            Some(format!("moves-{}", self.n_gained()))
+        }
+    }
+
+    /// An API server without objects. A watch stays open.
+    #[derive(Default)]
+    struct FakeServer {
+        /// Path, query and time of each watch.
+        watches: Mutex<Vec<(String, Instant)>>,
+        rejects_watches: AtomicBool,
+    }
+
+    impl FakeServer {
+        fn answer(&self, request: &http::Request<Body>) -> http::Response<UnsyncBoxBody<Bytes, Infallible>> {
+            let full = |body: &'static str| Full::new(Bytes::from(body)).boxed_unsync();
+            let path = request.uri().to_string();
+            if !path.contains("watch=true") {
+                return http::Response::new(full(r#"{"metadata":{"resourceVersion":"10"},"items":[]}"#));
+            }
+            self.watches.lock().push((path, Instant::now()));
+            if self.rejects_watches.load(Ordering::Relaxed) {
+                return http::Response::builder().status(500).body(full("{}")).unwrap();
+            }
+            let silent = futures::stream::pending::<Result<http_body::Frame<Bytes>, Infallible>>();
+            http::Response::new(StreamBody::new(silent).boxed_unsync())
+        }
+
+        /// Returns the delays of the watches since then, by namespace, if all of them have the selector of this move.
+        fn delays(&self, since: Instant, n_moves: u64) -> BTreeMap<&'static str, Vec<Duration>> {
+            let mut delays = BTreeMap::<_, Vec<_>>::new();
+            for (path, at) in self.watches.lock().iter().filter(|(_, at)| *at >= since) {
+                assert!(path.contains(&format!("shardSelector=moves-{n_moves}")), "{path}");
+                let namespace = if path.contains("/namespaces/x/") { "x" } else { "y" };
+                delays.entry(namespace).or_default().push(*at - since);
+            }
+            delays
+        }
+    }
+
+    /// Runs a source of the Pods in two namespaces.
+    async fn running() -> (Arc<Source>, Arc<AllSlots>, Arc<FakeServer>) {
+        let (server, share) = (Arc::<FakeServer>::default(), Arc::<AllSlots>::default());
+        let answers = server.clone();
+        let service = service_fn(move |request: http::Request<Body>| {
+            std::future::ready(Ok::<_, Infallible>(answers.answer(&request)))
+        });
+        let config = WatchConfig::of::<Pod>().in_namespaces(["x", "y"]);
+        let store = SharedStore::for_namespaces(&config.namespaces);
+        let source = Arc::new(Source::new(Client::new(service, "default"), config, Arc::new(store)));
+        source.select(Filter::new(share.clone(), vec![BelongsTo::Itself { namespaced: true }], None));
+        tokio::spawn(source.store().clone().write());
+        let runs = source.clone();
+        tokio::spawn(async move { runs.run().await });
+        source.store().wait_until_synced().await;
+        sleep(Duration::from_secs(10)).await;
+        (source, share, server)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn move_reopens_each_watch_once_without_delay() {
+        let (source, share, server) = running().await;
+        for n_moves in 1..=6 {
+            let moved = Instant::now();
+            share.0.store(n_moves, Ordering::Relaxed);
+            timeout(Duration::from_millis(300), source.compare()).await.expect("the slot is listed");
+            // A second controller drops the objects of a slot that was lost.
+            source.drop_lost().await;
+            sleep(Duration::from_secs(10)).await;
+            let delays = server.delays(moved, n_moves);
+            assert_eq!(delays.keys().copied().collect::<Vec<_>>(), ["x", "y"], "move {n_moves}");
+            let at_once = |delays: &Vec<Duration>| delays.len() == 1 && delays[0] < Duration::from_millis(100);
+            assert!(delays.values().all(at_once), "move {n_moves}: {delays:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn move_ends_the_wait_after_failed_watches() {
+        let (source, share, server) = running().await;
+        server.rejects_watches.store(true, Ordering::Relaxed);
+        source.check_served();
+        // After six failures the wait is 25 s or longer.
+        sleep(Duration::from_secs(40)).await;
+        let n_failed = server.watches.lock().len();
+        server.rejects_watches.store(false, Ordering::Relaxed);
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(server.watches.lock().len(), n_failed, "both scopes wait");
+        let moved = Instant::now();
+        share.0.store(1, Ordering::Relaxed);
+        timeout(Duration::from_millis(300), source.compare()).await.expect("the slot is listed");
+        sleep(Duration::from_millis(50)).await;
+        assert_eq!(server.delays(moved, 1).len(), 2, "both are watched");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn check_of_kind_reopens_watches_without_move() {
+        let (source, _share, server) = running().await;
+        let checked = Instant::now();
+        source.check_served();
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(server.delays(checked, 0).len(), 2);
     }
 }

@@ -7,6 +7,7 @@ use futures::{
     future::{AbortHandle, abortable},
     stream::FuturesUnordered,
 };
+use tokio::time::{Instant, timeout_at};
 
 use super::{Source, list::ListBegin};
 use crate::{
@@ -111,7 +112,20 @@ impl Source {
             };
             if let Some(wait) = wait {
                 permit = None;
-                tokio::time::sleep(jitter.wait(wait)).await;
+                self.back_off(&scope, jitter.wait(wait)).await;
+            }
+        }
+    }
+
+    /// Waits before the next request of a scope. A move of slots ends the wait: a gained slot is listed only after the
+    /// watch was requested with it. The request records the move, so each move ends one wait.
+    async fn back_off(&self, scope: &Scope, wait: Duration) {
+        let until = Instant::now() + wait;
+        loop {
+            // Created before the check, so that no notification is missed.
+            let reopen = self.reopen.notified();
+            if self.is_reselected(scope) || timeout_at(until, reopen).await.is_err() {
+                return;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! One watch of a source: opens it, waits for its bytes, and ends it when the connection is silent for too long.
 
-use std::{ops::ControlFlow, pin::Pin, time::Duration};
+use std::{ops::ControlFlow, pin::Pin, sync::atomic::Ordering, time::Duration};
 
 use futures::{StreamExt, future::BoxFuture};
 use http_body_util::{BodyDataStream, BodyExt};
@@ -85,15 +85,19 @@ impl Source {
     ) -> bool {
         let streams = *reflector.request() == Request::Stream;
         let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
-        // Created before the check, so that no notification is missed.
-        let reopen = self.reopen.notified();
-        if self.is_reselected(scope) {
-            return false;
-        }
-        let chunk = tokio::select! {
-            biased;
-            chunk = tokio::time::timeout(silence, chunks.next()) => chunk,
-            () = reopen => return false,
+        let n_checks = self.n_served_checks.load(Ordering::Relaxed);
+        let mut chunk = std::pin::pin!(tokio::time::timeout(silence, chunks.next()));
+        let chunk = loop {
+            // Created before the checks, so that no notification is missed.
+            let reopen = self.reopen.notified();
+            if self.is_reselected(scope) || self.n_served_checks.load(Ordering::Relaxed) != n_checks {
+                return false;
+            }
+            tokio::select! {
+                biased;
+                chunk = &mut chunk => break chunk,
+                () = reopen => {}
+            }
         };
         let Ok(Some(Ok(chunk))) = chunk else { return false };
         self.condition.record_response();
