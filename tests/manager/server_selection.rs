@@ -180,6 +180,25 @@ async fn gained_slots_are_watched_before_they_are_listed() {
     drop(b);
 }
 
+#[tokio::test(start_paused = true)]
+async fn rejected_selector_is_left_out() {
+    let cluster = Cluster::new(FeatureGates::default().sharded_list_and_watch(true)).await;
+    let ((a, by_a), (b, by_b)) = (cluster.start("a").await, cluster.start("b").await);
+    for replica in [&a, &b] {
+        replica.faults.add(kctl_tests::Fault::Refuse(400), |request| request.query.contains("shardSelector="));
+    }
+    seconds(5).await;
+    assert_eq!(cluster.reaches(1).await, BTreeSet::from(["a", "b"]));
+    by_a.lock().clear();
+    by_b.lock().clear();
+    a.stop().await.unwrap();
+    assert_eq!(cluster.reaches(2).await, BTreeSet::from(["b"]));
+    assert_eq!(cached(&b, "configmaps").len(), NAMESPACES.len());
+    let requests = by_b.lock().clone();
+    let is_selective = |request: &ConfigRequest| request.query.contains("shardSelector=");
+    assert!(!requests.is_empty() && !requests.iter().any(is_selective), "{requests:?}");
+}
+
 /// Returns the scope of the cached `ConfigMap`s that a replica shows on its debug page.
 async fn scope_shown_at(address: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();

@@ -22,7 +22,7 @@ use crate::{
     key::ObjectKey,
     object::{Meta, Uid, Version},
     store::{Delta, Present, Scope},
-    transport::{self, ApiError},
+    transport::ApiError,
 };
 
 /// First and longest wait after a failure. The wait doubles, and gets up to a quarter more as jitter.
@@ -193,8 +193,7 @@ impl Source {
     async fn present(&self, scope: &Scope) -> Result<Present, ApiError> {
         let operation = self.config().operation("list");
         // Only metadata is requested: names and versions are enough to compare.
-        let path = self.path(scope, "");
-        let body = transport::list_all(self.client(), &operation, &path, METADATA_LIST).await?;
+        let body = self.send_list(&operation, scope, "", METADATA_LIST).await?;
         let mut present = Present { keys: HashSet::default(), missing: Vec::new(), version: None };
         let take = |item: &str| {
             if self.not_selected(item).is_some() {

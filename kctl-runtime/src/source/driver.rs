@@ -349,11 +349,18 @@ impl Source {
 
     /// Returns path and query of a request for a scope, with the selectors of the watch config and of this replica's slots.
     pub(super) fn path(&self, scope: &Scope, query: &str) -> String {
+        self.path_with(scope, query, self.shard_selector().as_deref())
+    }
+
+    /// Does the same with this `shardSelector`.
+    pub(super) fn path_with(&self, scope: &Scope, query: &str, shards: Option<&str>) -> String {
         let config = &self.config;
         let mut path = format!("{}?{query}", config.kind.path(scope.as_deref()));
-        let shards = self.filter().and_then(Filter::shard_selector).unwrap_or_default();
-        let selectors =
-            [("labelSelector", &config.labels), ("fieldSelector", &config.fields), ("shardSelector", &shards)];
+        let selectors = [
+            ("labelSelector", &*config.labels),
+            ("fieldSelector", &*config.fields),
+            ("shardSelector", shards.unwrap_or_default()),
+        ];
         for (name, selector) in selectors {
             if !selector.is_empty() {
                 path += &format!("&{name}={}", url::escape(selector));

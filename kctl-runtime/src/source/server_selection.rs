@@ -1,7 +1,7 @@
 //! Selection of a replica's objects by the API server: the parameter `shardSelector` (KEP-5866).
 //!
 //! It saves the transfer of objects that the [`Filter`](super::Filter) would skip. The filter decides in any case, so a
-//! server that ignores the parameter only sends more.
+//! server that ignores the parameter only sends more. A server that rejects it is asked without it from then on.
 //!
 //! A watch selects what its request named. So it is requested again when slots have moved, from its last version. For a
 //! gained slot this comes before the list of the slot. A watch without the slot could pass the version of that list,
@@ -9,10 +9,11 @@
 
 use std::{
     fmt,
-    sync::atomic::{AtomicU8, Ordering},
+    sync::atomic::{AtomicBool, AtomicU8, Ordering},
     time::Duration,
 };
 
+use kube::client::Body;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -20,7 +21,10 @@ use super::{
     Source,
     filter::{CacheBug, Filter},
 };
-use crate::store::Scope;
+use crate::{
+    store::Scope,
+    transport::{self, ApiError, Operation},
+};
 
 /// Longest wait for the request of a watch, before the caller decides whether to go on waiting.
 const REQUESTED_WITHIN: Duration = Duration::from_millis(100);
@@ -56,6 +60,8 @@ pub(super) struct ServerSelection {
     changed: Notify,
     /// A [`SelectedBy`].
     by: AtomicU8,
+    /// Set for good once the API server has rejected the parameter.
+    is_rejected: AtomicBool,
 }
 
 impl ServerSelection {
@@ -104,6 +110,52 @@ impl Source {
     /// Returns the filter if the API server can select its objects.
     fn selectable(&self) -> Option<&Filter> {
         self.filter().filter(|filter| filter.is_selectable())
+    }
+
+    /// Returns the `shardSelector` of the next request. `None` if the API server can't select the objects.
+    pub(super) fn shard_selector(&self) -> Option<String> {
+        self.filter().filter(|filter| !filter.selection.is_rejected.load(Ordering::Relaxed))?.shard_selector()
+    }
+
+    /// Sends the request of a list, again without its `shardSelector` if the API server rejects that.
+    ///
+    /// A list that fails without it too is rejected for another reason, such as its length. Its first error is returned.
+    ///
+    /// # Errors
+    /// The list fails.
+    pub(super) async fn send_list(
+        &self,
+        operation: &Operation,
+        scope: &Scope,
+        query: &str,
+        accept: &str,
+    ) -> Result<Body, ApiError> {
+        let selector = self.shard_selector();
+        let path = self.path_with(scope, query, selector.as_deref());
+        let rejection = match transport::list_all(self.client(), operation, &path, accept).await {
+            Err(error) if selector.is_some() && matches!(error.code(), Some(400 | 422)) => error,
+            answer => return answer,
+        };
+        let path = self.path_with(scope, query, None);
+        let Ok(body) = transport::list_all(self.client(), operation, &path, accept).await else {
+            return Err(rejection);
+        };
+        self.record_rejected(&rejection);
+        Ok(body)
+    }
+
+    /// Records that the API server rejects the parameter.
+    fn record_rejected(&self, rejection: &ApiError) {
+        let Some(filter) = self.selectable() else { return };
+        if filter.selection.is_rejected.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        filter.selection.by.store(SelectedBy::Replica as u8, Ordering::Relaxed);
+        tracing::warn!(
+            kind = self.config().kind.plural,
+            error = %rejection,
+            "the API server rejects shardSelector; this replica receives all objects and skips those of other replicas"
+        );
     }
 
     /// Records the present slots as those of the next request of a scope. Call it before the path of the request is made.
@@ -180,10 +232,7 @@ mod tests {
     use std::{
         collections::BTreeMap,
         convert::Infallible,
-        sync::{
-            Arc,
-            atomic::{AtomicBool, AtomicU64},
-        },
+        sync::{Arc, atomic::AtomicU64},
     };
 
     use bytes::Bytes;
@@ -226,24 +275,31 @@ mod tests {
         }
     }
 
+    /// Selects the requests that a server rejects, by path and query.
+    type Rejects = fn(&str) -> bool;
+
     /// An API server without objects. A watch stays open.
     #[derive(Default)]
     struct FakeServer {
         /// Path, query and time of each watch.
         watches: Mutex<Vec<(String, Instant)>>,
-        rejects_watches: AtomicBool,
+        rejects: Mutex<Option<Rejects>>,
     }
 
     impl FakeServer {
         fn answer(&self, request: &http::Request<Body>) -> http::Response<UnsyncBoxBody<Bytes, Infallible>> {
             let full = |body: &'static str| Full::new(Bytes::from(body)).boxed_unsync();
             let path = request.uri().to_string();
-            if !path.contains("watch=true") {
-                return http::Response::new(full(r#"{"metadata":{"resourceVersion":"10"},"items":[]}"#));
+            let (is_watch, rejects) = (path.contains("watch=true"), *self.rejects.lock());
+            let is_rejected = rejects.is_some_and(|rejects| rejects(&path));
+            if is_watch {
+                self.watches.lock().push((path, Instant::now()));
             }
-            self.watches.lock().push((path, Instant::now()));
-            if self.rejects_watches.load(Ordering::Relaxed) {
-                return http::Response::builder().status(500).body(full("{}")).unwrap();
+            if is_rejected {
+                return http::Response::builder().status(422).body(full("{}")).unwrap();
+            }
+            if !is_watch {
+                return http::Response::new(full(r#"{"metadata":{"resourceVersion":"10"},"items":[]}"#));
             }
             let silent = futures::stream::pending::<Result<http_body::Frame<Bytes>, Infallible>>();
             http::Response::new(StreamBody::new(silent).boxed_unsync())
@@ -262,8 +318,9 @@ mod tests {
     }
 
     /// Runs a source of the Pods in two namespaces.
-    async fn running() -> (Arc<Source>, Arc<AllSlots>, Arc<FakeServer>) {
+    async fn running(rejects: Option<Rejects>) -> (Arc<Source>, Arc<AllSlots>, Arc<FakeServer>) {
         let (server, share) = (Arc::<FakeServer>::default(), Arc::<AllSlots>::default());
+        *server.rejects.lock() = rejects;
         let answers = server.clone();
         let service = service_fn(move |request: http::Request<Body>| {
             std::future::ready(Ok::<_, Infallible>(answers.answer(&request)))
@@ -282,7 +339,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn move_reopens_each_watch_once_without_delay() {
-        let (source, share, server) = running().await;
+        let (source, share, server) = running(None).await;
         for n_moves in 1..=6 {
             let moved = Instant::now();
             share.0.store(n_moves, Ordering::Relaxed);
@@ -299,13 +356,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn move_ends_the_wait_after_failed_watches() {
-        let (source, share, server) = running().await;
-        server.rejects_watches.store(true, Ordering::Relaxed);
+        let (source, share, server) = running(None).await;
+        *server.rejects.lock() = Some(|path| path.contains("watch=true"));
         source.check_served();
         // After six failures the wait is 25 s or longer.
         sleep(Duration::from_secs(40)).await;
         let n_failed = server.watches.lock().len();
-        server.rejects_watches.store(false, Ordering::Relaxed);
+        *server.rejects.lock() = None;
         sleep(Duration::from_secs(5)).await;
         assert_eq!(server.watches.lock().len(), n_failed, "both scopes wait");
         let moved = Instant::now();
@@ -317,10 +374,31 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn check_of_kind_reopens_watches_without_move() {
-        let (source, _share, server) = running().await;
+        let (source, _share, server) = running(None).await;
         let checked = Instant::now();
         source.check_served();
         sleep(Duration::from_secs(5)).await;
         assert_eq!(server.delays(checked, 0).len(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn selector_is_dropped_only_if_it_is_rejected() {
+        let cases: [(Rejects, bool); 3] = [
+            (|path| path.contains("shardSelector="), false),
+            // A proxy that limits the length of a response.
+            (|path| !path.contains("watch=true") && !path.contains("limit="), true),
+            (
+                |path| !path.contains("watch=true") && (path.contains("shardSelector=") || !path.contains("limit=")),
+                false,
+            ),
+        ];
+        for (n, (rejects, is_selected)) in cases.into_iter().enumerate() {
+            let (source, share, server) = running(Some(rejects)).await;
+            share.0.store(1, Ordering::Relaxed);
+            timeout(Duration::from_secs(1), source.compare()).await.expect("the slot is listed");
+            let watches = server.watches.lock().clone();
+            let last = watches.last().map(|(path, _)| path.contains("shardSelector="));
+            assert_eq!(last, Some(is_selected), "case {n}: {watches:?}");
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
         unreadable::ListNumber,
     },
     store::Scope,
-    transport::{self, ApiError, Operation},
+    transport::{ApiError, Operation},
 };
 
 /// The state at the beginning of a list, for its later pages.
@@ -93,8 +93,8 @@ impl Source {
             query.push(format!("resourceVersion={version}&resourceVersionMatch=NotOlderThan"));
         }
         let operation = self.config.operation("list");
-        let path = self.path(scope, &query.join("&"));
-        let input = match transport::list_all(&self.client, &operation, &path, self.accepts(METADATA_LIST)).await {
+        let query = query.join("&");
+        let input = match self.send_list(&operation, scope, &query, self.accepts(METADATA_LIST)).await {
             Ok(body) => match self.read_list(&operation, body).await {
                 Ok(Input::Page { objects, version, .. }) if is_empty => Input::Page { objects, version, token: None },
                 input => input.unwrap_or_else(Input::Cut),
