@@ -339,6 +339,27 @@ async fn crashed_replicas_keys_run_within_lease_and_second() {
     world.check_nothing_ran_twice();
 }
 
+/// The other replica reads the Leases of these slots every 2 to 4.4 s, and watches them.
+#[tokio::test(start_paused = true)]
+async fn awaited_slots_of_crashed_replica_run_within_lease() {
+    for crash_after in [2, 3, 4, 5, 6] {
+        let mut world = World::new(Duration::from_secs(8)).await;
+        let a = world.start("a").await;
+        seconds(100).await;
+        // Four reconciles run, some of them for slots that move.
+        world.change(1).await;
+        sleep(Duration::from_millis(50)).await;
+        world.takes = Duration::from_millis(20);
+        let b = world.start("b").await;
+        seconds(crash_after).await;
+        assert!((1..4).contains(&b.n_owned()), "{} of the slots have moved", b.n_owned());
+        a.crash().await;
+        let took = world.reaches(1).await;
+        assert!(took < Duration::from_secs(16), "crashed {crash_after} s after the start of the other: {took:?}");
+        world.check_nothing_ran_twice();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn stopped_replica_keys_move_within_a_second() {
     let world = World::new(Duration::from_millis(20)).await;

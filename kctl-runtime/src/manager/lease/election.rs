@@ -154,6 +154,8 @@ pub struct Election {
     lease: Option<Value>,
     /// Its record, and when this process saw it change.
     seen: Option<(Record, Instant)>,
+    /// The last record that a watch of the Lease has shown, and when. It may be older or newer than the last read.
+    watched: Option<(Record, Instant)>,
     /// `true` if that record is one that this process wrote. Invariant: `false` before a record was seen.
     seen_is_own: bool,
     /// `true` if the Lease did not exist at the last read.
@@ -261,6 +263,7 @@ impl Election {
             sent: now,
             lease: None,
             seen: None,
+            watched: None,
             seen_is_own: false,
             gone: false,
             is_new: false,
@@ -290,6 +293,12 @@ impl Election {
         self.seen_is_own = record.holder() == self.config.identity;
         self.seen = Some((record, observed_at));
         self
+    }
+
+    /// Sets the last record that a watch of the Lease has shown, and when. If a read finds the same record, its validity counts
+    /// from that time, which is up to a retry period earlier.
+    pub(super) fn set_watched(&mut self, watched: Option<(Record, Instant)>) {
+        self.watched = watched;
     }
 
     /// Sets an annotation of the Lease, which the next write as its holder has.
@@ -619,14 +628,16 @@ impl Election {
     /// Notes a record if it changed. Only the local time of the change counts; the times in it are those of
     /// another clock.
     fn observe(&mut self, record: Record, now: Instant, effects: &mut Vec<Effect>) {
-        let previous = self.seen.as_ref().map(|(record, _)| record);
-        if previous == Some(&record) {
+        let watched = self.watched.as_ref().filter(|(watched, _)| *watched == record);
+        let observed_at = watched.map_or(now, |(_, watched_at)| now.min(*watched_at));
+        if let Some((_, seen_at)) = self.seen.as_mut().filter(|(previous, _)| *previous == record) {
+            *seen_at = observed_at.min(*seen_at);
             return;
         }
-        if previous.map(Record::holder) != Some(record.holder()) {
+        if self.seen.as_ref().map(|(previous, _)| previous.holder()) != Some(record.holder()) {
             effects.push(Effect::Holder(record.holder().into()));
         }
-        self.seen = Some((record, now));
+        self.seen = Some((record, observed_at));
     }
 
     /// Returns the next random number in `0.0..=1.0` (splitmix64).
@@ -640,3 +651,6 @@ impl Election {
         f64::from(top) / f64::from(u32::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,12 +74,17 @@ impl std::fmt::Debug for Elector {
     }
 }
 
+/// Returns the last record of a Lease that was seen, and when it changed.
+pub(in crate::manager) type LatestRecord = Box<dyn Fn() -> Option<(Record, Instant)> + Send + Sync>;
+
 /// A Lease that another part of the process watches, together with others.
 pub(in crate::manager) struct Watched {
     /// The last record that was seen, and when it changed.
     pub(in crate::manager) seen: Option<(Record, Instant)>,
     /// Set if the Lease was missing at that time.
     pub(in crate::manager) missing: Option<Missing>,
+    /// Returns the record that was seen last by now. A candidate reads the Lease less often than the watch shows it.
+    pub(in crate::manager) latest: LatestRecord,
     /// Notified when the Lease is free or has expired, so that a candidate tries at once.
     pub(in crate::manager) free: Arc<Notify>,
 }
@@ -229,11 +234,15 @@ impl Elector {
         let watched = self.watched.take();
         let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
         let watches = watched.is_none();
-        if let Some(Watched { seen: Some((record, observed_at)), missing, .. }) = watched {
-            election = election.with_observed_record(record, observed_at);
-            if missing.is_some() {
-                election = election.with_missing_lease();
+        let mut latest = None;
+        if let Some(watched) = watched {
+            if let Some((record, observed_at)) = watched.seen {
+                election = election.with_observed_record(record, observed_at);
+                if watched.missing.is_some() {
+                    election = election.with_missing_lease();
+                }
             }
+            latest = Some(watched.latest);
         }
         if let Some((record, since)) = self.suspect.take() {
             election = election.with_observed_record(record, since).with_missing_lease();
@@ -263,6 +272,9 @@ impl Elector {
             };
             if let Some(LeaseAnnotation { name, value, .. }) = &self.annotation {
                 election.set_annotation(name, value());
+            }
+            if let Some(latest) = &latest {
+                election.set_watched(latest());
             }
             let effects = election.handle(input, Instant::now(), (self.clock)());
             self.failure.send_if_modified(|current| {

@@ -97,6 +97,7 @@ impl Manager {
         let elector = elector.with_process_number(config.lease().seed).with_watch(Watched {
             seen: None,
             missing: None,
+            latest: Box::new(|| None),
             free: Arc::default(),
         });
         let ring = Arc::new(Ring::new(config.labels(), elector.leadership().permit()));

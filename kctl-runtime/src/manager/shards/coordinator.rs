@@ -27,7 +27,9 @@ use crate::{
     manager::{
         Clock,
         handlers::enqueue_slots,
-        lease::{ElectionConfig, ElectionRuntime, Elector, Holders, Leadership, Missing, Record, Watched},
+        lease::{
+            ElectionConfig, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing, Record, Watched,
+        },
     },
     object::{Kind, Stored},
     queue::WorkQueue,
@@ -426,12 +428,14 @@ impl Coordinator {
                 observed_leases.is_assumed_held(&config.name).then_some(Missing),
             )
         };
+        let (shared, lease) = (self.shared.clone(), config.name.clone());
+        let latest: LatestRecord = Box::new(move || shared.lock().observed_leases.last(&lease).cloned());
         // The configuration was checked when it was created.
         let name = config.name.clone();
         let elector = Elector::new(self.client.clone(), config, self.clock.clone()).ok()?;
         let elector = elector.with_process_number(self.config.process()).with_runtime(runtime);
         self.shared.lock().elections.insert(name, elector.leadership());
-        Some(elector.with_watch(Watched { seen, missing, free: free.clone() }))
+        Some(elector.with_watch(Watched { seen, missing, latest, free: free.clone() }))
     }
 }
 
