@@ -159,6 +159,32 @@ async fn replica_regains_its_lost_seat_and_slots() {
     world.check_nothing_ran_twice();
 }
 
+/// Both find the lowest seat free, and try to take it.
+#[tokio::test(start_paused = true)]
+async fn replica_losing_race_for_seat_takes_next() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let start = |name: &'static str| {
+        let faults = Faults::default();
+        faults.add(Fault::Delay(STEP), |request: &RequestSummary| {
+            request.method == "POST" && request.path.ends_with("/leases")
+        });
+        world.start_on(name, faults, move |manager, client| manager.shard(client, shards(name, N_SLOTS)).unwrap())
+    };
+    let (a, b) = (start("a").await, start("b").await);
+    sleep(Duration::from_millis(500)).await;
+    let mut seats = [&a, &b].map(|replica| replica.view.shards().unwrap().seat());
+    seats.sort_unstable();
+    assert_eq!(seats, [Some(0), Some(1)]);
+    let requests = world.contest.server.requests();
+    let lost = requests.iter().filter(|request| request.verb == "create" && request.code == 409);
+    let lost = lost.filter(|request| request.resource == "leases").count();
+    assert_eq!(lost, 2, "one of them is second with the Lease of the settings, and with the first seat");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    let gained = [&a, &b].map(|replica| replica.view.shards().unwrap().n_gained());
+    assert_eq!(gained, [4, 4], "no slot has moved");
+}
+
 /// Returns the number of lists that a new replica sends while it gains all slots, each `apart` after the previous one.
 async fn lists_of_a_start(apart: Duration) -> usize {
     let world = World::new(Duration::from_millis(20)).await;

@@ -520,8 +520,10 @@ impl Election {
     ///
     /// A renewal that failed is tried again at once, with a read first, whatever the reason. If that fails too, the
     /// next try comes after the retry period (`tryAcquireOrRenew`), or soon after a conflict. Replicas that hold a
-    /// Lease together conflict with each other, most of all when they start together. A candidate that lost a race for
-    /// the Lease has no failure.
+    /// Lease together conflict with each other, most of all when they start together.
+    ///
+    /// A candidate that lost a race for the Lease has no failure. One of several replicas that share work reads the
+    /// holder soon: it joins it, or takes another Lease.
     fn failed(&mut self, error: &ApiError, now: Instant, effects: &mut Vec<Effect>) {
         let updating = matches!(self.step, Step::Send(LeaseRequest::Update(_), _));
         let conflict = updating && error.is_conflict();
@@ -552,8 +554,8 @@ impl Election {
             return self.send(LeaseRequest::Get, now);
         }
         self.retry_later(now, effects);
-        let joins = lost_race && self.holders == Holders::Together;
-        if let (Step::Wait(until), true) = (&mut self.step, joins || (conflict && self.leading.is_some())) {
+        let reads_soon = lost_race && self.holders != Holders::One;
+        if let (Step::Wait(until), true) = (&mut self.step, reads_soon || (conflict && self.leading.is_some())) {
             *until = (*until).min(now + CONFLICT_AGAIN_AFTER);
         }
     }

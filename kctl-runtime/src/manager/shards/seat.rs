@@ -3,7 +3,10 @@
 //! No work is done under a seat, so the seat of a replica that has crashed is released by another one. A replica that
 //! starts later would count it as live for a Lease duration.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::{
@@ -21,8 +24,17 @@ use crate::{
 
 /// Annotation of the Lease of a seat: the live seats as its holder sees them, such as `0,1,3`.
 const LIVE_SEATS: &str = "kctl.dev/live-seats";
-/// Wait before the next seat is tried after one was lost.
+/// Wait before the next seat is tried after one that was held was lost.
 const SEAT_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// The end of a try to hold a seat.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SeatEnd {
+    /// Another replica was faster.
+    Taken,
+    /// The seat was lost, or this replica leaves.
+    Over,
+}
 
 /// The release of expired seats by this replica.
 #[derive(Default)]
@@ -111,20 +123,31 @@ impl Coordinator {
     }
 
     /// Holds a seat until `left` is `true`, then releases it. A seat that is lost is replaced.
+    ///
+    /// If another replica was faster, the next seat is tried at once: replicas that start together wait for each other's seats
+    /// only for a moment.
     pub(super) async fn keep_seat(&self, mut left: watch::Receiver<bool>) {
+        // Seats that others have just taken. The watch may not show it yet.
+        let mut taken = BTreeSet::new();
         while !*left.borrow() {
-            let Some(seat) = self.free_seat(Instant::now()) else {
+            let Some(seat) = self.free_seat(&taken, Instant::now()) else {
                 // More replicas than slots: this one waits until a seat is free.
+                taken.clear();
                 drop(timeout(Duration::from_secs(1), left.wait_for(|left| *left)).await);
                 continue;
             };
-            self.hold_seat(seat, left.clone()).await;
+            let end = self.hold_seat(seat, left.clone()).await;
             {
                 let mut shared = self.shared.lock();
                 shared.seat = None;
                 shared.elections.remove(&seat_name(self.config.name(), seat));
             }
             self.changed.notify_one();
+            if end == SeatEnd::Taken {
+                taken.insert(seat);
+                continue;
+            }
+            taken.clear();
             drop(timeout(SEAT_AGAIN_AFTER, left.wait_for(|left| *left)).await);
         }
     }
@@ -133,8 +156,8 @@ impl Coordinator {
     ///
     /// With another seat, its slots would move twice. Replicas that replace others during a rolling update take over
     /// their seats, and with them the slots.
-    fn free_seat(&self, now: Instant) -> Option<u32> {
-        let mut seats = self.config.slots().all();
+    fn free_seat(&self, taken: &BTreeSet<u32>, now: Instant) -> Option<u32> {
+        let mut seats = self.config.slots().all().filter(|seat| !taken.contains(seat));
         let lost = seats.clone().find(|seat| self.is_own_record(&seat_name(self.config.name(), *seat)));
         lost.or_else(|| seats.find(|seat| self.is_free(&seat_name(self.config.name(), *seat), now)))
     }
@@ -163,9 +186,9 @@ impl Coordinator {
     ///
     /// The election runs on the runtime of the coordinator, which hands over slots. If that is blocked, the seat expires,
     /// so that no replica waits for this one to take a free slot. Its own slots stay its own until it hands them over.
-    async fn hold_seat(&self, seat: u32, mut left: watch::Receiver<bool>) {
+    async fn hold_seat(&self, seat: u32, mut left: watch::Receiver<bool>) -> SeatEnd {
         let free = std::sync::Arc::new(Notify::new());
-        let Some(elector) = self.elector(self.config.seat(seat), &free, None) else { return };
+        let Some(elector) = self.elector(self.config.seat(seat), &free, None) else { return SeatEnd::Over };
         let elector = elector.with_annotation(self.live_seats_annotation(seat));
         let (leadership, own) = (elector.leadership(), self.config.identity().to_owned());
         let (stop, stopped) = oneshot::channel();
@@ -174,23 +197,25 @@ impl Coordinator {
             let mut holder = leadership.holder_changes();
             tokio::select! {
                 biased;
-                _left = left.wait_for(|left| *left) => return,
-                _taken = holder.wait_for(|holder| !holder.is_empty() && *holder != own) => return,
-                led = leadership.led() => if !led { return },
+                _left = left.wait_for(|left| *left) => return SeatEnd::Over,
+                _taken = holder.wait_for(|holder| !holder.is_empty() && *holder != own) => return SeatEnd::Taken,
+                led = leadership.led() => if !led { return SeatEnd::Over },
             }
             let before = self.shared.lock().seat.replace(seat);
             debug_assert!(before.is_none(), "a replica with two seats would get twice its share of the slots");
             self.changed.notify_one();
             drop(left.wait_for(|left| *left).await);
+            SeatEnd::Over
         };
-        tokio::select! {
+        let end = tokio::select! {
             biased;
-            _lost = &mut election => return,
-            () = held => {}
-        }
+            _lost = &mut election => return SeatEnd::Over,
+            end = held => end,
+        };
         // No write depends on a seat, so it is released at once.
         let _sent = stop.send(true);
         election.await;
+        end
     }
 }
 
