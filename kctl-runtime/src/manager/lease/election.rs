@@ -320,7 +320,8 @@ impl Election {
     }
 
     /// Returns `true` if this process began to lead under a Lease that nothing had renewed yet. It has acquired the
-    /// Lease, or others who hold it together have done so since their last retry period.
+    /// Lease, or others who hold it together have done so since their last retry period. Joining is not a renewal, and
+    /// the first holder renews after a retry period.
     pub(super) fn is_of_new_lease(&self) -> bool {
         self.is_new
     }
@@ -463,6 +464,9 @@ impl Election {
             return self.retry_later(now, effects);
         }
         self.read_succeeded();
+        // A process that joined leaves a new Lease new. Without a renewal by an earlier one it would stay so as long as others
+        // join.
+        let is_renewed = is_renewed && record.acquire_time != record.renew_time;
         if let (Holders::Together, Some(term), true, true) = (self.holders, self.leading, mine, is_renewed) {
             self.failure = None;
             self.lease = Some(lease.clone());

@@ -25,3 +25,38 @@ fn validity_counts_from_the_watch_of_the_lease() {
         assert_eq!(election.is_acquiring(), is_taken, "{watched:?}");
     }
 }
+
+/// Performs the requests of an election until it waits. The Lease is what the API server has.
+fn perform(election: &mut Election, lease: &mut Option<Value>, now: Instant, wall: Timestamp) {
+    while let Step::Send(request, _) = election.step().clone() {
+        let input = match request {
+            LeaseRequest::Get => lease.clone().map_or(Input::Absent, Input::Found),
+            LeaseRequest::Create(written) | LeaseRequest::Update(written) => {
+                *lease = Some(written.clone());
+                Input::Written(written)
+            }
+        };
+        election.handle(input, now, wall);
+    }
+}
+
+#[test]
+fn joining_processes_keep_lease_new_one_retry_period() {
+    let (start, mut lease, mut elections) = (Instant::now(), None, Vec::<Election>::new());
+    for tick in 0..100 {
+        let (now, wall) = (start + Duration::from_millis(100) * tick, i64::from(tick) * 100);
+        let wall = Timestamp::from_millisecond(wall).unwrap();
+        if tick % 15 == 0 && elections.len() < 5 {
+            elections.push(Election::new(config(), now).with_holders(Holders::Together));
+        }
+        for election in &mut elections {
+            if matches!(election.step(), Step::Wait(until) if *until <= now) {
+                election.handle(Input::Woke, now, wall);
+            }
+            perform(election, &mut lease, now, wall);
+        }
+    }
+    assert!(elections.iter().all(|election| election.leading.is_some()), "all of them hold it");
+    let of_new: Vec<_> = elections.iter().map(Election::is_of_new_lease).collect();
+    assert_eq!(of_new, [true, true, false, false, false], "they joined 1.5 s apart, and the retry period is 2 s");
+}
