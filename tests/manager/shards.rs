@@ -522,6 +522,27 @@ async fn added_slots_are_taken_once_settings_lease_expires() {
     assert_eq!(b.n_owned(), 8, "no Lease of the slots 4 to 7 was there, and nothing waits for them");
 }
 
+/// Each reads the Lease of the settings every 2 to 4.4 s, and counts its validity from another time.
+#[tokio::test(start_paused = true)]
+async fn replicas_with_new_settings_begin_together() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let four = |manager: Manager, client| manager.shard(client, shards("a", 4)).unwrap();
+    let a = world.start_by("a", four).await;
+    seconds(10).await;
+    a.stop().await.unwrap();
+    let mut replicas = Vec::new();
+    for name in ["b", "c", "d"] {
+        replicas.push(world.start(name).await);
+        sleep(Duration::from_millis(300)).await;
+    }
+    seconds(13).await;
+    assert_eq!(replicas.iter().map(Replica::n_owned).sum::<usize>(), 0, "the old settings are held for 15 s");
+    seconds(3).await;
+    assert_eq!(replicas.iter().map(Replica::n_owned).sum::<usize>(), 8);
+    let n_gained = replicas.iter().map(|replica| replica.view.shards().unwrap().n_gained());
+    assert_eq!(n_gained.sum::<u64>(), 8, "no slot has moved");
+}
+
 #[tokio::test(start_paused = true)]
 async fn replica_with_another_number_of_slots_is_rejected() {
     let world = World::new(Duration::from_millis(20)).await;

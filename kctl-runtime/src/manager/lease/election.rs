@@ -566,21 +566,26 @@ impl Election {
 
     /// Returns `true` if another process held the Lease and it has not expired since (`isLeaseValid`).
     fn is_held(&self, now: Instant) -> bool {
-        self.seen.as_ref().is_some_and(|(record, observed_at)| {
-            let others = !record.holder().is_empty() && !self.seen_is_own;
-            others && *observed_at + record.duration() > now
-        })
+        self.expiry_of_other().is_some_and(|expiry| expiry > now)
+    }
+
+    /// Returns when the Lease of another process expires or has expired, `None` without such a holder.
+    fn expiry_of_other(&self) -> Option<Instant> {
+        let (record, observed_at) = self.seen.as_ref()?;
+        let is_other = !record.holder().is_empty() && !self.seen_is_own;
+        is_other.then(|| *observed_at + record.duration())
     }
 
     /// Waits for the next try. Candidates add a random part, so that they don't all try at once.
     ///
     /// Without the random part all candidates of a Deployment that was scaled up would read the Lease in the same
-    /// moment.
+    /// moment. Those that will hold it together do not compete for it, so they try when it expires.
     fn retry_later(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         let period = self.config.retry_period;
         let Some(term) = self.leading else {
-            let jittered = period + period.mul_f64(JITTER * self.random());
-            self.step = Step::Wait(now + jittered);
+            let jittered = now + period + period.mul_f64(JITTER * self.random());
+            let expiry = self.expiry_of_other().filter(|expiry| self.holders == Holders::Together && *expiry > now);
+            self.step = Step::Wait(expiry.map_or(jittered, |expiry| expiry.min(jittered)));
             return;
         };
         let deadline = term.deadline.unwrap_or(term.until);

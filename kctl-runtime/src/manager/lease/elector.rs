@@ -249,7 +249,8 @@ impl Elector {
         }
         let mut stop = std::pin::pin!(stop);
         let mut stopping = false;
-        let notice = handback::watch_for_release(self.client.clone(), &self.config, &self.role, handed_back.clone());
+        let (client, role) = (self.client.clone(), &self.role);
+        let notice = handback::watch_for_release(client, &self.config, self.holders, role, handed_back.clone());
         let mut notice = std::pin::pin!(notice);
         loop {
             let acquiring = election.is_acquiring();

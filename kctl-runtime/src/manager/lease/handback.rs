@@ -12,18 +12,26 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Client;
 use tokio::sync::Notify;
 
-use super::{ElectionConfig, Record};
+use super::{ElectionConfig, Holders, Record};
 use crate::{
+    object::Stored,
     source::{Source, WatchConfig},
     store::{Change, Handler, SharedStore},
 };
 
-/// Wakes `handed_back` each time the Lease has no holder.
+/// Wakes `handed_back` each time the Lease has no holder. If processes hold it together, also when the first of them
+/// acquires it, so that those that waited begin at the same time.
 ///
 /// `role` has the options of `generate-rbac` that print the permission.
 /// Without the permission to list and watch Leases it does nothing; the candidate's tries find out then.
 /// Never returns.
-pub(super) async fn watch_for_release(client: Client, config: &ElectionConfig, role: &str, handed_back: Arc<Notify>) {
+pub(super) async fn watch_for_release(
+    client: Client,
+    config: &ElectionConfig,
+    holders: Holders,
+    role: &str,
+    handed_back: Arc<Notify>,
+) {
     let leases = WatchConfig {
         namespaces: vec![config.namespace.clone()],
         fields: format!("metadata.name={}", config.name),
@@ -31,18 +39,24 @@ pub(super) async fn watch_for_release(client: Client, config: &ElectionConfig, r
     };
     let source = Source::new(client, leases, Arc::new(SharedStore::default())).with_role(role);
     let store = source.store().clone();
+    let shared = Some(config.identity.clone()).filter(|_| holders == Holders::Together);
     let handler: Handler = Arc::new(move |change, _origin| {
-        let nobody = match change {
+        let (before, holder) = match change {
             // The last holder may still be at work.
-            Change::Deleted { .. } => false,
-            Change::Added(lease) | Change::Updated { new: lease, .. } => {
-                serde_json::from_str(&lease.json()).is_ok_and(|lease| Record::read(&lease).holder().is_empty())
-            }
+            Change::Deleted { .. } => return,
+            Change::Added(lease) => (None, holder_of(lease)),
+            Change::Updated { old, new } => (holder_of(old), holder_of(new)),
         };
-        if nobody {
+        let is_free = holder.as_deref() == Some("");
+        if is_free || (shared.is_some() && holder == shared && before != holder) {
             handed_back.notify_one();
         }
     });
     let subscribe = async { drop(store.subscribe(handler).await) };
     tokio::join!(store.clone().write(), subscribe, source.run());
+}
+
+/// Returns the holder of a Lease, an empty string if it is free, and `None` if the Lease cannot be read.
+fn holder_of(lease: &Stored) -> Option<String> {
+    serde_json::from_str(&lease.json()).ok().map(|lease| Record::read(&lease).holder().to_owned())
 }
