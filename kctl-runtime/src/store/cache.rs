@@ -179,7 +179,9 @@ impl Cache {
             Delta::Delete(object) => self.delete_reported(&object),
             Delta::Drop(object) => self.drop_object(&object),
             Delta::Unselected(scope, uid, version) => {
-                self.joins.ended(&scope, uid, version.parse().ok());
+                let revision = version.parse().ok();
+                self.tombstones.ended(&uid, revision);
+                self.joins.ended(&scope, uid, revision);
                 Vec::new()
             }
             Delta::Bookmark(scope, version) => self.advance(&scope, version.parse().ok()),

@@ -192,6 +192,23 @@ async fn list_during_slot_loss_keeps_none_of_them() {
 }
 
 #[tokio::test]
+async fn own_delete_reported_after_slot_loss_is_forgotten() {
+    let (source, slot) = sharded();
+    tokio::spawn(source.store().clone().write());
+    let mut reflector = Reflector::default();
+    let x = pod(&source, "x", 4);
+    source.perform(&mut reflector, last_page(vec![x.clone()], "5")).await;
+    source.store().acknowledged(Delta::Gone(x.key().clone(), x.meta().uid.clone())).await;
+    slot.0.store(false, Ordering::Relaxed);
+    source.drop_lost().await;
+    assert_eq!(source.store().tombstones(), 1, "the watch has not reported the delete");
+    let line = format!(r#"{{"type":"DELETED","object":{}}}"#, json("x", "x", 9, r#"{"containers":[]}"#));
+    let _applied = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
+    source.store().flush().await;
+    assert_eq!(source.store().tombstones(), 0);
+}
+
+#[tokio::test]
 async fn waiting_events_leave_with_their_slot() {
     let (source, slot) = sharded();
     let mut reflector = Reflector::default();

@@ -22,7 +22,8 @@ impl Source {
     /// its metadata: whatever else is wrong with it, it is gone.
     ///
     /// An object that the filter does not select is not decoded, and its event only moves the version on. `left` receives
-    /// a deletion if it has just ceased to be selected, and its version while the scope is listed beside the watch.
+    /// a deletion if it has just ceased to be selected. It receives the version while the scope is listed beside the watch,
+    /// and for a deletion that may be an own one: its slot may have been lost since.
     pub(in crate::source) fn read_event(
         &self,
         line: &[u8],
@@ -45,7 +46,7 @@ impl Source {
         {
             self.unreadable.remove(&head.key());
             left.extend(self.last_selected(&head).map(Delta::Delete));
-            if is_listed {
+            if is_listed || (event.kind == "DELETED" && self.store.tombstones() > 0) {
                 left.push(Delta::Unselected(
                     reflector.scope().clone(),
                     (&*head.uid).into(),

@@ -50,8 +50,8 @@ pub enum Delta {
     /// [`Listing`](Self::Listing). It is applied even if the watch is past it, because the source may select more
     /// objects than when the watch passed them. Objects whose end the watch has reported meanwhile do not come back.
     Join(Scope, Vec<Arc<Stored>>, String),
-    /// The watch reported this `resourceVersion` of an object that the source does not select, by its uid. Only a list beside the
-    /// watch needs it: an older state in it does not come back.
+    /// The watch reported this `resourceVersion` of an object that the source does not select, by its uid. An older state in a
+    /// list beside the watch does not come back, and an own delete before it is forgotten.
     Unselected(Scope, Uid, String),
     /// The state of one object in the response to an own write, or to a read beside the watch.
     Written(Arc<Stored>),
