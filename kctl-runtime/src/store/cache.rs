@@ -181,7 +181,7 @@ impl Cache {
             Delta::Unselected(scope, uid, version) => {
                 let revision = version.parse().ok();
                 self.tombstones.ended(&uid, revision);
-                self.joins.ended(&scope, uid, revision);
+                self.joins.ended(&scope, &uid, revision);
                 Vec::new()
             }
             Delta::Bookmark(scope, version) => self.advance(&scope, version.parse().ok()),

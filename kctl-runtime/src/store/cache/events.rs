@@ -24,7 +24,7 @@ impl Cache {
     pub(super) fn delete_reported(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
         let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
         let revision = object.meta().revision();
-        self.joins.ended(&scope, object.meta().uid.clone(), revision);
+        self.joins.ended(&scope, &object.meta().uid, revision);
         let mut changes = self.deleted(object);
         changes.extend(self.advance(&scope, revision));
         changes
